@@ -1,0 +1,13 @@
+//! A distributed semaphore over Consul as a protocol core that does no I/O.
+
+mod error;
+mod http;
+mod time;
+mod token;
+mod transport;
+
+pub use error::InvalidInput;
+pub use http::{Method, Request, Response};
+pub use time::Instant;
+pub use token::Token;
+pub use transport::{BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind};

@@ -1,0 +1,35 @@
+//! The ACL token, kept out of logs.
+
+use core::fmt;
+
+use crate::error::InvalidInput;
+
+/// A Consul ACL token. `Debug` shows that there is one, never which.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Takes a token over.
+    ///
+    /// # Errors
+    /// [`InvalidInput::Token`] when it is empty or holds anything but visible ASCII: it travels
+    /// as an HTTP header, where a line break would let it forge others.
+    pub fn new(secret: impl Into<String>) -> Result<Self, InvalidInput> {
+        let secret = secret.into();
+        if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(InvalidInput::Token);
+        }
+        Ok(Self(secret))
+    }
+
+    /// The secret itself, for the one place that sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}

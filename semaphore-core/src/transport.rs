@@ -1,0 +1,171 @@
+//! The two traits that an adapter implements, and how a request can fail below HTTP.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::time::Duration;
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::http::{Request, Response};
+use crate::time::Instant;
+
+/// A future on the heap that may move between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Sends one described request and returns its answer.
+///
+/// # Contract
+/// - An answer of any status is `Ok`: statuses are the core's to judge.
+/// - Redirects are not followed, proxies not used unless the user asked for it, and nothing is
+///   sent twice: a request whose outcome is unclear ends as [`TransportErrorKind::Unknown`].
+/// - [`Request::timeout`] bounds the whole exchange.
+///
+/// # Cancel safety
+/// Dropping the future gives the request up and frees its connection soon. Whether the server
+/// has seen it is then unknown.
+#[async_trait]
+pub trait Transport: Send + Sync {
+    /// Sends `request` and waits for the whole answer.
+    ///
+    /// # Errors
+    /// [`TransportError`] when there is no whole answer; its kind says what is known of the
+    /// request's fate.
+    async fn send(&self, request: Request) -> Result<Response, TransportError>;
+}
+
+/// A clock, a timer and somewhere to run the driver.
+#[async_trait]
+pub trait Runtime: Send + Sync {
+    /// The present time on a clock that never goes backwards.
+    fn now(&self) -> Instant;
+
+    /// Waits for `duration`.
+    async fn sleep(&self, duration: Duration);
+
+    /// Runs a future in the background until it ends.
+    fn spawn(&self, future: BoxFuture<'static, ()>);
+}
+
+/// A runtime on which a thread can wait for a future: what the blocking handles need.
+pub trait BlockOn: Runtime {
+    /// Runs `future` to its end on the calling thread.
+    fn block_on(&self, future: BoxFuture<'_, ()>);
+}
+
+#[async_trait]
+impl<T: Transport + ?Sized> Transport for Arc<T> {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        T::send(self, request).await
+    }
+}
+
+#[async_trait]
+impl<T: Runtime + ?Sized> Runtime for Arc<T> {
+    fn now(&self) -> Instant {
+        T::now(self)
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        T::sleep(self, duration).await;
+    }
+
+    fn spawn(&self, future: BoxFuture<'static, ()>) {
+        T::spawn(self, future);
+    }
+}
+
+impl<T: BlockOn + ?Sized> BlockOn for Arc<T> {
+    fn block_on(&self, future: BoxFuture<'_, ()>) {
+        T::block_on(self, future);
+    }
+}
+
+/// What is known of a request that got no whole answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TransportErrorKind {
+    /// The request never left: name resolution failed, or the connection was refused. It was not
+    /// applied, and trying again may help.
+    NotSent,
+    /// The connection broke after the request may have left. Whether it was applied is unknown.
+    Unknown,
+    /// [`Request::timeout`] ran out. Whether it was applied is unknown.
+    Timeout,
+    /// An answer came that is too large, breaks HTTP, or is cut short. Whether the request was
+    /// applied is unknown.
+    BadAnswer,
+    /// The request can't be sent like this, now or later: a certificate that is not trusted, a
+    /// client certificate that is refused, an address that is none. Trying again does not help.
+    Misconfigured,
+}
+
+impl TransportErrorKind {
+    /// Whether the request certainly had no effect.
+    pub const fn was_not_applied(self) -> bool {
+        matches!(self, Self::NotSent | Self::Misconfigured)
+    }
+
+    /// Whether trying again is pointless.
+    pub const fn is_permanent(self) -> bool {
+        matches!(self, Self::Misconfigured)
+    }
+
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::NotSent => "the agent could not be reached",
+            Self::Unknown => "the connection to the agent broke",
+            Self::Timeout => "the agent did not answer in time",
+            Self::BadAnswer => "the answer could not be read",
+            Self::Misconfigured => "the connection to the agent is misconfigured",
+        }
+    }
+}
+
+/// Why a request got no answer. The cause, where there is one, is its
+/// [`source`](StdError::source).
+#[derive(Clone, Debug)]
+pub struct TransportError {
+    kind: TransportErrorKind,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl TransportError {
+    /// An error without a further cause.
+    pub const fn new(kind: TransportErrorKind) -> Self {
+        Self { kind, source: None }
+    }
+
+    /// An error with the HTTP client's own error as its cause. The cause must not contain the
+    /// request's token.
+    pub fn with_source(
+        kind: TransportErrorKind,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self {
+            kind,
+            source: Some(Arc::from(source.into())),
+        }
+    }
+
+    /// What is known of the request.
+    pub const fn kind(&self) -> TransportErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.describe())
+    }
+}
+
+impl StdError for TransportError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
+    }
+}

@@ -1,0 +1,1 @@
+//! A Consul in memory, for deterministic tests of code that uses the semaphore.

@@ -1,0 +1,1 @@
+//! The semaphore on tokio, with reqwest.

@@ -1,0 +1,1 @@
+//! The semaphore on plain threads and on smol, with ureq.
