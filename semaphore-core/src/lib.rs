@@ -1,13 +1,24 @@
 //! A distributed semaphore over Consul as a protocol core that does no I/O.
 
+pub mod api;
 mod error;
 mod http;
+mod id;
+mod input;
+mod record;
+mod sequencer;
 mod time;
 mod token;
 mod transport;
+mod view;
 
-pub use error::InvalidInput;
+pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
 pub use http::{Method, Request, Response};
+pub use id::{AcquireId, FencingToken, Index, RequestId, SessionId};
+pub use input::{Behavior, Prefix, Scope, SessionOptions, Value};
+pub use record::{Dialect, Record};
+pub use sequencer::{Sequencer, SequencerStatus};
 pub use time::Instant;
 pub use token::Token;
 pub use transport::{BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind};
+pub use view::{Contender, Lock, Orphan, View};
