@@ -250,6 +250,9 @@ pub enum Error {
     /// There is no semaphore under this prefix.
     #[error("there is no semaphore under this prefix")]
     NotFound,
+    /// The permit had been lost before it was released. What it protected may have overlapped.
+    #[error("the permit was lost before it was released")]
+    Lost(#[source] Lost),
     /// The semaphore was closed, by its owner or by the end of its runtime.
     #[error("the semaphore is closed")]
     Closed,

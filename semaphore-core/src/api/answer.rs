@@ -19,7 +19,7 @@ pub(super) fn served(response: &Response) -> Result<&[u8], RequestError> {
 }
 
 /// The answer `true` or `false` of a write.
-pub(super) fn flag(response: &Response) -> Result<bool, RequestError> {
+pub(crate) fn flag(response: &Response) -> Result<bool, RequestError> {
     match served(response)?.trim_ascii() {
         b"true" => Ok(true),
         b"false" => Ok(false),

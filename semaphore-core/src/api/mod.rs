@@ -26,6 +26,8 @@ mod renew_session;
 mod session_info;
 mod target;
 
+pub(crate) use answer::flag;
+
 pub use acquire_key::AcquireKey;
 pub use cas_key::CasKey;
 pub use create_session::CreateSession;
