@@ -1,7 +1,9 @@
 //! A distributed semaphore over Consul as a protocol core that does no I/O.
 
 pub mod api;
+mod driver;
 mod error;
+mod handle;
 mod http;
 mod id;
 mod input;
@@ -15,6 +17,7 @@ mod transport;
 mod view;
 
 pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
+pub use handle::{Builder, Permit, Semaphore, blocking};
 pub use http::{Method, Request, Response};
 pub use id::{AcquireId, FencingToken, Index, RequestId, SessionId};
 pub use input::{Behavior, Prefix, Scope, SessionOptions, Value};

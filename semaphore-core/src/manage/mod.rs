@@ -125,9 +125,13 @@ impl<T: Task> Operation<T> {
                 Err(error) => self.retry(now, error),
             },
             State::Writing => match answer.and_then(api::flag) {
-                Ok(_) => {
+                Ok(true) => {
                     self.failures = 0;
                     self.state = State::Read { at: now };
+                }
+                Ok(false) => {
+                    let at = now + self.backoff.next(&mut self.rng);
+                    self.state = State::Read { at };
                 }
                 Err(error) => self.retry(now, error),
             },
