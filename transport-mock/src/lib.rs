@@ -5,6 +5,8 @@ pub mod consul;
 mod executor;
 mod fault;
 mod kind;
+#[cfg(feature = "loopback")]
+mod loopback;
 mod mock;
 mod network;
 mod stats;
@@ -16,6 +18,8 @@ mod world;
 pub use client::MockClient;
 pub use fault::{Fault, Faults, Rule};
 pub use kind::RequestKind;
+#[cfg(feature = "loopback")]
+pub use loopback::LoopbackConsul;
 pub use mock::MockConsul;
 pub use stats::Stats;
 pub use task::Task;
