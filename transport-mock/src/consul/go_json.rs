@@ -48,8 +48,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
 pub(super) fn member<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields
         .iter()
-        .filter(|(found, _)| found.eq_ignore_ascii_case(name))
-        .next_back()
+        .rfind(|(found, _)| found.eq_ignore_ascii_case(name))
         .map(|(_, value)| value)
 }
 
