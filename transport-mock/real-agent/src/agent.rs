@@ -1,5 +1,6 @@
 //! One agent.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,9 +18,10 @@ use crate::ports::Ports;
 use crate::process::Process;
 
 /// Generous, since a loaded machine is no reason to fail.
-const READY_WITHIN: Duration = Duration::from_mins(1);
-const READY_POLL: Duration = Duration::from_millis(20);
-const PORT_TRIES: usize = 10;
+pub(crate) const READY_WITHIN: Duration = Duration::from_mins(1);
+const READY_ANSWER: Duration = Duration::from_secs(5);
+pub(crate) const READY_POLL: Duration = Duration::from_millis(20);
+pub(crate) const PORT_TRIES: usize = 10;
 
 /// A Consul server in development mode on 127.0.0.1. Dropping it kills it.
 ///
@@ -126,6 +128,22 @@ impl Agent {
         }
     }
 
+    /// Asserts that no session at all is left, and nothing of the semaphore at `prefix`: for a test
+    /// that has this agent to itself, and sharper than [`Client::assert_nothing_left`], which
+    /// can't tell whose a session is that nothing refers to.
+    ///
+    /// # Panics
+    /// When something is left, naming it, or when the agent can't be asked.
+    #[track_caller]
+    pub fn assert_nothing_left(&self, prefix: &str) {
+        self.client().assert_nothing_left(prefix);
+        let sessions = self.client().sessions();
+        assert!(
+            sessions.as_ref().is_ok_and(BTreeSet::is_empty),
+            "sessions left: {sessions:?}"
+        );
+    }
+
     /// Freezes it (`SIGSTOP`): connections are still accepted by the system, and nothing answers.
     ///
     /// # Errors
@@ -165,27 +183,58 @@ impl Agent {
         Ok(())
     }
 
+    pub(crate) fn server_addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.ports.server).into()
+    }
+
+    pub(crate) fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+
+    pub(crate) fn lost_a_port(&self) -> bool {
+        self.process.log().contains("address already in use")
+    }
+
+    pub(crate) fn still_runs(&mut self) -> Result<(), StartError> {
+        if self.process.is_alive() {
+            Ok(())
+        } else {
+            Err(StartError::Exited {
+                log: self.log_tail(),
+            })
+        }
+    }
+
+    /// There is a leader, and it knows the node and that it is healthy: before that a session
+    /// can't be created. The node's name is unique, so another test's agent on a port that was
+    /// lost to it is not taken for this one.
+    pub(crate) fn is_ready(&self) -> bool {
+        let client = self.client().with_timeout(READY_ANSWER);
+        let leader = client.get("/v1/status/leader");
+        if !leader.is_ok_and(|answer| answer.status == 200 && answer.body.len() > 2) {
+            return false;
+        }
+        let health = client.get(&format!("/v1/health/node/{}", self.node));
+        let Ok(Ok(Value::Array(checks))) = health.map(|answer| answer.json()) else {
+            return false;
+        };
+        checks
+            .iter()
+            .any(|check| check["CheckID"] == "serfHealth" && check["Status"] == "passing")
+    }
+
     fn wait_until_ready(&mut self) -> Result<(), StartError> {
-        let client = self.client().with_timeout(Duration::from_secs(5));
         let deadline = Instant::now() + READY_WITHIN;
-        while !is_ready(&client, &self.node) {
-            if !self.process.is_alive() {
-                return Err(StartError::Exited {
-                    log: self.process.log_tail(),
-                });
-            }
+        while !self.is_ready() {
+            self.still_runs()?;
             if Instant::now() > deadline {
                 return Err(StartError::NotReady {
-                    log: self.process.log_tail(),
+                    log: self.log_tail(),
                 });
             }
             thread::sleep(READY_POLL);
         }
         Ok(())
-    }
-
-    fn lost_a_port(&self) -> bool {
-        self.process.log().contains("address already in use")
     }
 }
 
@@ -359,24 +408,4 @@ fn unique_node() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("test-{}-{count}", process::id())
-}
-
-/// There is a leader, and it knows the node and that it is healthy: before that a session can't
-/// be created. A leader alone is not enough, and the node's name is unique: another test's agent
-/// on a port that was lost to it is not taken for ours.
-fn is_ready(client: &Client, node: &str) -> bool {
-    let leader = client.get("/v1/status/leader");
-    if !leader.is_ok_and(|answer| answer.status == 200 && answer.body.len() > 2) {
-        return false;
-    }
-    let health = client.get(&format!("/v1/health/node/{node}"));
-    health.is_ok_and(|answer| {
-        answer.json().is_ok_and(|checks| {
-            checks.as_array().is_some_and(|checks| {
-                checks
-                    .iter()
-                    .any(|check| check["CheckID"] == "serfHealth" && check["Status"] == "passing")
-            })
-        })
-    })
 }

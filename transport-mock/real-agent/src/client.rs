@@ -34,6 +34,11 @@ impl Client {
         }
     }
 
+    /// The agent's address, as it was given.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Sends `token` as `X-Consul-Token` with each request.
     #[must_use]
     pub fn with_token(mut self, token: impl Into<String>) -> Self {
@@ -114,6 +119,11 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// Whether it is Consul's `true`: the write was applied.
+    pub fn is_true(&self) -> bool {
+        self.status == 200 && self.body.trim_ascii() == b"true"
+    }
+
     /// The body as JSON.
     ///
     /// # Errors
@@ -122,7 +132,7 @@ impl Answer {
         serde_json::from_slice(&self.body).map_err(|_| self.refused())
     }
 
-    fn refused(&self) -> io::Error {
+    pub(crate) fn refused(&self) -> io::Error {
         io::Error::other(format!("{}: {}", self.status, self.text()))
     }
 }

@@ -33,10 +33,16 @@
 mod agent;
 mod binary;
 mod client;
+mod cluster;
 mod error;
+mod leftovers;
 mod ports;
 mod process;
+mod proxy;
 
 pub use agent::{Agent, Builder};
 pub use client::{Answer, Client};
+pub use cluster::{Cluster, SERVERS};
 pub use error::StartError;
+pub use leftovers::{Leftovers, assert_nothing_left};
+pub use proxy::{Proxy, Traffic};

@@ -42,6 +42,21 @@ impl Ports {
             serf_wan: next()?,
         })
     }
+
+    pub(crate) fn are_distinct_from(&self, other: &Self) -> bool {
+        self.all().iter().all(|port| !other.all().contains(port))
+    }
+
+    fn all(&self) -> [u16; 5] {
+        let Self {
+            http,
+            https,
+            server,
+            serf_lan,
+            serf_wan,
+        } = *self;
+        [http, https, server, serf_lan, serf_wan]
+    }
 }
 
 /// Each `RandomState` has other keys, and processes that start together have others again.
@@ -69,8 +84,7 @@ mod tests {
 
     #[test]
     fn the_ports_of_an_agent_are_distinct_and_in_range() {
-        let p = Ports::free().unwrap();
-        let all = BTreeSet::from([p.http, p.https, p.server, p.serf_lan, p.serf_wan]);
+        let all = BTreeSet::from(Ports::free().unwrap().all());
         assert_eq!(all.len(), 5);
         assert!(all.iter().all(|port| RANGE.contains(port)));
     }
