@@ -35,8 +35,9 @@ pub(crate) struct Id(u64);
 
 /// The clock that an executor moves when nothing is left to run.
 pub(crate) trait Clock {
-    /// Handles the next event that is due, if there is one that this mover may go to.
-    fn step(&self) -> Step;
+    /// Handles the next event, if there is one that this mover may go to. When `held`, only an
+    /// event that is due at the present time.
+    fn step(&self, held: bool) -> Step;
 }
 
 /// What [`Clock::step`] did.
@@ -124,16 +125,20 @@ impl Executor {
         loop {
             match self.next_turn(Some(root.id)) {
                 Turn::Task(_baton, id, task) => self.poll_task(id, task),
-                Turn::Root(_baton) => {
+                Turn::Root(baton) => {
                     let mut context = Context::from_waker(&waker);
                     if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                        // In this order, or time could move between: this thread would seem
+                        // asleep to the one that takes the baton.
+                        drop(root);
+                        drop(baton);
                         return output;
                     }
                 }
-                Turn::Idle(baton, changes) => {
-                    if clock.step() == Step::Nothing {
+                Turn::Idle(baton, idle) => {
+                    if clock.step(idle.held) == Step::Nothing {
                         drop(baton);
-                        self.wait_for_another_thread(changes);
+                        self.wait_for_another_thread(idle);
                     }
                 }
             }
@@ -147,7 +152,7 @@ impl Executor {
                 Turn::Task(_baton, id, task) => self.poll_task(id, task),
                 Turn::Root(_) => {}
                 Turn::Idle(_baton, _) => {
-                    if clock.step() == Step::Nothing {
+                    if clock.step(false) == Step::Nothing {
                         return;
                     }
                 }
@@ -194,13 +199,12 @@ impl Executor {
                         }
                         continue;
                     }
-                    None if own.is_some() && state.time_is_held() => {
-                        state = self.wait(state, "a thread of `spawn_thread` has been busy");
-                        continue;
-                    }
                     None => {
-                        let changes = state.changes;
-                        return Turn::Idle(self.take_baton(state, me), changes);
+                        let idle = Idle {
+                            changes: state.changes,
+                            held: state.time_is_held(),
+                        };
+                        return Turn::Idle(self.take_baton(state, me), idle);
                     }
                 }
             }
@@ -234,28 +238,24 @@ impl Executor {
     }
 
     /// Nothing runs and no event is due: only another thread can end this wait.
-    fn wait_for_another_thread(&self, changes: u64) {
+    fn wait_for_another_thread(&self, idle: Idle) {
         let state = self.lock();
-        if state.changes != changes {
-            return;
-        }
-        if !state.shared {
+        if !state.shared && !idle.held {
+            drop(state);
             deadlocked("no other thread has ever used this world");
         }
-        drop(self.wait(state, "no other thread has woken it"));
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, what: &str) -> MutexGuard<'a, State> {
-        let changes = state.changes;
         let (state, waited) = self
             .changed
-            .wait_timeout_while(state, GRACE, |state| state.changes == changes)
+            .wait_timeout_while(state, GRACE, |state| state.changes == idle.changes)
             .unwrap_or_else(PoisonError::into_inner);
+        drop(state);
         if waited.timed_out() {
-            drop(state);
-            deadlocked(&format!("{what} for {} s", GRACE.as_secs()));
+            deadlocked(if idle.held {
+                "a thread of `spawn_thread` or a `TimeHold` has held time for 30 s"
+            } else {
+                "no other thread has woken it for 30 s"
+            });
         }
-        state
     }
 
     fn waker(self: &Arc<Self>, id: Id) -> Waker {
@@ -323,7 +323,14 @@ fn deadlocked(why: &str) -> ! {
 enum Turn<'a> {
     Task(Baton<'a>, Id, BoxFuture<'static, ()>),
     Root(Baton<'a>),
-    Idle(Baton<'a>, u64),
+    Idle(Baton<'a>, Idle),
+}
+
+/// How things stood when nothing was left to run.
+#[derive(Clone, Copy)]
+struct Idle {
+    changes: u64,
+    held: bool,
 }
 
 struct Baton<'a> {

@@ -20,6 +20,6 @@ pub use fault::{Fault, Faults, Rule};
 pub use kind::RequestKind;
 #[cfg(feature = "loopback")]
 pub use loopback::LoopbackConsul;
-pub use mock::MockConsul;
+pub use mock::{MockConsul, TimeHold};
 pub use stats::Stats;
 pub use task::Task;

@@ -12,6 +12,7 @@ use semaphore_core::{Instant, Request};
 
 use crate::client::MockClient;
 use crate::consul::Consul;
+use crate::executor::Seat;
 use crate::fault::{Fault, Faults, Rule};
 use crate::network::{Cut, Network};
 use crate::stats::Stats;
@@ -114,8 +115,29 @@ impl MockConsul {
         })
     }
 
+    /// Holds time still until the returned guard is dropped: what is due now still happens, and
+    /// nothing else, unless [`MockConsul::advance`] moves time. For instance while a test starts
+    /// several threads that are to begin at the same time.
+    pub fn hold_time(&self) -> TimeHold {
+        TimeHold {
+            _seat: self.world().executor.reserve_seat(),
+        }
+    }
+
     fn world(&self) -> &Arc<World> {
         &self.owner.0
+    }
+}
+
+/// Time stands still as long as this lives. Made by [`MockConsul::hold_time`].
+#[must_use = "time goes on when this is dropped"]
+pub struct TimeHold {
+    _seat: Seat,
+}
+
+impl fmt::Debug for TimeHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TimeHold")
     }
 }
 
@@ -169,16 +191,10 @@ impl MockConsul {
         self.world().with(|network| network.faults = faults);
     }
 
-    /// Removes all rules and rates, heals all partitions and elects a leader if there is none.
+    /// Removes all rules and rates, heals all partitions and elects a leader if the network
+    /// took it away.
     pub fn clear_faults(&self) {
-        self.world().with(|network| {
-            network.rules.clear();
-            network.faults = Faults::none();
-            network.heal_all();
-            if !network.consul.has_leader() {
-                network.elect_leader();
-            }
-        });
+        self.world().with(Network::repair);
     }
 
     /// Cuts a host off without a word: whatever goes either way from now on is lost, and the

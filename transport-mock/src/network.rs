@@ -98,6 +98,7 @@ pub(crate) struct Network {
     pub(crate) latency: RangeInclusive<Duration>,
     pub(crate) max_connections: Option<usize>,
     pub(crate) trace: Trace,
+    leaderless: bool,
     rng: Rng,
     hosts: Vec<HostState>,
     clients: BTreeMap<Call, ClientEnd>,
@@ -117,6 +118,7 @@ impl Network {
             latency: Duration::from_millis(1)..=Duration::from_millis(1),
             max_connections: Some(200),
             trace: Trace::default(),
+            leaderless: false,
             // Not the stream of random numbers that Consul draws from.
             rng: Rng::with_seed(seed.rotate_left(32) ^ 0x6e65_7477_6f72_6b21),
             hosts: Vec::new(),
@@ -276,15 +278,22 @@ impl Network {
         }
     }
 
-    pub(crate) fn heal_all(&mut self) {
+    /// Everything works again.
+    pub(crate) fn repair(&mut self) {
+        self.rules.clear();
+        self.faults = Faults::none();
         for host in 0..self.hosts.len() {
             self.heal(Host(host));
+        }
+        if self.leaderless {
+            self.elect_leader();
         }
     }
 
     /// The cluster has a leader again.
     pub(crate) fn elect_leader(&mut self) {
         self.trace.add(self.now, format_args!("leader elected"));
+        self.leaderless = false;
         self.consul.elect_leader(self.now);
         self.collect_answers();
     }
@@ -292,6 +301,7 @@ impl Network {
     /// The cluster is without a leader from now on.
     pub(crate) fn lose_leader(&mut self) {
         self.trace.add(self.now, format_args!("leader lost"));
+        self.leaderless = true;
         self.consul.lose_leader(self.now);
         self.collect_answers();
     }
@@ -488,8 +498,12 @@ impl Network {
                 self.timeline.add(self.now + length, Event::Heal(host));
             }
             Outage::Session => {
-                let sessions = self.consul.sessions();
-                if let Some(id) = self.rng.choice(sessions) {
+                let ids = self
+                    .consul
+                    .sessions()
+                    .map(|session| session.id().to_owned());
+                let ids: Vec<_> = ids.collect();
+                if let Some(id) = self.rng.choice(ids) {
                     self.trace
                         .add(self.now, format_args!("session {id} destroyed"));
                     self.consul.destroy_session(self.now, &id);

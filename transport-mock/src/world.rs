@@ -141,7 +141,7 @@ struct ByItself<'a> {
 }
 
 impl Clock for ByItself<'_> {
-    fn step(&self) -> Step {
+    fn step(&self, held: bool) -> Step {
         let Settings {
             automatic,
             patience,
@@ -154,7 +154,8 @@ impl Clock for ByItself<'_> {
             "what is waited for has not happened in {} h of virtual time, though timers and messages go on",
             patience.as_secs() / 3600
         );
-        self.world.step(NEVER)
+        let limit = if held { self.world.now() } else { NEVER };
+        self.world.step(limit)
     }
 }
 
@@ -165,7 +166,7 @@ struct ByHand<'a> {
 }
 
 impl Clock for ByHand<'_> {
-    fn step(&self) -> Step {
+    fn step(&self, _held: bool) -> Step {
         let step = self.world.step(self.until);
         if step == Step::Nothing {
             let mut network = self.world.lock();

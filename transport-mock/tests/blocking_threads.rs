@@ -1,5 +1,7 @@
 //! Threads that block share one virtual clock and drive one another's background work.
 
+#![expect(clippy::expect_used, reason = "a helper of tests")]
+
 mod support;
 
 use std::sync::{Arc, Mutex};
@@ -19,6 +21,7 @@ fn block_on<T: Send>(client: &MockClient, future: impl Future<Output = T> + Send
 fn threads_that_sleep_wake_in_the_order_of_their_deadlines() {
     let world = MockConsul::new(1);
     let order = Arc::new(Mutex::new(Vec::new()));
+    let hold = world.hold_time();
     let threads: Vec<_> = [5_u32, 2, 4, 1, 3]
         .into_iter()
         .map(|seconds| {
@@ -29,6 +32,7 @@ fn threads_that_sleep_wake_in_the_order_of_their_deadlines() {
             })
         })
         .collect();
+    drop(hold);
     for thread in threads {
         thread.join().unwrap();
     }
@@ -56,7 +60,7 @@ fn time_stands_still_while_a_thread_of_the_world_works() {
     let sleeper = world.spawn_thread({
         let client = client.clone();
         move || {
-            block_on(&client, client.sleep(2 * SECOND / 2));
+            block_on(&client, client.sleep(SECOND));
             go.send(()).unwrap();
             block_on(&client, client.sleep(3600 * SECOND));
         }

@@ -12,6 +12,8 @@ fn busy_minute(seed: u64) -> (String, String) {
     let world = MockConsul::new(seed);
     world.set_latency(MILLISECOND..=20 * MILLISECOND);
     world.set_faults(Faults {
+        leader_loss: 0.02,
+        partition: 0.02,
         session_loss: 0.02,
         ..Faults::chaos(0.05)
     });
