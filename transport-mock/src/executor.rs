@@ -38,6 +38,9 @@ pub(crate) trait Clock {
     /// Handles the next event, if there is one that this mover may go to. When `held`, only an
     /// event that is due at the present time.
     fn step(&self, held: bool) -> Step;
+
+    /// Whether a [`TimeHold`](Seat) stops this mover. Threads that are busy stop every mover.
+    fn obeys_holds(&self) -> bool;
 }
 
 /// What [`Clock::step`] did.
@@ -63,8 +66,7 @@ struct State {
     tasks: BTreeMap<Id, Option<BoxFuture<'static, ()>>>,
     roots: BTreeMap<Id, ThreadId>,
     baton: Option<ThreadId>,
-    /// Threads that hold time still while they are not inside, `None` before they have begun.
-    seats: BTreeMap<Id, Option<ThreadId>>,
+    seats: BTreeMap<Id, Sitter>,
     last_id: u64,
     /// Counts whatever might end a wait.
     changes: u64,
@@ -102,11 +104,20 @@ impl Executor {
         self.changed.notify_all();
     }
 
-    /// Reserves a seat: time does not move by itself until it is taken and its thread is inside.
+    /// A seat for a thread that is about to start.
     pub(crate) fn reserve_seat(self: &Arc<Self>) -> Seat {
+        self.seat(Sitter::Starting)
+    }
+
+    /// A seat that nobody will take, so that time stands still.
+    pub(crate) fn hold_time(self: &Arc<Self>) -> Seat {
+        self.seat(Sitter::Hold)
+    }
+
+    fn seat(self: &Arc<Self>, sitter: Sitter) -> Seat {
         let mut state = self.lock();
         let id = state.new_id();
-        state.seats.insert(id, None);
+        state.seats.insert(id, sitter);
         state.shared = true;
         Seat {
             executor: Arc::clone(self),
@@ -123,7 +134,7 @@ impl Executor {
         let root = self.enter();
         let waker = self.waker(root.id);
         loop {
-            match self.next_turn(Some(root.id)) {
+            match self.next_turn(Some(root.id), clock) {
                 Turn::Task(_baton, id, task) => self.poll_task(id, task),
                 Turn::Root(baton) => {
                     let mut context = Context::from_waker(&waker);
@@ -148,12 +159,16 @@ impl Executor {
     /// Runs everything, time included, until `clock` moves no further.
     pub(crate) fn run(self: &Arc<Self>, clock: &dyn Clock) {
         loop {
-            match self.next_turn(None) {
+            match self.next_turn(None, clock) {
                 Turn::Task(_baton, id, task) => self.poll_task(id, task),
                 Turn::Root(_) => {}
-                Turn::Idle(_baton, _) => {
-                    if clock.step(false) == Step::Nothing {
-                        return;
+                Turn::Idle(baton, idle) => {
+                    if clock.step(idle.held) == Step::Nothing {
+                        if !idle.held {
+                            return;
+                        }
+                        drop(baton);
+                        self.wait_for_another_thread(idle);
                     }
                 }
             }
@@ -179,7 +194,7 @@ impl Executor {
         Root { executor: self, id }
     }
 
-    fn next_turn(&self, own: Option<Id>) -> Turn<'_> {
+    fn next_turn(&self, own: Option<Id>, clock: &dyn Clock) -> Turn<'_> {
         let me = thread::current().id();
         let mut state = self.lock();
         state.assert_not_nested(me);
@@ -202,7 +217,7 @@ impl Executor {
                     None => {
                         let idle = Idle {
                             changes: state.changes,
-                            held: state.time_is_held(),
+                            held: state.time_is_held(me, clock.obeys_holds()),
                         };
                         return Turn::Idle(self.take_baton(state, me), idle);
                     }
@@ -290,10 +305,13 @@ impl State {
         }
     }
 
-    fn time_is_held(&self) -> bool {
-        self.seats.values().any(|seat| match seat {
-            Some(thread) => !self.roots.values().any(|inside| inside == thread),
-            None => true,
+    fn time_is_held(&self, me: ThreadId, obeys_holds: bool) -> bool {
+        self.seats.values().any(|sitter| match sitter {
+            Sitter::Starting => true,
+            Sitter::Thread(thread) => {
+                *thread != me && !self.roots.values().any(|inside| inside == thread)
+            }
+            Sitter::Hold => obeys_holds,
         })
     }
 
@@ -364,7 +382,18 @@ impl Drop for Root<'_> {
     }
 }
 
-/// A thread's promise to be inside `block_on` whenever it waits.
+/// Who keeps time from moving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sitter {
+    /// A thread that has not begun.
+    Starting,
+    /// A thread, while it is not inside `block_on`.
+    Thread(ThreadId),
+    /// The test, until it lets go.
+    Hold,
+}
+
+/// Keeps time from moving as its sitter wants, until it is dropped.
 pub(crate) struct Seat {
     executor: Arc<Executor>,
     id: Id,
@@ -374,7 +403,8 @@ impl Seat {
     /// The calling thread is the one that sits here.
     pub(crate) fn take(&self) {
         let me = thread::current().id();
-        self.executor.lock().seats.insert(self.id, Some(me));
+        let sitter = Sitter::Thread(me);
+        self.executor.lock().seats.insert(self.id, sitter);
         self.executor.poke();
     }
 }

@@ -57,7 +57,7 @@ impl Fault {
     pub fn too_many_requests() -> Self {
         Self::Answer(Response::new(
             429,
-            "Your IP is issuing too many concurrent connections, please rate limit your calls\n",
+            "rate limit exceeded, try again later or against a different server",
         ))
     }
 
@@ -66,11 +66,11 @@ impl Fault {
         Self::Answer(Response::new(500, "No cluster leader"))
     }
 
-    /// The answer of a server that refuses work for now: 503.
+    /// The answer of a leader whose rate limit is exceeded: 503.
     pub fn unavailable() -> Self {
         Self::Answer(Response::new(
             503,
-            "rate limit exceeded, try again later or against a different server",
+            "rate limit exceeded for operation that can only be performed by the leader, try again later",
         ))
     }
 }

@@ -77,7 +77,8 @@ impl MockConsul {
     }
 
     /// Runs all that is due in the next `duration`, in order, and ends `duration` later. With
-    /// [`Duration::ZERO`] it runs what can run now.
+    /// [`Duration::ZERO`] it runs what can run now. Before time moves it waits for the threads of
+    /// [`MockConsul::spawn_thread`] to be asleep.
     ///
     /// # Panics
     /// When called from inside a future that this world runs, when a future wakes itself for
@@ -120,7 +121,7 @@ impl MockConsul {
     /// several threads that are to begin at the same time.
     pub fn hold_time(&self) -> TimeHold {
         TimeHold {
-            _seat: self.world().executor.reserve_seat(),
+            _seat: self.world().executor.hold_time(),
         }
     }
 

@@ -157,6 +157,10 @@ impl Clock for ByItself<'_> {
         let limit = if held { self.world.now() } else { NEVER };
         self.world.step(limit)
     }
+
+    fn obeys_holds(&self) -> bool {
+        true
+    }
 }
 
 /// Time that moves up to where the test wants it.
@@ -166,13 +170,20 @@ struct ByHand<'a> {
 }
 
 impl Clock for ByHand<'_> {
-    fn step(&self, _held: bool) -> Step {
+    fn step(&self, held: bool) -> Step {
+        if held {
+            return self.world.step(self.world.now());
+        }
         let step = self.world.step(self.until);
         if step == Step::Nothing {
             let mut network = self.world.lock();
             network.now = network.now.max(self.until);
         }
         step
+    }
+
+    fn obeys_holds(&self) -> bool {
+        false
     }
 }
 

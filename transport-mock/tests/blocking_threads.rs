@@ -71,6 +71,40 @@ fn time_stands_still_while_a_thread_of_the_world_works() {
 }
 
 #[test]
+fn the_test_moves_time_for_threads_that_block() {
+    let world = MockConsul::new(1);
+    world.set_automatic_time(false);
+    let ticks = Arc::new(Mutex::new(0));
+    let (client, count) = (world.client("a"), Arc::clone(&ticks));
+    let thread = world.spawn_thread(move || {
+        for _ in 0..5 {
+            block_on(&client, client.sleep(SECOND));
+            *count.lock().unwrap() += 1;
+        }
+    });
+    for tick in 0..5 {
+        world.advance(SECOND / 2);
+        assert_eq!(*ticks.lock().unwrap(), tick);
+        world.advance(SECOND / 2);
+        assert_eq!(*ticks.lock().unwrap(), tick + 1);
+    }
+    thread.join().unwrap();
+}
+
+#[test]
+fn held_time_moves_only_by_hand() {
+    let world = MockConsul::new(1);
+    let hold = world.hold_time();
+    let client = world.client("a");
+    let thread = std::thread::spawn(move || block_on(&client, client.sleep(10 * SECOND)));
+    world.advance(SECOND);
+    assert_eq!(world.now(), Instant::from_origin(SECOND));
+    drop(hold);
+    thread.join().unwrap();
+    assert!(world.now() >= Instant::from_origin(10 * SECOND));
+}
+
+#[test]
 fn many_threads_write_at_once() {
     let world = MockConsul::new(1);
     let threads: Vec<_> = (0..32)
