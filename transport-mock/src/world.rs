@@ -240,10 +240,10 @@ impl Future for Sleep {
             return Poll::Pending;
         }
         if let Some(Event::Wake(waker)) = timer.and_then(|key| network.timeline.get_mut(key)) {
-            *waker = Some(context.waker().clone());
+            waker.clone_from(context.waker());
             return Poll::Pending;
         }
-        let event = Event::Wake(Some(context.waker().clone()));
+        let event = Event::Wake(context.waker().clone());
         let key = network.timeline.add(until, event);
         drop(network);
         self.timer = Some(key);
