@@ -104,7 +104,8 @@ impl MockConsul {
     /// by itself only while the thread is inside a client's `block_on` (or [`MockConsul::run`]).
     /// What it does between takes no virtual time, however slow the machine is.
     ///
-    /// `body` must not wait for another thread by other means, since time may stand still.
+    /// `body` must not wait for another thread by other means, since time may stand still. Threads
+    /// that are to begin at the same time are started under [`MockConsul::hold_time`].
     pub fn spawn_thread<T: Send + 'static>(
         &self,
         body: impl FnOnce() -> T + Send + 'static,

@@ -47,6 +47,7 @@ fn time_stands_still_while_a_thread_of_the_world_works() {
     let world = MockConsul::new(1);
     let client = world.client("a");
     let (go, wait) = std::sync::mpsc::channel::<()>();
+    let hold = world.hold_time();
     let worker = world.spawn_thread({
         let client = client.clone();
         move || {
@@ -65,6 +66,7 @@ fn time_stands_still_while_a_thread_of_the_world_works() {
             block_on(&client, client.sleep(3600 * SECOND));
         }
     });
+    drop(hold);
     worker.join().unwrap();
     sleeper.join().unwrap();
     assert_eq!(world.now(), Instant::from_origin(3601 * SECOND));
