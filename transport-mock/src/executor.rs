@@ -92,10 +92,15 @@ impl Executor {
         drop(future);
     }
 
-    /// Drops every task.
+    /// Drops every task, also those that are spawned by what is dropped.
     pub(crate) fn clear(&self) {
-        let tasks = std::mem::take(&mut self.lock().tasks);
-        drop(tasks);
+        loop {
+            let tasks = std::mem::take(&mut self.lock().tasks);
+            if tasks.is_empty() {
+                return;
+            }
+            drop(tasks);
+        }
     }
 
     /// Tells waiting threads to look again.

@@ -164,6 +164,28 @@ fn what_still_runs_is_dropped_with_the_world() {
     assert_eq!(Arc::strong_count(&alive), 1);
 }
 
+#[test]
+fn what_is_spawned_by_a_drop_at_the_end_of_the_world_is_dropped_too() {
+    struct SpawnsOnDrop(transport_mock::MockClient, Option<Arc<()>>);
+    impl Drop for SpawnsOnDrop {
+        fn drop(&mut self) {
+            let held = self.1.take();
+            self.0.spawn(Box::pin(async move { drop(held) }));
+        }
+    }
+    let alive = Arc::new(());
+    let world = MockConsul::new(1);
+    let client = world.client("a");
+    let guard = SpawnsOnDrop(client.clone(), Some(Arc::clone(&alive)));
+    world.start(async move {
+        client.sleep(SECOND).await;
+        drop(guard);
+    });
+    world.advance(Duration::ZERO);
+    drop(world);
+    assert_eq!(Arc::strong_count(&alive), 1);
+}
+
 /// A sleep that owns its client, as a spawned future needs it.
 trait SleepOwned {
     fn sleep_owned(self, duration: Duration) -> impl Future<Output = ()> + Send + 'static;
