@@ -10,7 +10,7 @@ use semaphore_core::{
     BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
 
-use crate::network::Host;
+use crate::network::{Host, Network};
 use crate::world::World;
 
 /// A host that talks to the Consul in memory: [`Transport`], [`Runtime`] and [`BlockOn`] in one.
@@ -53,6 +53,11 @@ impl Runtime for MockClient {
 
     fn spawn(&self, future: BoxFuture<'static, ()>) {
         self.world.spawn(future);
+    }
+
+    /// From the world's seed: each call gives another number, each run the same ones.
+    fn seed(&self) -> u64 {
+        self.world.with(Network::draw_seed)
     }
 }
 

@@ -123,6 +123,11 @@ impl Network {
         }))
     }
 
+    /// A number from this network's own stream.
+    pub(crate) fn draw_seed(&mut self) -> u64 {
+        self.rng.u64(..)
+    }
+
     /// When something happens next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let events = self.timeline.first_due();

@@ -1,0 +1,4 @@
+//! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
+
+mod acquire;
+mod support;
