@@ -14,8 +14,12 @@ use rustix::process::{Pid, Signal};
 /// A line on it, or its end, kills Consul; its end without a line means that the test process is
 /// gone, and so the scratch folder goes, too. Consul itself must not inherit the pipe.
 ///
+/// Signals that end a shell are ignored, so that nothing but the pipe does. One comes for sure:
+/// when the test process dies while Consul is frozen, the system sends `SIGHUP` to their group.
+///
 /// `$1` is the scratch folder, the rest is the command.
 const WATCHDOG: &str = r#"
+trap '' HUP INT QUIT TERM
 scratch=$1; shift
 exec 3<&0 </dev/null
 "$@" 3<&- >&2 &
