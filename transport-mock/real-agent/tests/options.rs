@@ -21,16 +21,23 @@ fn an_agent_with_acls_serves_its_management_token_alone() {
 }
 
 #[test]
-fn extra_configuration_is_applied() {
+fn extra_configuration_is_applied_in_json_and_in_hcl() {
     let agent = Agent::builder()
         .node("node-with-a-name")
-        .config("limits { http_max_conns_per_client = 1 }")
-        .config(r#"{ "session_ttl_min": "1s" }"#)
+        .config(r#"{ "session_ttl_min": "2s" }"#)
+        .config("session_ttl_min = \"1s\"")
         .start()
         .unwrap();
     assert_eq!(agent.node(), "node-with-a-name");
     assert!(agent.client().create_session(r#"{"TTL":"1s"}"#).is_ok());
+}
 
+#[test]
+fn a_limit_on_connections_refuses_the_next_one() {
+    let agent = Agent::builder()
+        .config("limits { http_max_conns_per_client = 1 }")
+        .start()
+        .unwrap();
     let _first = TcpStream::connect(agent.addr()).unwrap();
     let mut second = TcpStream::connect(agent.addr()).unwrap();
     // Older versions close it, newer ones answer 429 and then close it.
