@@ -2,7 +2,7 @@ use std::env;
 use std::fs;
 use std::time::Duration;
 
-use semaphore_core::{AgentEnvironment, AgentUrl, InvalidUrl, Token};
+use semaphore_core::{AgentEnvironment, AgentUrl, Token};
 
 use crate::client::Agents;
 use crate::dial::Dial;
@@ -184,18 +184,14 @@ impl Connection {
         if url.is_https() {
             return Err(BuildError::TlsNotBuilt);
         }
+        let dial = Dial::new(url);
         #[cfg(feature = "tls")]
         let dial = match self.server_name {
-            Some(name) if url.is_https() => {
-                let named = url.clone().with_host(&name);
-                let named = named.map_err(BuildError::ServerName)?.join("/").parse();
-                let uri = named.map_err(|_| BuildError::ServerName(InvalidUrl::Host))?;
-                Dial::new(url).with_server_name(uri)
-            }
-            _ => Dial::new(url),
+            Some(name) if url.is_https() => dial
+                .with_server_name(url, &name)
+                .map_err(BuildError::ServerName)?,
+            _ => dial,
         };
-        #[cfg(not(feature = "tls"))]
-        let dial = Dial::new(url);
         Ok(Agents::Ours {
             config: Box::new(config.build()),
             dial,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use semaphore_core::AgentUrl;
+#[cfg(feature = "tls")]
+use semaphore_core::InvalidUrl;
 use ureq::Error;
 use ureq::config::Config;
 use ureq::http::Uri;
@@ -41,11 +43,16 @@ impl Dial {
         }
     }
 
-    /// Expects the host of this URI in the agent's certificate.
+    /// Expects this name in the agent's certificate.
     #[cfg(feature = "tls")]
-    pub(crate) fn with_server_name(mut self, uri: Uri) -> Self {
-        self.server_name = Some(uri);
-        self
+    pub(crate) fn with_server_name(
+        mut self,
+        url: &AgentUrl,
+        name: &str,
+    ) -> Result<Self, InvalidUrl> {
+        let named = url.clone().with_host(name)?.join("/");
+        self.server_name = Some(named.parse().map_err(|_| InvalidUrl::Host)?);
+        Ok(self)
     }
 
     pub(crate) fn reporting_to(&self, phase: Arc<Phase>) -> Self {
