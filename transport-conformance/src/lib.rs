@@ -44,6 +44,10 @@ pub mod unreachable;
 pub trait Backend {
     type Adapter: Transport + BlockOn + Clone + std::fmt::Debug + 'static;
 
+    /// How many connections a sequence of requests may open. One, unless a client opens another
+    /// while the last one is on its way back into its pool.
+    const CONNECTIONS_OF_A_SEQUENCE: usize = 1;
+
     /// Builds the adapter with these options.
     fn build(&self, options: Options) -> Result<Self::Adapter, BuildError>;
 
@@ -112,8 +116,8 @@ macro_rules! tests {
                 a_missing_file_is_named_with_its_variable,
                 the_token_is_read_from_its_file_first;
             keep_alive:
-                sequential_requests_share_one_connection,
-                sequential_long_polls_share_one_connection,
+                sequential_requests_share_a_connection,
+                sequential_long_polls_share_a_connection,
                 a_connection_that_the_agent_wants_closed_is_not_used_again,
                 a_request_that_dies_on_a_kept_connection_is_not_sent_twice;
             long_polls: fifty_open_long_polls_do_not_hold_up_a_short_request;
@@ -152,7 +156,7 @@ macro_rules! tests {
                 a_client_certificate_of_a_stranger_is_a_misconfiguration,
                 an_agent_that_speaks_no_tls_is_a_misconfiguration,
                 a_handshake_cut_short_was_not_applied,
-                sequential_requests_share_one_tls_connection,
+                sequential_requests_share_a_tls_connection,
                 dropping_the_future_closes_the_tls_connection,
                 certificates_and_keys_that_are_none_are_refused_at_once;
             unreachable: a_refused_connection_was_not_applied;
@@ -191,6 +195,22 @@ pub(crate) fn send(
     request: Request,
 ) -> Result<Response, TransportError> {
     run(adapter, adapter.send(request))
+}
+
+/// Sends each request after the answer to the one before it, in a task of the adapter's runtime.
+pub(crate) fn send_in_sequence<A: Transport + BlockOn + Clone + 'static>(
+    adapter: &A,
+    requests: Vec<Request>,
+) {
+    let (done, dones) = std::sync::mpsc::channel();
+    let sending = adapter.clone();
+    adapter.spawn(Box::pin(async move {
+        for request in requests {
+            sending.send(request).await.unwrap();
+        }
+        done.send(()).unwrap();
+    }));
+    dones.recv().expect("every request was answered");
 }
 
 /// An error with all its causes, as text.

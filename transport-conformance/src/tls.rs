@@ -2,8 +2,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -12,7 +12,7 @@ use semaphore_core::TransportErrorKind;
 
 use crate::cancellation::{Outcome, send_in_background};
 use crate::server::Server;
-use crate::{Backend, Options, get, put, send};
+use crate::{Backend, Options, get, put, send, send_in_sequence};
 
 /// A certificate authority.
 pub(crate) struct Authority {
@@ -34,7 +34,13 @@ pub(crate) struct Certified {
 
 impl Authority {
     pub(crate) fn new() -> Self {
+        Self::named("our authority")
+    }
+
+    fn named(name: &str) -> Self {
         let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let key = KeyPair::generate().unwrap();
@@ -212,12 +218,15 @@ pub fn a_missing_client_certificate_is_a_misconfiguration(backend: &impl Backend
 pub fn a_client_certificate_of_a_stranger_is_a_misconfiguration(backend: &impl Backend) {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let server = start(&ours.certify(Names::loopback()), Some(&theirs));
-    let client = ours.certify(Names::dns("client"));
-    let options = Options {
-        client_cert: Some((client.pem(), client.key_pem())),
-        ..trusting(&ours, &server)
-    };
-    is_misconfigured(backend, options);
+    // Another name is an unknown authority, the same name a forged signature.
+    for stranger in [Authority::named("stranger"), Authority::new()] {
+        let client = stranger.certify(Names::dns("client"));
+        let options = Options {
+            client_cert: Some((client.pem(), client.key_pem())),
+            ..trusting(&ours, &server)
+        };
+        is_misconfigured(backend, options);
+    }
 }
 
 pub fn an_agent_that_speaks_no_tls_is_a_misconfiguration(backend: &impl Backend) {
@@ -246,15 +255,13 @@ pub fn a_handshake_cut_short_was_not_applied(backend: &impl Backend) {
     assert_eq!(error.kind(), TransportErrorKind::NotSent);
 }
 
-pub fn sequential_requests_share_one_tls_connection(backend: &impl Backend) {
+pub fn sequential_requests_share_a_tls_connection<B: Backend>(backend: &B) {
     let ours = Authority::new();
     let server = start(&ours.certify(Names::loopback()), None);
     let adapter = backend.build(trusting(&ours, &server)).unwrap();
-    for _ in 0..10 {
-        send(&adapter, put("/v1/kv/a", "")).unwrap();
-        send(&adapter, get("/v1/kv/a").as_long_poll()).unwrap();
-    }
-    assert_eq!(server.connections(), 1);
+    let requests = (0..10).flat_map(|_| [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()]);
+    send_in_sequence(&adapter, requests.collect());
+    assert!(server.connections() <= B::CONNECTIONS_OF_A_SEQUENCE);
 }
 
 pub fn dropping_the_future_closes_the_tls_connection(backend: &impl Backend) {

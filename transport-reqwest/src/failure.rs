@@ -62,6 +62,7 @@ fn is_refused_by_tls(error: &reqwest::Error) -> bool {
                 | Alert::CertificateRequired
                 | Alert::CertificateRevoked
                 | Alert::CertificateUnknown
+                | Alert::DecryptError
                 | Alert::HandshakeFailure
                 | Alert::InsufficientSecurity
                 | Alert::NoCertificate

@@ -15,6 +15,9 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 impl Backend for Tokio {
     type Adapter = ReqwestTransport;
 
+    /// hyper hands the answer over before its connection is back in the pool.
+    const CONNECTIONS_OF_A_SEQUENCE: usize = 2;
+
     fn build(&self, options: Options) -> Result<ReqwestTransport, BuildError> {
         let _inside = RUNTIME.enter();
         Ok(with(options).build()?)

@@ -76,6 +76,7 @@ fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
                 | Alert::CertificateRequired
                 | Alert::CertificateRevoked
                 | Alert::CertificateUnknown
+                | Alert::DecryptError
                 | Alert::HandshakeFailure
                 | Alert::InsufficientSecurity
                 | Alert::NoCertificate
