@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
+use semaphore_core::{InvalidEnvironment, InvalidUrl};
+
 use crate::server::Server;
 use crate::tls::{Authority, Names};
-use crate::{Backend, get, send};
+use crate::{Backend, chain, get, send};
 
 const CHILD: &str = "TRANSPORT_CONFORMANCE_CHILD";
 
@@ -103,6 +105,48 @@ pub fn a_missing_file_is_named_with_its_variable(backend: &impl Backend) {
         return assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
     }
     in_child(&[("CONSUL_CACERT", "no/such/file")]);
+}
+
+pub fn a_certificate_without_its_key_is_refused(backend: &impl Backend) {
+    if is_child() {
+        let error = backend.build_from_env().unwrap_err();
+        return assert_eq!(
+            error.to_string(),
+            "CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY must be set together"
+        );
+    }
+    in_child(&[("CONSUL_CLIENT_CERT", "cert.pem")]);
+    in_child(&[("CONSUL_CLIENT_KEY", "key.pem")]);
+}
+
+pub fn an_address_that_is_none_is_refused(backend: &impl Backend) {
+    if is_child() {
+        let error = backend.build_from_env().unwrap_err();
+        let source = error.source().and_then(|source| source.downcast_ref());
+        let reason = InvalidEnvironment::Address(InvalidUrl::Credentials);
+        assert_eq!(source, Some(&reason));
+        return assert!(!chain(&*error).contains("secret"));
+    }
+    in_child(&[("CONSUL_HTTP_ADDR", "http://user:secret@127.0.0.1:8500")]);
+}
+
+pub fn a_proxy_of_the_environment_is_not_used(backend: &impl Backend) {
+    if is_child() {
+        let answer = send(&backend.build_from_env().unwrap(), get("/v1/a")).unwrap();
+        return assert_eq!(answer.body(), b"straight");
+    }
+    let server = Server::start(|connection| connection.answer_all(200, "straight"));
+    let proxy = Server::start(|connection| connection.answer_all(200, "through a proxy"));
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", &server.url()),
+        ("HTTP_PROXY", &proxy.url()),
+        ("http_proxy", &proxy.url()),
+        ("ALL_PROXY", &proxy.url()),
+        ("all_proxy", &proxy.url()),
+        ("NO_PROXY", ""),
+        ("no_proxy", ""),
+    ]);
+    assert_eq!(proxy.connections(), 0);
 }
 
 pub fn the_token_is_read_from_its_file_first(backend: &impl Backend) {

@@ -114,6 +114,9 @@ macro_rules! tests {
             environment:
                 the_variables_of_the_consul_command_are_read,
                 a_missing_file_is_named_with_its_variable,
+                a_certificate_without_its_key_is_refused,
+                an_address_that_is_none_is_refused,
+                a_proxy_of_the_environment_is_not_used,
                 the_token_is_read_from_its_file_first;
             keep_alive:
                 sequential_requests_share_a_connection,
@@ -159,7 +162,9 @@ macro_rules! tests {
                 sequential_requests_share_a_tls_connection,
                 dropping_the_future_closes_the_tls_connection,
                 certificates_and_keys_that_are_none_are_refused_at_once;
-            unreachable: a_refused_connection_was_not_applied;
+            unreachable:
+                a_refused_connection_was_not_applied,
+                an_unknown_host_was_not_applied;
         }
     };
     (@ $backend:expr; $($behaviour:ident: $($test:ident),+;)+) => {

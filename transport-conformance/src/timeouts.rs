@@ -9,11 +9,11 @@ use crate::{Backend, get, put, send};
 const SHORT: Duration = Duration::from_millis(100);
 
 pub fn a_silent_agent_ends_in_a_timeout(backend: &impl Backend) {
-    let (closed, closes) = mpsc::channel();
+    let (ended, ends) = mpsc::channel();
     let server = Server::start(move |connection| {
         connection.read();
         connection.wait_for_close();
-        closed.send(()).unwrap();
+        ended.send(()).unwrap();
     });
     let adapter = backend.to(server.url());
     for request in [
@@ -23,7 +23,7 @@ pub fn a_silent_agent_ends_in_a_timeout(backend: &impl Backend) {
         let error = send(&adapter, request.with_timeout(SHORT)).unwrap_err();
         assert_eq!(error.kind(), TransportErrorKind::Timeout);
         assert!(!error.kind().was_not_applied());
-        closes.recv().unwrap();
+        ends.recv().unwrap();
     }
 }
 

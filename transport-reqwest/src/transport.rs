@@ -1,4 +1,6 @@
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,7 +21,8 @@ use crate::failure;
 /// - A redirect is not followed, and a proxy of the environment not used: an agent is local, and
 ///   a proxy would see the token.
 /// - [`Request::timeout`] covers all of a request, from name resolution to the last byte.
-/// - The request must be awaited on the runtime in which the transport was built.
+/// - The future of a request can be awaited on any executor, as long as the tokio runtime runs in
+///   which the transport was built.
 #[derive(Clone)]
 pub struct ReqwestTransport {
     client: Client,
@@ -120,8 +123,16 @@ impl ReqwestTransport {
 impl Transport for ReqwestTransport {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         let described = self.describe(request)?;
-        let answer = self.client.execute(described).await;
-        self.receive(answer.map_err(failure::before_answer)?).await
+        let mut exchange = pin!(async {
+            let answer = self.client.execute(described).await;
+            self.receive(answer.map_err(failure::before_answer)?).await
+        });
+        // Sockets and timers of tokio panic when they are polled outside of its runtime.
+        poll_fn(|context| {
+            let _inside = self.handle.enter();
+            exchange.as_mut().poll(context)
+        })
+        .await
     }
 }
 

@@ -1,5 +1,6 @@
 //! What every HTTP transport must do, on tokio.
 
+#![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::LazyLock;

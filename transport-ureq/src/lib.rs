@@ -35,6 +35,11 @@
 //! | `tls` | whom to trust, and who we are |
 //! | `runtime`, `on_smol` | clock, timer and tasks |
 //!
+//! # Logs
+//! ureq logs through the crate `log`. Down to DEBUG no line of it shows a token. At TRACE the target
+//! `ureq_proto` writes out the bytes of a request, **its token included**: keep that level off
+//! where logs are kept.
+//!
 //! # Features
 //! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
 //!   [`BuildError::TlsNotBuilt`].

@@ -1,5 +1,7 @@
 //! What every HTTP transport must do, on plain threads and on smol.
 
+#![cfg(feature = "tls")]
+
 use transport_conformance::{Backend, BuildError, Options};
 use transport_ureq::{Builder, Token, UreqTransport, ureq};
 
