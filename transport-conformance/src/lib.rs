@@ -3,7 +3,7 @@
 //! Each module is one behaviour. An adapter says once how it is built, by implementing
 //! [`Backend`], and gets all of them as tests of its own:
 //!
-//! ```ignore
+//! ```text
 //! transport_conformance::tests!(MyBackend);
 //! ```
 //!

@@ -1,5 +1,7 @@
 //! The token is in no line of the log, down to DEBUG.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::sync::Mutex;
 
 use log::{LevelFilter, Log, Metadata, Record};
