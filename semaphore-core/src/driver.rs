@@ -27,8 +27,12 @@ use crate::transport::{BoxFuture, Runtime, Transport, TransportError};
 /// # Cancel safety
 /// Dropping it ends the semaphore: whoever waits fails, whoever holds is told, and the TTL cleans
 /// up.
-pub(crate) async fn drive(shared: Arc<Shared>) {
-    let end = EndOnDrop(shared);
+pub(crate) fn drive(shared: Arc<Shared>) -> impl Future<Output = ()> + Send {
+    // Made here, so that a runtime that drops the future before its first poll ends it too.
+    turn(EndOnDrop(shared))
+}
+
+async fn turn(end: EndOnDrop) {
     let shared = &end.0;
     let mut requests = Requests::default();
     let mut alarm = Alarm::default();

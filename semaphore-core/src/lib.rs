@@ -1,5 +1,6 @@
 //! A distributed semaphore over Consul as a protocol core that does no I/O.
 
+mod agent_url;
 pub mod api;
 mod driver;
 mod error;
@@ -16,6 +17,7 @@ mod token;
 mod transport;
 mod view;
 
+pub use agent_url::{AgentEnvironment, AgentUrl, InvalidEnvironment, InvalidUrl};
 pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
 pub use handle::{Builder, Permit, Semaphore, blocking};
 pub use http::{Method, Request, Response};

@@ -1,1 +1,41 @@
 //! The semaphore on tokio, with reqwest.
+//!
+//! [`ReqwestTransport`] is both the [`Transport`] and the [`Runtime`] that the core asks for, so
+//! that one value connects a semaphore:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), transport_reqwest::BuildError> {
+//! # let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+//! # let _inside = runtime.enter();
+//! use transport_reqwest::ReqwestTransport;
+//!
+//! let backend = ReqwestTransport::new("http://127.0.0.1:8500")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | file | says |
+//! |---|---|
+//! | `builder` | which options there are, and how they become a client |
+//! | `transport` | one request and its answer |
+//! | `failure` | what is known of a request that failed |
+//! | `tls` | whom to trust, and who we are |
+//! | `runtime` | clock, timer and tasks of tokio |
+//!
+//! # Features
+//! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
+//! [`BuildError::TlsNotBuilt`].
+
+mod builder;
+mod error;
+mod failure;
+mod runtime;
+#[cfg(feature = "tls")]
+mod tls;
+mod transport;
+
+pub use builder::{Builder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, token_from_env};
+pub use error::BuildError;
+pub use reqwest;
+pub use semaphore_core::*;
+pub use transport::ReqwestTransport;

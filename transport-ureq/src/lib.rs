@@ -1,1 +1,67 @@
-//! The semaphore on plain threads and on smol, with ureq.
+//! The semaphore on plain threads and on smol, with ureq. There is no tokio in its tree.
+//!
+//! [`UreqTransport`] is both the [`Transport`] and the [`Runtime`] that the core asks for, so that
+//! one value connects a semaphore:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), transport_ureq::BuildError> {
+//! use transport_ureq::UreqTransport;
+//!
+//! let backend = UreqTransport::new("http://127.0.0.1:8500")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```text
+//!   send(request) ──job──► a resting worker, or a new one
+//!        ▲                 ┌──────────────────────────────────┐
+//!        │                 │ thread + agent + its connection  │──► the agent
+//!        └─────answer──────│ then rests, and ends after 30 s  │
+//!   dropped: shutdown() ──►└──────────────────────────────────┘
+//! ```
+//!
+//! A worker serves one request at a time, and there are as many workers as requests in flight. So a
+//! renewal never waits behind a long poll, and giving up a request closes that request's
+//! connection and no other.
+//!
+//! | file | says |
+//! |---|---|
+//! | `builder` | which options there are |
+//! | `transport` | the handle |
+//! | `workers` | the threads: start, rest, cancel, end |
+//! | `client` | one request and its answer, on a worker's thread |
+//! | `dial` | how a connection is opened |
+//! | `failure` | what is known of a request that failed |
+//! | `tls` | whom to trust, and who we are |
+//! | `runtime`, `on_smol` | clock, timer and tasks |
+//!
+//! # Logs
+//! ureq logs through the crate `log`. Down to DEBUG no line of it shows a token. At TRACE the target
+//! `ureq_proto` writes out the bytes of a request, **its token included**: keep that level off
+//! where logs are kept.
+//!
+//! # Features
+//! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
+//!   [`BuildError::TlsNotBuilt`].
+//! - `smol`: `SmolTransport`, which runs its tasks on smol's executor instead of threads.
+
+mod builder;
+mod client;
+mod dial;
+mod error;
+mod failure;
+#[cfg(feature = "smol")]
+mod on_smol;
+mod runtime;
+#[cfg(feature = "tls")]
+mod tls;
+mod transport;
+mod workers;
+
+pub use builder::{Builder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, token_from_env};
+pub use error::BuildError;
+#[cfg(feature = "smol")]
+pub use on_smol::SmolTransport;
+pub use semaphore_core::*;
+pub use transport::UreqTransport;
+pub use ureq;

@@ -23,7 +23,7 @@ impl CreateSession<'_> {
     pub fn request(&self, scope: &Scope) -> Request {
         let options = self.options;
         let body = Body {
-            name: &options.name,
+            name: options.name.as_deref(),
             node: options.node.as_deref(),
             ttl: go_duration(options.ttl),
             lock_delay: go_duration(options.lock_delay),
@@ -57,7 +57,8 @@ impl CreateSession<'_> {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Body<'a> {
-    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
     #[serde(rename = "TTL")]
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(line(&request), "PUT /v1/session/create");
         assert_eq!(
             String::from_utf8_lossy(request.body()),
-            r#"{"Name":"semaphore","TTL":"15s","LockDelay":"15s","Behavior":"delete","NodeChecks":[]}"#
+            r#"{"TTL":"15s","LockDelay":"15s","Behavior":"delete","NodeChecks":[]}"#
         );
     }
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::checked_name;
+use super::{Prefix, checked_name};
 use crate::error::InvalidInput;
 
 /// What becomes of the keys of a session that is invalidated.
@@ -29,7 +29,7 @@ impl Behavior {
 /// The defaults tie a session to its TTL alone: 15 s, no health checks, behavior `delete`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
-    pub(crate) name: String,
+    pub(crate) name: Option<String>,
     pub(crate) node: Option<String>,
     pub(crate) ttl: Duration,
     pub(crate) lock_delay: Duration,
@@ -41,7 +41,7 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> Self {
         Self {
-            name: "semaphore".to_owned(),
+            name: None,
             node: None,
             ttl: Duration::from_secs(15),
             lock_delay: Duration::from_secs(15),
@@ -65,12 +65,12 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// A name for people who list sessions.
+    /// A name for people who list sessions; `semaphore <prefix>` unless given.
     ///
     /// # Errors
     /// [`InvalidInput::Name`].
     pub fn with_name(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
-        self.name = checked_name("session name", name.into())?;
+        self.name = Some(checked_name("session name", name.into())?);
         Ok(self)
     }
 
@@ -145,6 +145,13 @@ impl SessionOptions {
     {
         self.service_checks = checked_names("service check", checks)?;
         Ok(self)
+    }
+
+    /// With a name that tells what the session is for, unless it has one.
+    pub(crate) fn for_prefix(mut self, prefix: &Prefix) -> Self {
+        self.name
+            .get_or_insert_with(|| format!("semaphore {prefix}"));
+        self
     }
 
     /// The TTL.

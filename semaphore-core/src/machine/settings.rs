@@ -32,11 +32,12 @@ impl Settings {
         if limit == 0 {
             return Err(InvalidInput::LimitZero);
         }
+        let options = SessionOptions::default().for_prefix(&prefix);
         Ok(Self {
             prefix,
             limit,
             adopt_limit: false,
-            session: SessionSource::Create(SessionOptions::default()),
+            session: SessionSource::Create(options),
             value: Value::default(),
             scope: Scope::default(),
         })
@@ -52,7 +53,7 @@ impl Settings {
     /// How sessions are made.
     #[must_use]
     pub fn with_session_options(mut self, options: SessionOptions) -> Self {
-        self.session = SessionSource::Create(options);
+        self.session = SessionSource::Create(options.for_prefix(&self.prefix));
         self
     }
 

@@ -1,0 +1,135 @@
+//! The agent's address is read as the `consul` command reads it, and refused with a reason.
+
+use semaphore_core::{AgentEnvironment, AgentUrl, InvalidEnvironment, InvalidUrl};
+
+fn parse(text: &str) -> Result<AgentUrl, InvalidUrl> {
+    text.parse()
+}
+
+#[test]
+fn a_request_is_joined_to_the_address() {
+    for (address, joined) in [
+        ("http://127.0.0.1:8500", "http://127.0.0.1:8500/v1/kv/a?raw"),
+        ("HTTPS://consul.local/", "https://consul.local/v1/kv/a?raw"),
+        ("consul:8500", "http://consul:8500/v1/kv/a?raw"),
+        ("http://[::1]:8500", "http://[::1]:8500/v1/kv/a?raw"),
+        (
+            "https://edge/consul/eu/",
+            "https://edge/consul/eu/v1/kv/a?raw",
+        ),
+    ] {
+        assert_eq!(parse(address).unwrap().join("/v1/kv/a?raw"), joined);
+    }
+}
+
+#[test]
+fn host_and_port_are_told_apart() {
+    let parts = |text: &str| {
+        let url = parse(text).unwrap();
+        (url.is_https(), url.host().to_owned(), url.port())
+    };
+    assert_eq!(parts("consul"), (false, "consul".into(), 80));
+    assert_eq!(parts("https://consul"), (true, "consul".into(), 443));
+    assert_eq!(parts("http://[fd00::1]:85"), (false, "fd00::1".into(), 85));
+}
+
+#[test]
+fn each_bad_address_has_its_own_reason() {
+    for (address, reason) in [
+        ("unix:///run/consul.sock", InvalidUrl::Scheme),
+        ("ftp://consul", InvalidUrl::Scheme),
+        ("", InvalidUrl::Host),
+        ("http://", InvalidUrl::Host),
+        ("http://:8500", InvalidUrl::Host),
+        ("http://a..b", InvalidUrl::Host),
+        ("http://[::zz]:1", InvalidUrl::Host),
+        ("http://[::1", InvalidUrl::Host),
+        ("http://consul:", InvalidUrl::Port),
+        ("http://consul:0", InvalidUrl::Port),
+        ("http://consul:+80", InvalidUrl::Port),
+        ("http://consul:65536", InvalidUrl::Port),
+        ("http://user:secret@consul", InvalidUrl::Credentials),
+        ("user@consul:8500", InvalidUrl::Credentials),
+        ("http://consul/a/../b", InvalidUrl::Path),
+        ("http://consul/a/%2E%2e/b", InvalidUrl::Path),
+        ("http://consul//a", InvalidUrl::Path),
+        ("http://consul/a\"b", InvalidUrl::Path),
+        ("http://consul?dc=eu", InvalidUrl::Query),
+        ("http://consul/#top", InvalidUrl::Fragment),
+        ("http://con sul", InvalidUrl::Character),
+        ("http://consul\r\nX: y", InvalidUrl::Character),
+        ("http://cönsul", InvalidUrl::Character),
+    ] {
+        assert_eq!(parse(address), Err(reason), "{address:?}");
+    }
+}
+
+#[test]
+fn an_error_does_not_show_the_address() {
+    let error = parse("http://user:secret@consul").unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("secret"));
+}
+
+fn environment(variables: &[(&str, &str)]) -> Result<AgentEnvironment, InvalidEnvironment> {
+    AgentEnvironment::read(|name| lookup(variables, name))
+}
+
+fn lookup(variables: &[(&str, &str)], name: &str) -> Option<String> {
+    let found = variables.iter().find(|(variable, _)| *variable == name);
+    found.map(|(_, value)| (*value).to_owned())
+}
+
+#[test]
+fn an_empty_environment_means_the_local_agent() {
+    let found = environment(&[("CONSUL_HTTP_ADDR", "")]).unwrap();
+    assert_eq!(found.url.to_string(), "http://127.0.0.1:8500");
+    assert_eq!(found.ca_cert, None);
+}
+
+#[test]
+fn ssl_wins_over_an_address_that_says_http() {
+    for address in ["consul:8501", "http://consul:8501", "https://consul:8501"] {
+        let found = environment(&[("CONSUL_HTTP_ADDR", address), ("CONSUL_HTTP_SSL", "true")]);
+        assert_eq!(found.unwrap().url.to_string(), "https://consul:8501");
+    }
+    let off = environment(&[
+        ("CONSUL_HTTP_ADDR", "https://consul"),
+        ("CONSUL_HTTP_SSL", "0"),
+    ]);
+    assert!(off.unwrap().url.is_https());
+}
+
+#[test]
+fn certificates_and_the_server_name_are_passed_on() {
+    let found = environment(&[
+        ("CONSUL_CACERT", "ca.pem"),
+        ("CONSUL_CLIENT_CERT", "cert.pem"),
+        ("CONSUL_CLIENT_KEY", "key.pem"),
+        ("CONSUL_TLS_SERVER_NAME", "server.dc1.consul"),
+    ])
+    .unwrap();
+    assert_eq!(found.ca_cert.as_deref(), Some("ca.pem"));
+    assert_eq!(found.client_cert.as_deref(), Some("cert.pem"));
+    assert_eq!(found.client_key.as_deref(), Some("key.pem"));
+    assert_eq!(found.tls_server_name.as_deref(), Some("server.dc1.consul"));
+}
+
+#[test]
+fn a_variable_that_makes_no_sense_is_named() {
+    let address = environment(&[("CONSUL_HTTP_ADDR", "ftp://consul")]).unwrap_err();
+    assert_eq!(address, InvalidEnvironment::Address(InvalidUrl::Scheme));
+    let ssl = environment(&[("CONSUL_HTTP_SSL", "maybe")]).unwrap_err();
+    assert_eq!(ssl, InvalidEnvironment::Ssl);
+    let token = [("CONSUL_HTTP_TOKEN", "sec\nret")];
+    let token = AgentEnvironment::token(|name| lookup(&token, name)).unwrap_err();
+    assert!(matches!(token, InvalidEnvironment::Token(_)));
+    assert!(!format!("{token} {token:?}").contains("sec"));
+}
+
+#[test]
+fn the_token_is_read_apart() {
+    let variables = [("CONSUL_HTTP_TOKEN", "secret")];
+    let token = AgentEnvironment::token(|name| lookup(&variables, name)).unwrap();
+    assert_eq!(token.unwrap().reveal(), "secret");
+    assert_eq!(AgentEnvironment::token(|_| None).unwrap(), None);
+}

@@ -1,0 +1,166 @@
+//! A process can't safely change its own environment while threads run, so each test runs itself
+//! again in a child with another one.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+use semaphore_core::{InvalidEnvironment, InvalidUrl};
+
+use crate::server::Server;
+use crate::tls::{Authority, Names};
+use crate::{Backend, chain, get, send};
+
+const CHILD: &str = "TRANSPORT_CONFORMANCE_CHILD";
+
+/// Runs the calling test again with these variables, and fails when it fails there.
+fn in_child(variables: &[(&str, &str)]) {
+    let name = thread::current()
+        .name()
+        .expect("a test's thread")
+        .to_owned();
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", &name])
+        .envs(variables.iter().copied())
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn is_child() -> bool {
+    env::var_os(CHILD).is_some()
+}
+
+struct Files(PathBuf);
+
+impl Files {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("transport-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, content: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.into_os_string().into_string().unwrap()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn the_variables_of_the_consul_command_are_read(backend: &impl Backend) {
+    if is_child() {
+        let answer = send(&backend.build_from_env().unwrap(), get("/v1/a")).unwrap();
+        return assert_eq!(answer.body(), b"/prefix/v1/a");
+    }
+    let ours = Authority::new();
+    let theirs = Authority::new();
+    let agent = ours.certify(Names::dns("server.dc1.consul"));
+    let client = theirs.certify(Names::dns("client"));
+    let server = Server::start_tls(agent.server_config(Some(&theirs)), |connection| {
+        while let Some(request) = connection.read() {
+            connection.answer(200, &request.target);
+        }
+    });
+    let files = Files::new("environment");
+    let address = server.url().replace("https://", "http://") + "/prefix";
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", &address),
+        ("CONSUL_HTTP_SSL", "true"),
+        ("CONSUL_CACERT", &files.write("ca.pem", &ours.pem())),
+        (
+            "CONSUL_CLIENT_CERT",
+            &files.write("cert.pem", &client.pem()),
+        ),
+        (
+            "CONSUL_CLIENT_KEY",
+            &files.write("key.pem", &client.key_pem()),
+        ),
+        ("CONSUL_TLS_SERVER_NAME", "server.dc1.consul"),
+    ]);
+    assert!(server.connections() > 0);
+}
+
+pub fn a_missing_file_is_named_with_its_variable(backend: &impl Backend) {
+    if is_child() {
+        let error = backend.build_from_env().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the file \"no/such/file\" of CONSUL_CACERT can't be read"
+        );
+        let source = error.source().and_then(|source| source.downcast_ref());
+        let source: &std::io::Error = source.unwrap();
+        return assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
+    }
+    in_child(&[("CONSUL_CACERT", "no/such/file")]);
+}
+
+pub fn a_certificate_without_its_key_is_refused(backend: &impl Backend) {
+    if is_child() {
+        let error = backend.build_from_env().unwrap_err();
+        return assert_eq!(
+            error.to_string(),
+            "CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY must be set together"
+        );
+    }
+    in_child(&[("CONSUL_CLIENT_CERT", "cert.pem")]);
+    in_child(&[("CONSUL_CLIENT_KEY", "key.pem")]);
+}
+
+pub fn an_address_that_is_none_is_refused(backend: &impl Backend) {
+    if is_child() {
+        let error = backend.build_from_env().unwrap_err();
+        let source = error.source().and_then(|source| source.downcast_ref());
+        let reason = InvalidEnvironment::Address(InvalidUrl::Credentials);
+        assert_eq!(source, Some(&reason));
+        return assert!(!chain(&*error).contains("secret"));
+    }
+    in_child(&[("CONSUL_HTTP_ADDR", "http://user:secret@127.0.0.1:8500")]);
+}
+
+pub fn a_proxy_of_the_environment_is_not_used(backend: &impl Backend) {
+    if is_child() {
+        let answer = send(&backend.build_from_env().unwrap(), get("/v1/a")).unwrap();
+        return assert_eq!(answer.body(), b"straight");
+    }
+    let server = Server::start(|connection| connection.answer_all(200, "straight"));
+    let proxy = Server::start(|connection| connection.answer_all(200, "through a proxy"));
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", &server.url()),
+        ("HTTP_PROXY", &proxy.url()),
+        ("http_proxy", &proxy.url()),
+        ("ALL_PROXY", &proxy.url()),
+        ("all_proxy", &proxy.url()),
+        ("NO_PROXY", ""),
+        ("no_proxy", ""),
+    ]);
+    assert_eq!(proxy.connections(), 0);
+}
+
+pub fn the_token_is_read_from_its_file_first(backend: &impl Backend) {
+    if is_child() {
+        let token = backend.token_from_env().unwrap();
+        assert_eq!(token.unwrap().reveal(), "of-the-file");
+        return;
+    }
+    let files = Files::new("token");
+    in_child(&[
+        ("CONSUL_HTTP_TOKEN", "of-the-variable"),
+        (
+            "CONSUL_HTTP_TOKEN_FILE",
+            &files.write("token", "of-the-file\n"),
+        ),
+    ]);
+}

@@ -1,0 +1,228 @@
+//! What every HTTP transport of the semaphore must do, as tests over real sockets.
+//!
+//! Each module is one behaviour. An adapter says once how it is built, by implementing
+//! [`Backend`], and gets all of them as tests of its own:
+//!
+//! ```text
+//! transport_conformance::tests!(MyBackend);
+//! ```
+//!
+//! A test plays the agent with a [`Server`](server::Server) that follows a script, and says what
+//! must have arrived there.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    missing_docs,
+    reason = "every public function is a test, named by what it shows"
+)]
+
+use std::error::Error as StdError;
+use std::future::Future;
+
+use semaphore_core::{BlockOn, Method, Request, Response, Token, Transport, TransportError};
+
+pub mod addresses;
+pub mod broken_answers;
+pub mod cancellation;
+pub mod environment;
+pub mod keep_alive;
+pub mod long_polls;
+pub mod own_client;
+pub mod redirects;
+pub mod requests;
+pub mod runtime;
+pub mod server;
+pub mod timeouts;
+pub mod tls;
+pub mod unreachable;
+
+/// How an adapter is built.
+pub trait Backend {
+    type Adapter: Transport + BlockOn + Clone + std::fmt::Debug + 'static;
+
+    /// How many connections a sequence of requests may open. One, unless a client opens another
+    /// while the last one is on its way back into its pool.
+    const CONNECTIONS_OF_A_SEQUENCE: usize = 1;
+
+    /// Builds the adapter with these options.
+    fn build(&self, options: Options) -> Result<Self::Adapter, BuildError>;
+
+    /// Builds the adapter from the process's environment.
+    fn build_from_env(&self) -> Result<Self::Adapter, BuildError>;
+
+    /// The token of the process's environment.
+    fn token_from_env(&self) -> Result<Option<Token>, BuildError>;
+
+    /// An adapter with the default options.
+    fn to(&self, url: impl Into<String>) -> Self::Adapter {
+        self.build(Options::to(url)).unwrap()
+    }
+}
+
+pub type BuildError = Box<dyn StdError + Send + Sync>;
+
+/// The options that every adapter has. One that is `None` is left alone.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub url: String,
+    pub max_body: Option<usize>,
+    pub ca_cert: Option<String>,
+    /// The certificate and its key.
+    pub client_cert: Option<(String, String)>,
+    pub tls_server_name: Option<String>,
+    /// A client of the user's own, which names itself with this `User-Agent`.
+    pub own_client: Option<&'static str>,
+}
+
+impl Options {
+    pub fn to(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Makes all behaviours tests of the crate that calls it, for the backend that the expression
+/// gives.
+#[macro_export]
+macro_rules! tests {
+    ($backend:expr) => {
+        $crate::tests! { @ $backend;
+            addresses: each_bad_address_is_refused_with_its_reason;
+            broken_answers:
+                a_body_of_exactly_the_limit_is_read,
+                a_body_over_the_limit_is_refused_without_reading_it_all,
+                an_announced_body_over_the_limit_is_refused,
+                a_body_shorter_than_its_content_length_is_a_bad_answer,
+                a_chunked_body_without_its_end_is_a_bad_answer,
+                bytes_after_the_body_do_not_become_the_next_answer,
+                a_content_length_that_is_no_number_is_a_bad_answer,
+                an_answer_that_is_not_http_is_a_bad_answer,
+                a_connection_closed_before_the_answer_leaves_the_outcome_unknown,
+                a_connection_closed_amid_the_headers_leaves_the_outcome_unknown,
+                html_from_a_proxy_is_an_answer_like_any_other;
+            cancellation:
+                dropping_the_future_closes_the_connection,
+                dropping_one_future_leaves_the_others_alone,
+                the_next_request_works_after_one_was_given_up,
+                a_future_dropped_before_it_is_polled_sends_nothing;
+            environment:
+                the_variables_of_the_consul_command_are_read,
+                a_missing_file_is_named_with_its_variable,
+                a_certificate_without_its_key_is_refused,
+                an_address_that_is_none_is_refused,
+                a_proxy_of_the_environment_is_not_used,
+                the_token_is_read_from_its_file_first;
+            keep_alive:
+                sequential_requests_share_a_connection,
+                sequential_long_polls_share_a_connection,
+                a_connection_that_the_agent_wants_closed_is_not_used_again,
+                a_request_that_dies_on_a_kept_connection_is_not_sent_twice;
+            long_polls: fifty_open_long_polls_do_not_hold_up_a_short_request;
+            own_client:
+                a_client_of_the_users_own_sends_the_requests,
+                a_client_of_the_users_own_takes_no_options_of_the_connection;
+            redirects:
+                a_redirect_of_a_read_is_the_answer,
+                a_redirect_of_a_write_is_the_answer;
+            requests:
+                method_target_and_body_arrive_as_described,
+                an_empty_put_has_a_content_length,
+                a_read_has_no_body,
+                a_path_in_the_url_comes_before_the_target,
+                a_host_name_is_resolved,
+                the_token_travels_in_its_header,
+                the_token_is_in_no_error_and_no_debug_output,
+                any_status_is_an_answer,
+                the_headers_of_the_answer_are_handed_over;
+            runtime:
+                time_goes_on_while_sleeping,
+                a_spawned_task_runs_while_nobody_waits_for_it,
+                block_on_returns_when_the_future_ends;
+            timeouts:
+                a_silent_agent_ends_in_a_timeout,
+                an_answer_that_stalls_ends_in_a_timeout,
+                an_answer_that_trickles_does_not_outlive_the_timeout;
+            tls:
+                an_authority_of_the_users_own_is_trusted,
+                an_unknown_authority_is_refused,
+                a_certificate_for_another_host_is_refused,
+                an_expired_certificate_is_refused,
+                the_server_name_replaces_the_host_in_the_check,
+                a_client_certificate_is_shown_when_asked_for,
+                a_missing_client_certificate_is_a_misconfiguration,
+                a_client_certificate_of_a_stranger_is_a_misconfiguration,
+                an_agent_that_speaks_no_tls_is_a_misconfiguration,
+                a_handshake_cut_short_was_not_applied,
+                sequential_requests_share_a_tls_connection,
+                dropping_the_future_closes_the_tls_connection,
+                certificates_and_keys_that_are_none_are_refused_at_once;
+            unreachable:
+                a_refused_connection_was_not_applied,
+                an_unknown_host_was_not_applied;
+        }
+    };
+    (@ $backend:expr; $($behaviour:ident: $($test:ident),+;)+) => {
+        $(mod $behaviour {
+            use super::*;
+            $(#[test]
+            fn $test() {
+                $crate::$behaviour::$test(&$backend);
+            })+
+        })+
+    };
+}
+
+pub(crate) fn get(target: &str) -> Request {
+    Request::new(Method::Get, target)
+}
+
+pub(crate) fn put(target: &str, body: &str) -> Request {
+    Request::new(Method::Put, target).with_body(body)
+}
+
+/// Runs a future on the adapter's own runtime.
+pub(crate) fn run<T: Send>(adapter: &impl BlockOn, future: impl Future<Output = T> + Send) -> T {
+    let mut output = None;
+    adapter.block_on(Box::pin(async {
+        output = Some(future.await);
+    }));
+    output.expect("the future ran to its end")
+}
+
+pub(crate) fn send(
+    adapter: &(impl Transport + BlockOn),
+    request: Request,
+) -> Result<Response, TransportError> {
+    run(adapter, adapter.send(request))
+}
+
+/// Sends each request after the answer to the one before it, in a task of the adapter's runtime.
+pub(crate) fn send_in_sequence<A: Transport + BlockOn + Clone + 'static>(
+    adapter: &A,
+    requests: Vec<Request>,
+) {
+    let (done, dones) = std::sync::mpsc::channel();
+    let sending = adapter.clone();
+    adapter.spawn(Box::pin(async move {
+        for request in requests {
+            sending.send(request).await.unwrap();
+        }
+        done.send(()).unwrap();
+    }));
+    dones.recv().expect("every request was answered");
+}
+
+/// An error with all its causes, as text.
+pub(crate) fn chain(error: &dyn StdError) -> String {
+    let mut text = format!("{error} / {error:?}");
+    if let Some(source) = error.source() {
+        text = text + " / " + &chain(source);
+    }
+    text
+}

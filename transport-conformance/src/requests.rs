@@ -1,0 +1,126 @@
+use std::sync::mpsc;
+
+use semaphore_core::{Method, Request, Token, TransportErrorKind};
+
+use crate::server::{Received, Server};
+use crate::{Backend, chain, get, put, send};
+
+/// Sends the request and returns it as it arrived.
+fn arrived(backend: &impl Backend, path: &str, request: Request) -> Received {
+    let (arrived, arrivals) = mpsc::channel();
+    let server = Server::start(move |connection| {
+        while let Some(request) = connection.read() {
+            arrived.send(request).unwrap();
+            connection.answer(200, "true");
+        }
+    });
+    let answer = send(&backend.to(server.url() + path), request).unwrap();
+    assert_eq!((answer.status(), answer.body()), (200, &b"true"[..]));
+    let request = arrivals.try_recv().unwrap();
+    assert!(arrivals.try_recv().is_err(), "sent more than once");
+    request
+}
+
+pub fn method_target_and_body_arrive_as_described(backend: &impl Backend) {
+    let target = "/v1/kv/service/d%20b/%3F%23?cas=0&flags=16210313421097356768&dc=a%26b";
+    let request = arrived(backend, "", put(target, "{\"Limit\":3}"));
+    assert_eq!(
+        (request.method.as_str(), request.target.as_str()),
+        ("PUT", target)
+    );
+    assert_eq!(request.body, b"{\"Limit\":3}");
+    assert_eq!(request.header("content-length"), Some("11"));
+    assert_eq!(request.header("transfer-encoding"), None);
+
+    let request = arrived(backend, "", Request::new(Method::Delete, "/v1/kv/a?cas=7"));
+    assert_eq!(
+        (request.method.as_str(), request.target.as_str()),
+        ("DELETE", "/v1/kv/a?cas=7")
+    );
+}
+
+pub fn an_empty_put_has_a_content_length(backend: &impl Backend) {
+    let request = arrived(backend, "", put("/v1/session/create", ""));
+    assert_eq!(request.header("content-length"), Some("0"));
+    assert_eq!(request.header("transfer-encoding"), None);
+}
+
+pub fn a_read_has_no_body(backend: &impl Backend) {
+    let request = arrived(backend, "", get("/v1/kv/a?recurse="));
+    assert_eq!(
+        (request.method.as_str(), request.target.as_str()),
+        ("GET", "/v1/kv/a?recurse=")
+    );
+    assert!(matches!(request.header("content-length"), None | Some("0")));
+    assert_eq!(request.header("transfer-encoding"), None);
+    // What the body limit counts is what travels.
+    assert!(matches!(
+        request.header("accept-encoding"),
+        None | Some("identity")
+    ));
+}
+
+pub fn a_path_in_the_url_comes_before_the_target(backend: &impl Backend) {
+    let request = arrived(backend, "/consul/eu/", get("/v1/status/leader"));
+    assert_eq!(request.target, "/consul/eu/v1/status/leader");
+}
+
+pub fn a_host_name_is_resolved(backend: &impl Backend) {
+    let server = Server::start(|connection| connection.answer_all(200, "here"));
+    let adapter = backend.to(server.url_at("localhost"));
+    let answer = send(&adapter, get("/v1/status/leader")).unwrap();
+    assert_eq!(answer.body(), b"here");
+}
+
+pub fn the_token_travels_in_its_header(backend: &impl Backend) {
+    let token = Token::new("b1gs33cr3t").unwrap();
+    let request = arrived(backend, "", get("/v1/kv/a").with_token(Some(token)));
+    assert_eq!(request.header("X-Consul-Token"), Some("b1gs33cr3t"));
+    let request = arrived(backend, "", get("/v1/kv/a"));
+    assert_eq!(request.header("X-Consul-Token"), None);
+}
+
+pub fn the_token_is_in_no_error_and_no_debug_output(backend: &impl Backend) {
+    let server = Server::start(|connection| {
+        connection.read();
+    });
+    let adapter = backend.to(server.url());
+    let token = Token::new("b1gs33cr3t").unwrap();
+    let request = get("/v1/kv/a").with_token(Some(token));
+    let error = send(&adapter, request.clone()).unwrap_err();
+    let shown = format!("{} {adapter:?} {request:?}", chain(&error));
+    assert!(!shown.contains("b1gs33cr3t"), "{shown}");
+
+    let no_target = Request::new(Method::Get, "v1/kv/a");
+    let error = send(&adapter, no_target).unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::Misconfigured);
+}
+
+pub fn any_status_is_an_answer(backend: &impl Backend) {
+    let server = Server::start(|connection| {
+        while let Some(request) = connection.read() {
+            let status = request.target.trim_start_matches("/v1/").parse().unwrap();
+            connection.answer(status, "rpc error: No cluster leader");
+        }
+    });
+    let adapter = backend.to(server.url());
+    for status in [200, 400, 403, 404, 409, 413, 429, 500, 502, 503, 504] {
+        let answer = send(&adapter, put(&format!("/v1/{status}"), "")).unwrap();
+        assert_eq!(answer.status(), status);
+        assert_eq!(answer.body(), b"rpc error: No cluster leader");
+    }
+}
+
+pub fn the_headers_of_the_answer_are_handed_over(backend: &impl Backend) {
+    let server = Server::start(|connection| {
+        while connection.read().is_some() {
+            connection
+                .write("HTTP/1.1 404 Not Found\r\nX-Consul-Index: 17\r\nX-Other: \u{fc}\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+        }
+    });
+    let answer = send(&backend.to(server.url()), get("/v1/kv/a")).unwrap();
+    assert_eq!(answer.status(), 404);
+    assert_eq!(answer.header("x-consul-index"), Some("17"));
+    assert_eq!(answer.body(), b"");
+}

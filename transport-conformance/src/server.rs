@@ -1,0 +1,212 @@
+//! An agent that follows a script.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// Listens on a loopback port and runs the script for each connection on a thread of its own.
+pub struct Server {
+    address: SocketAddr,
+    https: bool,
+    connections: Arc<AtomicUsize>,
+    stopped: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// A server of plain HTTP.
+    pub fn start(script: impl Fn(&mut Connection) + Send + Sync + 'static) -> Self {
+        Self::listen(false, move |stream| {
+            script(&mut Connection::new(Box::new(stream)));
+        })
+    }
+
+    /// A server of HTTPS. Connections whose handshake fails don't reach the script.
+    pub fn start_tls(
+        config: Arc<rustls::ServerConfig>,
+        script: impl Fn(&mut Connection) + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(true, move |mut stream| {
+            let mut tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            while tls.is_handshaking() {
+                if tls.complete_io(&mut stream).is_err() {
+                    return drain(&stream);
+                }
+            }
+            script(&mut Connection::new(Box::new(rustls::StreamOwned::new(
+                tls, stream,
+            ))));
+        })
+    }
+
+    fn listen(https: bool, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let serve = Arc::new(serve);
+        let acceptor = thread::spawn({
+            let connections = Arc::clone(&connections);
+            let stopped = Arc::clone(&stopped);
+            move || {
+                for stream in listener.incoming() {
+                    if stopped.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    connections.fetch_add(1, Ordering::SeqCst);
+                    let serve = Arc::clone(&serve);
+                    thread::spawn(move || serve(stream.unwrap()));
+                }
+            }
+        });
+        Self {
+            address,
+            https,
+            connections,
+            stopped,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// The address, without a trailing slash.
+    pub fn url(&self) -> String {
+        let scheme = if self.https { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The address with another host, which must be one of this machine.
+    pub fn url_at(&self, host: &str) -> String {
+        let scheme = if self.https { "https" } else { "http" };
+        format!("{scheme}://{host}:{}", self.address.port())
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        // Wakes the acceptor.
+        let _ = TcpStream::connect(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+/// The script's side of one connection.
+pub struct Connection {
+    stream: Box<dyn Stream>,
+    unread: Vec<u8>,
+}
+
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A request as it came over the wire.
+#[derive(Clone, Debug)]
+pub struct Received {
+    pub method: String,
+    pub target: String,
+    headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(found, _)| found.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl Connection {
+    fn new(stream: Box<dyn Stream>) -> Self {
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
+    }
+
+    /// The next request, or `None` when the other side has closed.
+    pub fn read(&mut self) -> Option<Received> {
+        let end = loop {
+            if let Some(end) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end;
+            }
+            self.fill()?;
+        };
+        let head = String::from_utf8(self.unread[..end].to_vec()).unwrap();
+        let mut lines = head.split("\r\n");
+        let mut first = lines.next().unwrap().split(' ');
+        let mut received = Received {
+            method: first.next().unwrap().to_owned(),
+            target: first.next().unwrap().to_owned(),
+            headers: lines
+                .map(|line| line.split_once(": ").unwrap())
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            body: Vec::new(),
+        };
+        let length = received
+            .header("content-length")
+            .map_or(0, |length| length.parse().unwrap());
+        self.unread.drain(..end + 4);
+        while self.unread.len() < length {
+            self.fill()?;
+        }
+        received.body = self.unread.drain(..length).collect();
+        Some(received)
+    }
+
+    /// Writes these bytes; an error is the other side's way of having closed.
+    pub fn write(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.write_all(bytes.as_ref())?;
+        self.stream.flush()
+    }
+
+    /// A whole answer.
+    pub fn answer(&mut self, status: u16, body: &str) {
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status} Whatever\r\nContent-Length: {length}\r\n\r\n");
+        // A caller that is gone is what some tests are about.
+        let _ = self.write(head + body);
+    }
+
+    /// Answers every request like this until the other side closes.
+    pub fn answer_all(&mut self, status: u16, body: &str) {
+        while self.read().is_some() {
+            self.answer(status, body);
+        }
+    }
+
+    /// Returns when the other side has closed or reset the connection.
+    pub fn wait_for_close(&mut self) {
+        while self.fill().is_some() {}
+    }
+
+    fn fill(&mut self) -> Option<()> {
+        let mut buffer = [0; 4096];
+        match self.stream.read(&mut buffer) {
+            Ok(0) | Err(_) => None,
+            Ok(length) => {
+                self.unread.extend_from_slice(&buffer[..length]);
+                Some(())
+            }
+        }
+    }
+}
+
+/// Reads what still comes, so that closing does not reset the connection and with it swallow the
+/// alert that says why.
+fn drain(mut stream: &TcpStream) {
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let _ = io::copy(&mut stream, &mut io::sink());
+}

@@ -1,0 +1,318 @@
+use std::net::IpAddr;
+use std::sync::{Arc, mpsc};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use semaphore_core::TransportErrorKind;
+
+use crate::cancellation::{Outcome, send_in_background};
+use crate::server::Server;
+use crate::{Backend, Options, get, put, send, send_in_sequence};
+
+/// A certificate authority.
+pub(crate) struct Authority {
+    certificate: rcgen::Certificate,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// Whom a certificate is for, and whether it is still valid.
+pub(crate) struct Names {
+    names: Vec<SanType>,
+    expired: bool,
+}
+
+/// A certificate and its key.
+pub(crate) struct Certified {
+    certificate: rcgen::Certificate,
+    key: KeyPair,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        Self::named("our authority")
+    }
+
+    fn named(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        Self {
+            certificate: params.self_signed(&key).unwrap(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        self.certificate.pem()
+    }
+
+    pub(crate) fn certify(&self, names: Names) -> Certified {
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = names.names;
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        if names.expired {
+            params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+        }
+        let key = KeyPair::generate().unwrap();
+        Certified {
+            certificate: params.signed_by(&key, &self.issuer).unwrap(),
+            key,
+        }
+    }
+}
+
+impl Names {
+    pub(crate) fn loopback() -> Self {
+        let address: IpAddr = [127, 0, 0, 1].into();
+        Self {
+            names: vec![SanType::IpAddress(address)],
+            expired: false,
+        }
+    }
+
+    pub(crate) fn dns(name: &str) -> Self {
+        Self {
+            names: vec![SanType::DnsName(name.try_into().unwrap())],
+            expired: false,
+        }
+    }
+
+    fn expired(self) -> Self {
+        Self {
+            expired: true,
+            ..self
+        }
+    }
+}
+
+impl Certified {
+    pub(crate) fn pem(&self) -> String {
+        self.certificate.pem()
+    }
+
+    pub(crate) fn key_pem(&self) -> String {
+        self.key.serialize_pem()
+    }
+
+    /// A server that shows this certificate, and asks for one of `clients` when that is given.
+    pub(crate) fn server_config(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(authority.certificate.der().clone()).unwrap();
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                builder.with_client_cert_verifier(verifier.build().unwrap())
+            }
+        };
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
+        let chain = vec![self.certificate.der().clone()];
+        Arc::new(builder.with_single_cert(chain, key).unwrap())
+    }
+}
+
+fn start(agent: &Certified, clients: Option<&Authority>) -> Server {
+    Server::start_tls(agent.server_config(clients), |connection| {
+        connection.answer_all(200, "true");
+    })
+}
+
+fn trusting(authority: &Authority, server: &Server) -> Options {
+    Options {
+        ca_cert: Some(authority.pem()),
+        ..Options::to(server.url())
+    }
+}
+
+fn works(backend: &impl Backend, options: Options) {
+    let adapter = backend.build(options).unwrap();
+    assert_eq!(send(&adapter, put("/v1/kv/a", "")).unwrap().body(), b"true");
+}
+
+fn is_misconfigured(backend: &impl Backend, options: Options) {
+    let adapter = backend.build(options).unwrap();
+    let error = send(&adapter, put("/v1/kv/a", "")).unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::Misconfigured, "{error:?}");
+}
+
+pub fn an_authority_of_the_users_own_is_trusted(backend: &impl Backend) {
+    let (stranger, ours) = (Authority::new(), Authority::new());
+    let server = start(&ours.certify(Names::loopback()), None);
+    works(backend, trusting(&ours, &server));
+    let several = Options {
+        ca_cert: Some(stranger.pem() + &ours.pem()),
+        ..Options::to(server.url())
+    };
+    works(backend, several);
+}
+
+pub fn an_unknown_authority_is_refused(backend: &impl Backend) {
+    let (stranger, ours) = (Authority::new(), Authority::new());
+    let server = start(&stranger.certify(Names::loopback()), None);
+    is_misconfigured(backend, trusting(&ours, &server));
+    // The platform does not know it, either.
+    is_misconfigured(backend, Options::to(server.url()));
+}
+
+pub fn a_certificate_for_another_host_is_refused(backend: &impl Backend) {
+    let ours = Authority::new();
+    let server = start(&ours.certify(Names::dns("another.host")), None);
+    is_misconfigured(backend, trusting(&ours, &server));
+}
+
+pub fn an_expired_certificate_is_refused(backend: &impl Backend) {
+    let ours = Authority::new();
+    let server = start(&ours.certify(Names::loopback().expired()), None);
+    is_misconfigured(backend, trusting(&ours, &server));
+}
+
+pub fn the_server_name_replaces_the_host_in_the_check(backend: &impl Backend) {
+    let ours = Authority::new();
+    let server = start(&ours.certify(Names::dns("server.dc1.consul")), None);
+    let named = |name: &str| Options {
+        tls_server_name: Some(name.to_owned()),
+        ..trusting(&ours, &server)
+    };
+    works(backend, named("server.dc1.consul"));
+    is_misconfigured(backend, named("server.dc2.consul"));
+    for no_name in ["127.0.0.1", "", "a b", "user@host"] {
+        let error = backend.build(named(no_name)).unwrap_err();
+        assert_eq!(error.to_string(), "the TLS server name is not a DNS name");
+    }
+}
+
+pub fn a_client_certificate_is_shown_when_asked_for(backend: &impl Backend) {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server = start(&ours.certify(Names::loopback()), Some(&theirs));
+    let client = theirs.certify(Names::dns("client"));
+    let options = Options {
+        client_cert: Some((client.pem(), client.key_pem())),
+        ..trusting(&ours, &server)
+    };
+    works(backend, options);
+}
+
+pub fn a_missing_client_certificate_is_a_misconfiguration(backend: &impl Backend) {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server = start(&ours.certify(Names::loopback()), Some(&theirs));
+    is_misconfigured(backend, trusting(&ours, &server));
+}
+
+pub fn a_client_certificate_of_a_stranger_is_a_misconfiguration(backend: &impl Backend) {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server = start(&ours.certify(Names::loopback()), Some(&theirs));
+    // Another name is an unknown authority, the same name a forged signature.
+    for stranger in [Authority::named("stranger"), Authority::new()] {
+        let client = stranger.certify(Names::dns("client"));
+        let options = Options {
+            client_cert: Some((client.pem(), client.key_pem())),
+            ..trusting(&ours, &server)
+        };
+        is_misconfigured(backend, options);
+    }
+}
+
+pub fn an_agent_that_speaks_no_tls_is_a_misconfiguration(backend: &impl Backend) {
+    let server = Server::start(|connection| {
+        // What Consul answers to the first bytes of a handshake.
+        let _ = connection.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        connection.wait_for_close();
+    });
+    let url = server.url().replace("http://", "https://");
+    let options = Options {
+        ca_cert: Some(Authority::new().pem()),
+        ..Options::to(url)
+    };
+    is_misconfigured(backend, options);
+}
+
+pub fn a_handshake_cut_short_was_not_applied(backend: &impl Backend) {
+    let server = Server::start(|_| {});
+    let url = server.url().replace("http://", "https://");
+    let options = Options {
+        ca_cert: Some(Authority::new().pem()),
+        ..Options::to(url)
+    };
+    let adapter = backend.build(options).unwrap();
+    let error = send(&adapter, put("/v1/kv/a", "")).unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::NotSent);
+}
+
+pub fn sequential_requests_share_a_tls_connection<B: Backend>(backend: &B) {
+    let ours = Authority::new();
+    let server = start(&ours.certify(Names::loopback()), None);
+    let adapter = backend.build(trusting(&ours, &server)).unwrap();
+    let requests = (0..10).flat_map(|_| [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()]);
+    send_in_sequence(&adapter, requests.collect());
+    assert!(server.connections() <= B::CONNECTIONS_OF_A_SEQUENCE);
+}
+
+pub fn dropping_the_future_closes_the_tls_connection(backend: &impl Backend) {
+    let ours = Authority::new();
+    let agent = ours.certify(Names::loopback());
+    let (event, events) = mpsc::channel();
+    let server = Server::start_tls(agent.server_config(None), move |connection| {
+        connection.read();
+        event.send("arrived").unwrap();
+        connection.wait_for_close();
+        event.send("closed").unwrap();
+    });
+    let adapter = backend.build(trusting(&ours, &server)).unwrap();
+    let (abort, outcome) = send_in_background(&adapter, get("/v1/kv/a").as_long_poll());
+    assert_eq!(events.recv().unwrap(), "arrived");
+    abort.abort();
+    assert_eq!(events.recv().unwrap(), "closed");
+    assert_eq!(outcome.recv().unwrap(), Outcome::Dropped);
+}
+
+pub fn certificates_and_keys_that_are_none_are_refused_at_once(backend: &impl Backend) {
+    let ours = Authority::new();
+    let (one, other) = (
+        ours.certify(Names::loopback()),
+        ours.certify(Names::loopback()),
+    );
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for ca_cert in ["", "not PEM", broken, &one.key_pem()] {
+        let options = Options {
+            ca_cert: Some(ca_cert.to_owned()),
+            ..Options::to("https://127.0.0.1:8501")
+        };
+        let error = backend.build(options).unwrap_err();
+        assert_eq!(error.to_string(), "the CA certificates can't be used");
+        assert!(error.source().is_some());
+    }
+    for client_cert in [
+        (one.pem(), String::new()),
+        (String::new(), one.key_pem()),
+        (one.pem(), one.pem()),
+        (one.pem(), other.key_pem()),
+    ] {
+        let options = Options {
+            client_cert: Some(client_cert),
+            ..Options::to("https://127.0.0.1:8501")
+        };
+        let error = backend.build(options).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the client certificate and its key can't be used"
+        );
+        assert!(error.source().is_some());
+    }
+}

@@ -1,0 +1,26 @@
+use std::net::TcpListener;
+
+use semaphore_core::TransportErrorKind;
+
+use crate::{Backend, get, put, send};
+
+pub fn an_unknown_host_was_not_applied(backend: &impl Backend) {
+    // The name is reserved: no resolver ever finds it.
+    let adapter = backend.to("http://agent.invalid:8500");
+    let error = send(&adapter, put("/v1/kv/a", "")).unwrap_err();
+    assert_eq!(error.kind(), TransportErrorKind::NotSent);
+}
+
+pub fn a_refused_connection_was_not_applied(backend: &impl Backend) {
+    // A port that was free a moment ago, and that nobody listens on now.
+    let address = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .unwrap();
+    let adapter = backend.to(format!("http://{address}"));
+    for request in [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()] {
+        let error = send(&adapter, request).unwrap_err();
+        assert_eq!(error.kind(), TransportErrorKind::NotSent);
+        assert!(error.kind().was_not_applied());
+        assert!(!error.kind().is_permanent());
+    }
+}

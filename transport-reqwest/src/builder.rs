@@ -1,0 +1,244 @@
+use std::env;
+use std::fs;
+use std::time::Duration;
+
+use reqwest::Client;
+use semaphore_core::{AgentEnvironment, AgentUrl, Token};
+use tokio::runtime::Handle;
+
+use crate::error::BuildError;
+use crate::transport::ReqwestTransport;
+
+/// The largest body of an answer that is read unless [`Builder::max_body`] says otherwise: 32 MiB,
+/// room for some 100,000 contenders.
+pub const DEFAULT_MAX_BODY: usize = 32 * 1024 * 1024;
+
+/// How long a connection may take to open unless [`Builder::connect_timeout`] says otherwise: 5
+/// seconds.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The options of a [`ReqwestTransport`].
+#[must_use]
+pub struct Builder {
+    url: Result<AgentUrl, BuildError>,
+    max_body: usize,
+    connection: Connection,
+    client: Option<Client>,
+}
+
+/// The options that a client of the user's own replaces.
+#[derive(Default, PartialEq, Eq)]
+pub(crate) struct Connection {
+    connect_timeout: Option<Duration>,
+    #[cfg(feature = "tls")]
+    pub(crate) ca_cert: Option<Vec<u8>>,
+    #[cfg(feature = "tls")]
+    pub(crate) client_cert: Option<(Vec<u8>, Vec<u8>)>,
+    #[cfg(feature = "tls")]
+    server_name: Option<String>,
+}
+
+impl Builder {
+    pub(crate) fn new(url: Result<AgentUrl, BuildError>) -> Self {
+        Self {
+            url,
+            max_body: DEFAULT_MAX_BODY,
+            connection: Connection::default(),
+            client: None,
+        }
+    }
+
+    /// The agent that the environment names, with the options of the environment, as the `consul`
+    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`), `CONSUL_HTTP_SSL`,
+    /// `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY` and `CONSUL_TLS_SERVER_NAME`.
+    ///
+    /// `CONSUL_HTTP_SSL_VERIFY` is not read: certificates are always verified. The token is set
+    /// on the semaphore, see [`token_from_env`].
+    ///
+    /// # Errors
+    /// [`BuildError::Environment`], [`BuildError::File`] or
+    /// [`BuildError::ClientCertificateIncomplete`].
+    pub fn from_env() -> Result<Self, BuildError> {
+        let found =
+            AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
+        let builder = Self::new(Ok(found.url.clone()));
+        #[cfg(feature = "tls")]
+        let builder = builder.with_tls_of(found)?;
+        Ok(builder)
+    }
+
+    /// Reads at most this many bytes of an answer's body. A larger one ends its request with
+    /// [`BadAnswer`](semaphore_core::TransportErrorKind::BadAnswer). By default
+    /// [`DEFAULT_MAX_BODY`].
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Gives up opening a connection after this long; the request then counts as not sent. By
+    /// default [`DEFAULT_CONNECT_TIMEOUT`].
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connection.connect_timeout = Some(timeout);
+        self
+    }
+
+    /// Trusts these authorities, certificates in PEM, instead of the platform's.
+    #[cfg(feature = "tls")]
+    pub fn ca_cert(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.connection.ca_cert = Some(pem.into());
+        self
+    }
+
+    /// Shows this certificate (in PEM, with its chain) to an agent that asks for one. The key is
+    /// PEM, too.
+    #[cfg(feature = "tls")]
+    pub fn client_cert(mut self, pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
+        self.connection.client_cert = Some((pem.into(), key_pem.into()));
+        self
+    }
+
+    /// Expects this DNS name in the agent's certificate, for example `server.dc1.consul`, whatever
+    /// host the URL names.
+    #[cfg(feature = "tls")]
+    pub fn tls_server_name(mut self, name: impl Into<String>) -> Self {
+        self.connection.server_name = Some(name.into());
+        self
+    }
+
+    /// Sends through this client instead of one of our own. What it does to a request is then
+    /// its owner's choice: proxies, TLS, connection pool.
+    ///
+    /// It must not follow redirects (`redirect(Policy::none())`), must not retry
+    /// (`retry(reqwest::retry::never())`), and must not have a `read_timeout`, which would end a
+    /// blocking query in the middle of its wait. A `timeout` is overridden for each request.
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// Builds the transport. It uses the tokio runtime that this is called in.
+    ///
+    /// # Errors
+    /// [`BuildError`], before anything is sent.
+    pub fn build(self) -> Result<ReqwestTransport, BuildError> {
+        let url = self.url?;
+        let handle = Handle::try_current().map_err(|error| BuildError::NoRuntime(error.into()))?;
+        let (client, url) = match self.client {
+            Some(_) if self.connection != Connection::default() => {
+                return Err(BuildError::OptionsOfOwnClient);
+            }
+            Some(client) => (client, url),
+            None => self.connection.open(url)?,
+        };
+        Ok(ReqwestTransport::from_parts(
+            client,
+            url,
+            self.max_body,
+            handle,
+        ))
+    }
+
+    #[cfg(feature = "tls")]
+    fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
+        if let Some(path) = found.ca_cert {
+            self = self.ca_cert(read_file("CONSUL_CACERT", path)?);
+        }
+        match (found.client_cert, found.client_key) {
+            (Some(cert), Some(key)) => {
+                let cert = read_file("CONSUL_CLIENT_CERT", cert)?;
+                self = self.client_cert(cert, read_file("CONSUL_CLIENT_KEY", key)?);
+            }
+            (None, None) => {}
+            _ => return Err(BuildError::ClientCertificateIncomplete),
+        }
+        if let Some(name) = found.tls_server_name {
+            self = self.tls_server_name(name);
+        }
+        Ok(self)
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    /// Shows the address and the limit, never a key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("url", &self.url)
+            .field("max_body", &self.max_body)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// A client with these options, and the URL to ask it for.
+    fn open(self, url: AgentUrl) -> Result<(Client, AgentUrl), BuildError> {
+        // What another crate's features could switch on (compression, proxies of the
+        // environment) is switched off, so that the bytes counted are the bytes sent.
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .http1_only()
+            .connect_timeout(self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT));
+        #[cfg(feature = "tls")]
+        let (client, url) = self.with_tls(client, url)?;
+        #[cfg(not(feature = "tls"))]
+        if url.is_https() {
+            return Err(BuildError::TlsNotBuilt);
+        }
+        let client = client
+            .build()
+            .map_err(|error| BuildError::Client(error.into()))?;
+        Ok((client, url))
+    }
+
+    #[cfg(feature = "tls")]
+    fn with_tls(
+        self,
+        client: reqwest::ClientBuilder,
+        url: AgentUrl,
+    ) -> Result<(reqwest::ClientBuilder, AgentUrl), BuildError> {
+        let client = client.tls_backend_preconfigured(crate::tls::config(&self, &url)?);
+        match self.server_name {
+            Some(name) if url.is_https() => {
+                let named = url
+                    .clone()
+                    .with_host(&name)
+                    .map_err(BuildError::ServerName)?;
+                Ok((client.dns_resolver(crate::tls::ResolveAs::new(&url)), named))
+            }
+            _ => Ok((client, url)),
+        }
+    }
+}
+
+/// The token that the `consul` command would send: the content of the file that
+/// `CONSUL_HTTP_TOKEN_FILE` names, else `CONSUL_HTTP_TOKEN`, else none.
+///
+/// # Errors
+/// [`BuildError::File`] when the file can't be read, [`BuildError::Environment`] when what was
+/// found can't be sent in a header. The token is not shown.
+pub fn token_from_env() -> Result<Option<Token>, BuildError> {
+    let file = match env::var("CONSUL_HTTP_TOKEN_FILE") {
+        Ok(path) if !path.is_empty() => {
+            let content = read_file("CONSUL_HTTP_TOKEN_FILE", path)?;
+            Some(String::from_utf8_lossy(&content).trim().to_owned())
+        }
+        _ => None,
+    };
+    let file = file.filter(|token| !token.is_empty());
+    AgentEnvironment::token(|name| file.clone().or_else(|| env::var(name).ok()))
+        .map_err(BuildError::Environment)
+}
+
+fn read_file(variable: &'static str, path: String) -> Result<Vec<u8>, BuildError> {
+    fs::read(&path).map_err(|source| BuildError::File {
+        variable,
+        path,
+        source,
+    })
+}

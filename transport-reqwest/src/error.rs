@@ -1,0 +1,54 @@
+use std::io;
+
+use semaphore_core::{InvalidEnvironment, InvalidUrl};
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a transport could not be built. Nothing was sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The address given is not the URL of an agent.
+    #[error("the agent's URL is invalid")]
+    Url(#[source] InvalidUrl),
+    /// A `CONSUL_*` variable of the environment can't be understood.
+    #[error("the environment does not name an agent")]
+    Environment(#[source] InvalidEnvironment),
+    /// A file that a `CONSUL_*` variable names can't be read.
+    #[error("the file {path:?} of {variable} can't be read")]
+    File {
+        /// The variable.
+        variable: &'static str,
+        /// The path it holds.
+        path: String,
+        /// Why the file can't be read.
+        source: io::Error,
+    },
+    /// The authorities to trust are not certificates in PEM, or there is none among them.
+    #[error("the CA certificates can't be used")]
+    CaCertificate(#[source] Cause),
+    /// The client certificate or its key is not PEM, or they don't belong together.
+    #[error("the client certificate and its key can't be used")]
+    ClientCertificate(#[source] Cause),
+    /// Only one of `CONSUL_CLIENT_CERT` and `CONSUL_CLIENT_KEY` is set.
+    #[error("CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY must be set together")]
+    ClientCertificateIncomplete,
+    /// The name to find in the agent's certificate is not a DNS name.
+    #[error("the TLS server name is not a DNS name")]
+    ServerName(#[source] InvalidUrl),
+    /// The machine's own certificate authorities can't be used. Giving a CA avoids the need.
+    #[error("the platform's certificate authorities can't be used")]
+    PlatformVerifier(#[source] Cause),
+    /// The address is `https://`, but the crate was built without its feature `tls`.
+    #[error("https needs the feature `tls`")]
+    TlsNotBuilt,
+    /// Options of the connection were set beside a client that has options of its own.
+    #[error("a client of the user's own takes no further options of the connection")]
+    OptionsOfOwnClient,
+    /// Not called from within a tokio runtime.
+    #[error("called outside of a tokio runtime")]
+    NoRuntime(#[source] Cause),
+    /// reqwest refused the configuration.
+    #[error("the HTTP client can't be built")]
+    Client(#[source] Cause),
+}

@@ -1,0 +1,102 @@
+//! What is known of a request that failed. An error that may come after the first byte was
+//! written is never taken for "not sent".
+
+use std::error::Error as StdError;
+
+use semaphore_core::{TransportError, TransportErrorKind};
+
+/// A request that can't be sent like this.
+pub(crate) fn misconfigured(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
+    TransportError::with_source(TransportErrorKind::Misconfigured, cause)
+}
+
+/// An answer that is refused.
+pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
+    TransportError::with_source(TransportErrorKind::BadAnswer, cause)
+}
+
+/// An error in the time before the answer's headers were there.
+pub(crate) fn before_answer(error: reqwest::Error) -> TransportError {
+    let kind = if is_refused_by_tls(&error) || error.is_builder() {
+        TransportErrorKind::Misconfigured
+    } else if error.is_connect() {
+        TransportErrorKind::NotSent
+    } else if error.is_timeout() {
+        TransportErrorKind::Timeout
+    } else if find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse) {
+        TransportErrorKind::BadAnswer
+    } else {
+        TransportErrorKind::Unknown
+    };
+    // The URL names the key, and with it what the semaphore protects.
+    TransportError::with_source(kind, error.without_url())
+}
+
+/// An error while the body was read.
+pub(crate) fn during_body(error: reqwest::Error) -> TransportError {
+    let kind = if error.is_timeout() {
+        TransportErrorKind::Timeout
+    } else {
+        TransportErrorKind::BadAnswer
+    };
+    TransportError::with_source(kind, error.without_url())
+}
+
+/// Whether one side did not accept the other's certificate or terms.
+#[cfg(feature = "tls")]
+fn is_refused_by_tls(error: &reqwest::Error) -> bool {
+    use rustls::{AlertDescription as Alert, Error as Tls, InvalidMessage};
+    match find::<Tls>(error) {
+        Some(
+            Tls::InvalidCertificate(_)
+            | Tls::InvalidCertRevocationList(_)
+            | Tls::NoCertificatesPresented
+            | Tls::PeerIncompatible(_)
+            | Tls::InconsistentKeys(_),
+        ) => true,
+        Some(Tls::AlertReceived(alert)) => matches!(
+            alert,
+            Alert::AccessDenied
+                | Alert::BadCertificate
+                | Alert::CertificateExpired
+                | Alert::CertificateRequired
+                | Alert::CertificateRevoked
+                | Alert::CertificateUnknown
+                | Alert::DecryptError
+                | Alert::HandshakeFailure
+                | Alert::InsufficientSecurity
+                | Alert::NoCertificate
+                | Alert::ProtocolVersion
+                | Alert::UnknownCA
+                | Alert::UnrecognisedName
+                | Alert::UnsupportedCertificate
+        ),
+        // The other side does not speak TLS.
+        Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => error.is_connect(),
+        _ => false,
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_refused_by_tls(_: &reqwest::Error) -> bool {
+    false
+}
+
+/// The first error of this type among the causes. An `io::Error` hides the error it wraps from
+/// `source`, so it is opened here.
+fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        let inner = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        next = match inner {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}

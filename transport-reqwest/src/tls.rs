@@ -1,0 +1,96 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls::client::WantsClientCert;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+use semaphore_core::AgentUrl;
+
+use crate::builder::Connection;
+use crate::error::BuildError;
+
+/// The TLS configuration of a client. The provider is named here because reqwest panics when the
+/// process has none installed, also for a plain `http` address.
+pub(crate) fn config(options: &Connection, url: &AgentUrl) -> Result<ClientConfig, BuildError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let trusting = trust(options, url, provider)?;
+    match &options.client_cert {
+        None => Ok(trusting.with_no_client_auth()),
+        Some((cert, key)) => {
+            let chain = certificates(cert).map_err(BuildError::ClientCertificate)?;
+            let key = PrivateKeyDer::from_pem_slice(key)
+                .map_err(|error| BuildError::ClientCertificate(error.into()))?;
+            trusting
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| BuildError::ClientCertificate(error.into()))
+        }
+    }
+}
+
+/// Resolves every name to the host of the agent's URL, so that a request can be made, and its
+/// certificate checked, under another name.
+pub(crate) struct ResolveAs {
+    host: String,
+}
+
+impl ResolveAs {
+    pub(crate) fn new(url: &AgentUrl) -> Self {
+        Self {
+            host: url.host().to_owned(),
+        }
+    }
+}
+
+impl Resolve for ResolveAs {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let host = self.host.clone();
+        Box::pin(async move {
+            // reqwest replaces port 0 by the URL's.
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            let found: Vec<SocketAddr> = found.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn trust(
+    options: &Connection,
+    url: &AgentUrl,
+    provider: Arc<CryptoProvider>,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, BuildError> {
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| BuildError::Client(error.into()))?;
+    let mut roots = RootCertStore::empty();
+    match &options.ca_cert {
+        Some(pem) => {
+            for certificate in certificates(pem).map_err(BuildError::CaCertificate)? {
+                roots
+                    .add(certificate)
+                    .map_err(|error| BuildError::CaCertificate(error.into()))?;
+            }
+        }
+        // Reading the platform's authorities takes milliseconds that plain `http` has no use for.
+        None if url.is_https() => {
+            return builder
+                .with_platform_verifier()
+                .map_err(|error| BuildError::PlatformVerifier(error.into()));
+        }
+        None => {}
+    }
+    Ok(builder.with_root_certificates(roots))
+}
+
+fn certificates(
+    pem: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, Box<dyn std::error::Error + Send + Sync>> {
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>()?;
+    if found.is_empty() {
+        return Err("there is no certificate in it".into());
+    }
+    Ok(found)
+}

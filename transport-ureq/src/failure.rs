@@ -1,0 +1,97 @@
+//! What is known of a request that failed. An error that may come after the first byte was
+//! written is never taken for "not sent".
+
+use std::error::Error as StdError;
+use std::io;
+
+use semaphore_core::{TransportError, TransportErrorKind};
+use ureq::{Error, Timeout};
+
+/// A request that can't be sent like this.
+pub(crate) fn misconfigured(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
+    TransportError::with_source(TransportErrorKind::Misconfigured, cause)
+}
+
+/// An answer that is refused.
+pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
+    TransportError::with_source(TransportErrorKind::BadAnswer, cause)
+}
+
+/// An error in the time before the answer's headers were there. `connecting` says that it came
+/// while a connection was opened; agents of the user's own don't say it.
+pub(crate) fn before_answer(error: Error, connecting: bool) -> TransportError {
+    let kind = match &error {
+        _ if is_refused_by_tls(&error, connecting) => TransportErrorKind::Misconfigured,
+        _ if connecting => TransportErrorKind::NotSent,
+        Error::Timeout(Timeout::Resolve | Timeout::Connect)
+        | Error::HostNotFound
+        | Error::ConnectionFailed => TransportErrorKind::NotSent,
+        Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            TransportErrorKind::NotSent
+        }
+        Error::Timeout(_) => TransportErrorKind::Timeout,
+        Error::Http(_)
+        | Error::BadUri(_)
+        | Error::RequireHttpsOnly(_)
+        | Error::InvalidProxyUrl
+        | Error::Tls(_)
+        | Error::TlsRequired => TransportErrorKind::Misconfigured,
+        Error::Protocol(_) | Error::LargeResponseHeader(..) => TransportErrorKind::BadAnswer,
+        _ => TransportErrorKind::Unknown,
+    };
+    TransportError::with_source(kind, error)
+}
+
+/// An error while the body was read.
+pub(crate) fn during_body(error: Error) -> TransportError {
+    let kind = match error {
+        Error::Timeout(_) => TransportErrorKind::Timeout,
+        _ => TransportErrorKind::BadAnswer,
+    };
+    TransportError::with_source(kind, error)
+}
+
+/// Whether one side did not accept the other's certificate or terms.
+#[cfg(feature = "tls")]
+fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
+    use rustls::{AlertDescription as Alert, Error as Tls, InvalidMessage};
+    let refusal = match error {
+        Error::Rustls(error) => Some(error),
+        Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
+        _ => None,
+    };
+    match refusal {
+        Some(
+            Tls::InvalidCertificate(_)
+            | Tls::InvalidCertRevocationList(_)
+            | Tls::NoCertificatesPresented
+            | Tls::PeerIncompatible(_)
+            | Tls::InconsistentKeys(_),
+        ) => true,
+        Some(Tls::AlertReceived(alert)) => matches!(
+            alert,
+            Alert::AccessDenied
+                | Alert::BadCertificate
+                | Alert::CertificateExpired
+                | Alert::CertificateRequired
+                | Alert::CertificateRevoked
+                | Alert::CertificateUnknown
+                | Alert::DecryptError
+                | Alert::HandshakeFailure
+                | Alert::InsufficientSecurity
+                | Alert::NoCertificate
+                | Alert::ProtocolVersion
+                | Alert::UnknownCA
+                | Alert::UnrecognisedName
+                | Alert::UnsupportedCertificate
+        ),
+        // The other side does not speak TLS.
+        Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => connecting,
+        _ => false,
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_refused_by_tls(_: &Error, _: bool) -> bool {
+    false
+}

@@ -1,0 +1,83 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use semaphore_core::{
+    BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
+};
+
+use crate::error::BuildError;
+use crate::transport::UreqTransport;
+
+/// A [`UreqTransport`] whose tasks run on smol's executor instead of threads.
+///
+/// Requests still run on threads of their own, never on those of `smol::unblock`: there a renewal
+/// could wait behind long polls, and giving one up would not stop it.
+///
+/// ```
+/// # fn main() -> Result<(), transport_ureq::BuildError> {
+/// use transport_ureq::{SmolTransport, UreqTransport};
+///
+/// let backend = SmolTransport::new("http://127.0.0.1:8500")?;
+/// let with_options = SmolTransport::from(UreqTransport::builder("consul:8500").build()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SmolTransport(UreqTransport);
+
+impl SmolTransport {
+    /// A transport to the agent at `url` with the default options, see [`UreqTransport::new`].
+    ///
+    /// # Errors
+    /// [`BuildError`], before anything is sent.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, BuildError> {
+        UreqTransport::new(url).map(Self)
+    }
+
+    /// A transport to the agent that the environment names, see
+    /// [`Builder::from_env`](crate::Builder::from_env).
+    ///
+    /// # Errors
+    /// [`BuildError`], before anything is sent.
+    pub fn from_env() -> Result<Self, BuildError> {
+        UreqTransport::from_env().map(Self)
+    }
+}
+
+impl From<UreqTransport> for SmolTransport {
+    fn from(transport: UreqTransport) -> Self {
+        Self(transport)
+    }
+}
+
+#[async_trait]
+impl Transport for SmolTransport {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        self.0.send(request).await
+    }
+}
+
+#[async_trait]
+impl Runtime for SmolTransport {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        smol::Timer::after(duration).await;
+    }
+
+    fn spawn(&self, future: BoxFuture<'static, ()>) {
+        smol::spawn(future).detach();
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+}
+
+impl BlockOn for SmolTransport {
+    fn block_on(&self, future: BoxFuture<'_, ()>) {
+        smol::block_on(future);
+    }
+}

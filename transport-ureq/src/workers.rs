@@ -1,0 +1,230 @@
+//! The threads that requests run on.
+//!
+//! ```text
+//!            start                  answered                   start
+//!   (none) ────────► running(job) ───────────► resting(agent) ──────► running(job) …
+//!                      │      ▲                  │        │
+//!      future dropped: │      │ a new agent      │ REST   │ transport dropped
+//!      agent shut down └──────┘                  ▼        ▼
+//!                                               (ended)
+//! ```
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use futures_channel::oneshot;
+use semaphore_core::{AgentUrl, Request, Response, TransportError, TransportErrorKind};
+use ureq::Agent;
+
+use crate::client::{Agents, Client};
+
+/// How long a worker, and its connection, stays after its last request.
+pub(crate) const REST: Duration = Duration::from_secs(30);
+
+type Answer = Result<Response, TransportError>;
+
+/// Owns the threads: dropping it ends them.
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    url: Arc<AgentUrl>,
+    max_body: usize,
+    agents: Agents,
+    resting: Mutex<Resting>,
+}
+
+/// The workers without a job, the one that rested last on top, so that few of them do all the
+/// work and the others end.
+#[derive(Default)]
+struct Resting {
+    closed: bool,
+    next_id: u64,
+    stack: Vec<(u64, Sender<Job>)>,
+}
+
+impl Workers {
+    pub(crate) fn new(url: Arc<AgentUrl>, max_body: usize, agents: Agents) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                url,
+                max_body,
+                agents,
+                resting: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Hands the request to a worker. The answer comes through the future.
+    pub(crate) fn start(&self, request: Request) -> Result<Pending, TransportError> {
+        let (sender, answer) = oneshot::channel();
+        let fate = Arc::new(Mutex::new(Fate::Waiting));
+        let mut job = Job {
+            request,
+            answer: sender,
+            fate: Arc::clone(&fate),
+        };
+        let pending = Pending { answer, fate };
+        loop {
+            let Some((_, worker)) = lock(&self.shared.resting).stack.pop() else {
+                break;
+            };
+            match worker.send(job) {
+                Ok(()) => return Ok(pending),
+                // This worker ended by a panic. The next one gets the job.
+                Err(mpsc::SendError(unsent)) => job = unsent,
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        thread::Builder::new()
+            .name("consul-http".to_owned())
+            .spawn(move || work(&shared, job))
+            .map_err(|error| TransportError::with_source(TransportErrorKind::NotSent, error))?;
+        Ok(pending)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let mut resting = lock(&self.shared.resting);
+        resting.closed = true;
+        resting.stack.clear();
+    }
+}
+
+/// A request on its way. Dropping it gives the request up.
+pub(crate) struct Pending {
+    answer: oneshot::Receiver<Answer>,
+    fate: Arc<Mutex<Fate>>,
+}
+
+impl Future for Pending {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        Pin::new(&mut self.answer).poll(context).map(|answer| {
+            // A worker that is gone without an answer has panicked, who knows when.
+            answer.unwrap_or_else(|gone| {
+                Err(TransportError::with_source(
+                    TransportErrorKind::Unknown,
+                    gone,
+                ))
+            })
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let fate = mem::replace(&mut *lock(&self.fate), Fate::GivenUp);
+        if let Fate::Running(agent) = fate {
+            agent.shutdown();
+        }
+    }
+}
+
+struct Job {
+    request: Request,
+    answer: oneshot::Sender<Answer>,
+    fate: Arc<Mutex<Fate>>,
+}
+
+/// Decided under one lock, so that giving up never shuts down an agent that has moved on to
+/// another request.
+enum Fate {
+    Waiting,
+    Running(Agent),
+    Answered,
+    GivenUp,
+}
+
+/// The life of a worker.
+fn work(shared: &Arc<Shared>, first: Job) {
+    let mut client = shared.client();
+    let mut job = first;
+    loop {
+        let Some(answer) = run(&client, &job.fate, &job.request) else {
+            client = shared.client();
+            match rest(shared).and_then(|place| wait(shared, &place)) {
+                Some(next) => job = next,
+                None => return,
+            }
+            continue;
+        };
+        // The worker rests before its caller knows the answer, so that the caller's next request
+        // finds it, and with it an open connection.
+        let place = rest(shared);
+        // A caller that has gone needs no answer.
+        let _ = job.answer.send(answer);
+        match place.and_then(|place| wait(shared, &place)) {
+            Some(next) => job = next,
+            None => return,
+        }
+    }
+}
+
+/// The answer, or `None` when the request was given up and the client's agent is spent.
+fn run(client: &Client, fate: &Mutex<Fate>, request: &Request) -> Option<Answer> {
+    {
+        let mut fate = lock(fate);
+        if matches!(*fate, Fate::GivenUp) {
+            return None;
+        }
+        *fate = Fate::Running(client.agent().clone());
+    }
+    let answer = client.exchange(request);
+    match mem::replace(&mut *lock(fate), Fate::Answered) {
+        Fate::GivenUp => None,
+        _ => Some(answer),
+    }
+}
+
+/// A worker's place on the stack, and where its next job arrives.
+struct Place {
+    id: u64,
+    jobs: Receiver<Job>,
+}
+
+fn rest(shared: &Shared) -> Option<Place> {
+    let mut resting = lock(&shared.resting);
+    if resting.closed {
+        return None;
+    }
+    let id = resting.next_id;
+    resting.next_id += 1;
+    let (sender, jobs) = mpsc::channel();
+    resting.stack.push((id, sender));
+    Some(Place { id, jobs })
+}
+
+fn wait(shared: &Shared, place: &Place) -> Option<Job> {
+    match place.jobs.recv_timeout(REST) {
+        Ok(job) => Some(job),
+        Err(RecvTimeoutError::Disconnected) => None,
+        Err(RecvTimeoutError::Timeout) => {
+            lock(&shared.resting)
+                .stack
+                .retain(|(id, _)| *id != place.id);
+            // A job may have been on its way when the time ran out.
+            place.jobs.recv().ok()
+        }
+    }
+}
+
+impl Shared {
+    fn client(&self) -> Client {
+        Client::new(Arc::clone(&self.url), self.max_body, &self.agents)
+    }
+}
+
+/// No invariant spans a panic here: each lock guards single assignments.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
