@@ -159,7 +159,7 @@ pub(super) fn view_all(
     let (seen, hidden): (Vec<_>, Vec<_>) = state
         .sessions
         .iter()
-        .filter(|session| node.is_none_or(|node| session.node.eq_ignore_ascii_case(node)))
+        .filter(|session| node.is_none_or(|node| session.is_on(node)))
         .partition(|session| authority.reads_sessions_of(&session.node));
     View {
         index: state.sessions.table_index(),

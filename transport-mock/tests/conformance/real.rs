@@ -133,13 +133,19 @@ fn exchange(address: SocketAddr, request: &Request) -> Response {
         let _ = write!(head, "{name}: {value}\r\n");
     }
     head.push_str("\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
-    // The agent may answer and close before it has read a body that is too large.
-    let _ = stream.write_all(request.body());
-    read_response(&mut BufReader::new(stream))
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    thread::scope(|scope| {
+        // The agent answers and closes before it has read all of a body that is too large, so that
+        // writing may fail and the answer has to be read meanwhile.
+        scope.spawn(|| {
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(request.body());
+        });
+        read_response(&mut reader).unwrap_or_else(|| panic!("no answer to {request:?}"))
+    })
 }
 
-fn read_response(reader: &mut impl BufRead) -> Response {
+fn read_response(reader: &mut impl BufRead) -> Option<Response> {
     let mut line = || {
         let mut line = String::new();
         reader.read_line(&mut line).expect("an answer");
@@ -180,9 +186,9 @@ fn read_response(reader: &mut impl BufRead) -> Response {
     } else {
         reader.read_to_end(&mut body).unwrap();
     }
-    let mut response = Response::new(status.expect("a status line"), body);
+    let mut response = Response::new(status?, body);
     for (name, value) in headers {
         response = response.with_header(name, value);
     }
-    response
+    Some(response)
 }

@@ -150,7 +150,7 @@ impl Step {
         self.saving(name, Save::ModifyIndex)
     }
 
-    pub(crate) fn to_the_letter(self) -> Self {
+    pub(crate) fn letter_by_letter(self) -> Self {
         self.change(|wire| wire.compare = Compare::Letters)
     }
 
