@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use semaphore_core::Method;
+use transport_mock::consul::Access;
 
 /// A sequence of steps under a name that says what they show.
 pub(crate) struct Script {
@@ -47,6 +48,31 @@ pub(crate) enum Lever {
     PassCheck(&'static str, &'static str),
     FailCheck(&'static str, &'static str),
     RemoveCheck(&'static str, &'static str),
+    /// Makes a token with these rules, whose secret the script then knows by the name.
+    AddToken(&'static str, &'static [Rule]),
+}
+
+/// What a token may do. The names of keys and nodes begin with the script's prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    Key(&'static str, Access),
+    KeyPrefix(&'static str, Access),
+    /// To the sessions of all nodes.
+    Sessions(Access),
+}
+
+/// A token's secret, the same on both backends.
+pub(crate) fn secret(prefix: &str, name: &str) -> String {
+    let digits = |text: &str| {
+        text.bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    format!(
+        "{:0>8}-0000-4000-8000-{:0>12.12}",
+        digits(prefix),
+        digits(name)
+    )
 }
 
 /// A request, and what to remember of its answer.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::too_many_lines, reason = "a table is as long as it is")]
 
+mod acl;
 mod blocking;
 mod checks;
 mod keys;
@@ -33,6 +34,11 @@ pub(crate) fn quick() -> Vec<Script> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The scripts for agents with access control.
+pub(crate) fn acl() -> Vec<Script> {
+    acl::scripts()
 }
 
 /// The scripts that wait for sessions and delays to end.
