@@ -66,7 +66,9 @@ fn describe(script: &Script, record: &Record) -> Vec<String> {
                 queries.insert(name, wire);
                 None
             }
-            Step::Wakes(name) | Step::WaitEnds(name) => queries.get(name).copied(),
+            Step::Wakes(name) | Step::Peek(name) | Step::WaitEnds(name) => {
+                queries.get(name).copied()
+            }
             _ => None,
         };
         answers.push((wire, observed));
@@ -107,6 +109,12 @@ fn collect_indexes(
     if wire.compare != Compare::WithoutIndex {
         let header = response.header("X-Consul-Index");
         indexes.extend(header.and_then(|index| index.parse::<u64>().ok()));
+    }
+    // Shown by a transaction's failed `check-index`, and perhaps nowhere else.
+    let text = String::from_utf8_lossy(response.body());
+    for after in text.split("current modify index ").skip(1) {
+        let number = after.split(' ').next();
+        indexes.extend(number.and_then(|index| index.parse::<u64>().ok()));
     }
     if let Ok(mut json) = serde_json::from_slice(response.body()) {
         leave_out_strangers(&mut json, sessions);

@@ -85,6 +85,14 @@ impl<B: Backend> Runner<'_, B> {
                 None => Observed::NoAnswer,
             },
             Step::StillWaits(name) => Observed::Waits(self.backend.still_waits(name)),
+            Step::Peek(name) => {
+                if self.backend.still_waits(name) {
+                    Observed::Waits(true)
+                } else {
+                    let answer = self.backend.answered(name);
+                    answer.map_or(Observed::NoAnswer, Observed::Answer)
+                }
+            }
             Step::WaitEnds(name) => Observed::Answer(self.backend.wait_ends(name)),
             Step::Pass(time) => {
                 self.backend.pass(*time);

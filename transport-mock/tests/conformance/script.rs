@@ -32,6 +32,8 @@ pub(crate) enum Step {
     Wakes(&'static str),
     /// The query is not answered yet.
     StillWaits(&'static str),
+    /// The query is answered now or not, whatever it may be.
+    Peek(&'static str),
     /// The query is answered when its wait is over.
     WaitEnds(&'static str),
     /// Time passes.
@@ -64,12 +66,11 @@ pub(crate) enum Rule {
 /// A token's secret, the same on both backends.
 pub(crate) fn secret(prefix: &str, name: &str) -> String {
     let digits = |text: &str| {
-        text.bytes()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
+        let bytes = text.bytes();
+        bytes.fold(0_u128, |number, byte| number << 8 | u128::from(byte))
     };
     format!(
-        "{:0>8}-0000-4000-8000-{:0>12.12}",
+        "{:08x}-0000-4000-8000-{:012x}",
         digits(prefix),
         digits(name)
     )
@@ -149,6 +150,10 @@ pub(crate) fn wakes(name: &'static str) -> Step {
 
 pub(crate) fn still_waits(name: &'static str) -> Step {
     Step::StillWaits(name)
+}
+
+pub(crate) fn peek(name: &'static str) -> Step {
+    Step::Peek(name)
 }
 
 pub(crate) fn wait_ends(name: &'static str) -> Step {
