@@ -34,7 +34,7 @@ impl Call<'_> {
         let query = &self.target.query;
         let given = parameters.iter().filter(|name| query.has(name)).count();
         if given > 1 {
-            let text = format!("Conflicting flags: {}\n", query.encode());
+            let text = format!("Conflicting flags: {}", query.encode());
             return Err(answer::bad_request(text));
         }
         Ok(())

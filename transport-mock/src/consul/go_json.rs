@@ -70,10 +70,15 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn text(&self) -> Result<Option<String>, String> {
+        self.text_of("string")
+    }
+
+    /// A text whose type has a name of its own.
+    pub(super) fn text_of(&self, wanted: &str) -> Result<Option<String>, String> {
         match self.value {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(self.mismatch(kind(other), "string")),
+            Some(other) => Err(self.mismatch(kind(other), wanted)),
         }
     }
 

@@ -92,8 +92,7 @@ fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Respons
     if !authority.writes_key(key) {
         return Err(answer::permission_denied());
     }
-    let value = Some(call.body.to_vec()).filter(|body| !body.is_empty());
-    let mut entry = Entry::new(key, value, flags);
+    let mut entry = Entry::new(key, call.body.to_vec(), flags);
     let state = &mut consul.state;
     let written = if let Some(session) = query.get("release") {
         entry.session = session.into();
@@ -300,7 +299,7 @@ impl Shown {
             lock_index: entry.lock_index,
             key: entry.key(),
             flags: entry.flags,
-            value: entry.value.as_ref().map(|value| BASE64.encode(value)),
+            value: (!entry.value.is_empty()).then(|| BASE64.encode(&entry.value)),
             session: entry.session.clone(),
             create_index: entry.create_index,
             modify_index: entry.modify_index,

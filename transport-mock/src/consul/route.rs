@@ -19,16 +19,18 @@ pub(super) fn serve(
     let is_get = method == Method::Get;
     let target =
         Target::parse(request.target()).ok_or_else(|| answer::bad_request("400 Bad Request"))?;
-    if let Some(location) = target.redirect() {
-        return Err(answer::redirect(&location, is_get));
+    let cleaned = target.cleaned();
+    let path = cleaned.as_ref().unwrap_or(&target.path).clone();
+    let with_slash = [path.as_slice(), b"/"].concat();
+    let moved = match (find(&path), find(&with_slash)) {
+        (None, Some((_, b""))) => Some(&with_slash),
+        _ => cleaned.as_ref(),
+    };
+    if let Some(path) = moved {
+        return Err(answer::redirect(&target.location(path), is_get));
     }
-    let path = target.path.clone();
     let Some((endpoint, rest)) = find(&path) else {
-        let with_slash = [path.as_slice(), b"/"].concat();
-        return Err(match find(&with_slash) {
-            Some((_, b"")) => answer::redirect(&target.location(&with_slash), is_get),
-            _ => answer::not_found(),
-        });
+        return Err(answer::not_found());
     };
     if target.query.is_malformed() {
         return Err(Response::new(500, ""));

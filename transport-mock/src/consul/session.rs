@@ -73,11 +73,12 @@ pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcom
     let key = required_id(call, id)?;
     consul.count(Kind::SessionRenew);
     consul.forward(call, false)?;
+    let authority = consul.authorize(call)?;
     let key = key.map_err(answer::failure)?;
     let Some(session) = consul.state.sessions.get(&key).cloned() else {
         return Err(answer::text(404, format!("Session id '{id}' not found")));
     };
-    if !consul.authorize(call)?.writes_sessions_of(&session.node) {
+    if !authority.writes_sessions_of(&session.node) {
         return Err(answer::permission_denied());
     }
     consul.state.sessions.restart_timer(call.now, &key);
@@ -94,13 +95,8 @@ pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outc
         let key = key
             .as_ref()
             .map_err(|fault| answer::failure(format!("Session lookup failed: {fault}")))?;
-        let Some(session) = consul.state.sessions.get(key) else {
-            return Err(answer::failure(format!(
-                "Unknown session {}",
-                go::quote(id)
-            )));
-        };
-        if !authority.writes_sessions_of(&session.node) {
+        let session = consul.state.sessions.get(key);
+        if session.is_some_and(|session| !authority.writes_sessions_of(&session.node)) {
             return Err(answer::permission_denied());
         }
     }
@@ -159,7 +155,7 @@ pub(super) fn view_all(
     let (seen, hidden): (Vec<_>, Vec<_>) = state
         .sessions
         .iter()
-        .filter(|session| node.is_none_or(|node| session.node.eq_ignore_ascii_case(node)))
+        .filter(|session| node.is_none_or(|node| session.is_on(node)))
         .partition(|session| authority.reads_sessions_of(&session.node));
     View {
         index: state.sessions.table_index(),

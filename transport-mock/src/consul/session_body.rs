@@ -58,8 +58,9 @@ impl Wanted {
         };
         text("Name", &mut self.name)?;
         text("Node", &mut self.node)?;
-        text("Behavior", &mut self.behavior)?;
         text("TTL", &mut self.ttl)?;
+        let behavior = Field::new(&fields, "", "Behavior").text_of("structs.SessionBehavior")?;
+        self.behavior = behavior.unwrap_or_default();
         if let Some(lock_delay) = go_json::member(&fields, "LockDelay") {
             self.read_lock_delay(lock_delay)?;
         }

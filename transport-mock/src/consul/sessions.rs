@@ -67,6 +67,11 @@ impl Session {
         &self.node
     }
 
+    /// Whether it belongs to this node; the case of a node's name does not matter.
+    pub(super) fn is_on(&self, node: &str) -> bool {
+        self.node.eq_ignore_ascii_case(node)
+    }
+
     /// Its TTL, or `None` without one. It ends twice this long after its last renewal.
     pub fn ttl(&self) -> Option<Duration> {
         Some(self.ttl_length).filter(|ttl| !ttl.is_zero())

@@ -70,7 +70,7 @@ impl State {
     /// Removes a node, which ends all its sessions.
     pub(super) fn deregister_node(&mut self, now: Instant, node: &str) {
         self.catalog.deregister(node);
-        self.end_sessions(now, |session| session.node() == node);
+        self.end_sessions(now, |session| session.is_on(node));
     }
 
     /// Counts all indexes anew from a new cluster's first one, keeping their order.
@@ -101,7 +101,7 @@ impl State {
 
     fn end_sessions_of_check(&mut self, now: Instant, node: &str, check: &str) {
         self.end_sessions(now, |session| {
-            session.node() == node && session.checks().any(|tied| tied == check)
+            session.is_on(node) && session.checks().any(|tied| tied == check)
         });
     }
 

@@ -18,7 +18,7 @@ const TOMBSTONE_TTL: Duration = Duration::from_mins(15);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub(super) key: Vec<u8>,
-    pub(super) value: Option<Vec<u8>>,
+    pub(super) value: Vec<u8>,
     pub(super) flags: u64,
     pub(super) session: String,
     pub(super) lock_index: u64,
@@ -27,7 +27,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(key: &[u8], value: Option<Vec<u8>>, flags: u64) -> Self {
+    pub(super) fn new(key: &[u8], value: Vec<u8>, flags: u64) -> Self {
         Self {
             key: key.to_vec(),
             value,
@@ -44,9 +44,9 @@ impl Entry {
         String::from_utf8_lossy(&self.key).into_owned()
     }
 
-    /// The value; `null` is empty.
+    /// The value. The agent does not tell an empty one from none: both are `null` in its JSON.
     pub fn value(&self) -> &[u8] {
-        self.value.as_deref().unwrap_or_default()
+        &self.value
     }
 
     /// The flags that its last writer gave.
@@ -78,7 +78,7 @@ impl Entry {
         self.lock_index == other.lock_index
             && self.flags == other.flags
             && self.session == other.session
-            && self.value() == other.value()
+            && self.value == other.value
     }
 }
 

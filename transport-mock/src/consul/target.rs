@@ -52,10 +52,9 @@ impl Target {
         })
     }
 
-    /// Where the agent redirects this path to, if it is not a clean one.
-    pub(super) fn redirect(&self) -> Option<String> {
-        let clean = clean(&self.path);
-        (clean != self.path).then(|| self.location(&clean))
+    /// The path as it should be, if it is not so already.
+    pub(super) fn cleaned(&self) -> Option<Vec<u8>> {
+        Some(clean(&self.path)).filter(|clean| *clean != self.path)
     }
 
     /// The address of `path` with this target's query.

@@ -1,7 +1,8 @@
 //! `PUT /v1/txn`: several operations on keys, all or none.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use semaphore_core::Response;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,6 +19,12 @@ use super::store::Entry;
 use super::{Consul, Kind};
 
 const MAX_OPERATIONS: usize = 64;
+
+/// Go does not mind bits beyond the last byte.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// Answers a transaction. One that only reads bypasses the log and shows its freshness.
 pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
@@ -301,8 +308,8 @@ fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
     )?;
     let field = |name| Field::new(fields, "KVTxnOp.KV", name);
     let value = match go_json::member(fields, "Value") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(value)) => Some(decode_base64(value)?),
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(value)) => decode_base64(value)?,
         Some(other) => {
             return Err(field("Value").mismatch(go_json::kind(other), "[]uint8"));
         }
@@ -312,7 +319,7 @@ fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
     let mut entry = Entry::new(key.as_bytes(), value, flags);
     entry.session = field("Session").text()?.unwrap_or_default();
     Ok(Some(Operation {
-        verb: field("Verb").text()?.unwrap_or_default(),
+        verb: field("Verb").text_of("api.KVOp")?.unwrap_or_default(),
         entry,
         index: field("Index").number()?.unwrap_or_default(),
     }))
@@ -331,7 +338,8 @@ fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
         let at = match fault {
             base64::DecodeError::InvalidByte(at, _)
             | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            _ => text.len(),
+            base64::DecodeError::InvalidLength(_) => text.len() / 4 * 4,
+            base64::DecodeError::InvalidPadding => text.len(),
         };
         format!("illegal base64 data at input byte {at}")
     })

@@ -66,7 +66,9 @@ fn describe(script: &Script, record: &Record) -> Vec<String> {
                 queries.insert(name, wire);
                 None
             }
-            Step::Wakes(name) | Step::WaitEnds(name) => queries.get(name).copied(),
+            Step::Wakes(name) | Step::Peek(name) | Step::WaitEnds(name) => {
+                queries.get(name).copied()
+            }
             _ => None,
         };
         answers.push((wire, observed));
@@ -74,7 +76,7 @@ fn describe(script: &Script, record: &Record) -> Vec<String> {
     let mut indexes = BTreeSet::new();
     for (wire, observed) in &answers {
         if let (Some(wire), Observed::Answer(response)) = (wire, observed) {
-            collect_indexes(wire, response, &mut indexes);
+            collect_indexes(wire, response, &record.sessions, &mut indexes);
         }
     }
     let normaliser = Normaliser {
@@ -96,13 +98,39 @@ fn describe(script: &Script, record: &Record) -> Vec<String> {
         .collect()
 }
 
-fn collect_indexes(wire: &Wire, response: &Response, indexes: &mut BTreeSet<u64>) {
+type Names = BTreeMap<String, &'static str>;
+
+fn collect_indexes(
+    wire: &Wire,
+    response: &Response,
+    sessions: &Names,
+    indexes: &mut BTreeSet<u64>,
+) {
     if wire.compare != Compare::WithoutIndex {
         let header = response.header("X-Consul-Index");
         indexes.extend(header.and_then(|index| index.parse::<u64>().ok()));
     }
-    if let Ok(json) = serde_json::from_slice(response.body()) {
+    // Shown by a transaction's failed `check-index`, and perhaps nowhere else.
+    let text = String::from_utf8_lossy(response.body());
+    for after in text.split("current modify index ").skip(1) {
+        let number = after.split(' ').next();
+        indexes.extend(number.and_then(|index| index.parse::<u64>().ok()));
+    }
+    if let Ok(mut json) = serde_json::from_slice(response.body()) {
+        leave_out_strangers(&mut json, sessions);
         collect_members(&json, indexes);
+    }
+}
+
+/// A list of sessions shows those of all scripts, in the order of random ids.
+fn leave_out_strangers(json: &mut Value, sessions: &Names) {
+    let Value::Array(items) = json else { return };
+    items.retain(|item| match (&item["ID"], &item["Behavior"]) {
+        (Value::String(id), Value::String(_)) => sessions.contains_key(id),
+        _ => true,
+    });
+    if items.iter().any(|item| item["Behavior"].is_string()) {
+        items.sort_by_key(|item| item["ID"].as_str().and_then(|id| sessions.get(id)).copied());
     }
 }
 
@@ -129,7 +157,7 @@ fn is_index(name: &str) -> bool {
 
 struct Normaliser<'a> {
     ranks: BTreeMap<u64, usize>,
-    sessions: &'a BTreeMap<String, &'static str>,
+    sessions: &'a Names,
 }
 
 impl Normaliser<'_> {
@@ -157,6 +185,7 @@ impl Normaliser<'_> {
         let json = serde_json::from_slice::<Value>(body);
         match json {
             Ok(mut json) if wire.compare != Compare::Letters => {
+                leave_out_strangers(&mut json, self.sessions);
                 self.normalise(&mut json);
                 json.to_string()
             }
@@ -180,16 +209,8 @@ impl Normaliser<'_> {
                 }
             }
             Value::Array(items) => {
-                // A list of sessions shows those of all scripts, in the order of random ids.
-                items.retain(|item| match (&item["ID"], &item["Behavior"]) {
-                    (Value::String(id), Value::String(_)) => self.sessions.contains_key(id),
-                    _ => true,
-                });
                 for item in items.iter_mut() {
                     self.normalise(item);
-                }
-                if items.iter().any(|item| item["Behavior"].is_string()) {
-                    items.sort_by_key(|item| item["ID"].to_string());
                 }
             }
             Value::Object(members) => {

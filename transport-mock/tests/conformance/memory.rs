@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::{Instant, Request, Response};
-use transport_mock::consul::{Consul, Exchange};
+use transport_mock::consul::{Consul, Exchange, Policy};
 
 use crate::run::Backend;
-use crate::script::Lever;
+use crate::script::{Lever, Rule, secret};
 
 pub(crate) struct Memory {
-    pub(crate) consul: Consul,
+    consul: Consul,
     now: Instant,
     queries: BTreeMap<&'static str, Exchange>,
     answers: BTreeMap<Exchange, Response>,
@@ -24,6 +24,13 @@ impl Memory {
             queries: BTreeMap::new(),
             answers: BTreeMap::new(),
         }
+    }
+
+    /// One with access control.
+    pub(crate) fn with_acl() -> Self {
+        let mut memory = Self::new();
+        memory.consul.set_acl_default_deny();
+        memory
     }
 
     fn collect(&mut self) {
@@ -86,6 +93,17 @@ impl Backend for Memory {
             Lever::PassCheck(node, check) => consul.pass_check(now, &name(node), check),
             Lever::FailCheck(node, check) => consul.fail_check(now, &name(node), check),
             Lever::RemoveCheck(node, check) => consul.remove_check(now, &name(node), check),
+            Lever::AddToken(name, rules) => {
+                consul.add_token(&secret(prefix, name), policy(prefix, rules));
+            }
         }
     }
+}
+
+fn policy(prefix: &str, rules: &[Rule]) -> Policy {
+    rules.iter().fold(Policy::new(), |policy, rule| match rule {
+        Rule::Key(key, access) => policy.with_key(&format!("{prefix}{key}"), *access),
+        Rule::KeyPrefix(key, access) => policy.with_key_prefix(&format!("{prefix}{key}"), *access),
+        Rule::Sessions(access) => policy.with_session_prefix("", *access),
+    })
 }

@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use real_agent::Agent;
-use semaphore_core::{Method, Request, Response};
+use semaphore_core::{Method, Request, Response, Token};
 use serde_json::{Value, json};
+use transport_mock::consul::Access;
 
 use crate::run::Backend;
-use crate::script::Lever;
+use crate::script::{Lever, Rule, secret};
 
 /// How long an answer may take that is due at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,7 +27,7 @@ pub(crate) struct Real {
     address: SocketAddr,
     queries: BTreeMap<&'static str, Receiver<Response>>,
     early: BTreeMap<&'static str, Response>,
-    node: String,
+    management_token: Option<Token>,
 }
 
 impl Real {
@@ -35,13 +36,22 @@ impl Real {
             address: agent.addr(),
             queries: BTreeMap::new(),
             early: BTreeMap::new(),
-            node: agent.node().to_owned(),
+            management_token: None,
         }
     }
 
-    fn catalog(&mut self, path: &str, body: &Value) {
-        let request =
-            Request::new(Method::Put, format!("/v1/catalog/{path}")).with_body(body.to_string());
+    /// One with access control, where this token may do everything.
+    pub(crate) fn with_acl(agent: &Agent, management_token: &str) -> Self {
+        Self {
+            management_token: Some(Token::new(management_token).unwrap()),
+            ..Self::new(agent)
+        }
+    }
+
+    fn operate(&mut self, path: &str, body: &Value) {
+        let request = Request::new(Method::Put, format!("/v1/{path}"))
+            .with_token(self.management_token.clone())
+            .with_body(body.to_string());
         let response = self.send(&request);
         assert_eq!(
             response.status(),
@@ -101,19 +111,32 @@ impl Backend for Real {
         };
         match lever {
             Lever::RegisterNode(node) => {
-                self.catalog("register", &check(node, "serfHealth", "passing"));
+                self.operate("catalog/register", &check(node, "serfHealth", "passing"));
             }
             Lever::DeregisterNode(node) => {
-                self.catalog("deregister", &json!({ "Node": name(node) }));
+                self.operate("catalog/deregister", &json!({ "Node": name(node) }));
             }
-            Lever::PassCheck(node, id) => self.catalog("register", &check(node, id, "passing")),
-            Lever::FailCheck(node, id) => self.catalog("register", &check(node, id, "critical")),
+            Lever::PassCheck(node, id) => {
+                self.operate("catalog/register", &check(node, id, "passing"));
+            }
+            Lever::FailCheck(node, id) => {
+                self.operate("catalog/register", &check(node, id, "critical"));
+            }
             Lever::RemoveCheck(node, id) => {
                 let body = json!({ "Node": name(node), "CheckID": id });
-                self.catalog("deregister", &body);
+                self.operate("catalog/deregister", &body);
+            }
+            Lever::AddToken(name, rules) => {
+                let policy = format!("{prefix}-{name}");
+                let body = json!({ "Name": policy, "Rules": policy_of(prefix, rules) });
+                self.operate("acl/policy", &body);
+                let body = json!({
+                    "SecretID": secret(prefix, name),
+                    "Policies": [{ "Name": policy }],
+                });
+                self.operate("acl/token", &body);
             }
         }
-        assert_eq!(self.node, transport_mock::consul::NODE);
     }
 }
 
@@ -133,13 +156,19 @@ fn exchange(address: SocketAddr, request: &Request) -> Response {
         let _ = write!(head, "{name}: {value}\r\n");
     }
     head.push_str("\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
-    // The agent may answer and close before it has read a body that is too large.
-    let _ = stream.write_all(request.body());
-    read_response(&mut BufReader::new(stream))
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    thread::scope(|scope| {
+        // The agent answers and closes before it has read all of a body that is too large, so that
+        // writing may fail and the answer has to be read meanwhile.
+        scope.spawn(|| {
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(request.body());
+        });
+        read_response(&mut reader).unwrap_or_else(|| panic!("no answer to {request:?}"))
+    })
 }
 
-fn read_response(reader: &mut impl BufRead) -> Response {
+fn read_response(reader: &mut impl BufRead) -> Option<Response> {
     let mut line = || {
         let mut line = String::new();
         reader.read_line(&mut line).expect("an answer");
@@ -180,9 +209,26 @@ fn read_response(reader: &mut impl BufRead) -> Response {
     } else {
         reader.read_to_end(&mut body).unwrap();
     }
-    let mut response = Response::new(status.expect("a status line"), body);
+    let mut response = Response::new(status?, body);
     for (name, value) in headers {
         response = response.with_header(name, value);
     }
-    response
+    Some(response)
+}
+
+fn policy_of(prefix: &str, rules: &[Rule]) -> String {
+    let rule = |kind: &str, name: &str, access: Access| {
+        let access = match access {
+            Access::Deny => "deny",
+            Access::Read => "read",
+            Access::Write => "write",
+        };
+        format!("{kind} \"{name}\" {{ policy = \"{access}\" }}\n")
+    };
+    let rules = rules.iter().map(|described| match described {
+        Rule::Key(key, access) => rule("key", &format!("{prefix}{key}"), *access),
+        Rule::KeyPrefix(key, access) => rule("key_prefix", &format!("{prefix}{key}"), *access),
+        Rule::Sessions(access) => rule("session_prefix", "", *access),
+    });
+    rules.collect()
 }

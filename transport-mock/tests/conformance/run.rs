@@ -6,7 +6,7 @@ use std::time::Duration;
 use semaphore_core::{Request, Response, Token};
 use serde_json::Value;
 
-use crate::script::{Lever, Save, Script, Step, Wire};
+use crate::script::{Lever, Save, Script, Step, Wire, secret};
 
 /// A Consul: the one in memory, or the real one.
 pub(crate) trait Backend {
@@ -85,6 +85,14 @@ impl<B: Backend> Runner<'_, B> {
                 None => Observed::NoAnswer,
             },
             Step::StillWaits(name) => Observed::Waits(self.backend.still_waits(name)),
+            Step::Peek(name) => {
+                if self.backend.still_waits(name) {
+                    Observed::Waits(true)
+                } else {
+                    let answer = self.backend.answered(name);
+                    answer.map_or(Observed::NoAnswer, Observed::Answer)
+                }
+            }
             Step::WaitEnds(name) => Observed::Answer(self.backend.wait_ends(name)),
             Step::Pass(time) => {
                 self.backend.pass(*time);
@@ -92,6 +100,9 @@ impl<B: Backend> Runner<'_, B> {
             }
             Step::Lever(lever) => {
                 self.backend.lever(lever, prefix);
+                if let Lever::AddToken(name, _) = lever {
+                    self.variables.insert(name, secret(prefix, name));
+                }
                 Observed::Nothing
             }
         }
@@ -102,7 +113,9 @@ impl<B: Backend> Runner<'_, B> {
             Ok(text) => self.fill(&text).into_bytes(),
             Err(bytes) => bytes.into_bytes(),
         };
-        let token = wire.token.map(|token| Token::new(token).unwrap());
+        let token = wire
+            .token
+            .map(|token| Token::new(self.fill(token)).unwrap());
         Request::new(wire.method, self.fill(&wire.target))
             .with_body(body)
             .with_token(token)

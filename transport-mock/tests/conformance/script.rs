@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use semaphore_core::Method;
+use transport_mock::consul::Access;
 
 /// A sequence of steps under a name that says what they show.
 pub(crate) struct Script {
@@ -31,6 +32,8 @@ pub(crate) enum Step {
     Wakes(&'static str),
     /// The query is not answered yet.
     StillWaits(&'static str),
+    /// The query is answered now or not, whatever it may be.
+    Peek(&'static str),
     /// The query is answered when its wait is over.
     WaitEnds(&'static str),
     /// Time passes.
@@ -47,6 +50,30 @@ pub(crate) enum Lever {
     PassCheck(&'static str, &'static str),
     FailCheck(&'static str, &'static str),
     RemoveCheck(&'static str, &'static str),
+    /// Makes a token with these rules, whose secret the script then knows by the name.
+    AddToken(&'static str, &'static [Rule]),
+}
+
+/// What a token may do. The names of keys and nodes begin with the script's prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    Key(&'static str, Access),
+    KeyPrefix(&'static str, Access),
+    /// To the sessions of all nodes.
+    Sessions(Access),
+}
+
+/// A token's secret, the same on both backends.
+pub(crate) fn secret(prefix: &str, name: &str) -> String {
+    let digits = |text: &str| {
+        let bytes = text.bytes();
+        bytes.fold(0_u128, |number, byte| number << 8 | u128::from(byte))
+    };
+    format!(
+        "{:08x}-0000-4000-8000-{:012x}",
+        digits(prefix),
+        digits(name)
+    )
 }
 
 /// A request, and what to remember of its answer.
@@ -125,6 +152,10 @@ pub(crate) fn still_waits(name: &'static str) -> Step {
     Step::StillWaits(name)
 }
 
+pub(crate) fn peek(name: &'static str) -> Step {
+    Step::Peek(name)
+}
+
 pub(crate) fn wait_ends(name: &'static str) -> Step {
     Step::WaitEnds(name)
 }
@@ -150,7 +181,7 @@ impl Step {
         self.saving(name, Save::ModifyIndex)
     }
 
-    pub(crate) fn to_the_letter(self) -> Self {
+    pub(crate) fn letter_by_letter(self) -> Self {
         self.change(|wire| wire.compare = Compare::Letters)
     }
 

@@ -1,5 +1,8 @@
 //! The scripts, one file per family of rules.
 
+#![expect(clippy::too_many_lines, reason = "a table is as long as it is")]
+
+mod acl;
 mod blocking;
 mod checks;
 mod keys;
@@ -31,6 +34,11 @@ pub(crate) fn quick() -> Vec<Script> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The scripts for agents with access control.
+pub(crate) fn acl() -> Vec<Script> {
+    acl::scripts()
 }
 
 /// The scripts that wait for sessions and delays to end.

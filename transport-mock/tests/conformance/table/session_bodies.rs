@@ -132,7 +132,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
-            "a body that is no JSON is a 400 in Go's words",
+            "a session from what is no JSON is a 400 in Go's words",
             [
                 refused("{bad"),
                 refused("{\"Name\":\"x\""),
@@ -146,7 +146,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
-            "a body of another type is a 400 in Go's words",
+            "a session from JSON of another type is a 400 in Go's words",
             [
                 refused("[]"),
                 refused(r#""x""#),

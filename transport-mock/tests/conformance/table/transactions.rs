@@ -30,23 +30,23 @@ pub(crate) fn scripts() -> Vec<Script> {
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"set","Key":"{p}/k<&>","Value":"dg=="}}]"#,
                 )
-                .to_the_letter(),
+                .letter_by_letter(),
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"get","Key":"{p}/k<&>"}}]"#,
                 )
-                .to_the_letter(),
+                .letter_by_letter(),
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"get","Key":"{p}/none"}}]"#,
                 )
-                .to_the_letter(),
+                .letter_by_letter(),
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"cas","Key":"{p}/none","Index":5}}]"#,
                 )
-                .to_the_letter(),
-                put("/v1/txn?pretty", "[]").to_the_letter(),
+                .letter_by_letter(),
+                put("/v1/txn?pretty", "[]").letter_by_letter(),
             ],
         ),
         script(
@@ -197,13 +197,7 @@ pub(crate) fn scripts() -> Vec<Script> {
         ),
         script(
             "nothing to do is no error",
-            [
-                txn("[]"),
-                txn("null"),
-                txn("[{}]"),
-                txn("[null]"),
-                txn(r#"[{"KV":null}]"#),
-            ],
+            [txn("[]"), txn("null"), txn("[{}]"), txn(r#"[{"KV":null}]"#)],
         ),
         script(
             "the names of members may be in any case, those of verbs not",
