@@ -152,8 +152,8 @@ fn is_misconfigured(backend: &impl Backend, options: Options) {
     assert_eq!(error.kind(), TransportErrorKind::Misconfigured, "{error:?}");
 }
 
-/// As [`is_misconfigured`], for a refusal that the agent sends after the client's handshake is over.
-/// When it comes before the request is under way, the connection is merely gone.
+/// As [`is_misconfigured`], for a refusal that comes after the client's handshake is over.
+/// When it is there before the request is under way, the connection is merely gone.
 fn is_misconfigured_in_the_end(backend: &impl Backend, options: Options) {
     let adapter = backend.build(options).unwrap();
     let kind = loop {
