@@ -1,11 +1,310 @@
-//! Every error of the core, typed.
+//! Every error of the core, typed. Three families: what the caller gave ([`InvalidInput`]), what
+//! one request met ([`RequestError`]), and how an operation on a semaphore ended ([`Error`]).
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use crate::TransportError;
+use crate::id::SessionId;
 
 /// What is wrong with a value that the caller gave. Found before anything is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidInput {
+    /// The prefix is empty, or nothing but a slash. Give it a name such as `service/db`.
+    #[error("the prefix is empty")]
+    PrefixEmpty,
+    /// The prefix has an empty segment (`a//b`), which Consul would redirect to another key.
+    #[error("the prefix {0:?} has an empty segment")]
+    PrefixEmptySegment(String),
+    /// The prefix has a segment `.` or `..`, which Consul would resolve to another key.
+    #[error("the prefix {0:?} has a segment of dots")]
+    PrefixDotSegment(String),
+    /// The prefix holds a control character.
+    #[error("the prefix {0:?} has a control character")]
+    PrefixControlCharacter(String),
+    /// A limit of no slots at all.
+    #[error("the limit is 0; a semaphore has at least one slot")]
+    LimitZero,
+    /// No permits were asked for.
+    #[error("0 permits were asked for; ask for at least one")]
+    PermitsZero,
+    /// More permits at once than there are slots: it could never be served.
+    #[error("{wanted} permits were asked for at once, but the limit is {limit}")]
+    PermitsOverLimit {
+        /// How many were asked for.
+        wanted: u32,
+        /// How many slots there are.
+        limit: u32,
+    },
+    /// Several permits need a session each, and a session of the caller's is only one.
+    #[error("a session of the caller's carries one permit, not {wanted}")]
+    PermitsOverSession {
+        /// How many were asked for.
+        wanted: u32,
+    },
+    /// A session's TTL outside Consul's bounds.
+    #[error("the session TTL {0:?} is outside 10 s to 24 h")]
+    Ttl(Duration),
+    /// A lock delay over Consul's bound.
+    #[error("the lock delay {0:?} is over 60 s")]
+    LockDelay(Duration),
+    /// A value over the size that Consul stores.
+    #[error("the contender's value has {len} bytes; Consul stores at most {max}")]
+    ValueTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The largest length in bytes.
+        max: usize,
+    },
+    /// Not a session's id, which is a UUID of 36 characters.
+    #[error("{0:?} is not a session id")]
+    SessionId(String),
     /// The token is empty or holds a character that can't travel in an HTTP header, such as a
     /// line break. The token itself is not shown.
     #[error("the ACL token is empty or has characters that an HTTP header can't carry")]
     Token,
+    /// A name (of a datacenter, namespace, partition, node or check) that is empty or holds a
+    /// control character.
+    #[error("the {what} {name:?} is empty or has a control character")]
+    Name {
+        /// Which name it is.
+        what: &'static str,
+        /// The name that was given.
+        name: String,
+    },
+    /// A text that is no sequencer, as [`Sequencer`](crate::Sequencer) prints it.
+    #[error("{0:?} is not a sequencer")]
+    Sequencer(String),
+}
+
+/// Why one request did not do what it was for.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// No whole answer came. Retried while there is time, unless the connection itself is
+    /// misconfigured.
+    #[error("the request to Consul got no answer")]
+    Transport(#[source] TransportError),
+    /// The agent can't serve the request now: no leader, an election, a rate limit, a proxy
+    /// without its backend. Retried while there is time.
+    #[error("Consul can't serve the request now: {status} {text}")]
+    Unavailable {
+        /// The HTTP status.
+        status: u16,
+        /// The beginning of the answer's text.
+        text: String,
+    },
+    /// The answer is not what Consul sends here, as when a proxy answers in its place. Retried
+    /// while there is time.
+    #[error("the answer is not Consul's: {what}")]
+    Garbled {
+        /// What was expected.
+        what: &'static str,
+        /// What the parser says, where it says something.
+        #[source]
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    },
+    /// 403: the token lacks a permission, or is unknown. Mend the token or its policy.
+    #[error("Consul denies the request: {text}")]
+    Denied {
+        /// Consul's text.
+        text: String,
+    },
+    /// The session does not exist (any more).
+    #[error("the session is gone: {text}")]
+    InvalidSession {
+        /// Consul's text.
+        text: String,
+    },
+    /// Consul refuses the request as it is: trying again would not help.
+    #[error("Consul rejects the request: {status} {text}")]
+    Rejected {
+        /// The HTTP status.
+        status: u16,
+        /// The beginning of the answer's text.
+        text: String,
+    },
+    /// A redirect. None is followed: it would carry the token to another address.
+    #[error("the answer is a redirect ({status}) to {location:?}; check the agent's address")]
+    Redirected {
+        /// The HTTP status.
+        status: u16,
+        /// Where to.
+        location: String,
+    },
+}
+
+impl RequestError {
+    /// Whether trying again is pointless (invariant L4's second class).
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Transport(error) => error.kind().is_permanent(),
+            Self::Unavailable { .. } | Self::Garbled { .. } => false,
+            Self::Denied { .. }
+            | Self::InvalidSession { .. }
+            | Self::Rejected { .. }
+            | Self::Redirected { .. } => true,
+        }
+    }
+
+    /// Whether a write that ended so certainly had no effect. Otherwise its outcome is unknown.
+    pub fn was_not_applied(&self) -> bool {
+        match self {
+            Self::Transport(error) => error.kind().was_not_applied(),
+            Self::Unavailable { status, .. } => *status == 429,
+            Self::Garbled { .. } => false,
+            Self::Denied { .. }
+            | Self::InvalidSession { .. }
+            | Self::Rejected { .. }
+            | Self::Redirected { .. } => true,
+        }
+    }
+}
+
+/// Why `<prefix>/.lock` is left alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Conflict {
+    /// Its flags are another tool's, a mutex's for example.
+    #[error("its flags {flags:#x} are not a semaphore's")]
+    Flags {
+        /// The flags found.
+        flags: u64,
+    },
+    /// Its value is not a record of limit and holders.
+    #[error("its value is not a semaphore's record: {reason}")]
+    Record {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// How an operation on a semaphore failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value that the caller gave can't be used; nothing was sent.
+    #[error("invalid input")]
+    InvalidInput(#[source] InvalidInput),
+    /// The semaphore under this prefix has another limit. Use its limit, let the builder adopt
+    /// it, or resize the semaphore.
+    #[error("the limit is {ours} here, but the semaphore's record says {theirs}")]
+    LimitConflict {
+        /// The limit given here.
+        ours: u32,
+        /// The limit in the record.
+        theirs: u32,
+    },
+    /// The key `<prefix>/.lock` belongs to something that is no semaphore of a known dialect. It
+    /// was not touched. Use another prefix, or remove that key.
+    #[error("the key {key:?} is not a semaphore's")]
+    Conflict {
+        /// The key.
+        key: String,
+        /// What was found there.
+        #[source]
+        conflict: Conflict,
+    },
+    /// A request failed for good, or failed when there was no time to try it again.
+    #[error("a request to Consul failed")]
+    Request(#[source] RequestError),
+    /// The list of the prefix leaves keys out, so holders can't be told from the dead (S3). The
+    /// token needs `key_prefix` read on the whole prefix.
+    #[error("the list of {prefix:?} is incomplete: the token lacks read permission on it")]
+    IncompleteView {
+        /// The prefix.
+        prefix: String,
+    },
+    /// The time that the caller gave ran out; nothing is held. Told apart from a cancellation,
+    /// which returns nothing at all.
+    #[error("no slot was free within {waited:?}")]
+    Timeout {
+        /// How long it waited.
+        waited: Duration,
+        /// The last failure on the way, where there was one since the last success.
+        #[source]
+        last_failure: Option<RequestError>,
+    },
+    /// The session that the caller made is gone.
+    #[error("the session {session} is gone")]
+    SessionGone {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session that the caller made already contends under this prefix. A session carries
+    /// one slot: make another one, or delete the contender key if nothing uses it.
+    #[error("the session {session} already contends under this prefix")]
+    SessionInUse {
+        /// The session.
+        session: SessionId,
+    },
+    /// The semaphore is still held or waited for.
+    #[error("the semaphore is in use: {holders} holders, {waiters} waiters")]
+    InUse {
+        /// Live holders.
+        holders: usize,
+        /// Live waiters.
+        waiters: usize,
+    },
+    /// There is no semaphore under this prefix.
+    #[error("there is no semaphore under this prefix")]
+    NotFound,
+    /// The permit had been lost before it was released. What it protected may have overlapped.
+    #[error("the permit was lost before it was released")]
+    Lost(#[source] Lost),
+    /// The semaphore was closed, by its owner or by the end of its runtime.
+    #[error("the semaphore is closed")]
+    Closed,
+}
+
+impl From<InvalidInput> for Error {
+    fn from(error: InvalidInput) -> Self {
+        Self::InvalidInput(error)
+    }
+}
+
+impl From<RequestError> for Error {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+/// Why a permit stopped being held before it was released. Whoever learns it must stop using
+/// the resource at once.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Lost {
+    /// The session is gone: destroyed by an operator, expired, its node deregistered, a health
+    /// check failed. A contender key that vanished counts as this too, since that is what an
+    /// invalidation leaves behind.
+    #[error("the session {session} is gone")]
+    SessionGone {
+        /// The session.
+        session: SessionId,
+    },
+    /// Somebody took the session out of the record's holders, or removed or replaced the record.
+    #[error("the session {session} was removed from the holders")]
+    RemovedFromHolders {
+        /// The session.
+        session: SessionId,
+    },
+    /// The contender key is there, but no longer tied to the session.
+    #[error("the contender key of session {session} was taken from it")]
+    ContenderKeyTaken {
+        /// The session.
+        session: SessionId,
+    },
+    /// No renewal succeeded in time, so Consul may give the slot away (S2).
+    #[error("the lease of session {session} ran out")]
+    LeaseExpired {
+        /// The session.
+        session: SessionId,
+        /// Why the last renewal failed, where one did.
+        #[source]
+        last_failure: Option<RequestError>,
+    },
+    /// The runtime dropped the driver, so nothing renews the session any more.
+    #[error("the semaphore's runtime has ended")]
+    RuntimeEnded,
 }

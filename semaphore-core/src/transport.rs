@@ -47,6 +47,10 @@ pub trait Runtime: Send + Sync {
 
     /// Runs a future in the background until it ends.
     fn spawn(&self, future: BoxFuture<'static, ()>);
+
+    /// A number that differs from process to process and from call to call: the seed of a
+    /// participant's jitter, so that many that fail together do not retry together.
+    fn seed(&self) -> u64;
 }
 
 /// A runtime on which a thread can wait for a future: what the blocking handles need.
@@ -74,6 +78,10 @@ impl<T: Runtime + ?Sized> Runtime for Arc<T> {
 
     fn spawn(&self, future: BoxFuture<'static, ()>) {
         T::spawn(self, future);
+    }
+
+    fn seed(&self) -> u64 {
+        T::seed(self)
     }
 }
 

@@ -1,1 +1,91 @@
-//! A Consul in memory, for deterministic tests of code that uses the semaphore.
+//! A Consul in memory, for deterministic tests of code that uses the semaphore: no server, no
+//! waiting, every failure on demand.
+//!
+//! [`MockConsul`] is a simulated world. Its hosts, [`MockConsul::client`], implement the traits
+//! of the core ([`Transport`], [`Runtime`], [`BlockOn`]), so that whatever runs on those runs
+//! here, on virtual time: when everything waits, the clock jumps to what comes next.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use semaphore_core::{Method, Request, Transport, TransportErrorKind};
+//! use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+//!
+//! let world = MockConsul::new(7);
+//! let node = world.client("node-1");
+//! let write = || Request::new(Method::Put, "/v1/kv/greeting").with_body("hello");
+//!
+//! // The answer to the next write is lost: its client can't know that it was applied.
+//! world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvPut));
+//! let lost = world.run(node.send(write())).expect_err("no answer");
+//! assert_eq!(lost.kind(), TransportErrorKind::Timeout);
+//! assert!(world.consul(|consul, _| consul.entry("greeting").is_some()));
+//!
+//! // Ten seconds of waiting took no time, and are over.
+//! assert_eq!(world.now().since_origin(), Duration::from_secs(10));
+//! assert!(world.trace().contains("node-1 #1 ! answer lost"));
+//! assert_eq!(world.run(node.send(write()))?.status(), 200);
+//! # Ok::<(), semaphore_core::TransportError>(())
+//! ```
+//!
+//! # What moves time
+//! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
+//! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
+//!   [`MockConsul::set_automatic_time`] off, nothing else moves time.
+//! - Threads that block start with [`MockConsul::spawn_thread`]: time moves only when all of them
+//!   are asleep.
+//!
+//! With one thread, the seed decides everything: two runs have the same [`MockConsul::trace`],
+//! byte for byte. With several, the operating system decides who acts first at one instant.
+//!
+//! # What goes wrong
+//! - One exchange: a [`Fault`], aimed by a [`Rule`] or drawn from the seed by the rates of
+//!   [`Faults`].
+//! - A host: [`MockConsul::partition`] and [`MockConsul::stall`].
+//! - The cluster: [`MockConsul::lose_leader`].
+//! - What an operator does: [`MockConsul::consul`] reaches the [`consul::Consul`] itself, which can
+//!   destroy sessions, fail checks, restore snapshots and change ACLs.
+//!
+//! # Other clients
+//! `LoopbackConsul` (feature `loopback`, on by default) serves the same Consul over HTTP on the
+//! real clock, for adapters, `curl` and the `consul` command.
+//!
+//! # Inside
+//! ```text
+//!  mock ── the test's handle          client ── a host's handle: the traits of the core
+//!     └───────────────┬───────────────────┘
+//!                   world ── lock, sleeping, waiting for answers
+//!          ┌──────────┴──────────┐
+//!      executor               network ── exchanges, outages ◀── fault
+//!      who runs next             ├── timeline: what is due when
+//!                                ├── trace, stats: what happened
+//!                                └── consul: the agent, itself without I/O
+//! ```
+//!
+//! [`Transport`]: semaphore_core::Transport
+//! [`Runtime`]: semaphore_core::Runtime
+//! [`BlockOn`]: semaphore_core::BlockOn
+
+mod client;
+pub mod consul;
+mod executor;
+mod fault;
+mod kind;
+#[cfg(feature = "loopback")]
+mod loopback;
+mod mock;
+mod network;
+mod stats;
+mod task;
+mod timeline;
+mod trace;
+mod world;
+
+pub use client::MockClient;
+pub use fault::{Fault, Faults, Rule};
+pub use kind::RequestKind;
+#[cfg(feature = "loopback")]
+pub use loopback::LoopbackConsul;
+pub use mock::{MockConsul, TimeHold};
+pub use stats::Stats;
+pub use task::Task;

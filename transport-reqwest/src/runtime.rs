@@ -1,3 +1,4 @@
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,6 +23,11 @@ impl Runtime for ReqwestTransport {
 
     fn spawn(&self, future: BoxFuture<'static, ()>) {
         self.handle.spawn(future);
+    }
+
+    /// From the operating system's randomness, by way of the standard library's hash keys.
+    fn seed(&self) -> u64 {
+        RandomState::new().build_hasher().finish()
     }
 }
 

@@ -70,6 +70,10 @@ impl Runtime for SmolTransport {
     fn spawn(&self, future: BoxFuture<'static, ()>) {
         smol::spawn(future).detach();
     }
+
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
 }
 
 impl BlockOn for SmolTransport {

@@ -1,3 +1,4 @@
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +28,11 @@ impl Runtime for UreqTransport {
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread for a task of the semaphore");
         }
+    }
+
+    /// From the operating system's randomness, by way of the standard library's hash keys.
+    fn seed(&self) -> u64 {
+        RandomState::new().build_hasher().finish()
     }
 }
 

@@ -1,0 +1,178 @@
+//! What an answer means before its body is read: served, refused for now, or refused for good.
+//!
+//! The classes are invariant L4's. A 500 is Consul's answer to almost everything that goes wrong,
+//! so its text decides: known refusals are permanent, whatever else it says is a server in trouble.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::RequestError;
+use crate::http::Response;
+
+/// An answer with status 200; anything else as the error it stands for.
+pub(super) fn served(response: &Response) -> Result<&[u8], RequestError> {
+    match response.status() {
+        200 => Ok(response.body()),
+        status => Err(refused(status, response)),
+    }
+}
+
+/// The answer `true` or `false` of a write.
+pub(crate) fn flag(response: &Response) -> Result<bool, RequestError> {
+    match served(response)?.trim_ascii() {
+        b"true" => Ok(true),
+        b"false" => Ok(false),
+        _ => Err(RequestError::Garbled {
+            what: "neither true nor false",
+            source: None,
+        }),
+    }
+}
+
+/// A JSON document.
+pub(super) fn json<T: DeserializeOwned>(
+    response: &Response,
+    what: &'static str,
+) -> Result<T, RequestError> {
+    serde_json::from_slice(served(response)?).map_err(|error| garbled(what, error))
+}
+
+/// An answer that is not what Consul sends.
+pub(super) fn garbled(
+    what: &'static str,
+    source: impl std::error::Error + Send + Sync + 'static,
+) -> RequestError {
+    RequestError::Garbled {
+        what,
+        source: Some(Arc::new(source)),
+    }
+}
+
+fn refused(status: u16, response: &Response) -> RequestError {
+    let text = excerpt(response.body());
+    match status {
+        301..=303 | 307 | 308 => RequestError::Redirected {
+            status,
+            location: excerpt(response.header("Location").unwrap_or_default().as_bytes()),
+        },
+        403 => RequestError::Denied { text },
+        500 if mentions(&text, SESSION_GONE) => RequestError::InvalidSession { text },
+        500 if mentions(&text, DENIED) => RequestError::Denied { text },
+        500 if mentions(&text, REJECTED) => RequestError::Rejected { status, text },
+        408 | 425 | 429 | 500..=599 => RequestError::Unavailable { status, text },
+        200..=299 => RequestError::Garbled {
+            what: "a success without an answer",
+            source: None,
+        },
+        _ => RequestError::Rejected { status, text },
+    }
+}
+
+/// What a write with a dead session meets.
+const SESSION_GONE: &[&str] = &["invalid session \"", "invalid session '"];
+
+/// Permissions that a server found missing after its agent had passed the request on.
+const DENIED: &[&str] = &["permission denied", "acl not found"];
+
+/// Requests that no server will ever serve.
+const REJECTED: &[&str] = &[
+    "invalid session ttl",
+    "invalid behavior",
+    "missing node registration",
+    "missing check",
+    "failed session lookup",
+    "must be a valid uuid",
+    "must be provided",
+    "no path to datacenter",
+    "key is too long",
+];
+
+fn mentions(text: &str, fragments: &[&str]) -> bool {
+    let text = text.to_ascii_lowercase();
+    fragments.iter().any(|fragment| text.contains(fragment))
+}
+
+/// The beginning of a text from outside, fit for one line of a log.
+fn excerpt(bytes: &[u8]) -> String {
+    const MAX: usize = 200;
+    let head = &bytes[..bytes.len().min(4 * MAX)];
+    String::from_utf8_lossy(head)
+        .trim()
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(MAX)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(status: u16, text: &str) -> RequestError {
+        served(&Response::new(status, text)).unwrap_err()
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_transient() {
+        for (status, text) in [
+            (500, "No cluster leader"),
+            (500, "rpc error making call: EOF"),
+            (500, "leadership lost while committing log"),
+            (429, "Your IP is issuing too many concurrent connections"),
+            (502, "<html>Bad Gateway</html>"),
+            (503, "rate limit exceeded"),
+            (504, ""),
+        ] {
+            let error = error(status, text);
+            assert!(!error.is_permanent(), "{error}");
+            assert_eq!(error.was_not_applied(), status == 429, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_no_retry_mends_is_permanent() {
+        for (status, text) in [
+            (400, "Request decode failed: EOF"),
+            (403, "Permission denied"),
+            (404, "page not found"),
+            (405, "method not allowed"),
+            (413, "Request body too large"),
+            (
+                500,
+                "Invalid Session TTL '5', must be between [10s=24h0m0s]",
+            ),
+            (500, "Invalid Behavior setting 'x'"),
+            (500, "Missing node registration"),
+            (500, "rpc error making call: Permission denied"),
+            (
+                500,
+                "invalid session \"4ca8e74b-6350-7587-addf-a18084928f3c\"",
+            ),
+            (
+                500,
+                "failed session lookup: index error: UUID must be 36 characters",
+            ),
+            (500, "No path to datacenter"),
+        ] {
+            let error = error(status, text);
+            assert!(error.is_permanent(), "{error}");
+            assert!(error.was_not_applied(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_names_its_target_and_is_not_followed() {
+        let response = Response::new(301, "").with_header("location", "/v1/kv/a/b");
+        let error = served(&response).unwrap_err();
+        assert!(error.is_permanent());
+        assert!(error.to_string().contains("/v1/kv/a/b"));
+    }
+
+    #[test]
+    fn an_excerpt_of_a_hostile_body_is_one_short_line() {
+        let text = excerpt("line\r\nline\u{7}".repeat(10_000).as_bytes());
+        assert!(text.len() <= 200);
+        assert!(!text.chars().any(char::is_control));
+    }
+}

@@ -1,0 +1,128 @@
+//! `PUT /v1/session/create`: the session that a contender lives by.
+
+use serde::{Deserialize, Serialize};
+
+use super::answer;
+use super::target::Target;
+use crate::error::RequestError;
+use crate::http::{Method, Request, Response};
+use crate::id::SessionId;
+use crate::input::{Scope, SessionOptions, go_duration};
+
+/// Creates a session.
+///
+/// An answer that never comes leaves an orphan behind at worst, which dies by its TTL.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateSession<'a> {
+    /// How it is created.
+    pub options: &'a SessionOptions,
+}
+
+impl CreateSession<'_> {
+    /// The request.
+    pub fn request(&self, scope: &Scope) -> Request {
+        let options = self.options;
+        let body = Body {
+            name: options.name.as_deref(),
+            node: options.node.as_deref(),
+            ttl: go_duration(options.ttl),
+            lock_delay: go_duration(options.lock_delay),
+            behavior: options.behavior.as_str(),
+            node_checks: &options.node_checks,
+            service_checks: options
+                .service_checks
+                .iter()
+                .map(|id| ServiceCheck { id })
+                .collect(),
+        };
+        // A struct of strings always serializes.
+        let body = serde_json::to_vec(&body).unwrap_or_default();
+        Request::new(Method::Put, Target::new("/v1/session/create").scoped(scope))
+            .with_body(body)
+            .with_token(scope.token().cloned())
+    }
+
+    /// The id of the new session.
+    ///
+    /// # Errors
+    /// [`RequestError`] for anything but an id.
+    pub fn parse(response: &Response) -> Result<SessionId, RequestError> {
+        let created: Created = answer::json(response, "not the id of a new session")?;
+        SessionId::new(created.id)
+            .map_err(|error| answer::garbled("not the id of a new session", error))
+    }
+}
+
+/// `NodeChecks` is always sent: left out, Consul would tie the session to `serfHealth`.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    #[serde(rename = "TTL")]
+    ttl: String,
+    lock_delay: String,
+    behavior: &'static str,
+    node_checks: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    service_checks: Vec<ServiceCheck<'a>>,
+}
+
+#[derive(Serialize)]
+struct ServiceCheck<'a> {
+    #[serde(rename = "ID")]
+    id: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Created {
+    #[serde(rename = "ID")]
+    id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{SESSION, line};
+    use super::*;
+    use crate::Behavior;
+
+    #[test]
+    fn the_default_session_lives_by_its_ttl_alone() {
+        let options = SessionOptions::new();
+        let request = CreateSession { options: &options }.request(&Scope::new());
+        assert_eq!(line(&request), "PUT /v1/session/create");
+        assert_eq!(
+            String::from_utf8_lossy(request.body()),
+            r#"{"TTL":"15s","LockDelay":"15s","Behavior":"delete","NodeChecks":[]}"#
+        );
+    }
+
+    #[test]
+    fn every_option_has_its_field() {
+        let options = SessionOptions::new()
+            .with_name("db")
+            .and_then(|o| o.with_node("node-1"))
+            .and_then(|o| o.with_node_checks(["serfHealth"]))
+            .and_then(|o| o.with_service_checks(["web"]))
+            .and_then(|o| o.with_lock_delay(core::time::Duration::ZERO))
+            .unwrap()
+            .with_behavior(Behavior::Release);
+        let request = CreateSession { options: &options }.request(&Scope::new());
+        assert_eq!(
+            String::from_utf8_lossy(request.body()),
+            r#"{"Name":"db","Node":"node-1","TTL":"15s","LockDelay":"0s","Behavior":"release","NodeChecks":["serfHealth"],"ServiceChecks":[{"ID":"web"}]}"#
+        );
+    }
+
+    #[test]
+    fn the_answer_is_an_id() {
+        let response = Response::new(200, format!(r#"{{"ID":"{SESSION}"}}"#));
+        assert_eq!(CreateSession::parse(&response).unwrap().as_str(), SESSION);
+        for garbage in ["", "{}", r#"{"ID":"../x"}"#, "<html>", r#"{"ID":7}"#] {
+            let error = CreateSession::parse(&Response::new(200, garbage)).unwrap_err();
+            assert!(matches!(error, RequestError::Garbled { .. }), "{garbage}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `DELETE /v1/kv/<key>`: removes a key, if it has not changed where an index is given.
+
+use super::answer;
+use super::target::Target;
+use crate::error::RequestError;
+use crate::http::{Method, Request, Response};
+use crate::id::Index;
+use crate::input::Scope;
+
+/// Deletes a key.
+#[derive(Clone, Copy, Debug)]
+pub struct DeleteKey<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The `ModifyIndex` that the key must still have; none to delete it as it is.
+    pub index: Option<Index>,
+}
+
+impl DeleteKey<'_> {
+    /// The request.
+    pub fn request(&self, scope: &Scope) -> Request {
+        let target = Target::key(self.key);
+        let target = match self.index {
+            Some(index) => target.with("cas", index),
+            None => target,
+        };
+        Request::new(Method::Delete, target.scoped(scope)).with_token(scope.token().cloned())
+    }
+
+    /// Whether it is gone; false when it has changed since the index that was given.
+    ///
+    /// # Errors
+    /// [`RequestError`] for anything but `true` or `false`.
+    pub fn parse(response: &Response) -> Result<bool, RequestError> {
+        answer::flag(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::line;
+    use super::*;
+
+    #[test]
+    fn it_is_plain_or_fenced_by_an_index() {
+        let delete = |index| {
+            let key = "a/b";
+            line(&DeleteKey { key, index }.request(&Scope::new()))
+        };
+        assert_eq!(delete(None), "DELETE /v1/kv/a/b");
+        assert_eq!(delete(Some(Index(7))), "DELETE /v1/kv/a/b?cas=7");
+    }
+}

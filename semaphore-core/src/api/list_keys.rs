@@ -1,0 +1,183 @@
+//! `GET /v1/kv/<prefix>/?recurse`: everything below a prefix at one moment, now or when it changes.
+
+use core::time::Duration;
+
+use super::answer::{self, garbled};
+use super::entry::Entry;
+use super::target::Target;
+use crate::error::RequestError;
+use crate::http::{Method, Request, Response};
+use crate::id::Index;
+use crate::input::{Prefix, Scope, go_duration};
+
+/// Lists the keys below a prefix.
+#[derive(Clone, Copy, Debug)]
+pub struct ListKeys<'a> {
+    /// The prefix.
+    pub prefix: &'a Prefix,
+    /// A blocking query: answered when the index has moved beyond this one, or after this long.
+    pub wait: Option<(Index, Duration)>,
+    /// Whether the leader confirms itself first, beyond what the scope asks for.
+    pub consistent: bool,
+}
+
+/// What is below a prefix.
+#[derive(Clone, Debug)]
+pub struct KeyList<'a> {
+    /// `X-Consul-Index`: where a blocking query goes on from.
+    pub index: Index,
+    /// Whether the server says that it left keys out for want of permission (Consul 1.11 and
+    /// newer; older servers leave them out in silence).
+    pub filtered: bool,
+    /// The entries, by key.
+    pub entries: Vec<Entry<'a>>,
+}
+
+impl ListKeys<'_> {
+    /// How much longer than `wait` the server may take: it adds up to a sixteenth of it.
+    pub fn longest(wait: Duration) -> Duration {
+        wait + wait / 16
+    }
+
+    /// The request.
+    pub fn request(&self, scope: &Scope) -> Request {
+        let target = Target::key(&self.prefix.directory()).with_flag("recurse");
+        let target = match self.wait {
+            Some((index, wait)) => target.with("index", index).with("wait", go_duration(wait)),
+            None => target,
+        };
+        let request = Request::new(Method::Get, target.scoped_read(scope, self.consistent))
+            .with_token(scope.token().cloned());
+        match self.wait {
+            Some(_) => request.as_long_poll(),
+            None => request,
+        }
+    }
+
+    /// The list. A prefix without keys is an empty list, not an error.
+    ///
+    /// # Errors
+    /// [`RequestError`] for anything but a list with its index.
+    pub fn parse(response: &Response) -> Result<KeyList<'_>, RequestError> {
+        let index = response
+            .header("X-Consul-Index")
+            .and_then(|index| index.trim().parse().ok())
+            .map(Index);
+        let filtered = response
+            .header("X-Consul-Results-Filtered-By-ACLs")
+            .is_some_and(|filtered| filtered.trim().eq_ignore_ascii_case("true"));
+        // Without the index a 404 is some proxy's, and an answer can't be waited on.
+        let missing_index = RequestError::Garbled {
+            what: "a list without X-Consul-Index",
+            source: None,
+        };
+        if response.status() == 404 {
+            return Ok(KeyList {
+                index: index.ok_or(missing_index)?,
+                filtered,
+                entries: Vec::new(),
+            });
+        }
+        let body = answer::served(response)?;
+        let index = index.ok_or(missing_index)?;
+        let text = core::str::from_utf8(body)
+            .map_err(|error| garbled("a list that is not UTF-8", error))?;
+        let entries =
+            serde_json::from_str(text).map_err(|error| garbled("not a list of entries", error))?;
+        Ok(KeyList {
+            index,
+            filtered,
+            entries,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::line;
+    use super::*;
+
+    fn list(wait: Option<(Index, Duration)>, consistent: bool) -> Request {
+        ListKeys {
+            prefix: &Prefix::new("service/db").unwrap(),
+            wait,
+            consistent,
+        }
+        .request(&Scope::new())
+    }
+
+    #[test]
+    fn it_asks_for_the_prefix_with_its_slash() {
+        let plain = list(None, false);
+        assert_eq!(line(&plain), "GET /v1/kv/service/db/?recurse");
+        assert!(!plain.is_long_poll());
+        assert_eq!(
+            line(&list(None, true)),
+            "GET /v1/kv/service/db/?recurse&consistent"
+        );
+        let blocking = list(Some((Index(42), Duration::from_secs(15))), false);
+        assert_eq!(
+            line(&blocking),
+            "GET /v1/kv/service/db/?recurse&index=42&wait=15s"
+        );
+        assert!(blocking.is_long_poll());
+    }
+
+    #[test]
+    fn the_guides_example_is_read() {
+        let body = r#"[{"LockIndex":0,"Key":"p/.lock","Flags":0,
+            "Value":"eyJMaW1pdCI6IDIsIkhvbGRlcnMiOlsiPHNlc3Npb24+Il19","Session":"",
+            "CreateIndex":898,"ModifyIndex":901},
+            {"LockIndex":1,"Key":"p/\u0026x","Flags":18446744073709551615,"Value":null,
+            "Session":"s","CreateIndex":897,"ModifyIndex":897}]"#;
+        let response = Response::new(200, body).with_header("X-Consul-Index", "901");
+        let list = ListKeys::parse(&response).unwrap();
+        assert_eq!(list.index, Index(901));
+        assert!(!list.filtered);
+        let [lock, contender] = list.entries.as_slice() else {
+            unreachable!("two entries");
+        };
+        assert_eq!(lock.session(), None);
+        assert_eq!(
+            lock.value().unwrap(),
+            br#"{"Limit": 2,"Holders":["<session>"]}"#
+        );
+        assert_eq!(contender.key(), "p/&x");
+        assert_eq!(contender.session(), Some("s"));
+        assert_eq!(contender.flags(), u64::MAX);
+        assert_eq!(contender.value().unwrap(), b"");
+    }
+
+    #[test]
+    fn nothing_below_the_prefix_is_an_empty_list_that_can_be_waited_on() {
+        let response = Response::new(404, "").with_header("x-consul-index", "7");
+        let list = ListKeys::parse(&response).unwrap();
+        assert_eq!(list.index, Index(7));
+        assert!(list.entries.is_empty());
+    }
+
+    #[test]
+    fn an_answer_without_an_index_or_without_a_list_is_garbled() {
+        let index = |response: Response| response.with_header("X-Consul-Index", "7");
+        for response in [
+            Response::new(404, "<html>not found</html>"),
+            Response::new(200, "[]"),
+            index(Response::new(200, "")),
+            index(Response::new(200, "{}")),
+            index(Response::new(200, "<html>")),
+            index(Response::new(200, b"[{\"Key\":\"\xff\"}]".as_slice())),
+            index(Response::new(200, r#"[{"Key":"p/.lock""#)),
+        ] {
+            let error = ListKeys::parse(&response).unwrap_err();
+            assert!(matches!(error, RequestError::Garbled { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn truncated_base64_is_an_error_of_the_one_who_reads_the_value() {
+        let body = r#"[{"Key":"p/.lock","Value":"eyJMaW1","ModifyIndex":1}]"#;
+        let response = Response::new(200, body).with_header("X-Consul-Index", "1");
+        let list = ListKeys::parse(&response).unwrap();
+        assert!(list.entries[0].value().is_err());
+    }
+}

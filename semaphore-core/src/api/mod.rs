@@ -1,0 +1,58 @@
+//! Consul's HTTP API as far as the protocol uses it: one file per request, each with the request
+//! it builds and the answer it reads. Nothing here decides anything; the machines do.
+//!
+//! | file | request |
+//! |---|---|
+//! | [`CreateSession`] | `PUT /v1/session/create` |
+//! | [`RenewSession`] | `PUT /v1/session/renew/<id>` |
+//! | [`SessionInfo`] | `GET /v1/session/info/<id>` |
+//! | [`DestroySession`] | `PUT /v1/session/destroy/<id>` |
+//! | [`AcquireKey`] | `PUT /v1/kv/<key>?acquire=<session>` |
+//! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
+//! | [`ReadKey`] | `GET /v1/kv/<key>` |
+//! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
+//! | [`DeleteKey`] | `DELETE /v1/kv/<key>`, plain or `?cas=<index>` |
+
+mod acquire_key;
+mod answer;
+mod cas_key;
+mod create_session;
+mod delete_key;
+mod destroy_session;
+mod entry;
+mod list_keys;
+mod read_key;
+mod renew_session;
+mod session_info;
+mod target;
+
+pub(crate) use answer::flag;
+
+pub use acquire_key::AcquireKey;
+pub use cas_key::CasKey;
+pub use create_session::CreateSession;
+pub use delete_key::DeleteKey;
+pub use destroy_session::DestroySession;
+pub use entry::Entry;
+pub use list_keys::{KeyList, ListKeys};
+pub use read_key::ReadKey;
+pub use renew_session::RenewSession;
+pub use session_info::{SessionDetails, SessionInfo};
+
+/// The flags that HashiCorp's Go client puts on a semaphore's keys.
+pub const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
+
+#[cfg(test)]
+mod examples {
+    //! What the examples of the requests share.
+
+    pub(super) const SESSION: &str = "4ca8e74b-6350-7587-addf-a18084928f3c";
+
+    pub(super) fn session() -> crate::SessionId {
+        crate::SessionId::new(SESSION).expect("a UUID")
+    }
+
+    pub(super) fn line(request: &crate::Request) -> String {
+        format!("{} {}", request.method(), request.target())
+    }
+}

@@ -1,0 +1,247 @@
+//! The same handles for threads that block: the same names, the same meanings.
+//!
+//! Made by [`Builder::connect_blocking`](crate::Builder::connect_blocking). None of these may be
+//! called on a thread that runs async tasks.
+
+use core::fmt;
+use core::future::Future;
+use core::time::Duration;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+
+use super::{Builder, Permit as AsyncPermit, Semaphore as AsyncSemaphore};
+use crate::error::{Error, Lost};
+use crate::id::FencingToken;
+use crate::input::Prefix;
+use crate::manage::Snapshot;
+use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::time::Instant;
+use crate::transport::BlockOn;
+
+/// The blocking [`Semaphore`](crate::Semaphore).
+#[derive(Clone)]
+pub struct Semaphore {
+    inner: AsyncSemaphore,
+    thread: Arc<dyn BlockOn>,
+}
+
+impl Semaphore {
+    /// See [`Semaphore::builder`](crate::Semaphore::builder).
+    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder {
+        AsyncSemaphore::builder(prefix, limit)
+    }
+
+    pub(super) fn new(inner: AsyncSemaphore, thread: Arc<dyn BlockOn>) -> Self {
+        Self { inner, thread }
+    }
+
+    /// The prefix it lives under.
+    pub fn prefix(&self) -> &Prefix {
+        self.inner.prefix()
+    }
+
+    /// See [`Semaphore::acquire`](crate::Semaphore::acquire).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn acquire(&self) -> Result<Permit, Error> {
+        self.acquire_many(1)
+    }
+
+    /// See [`Semaphore::acquire_many`](crate::Semaphore::acquire_many).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn acquire_many(&self, permits: u32) -> Result<Permit, Error> {
+        self.permit(self.inner.acquire_many(permits))
+    }
+
+    /// See [`Semaphore::acquire_timeout`](crate::Semaphore::acquire_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<Permit, Error> {
+        self.acquire_many_timeout(1, timeout)
+    }
+
+    /// See [`Semaphore::acquire_many_timeout`](crate::Semaphore::acquire_many_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Permit, Error> {
+        self.permit(self.inner.acquire_many_timeout(permits, timeout))
+    }
+
+    /// See [`Semaphore::try_acquire`](crate::Semaphore::try_acquire).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn try_acquire(&self) -> Result<Option<Permit>, Error> {
+        self.try_acquire_many(1)
+    }
+
+    /// See [`Semaphore::try_acquire_many`](crate::Semaphore::try_acquire_many).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn try_acquire_many(&self, permits: u32) -> Result<Option<Permit>, Error> {
+        let permit = self.wait(self.inner.try_acquire_many(permits))?;
+        Ok(permit.map(|inner| self.wrap(inner)))
+    }
+
+    /// See [`Semaphore::inspect`](crate::Semaphore::inspect).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn inspect(&self) -> Result<Snapshot, Error> {
+        self.wait(self.inner.inspect())
+    }
+
+    /// See [`Semaphore::resize`](crate::Semaphore::resize).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn resize(&self, limit: u32) -> Result<(), Error> {
+        self.wait(self.inner.resize(limit))
+    }
+
+    /// See [`Semaphore::destroy`](crate::Semaphore::destroy).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn destroy(&self) -> Result<(), Error> {
+        self.wait(self.inner.destroy())
+    }
+
+    /// See [`Semaphore::collect`](crate::Semaphore::collect).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn collect(&self) -> Result<usize, Error> {
+        self.wait(self.inner.collect())
+    }
+
+    /// See [`Semaphore::verify`](crate::Semaphore::verify).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
+        self.wait(self.inner.verify(sequencer))
+    }
+
+    /// See [`Semaphore::close`](crate::Semaphore::close).
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    /// See [`Semaphore::shutdown`](crate::Semaphore::shutdown).
+    pub fn shutdown(&self) {
+        block_on(&*self.thread, self.inner.shutdown());
+    }
+
+    fn permit(
+        &self,
+        acquired: impl Future<Output = Result<AsyncPermit, Error>> + Send,
+    ) -> Result<Permit, Error> {
+        self.wait(acquired).map(|inner| self.wrap(inner))
+    }
+
+    fn wrap(&self, inner: AsyncPermit) -> Permit {
+        Permit {
+            inner,
+            thread: Arc::clone(&self.thread),
+        }
+    }
+
+    fn wait<T: Send>(
+        &self,
+        future: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        block_on(&*self.thread, future).unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// The blocking [`Permit`](crate::Permit). Dropping it never blocks.
+#[must_use = "a permit that is dropped is released at once"]
+pub struct Permit {
+    inner: AsyncPermit,
+    thread: Arc<dyn BlockOn>,
+}
+
+impl Permit {
+    /// See [`Permit::permits`](crate::Permit::permits).
+    pub fn permits(&self) -> u32 {
+        self.inner.permits()
+    }
+
+    /// See [`Permit::fencing_token`](crate::Permit::fencing_token).
+    pub fn fencing_token(&self) -> FencingToken {
+        self.inner.fencing_token()
+    }
+
+    /// See [`Permit::sequencers`](crate::Permit::sequencers).
+    pub fn sequencers(&self) -> &[Sequencer] {
+        self.inner.sequencers()
+    }
+
+    /// See [`Permit::is_held`](crate::Permit::is_held). This never blocks: ask it between two steps
+    /// of the work.
+    pub fn is_held(&self) -> bool {
+        self.inner.is_held()
+    }
+
+    /// See [`Permit::deadline`](crate::Permit::deadline).
+    pub fn deadline(&self) -> Option<Instant> {
+        self.inner.deadline()
+    }
+
+    /// See [`Permit::remaining`](crate::Permit::remaining).
+    pub fn remaining(&self) -> Option<Duration> {
+        self.inner.remaining()
+    }
+
+    /// Blocks until it is lost, and says why.
+    pub fn lost(&self) -> Lost {
+        block_on(&*self.thread, self.inner.lost()).unwrap_or(Lost::RuntimeEnded)
+    }
+
+    /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
+    pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
+        block_on(&*self.thread, async {
+            let lost = Box::pin(self.inner.lost());
+            match select(lost, self.thread.sleep(timeout)).await {
+                Either::Left((lost, _)) => Some(lost),
+                Either::Right(_) => None,
+            }
+        })
+        .unwrap_or(Some(Lost::RuntimeEnded))
+    }
+
+    /// See [`Permit::release`](crate::Permit::release).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn release(self) -> Result<(), Error> {
+        block_on(&*self.thread, self.inner.release()).unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// What the future returns; none if the runtime ended before it did.
+fn block_on<T: Send>(thread: &dyn BlockOn, future: impl Future<Output = T> + Send) -> Option<T> {
+    let mut output = None;
+    thread.block_on(Box::pin(async { output = Some(future.await) }));
+    output
+}

@@ -1,0 +1,304 @@
+//! The async semaphore.
+
+use core::fmt;
+use core::future::Future;
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::shared::{Shared, State};
+use super::{Builder, Permit};
+use crate::driver;
+use crate::error::Error;
+use crate::id::AcquireId;
+use crate::input::{Prefix, Scope};
+use crate::machine::{Participant, Settings};
+use crate::manage::{Collect, Destroy, Inspect, Operation, Resize, Snapshot, Task, Verify};
+use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::time::Instant;
+use crate::transport::{Runtime, Transport};
+
+/// A distributed counting semaphore.
+///
+/// Clones share one participant: one watch, one queue, a handful of connections, however many tasks
+/// wait. When the last clone and the last [`Permit`] are gone, the driver cleans up in the
+/// background and ends.
+#[derive(Clone)]
+pub struct Semaphore {
+    owner: Arc<Owner>,
+    prefix: Prefix,
+    scope: Scope,
+}
+
+impl Semaphore {
+    /// A semaphore of `limit` slots under `prefix`, for example `service/db`. All who share it must
+    /// agree on both.
+    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder {
+        Builder::new(prefix.as_ref(), limit)
+    }
+
+    pub(super) fn start(
+        settings: Settings,
+        seed: u64,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
+        let prefix = settings.prefix().clone();
+        let scope = settings.scope().clone();
+        let participant = Participant::new(settings, seed);
+        let shared = Arc::new(Shared::new(participant, transport, runtime));
+        let driver = driver::drive(Arc::clone(&shared));
+        shared.runtime().spawn(Box::pin(driver));
+        Self {
+            owner: Arc::new(Owner(shared)),
+            prefix,
+            scope,
+        }
+    }
+
+    /// The prefix it lives under.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    /// Waits for a slot, first come first served. Transient failures are waited out: with Consul out
+    /// of reach this waits until it is back, see [`Self::acquire_timeout`].
+    ///
+    /// # Errors
+    /// Permanent ones, at once: [`Error::LimitConflict`], [`Error::Conflict`],
+    /// [`Error::IncompleteView`], a refused [`Error::Request`], [`Error::Closed`]; for a session of
+    /// the caller's [`Error::SessionGone`] and [`Error::SessionInUse`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the queue up; what it left in Consul is cleaned up in
+    /// the background. A slot that was granted at that moment is released.
+    pub async fn acquire(&self) -> Result<Permit, Error> {
+        self.acquire_many(1).await
+    }
+
+    /// Waits for `permits` slots at once, all or nothing: it never holds some while it waits for
+    /// others.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`], and [`Error::InvalidInput`] for no permits, for more than the limit, and
+    /// for more than one with a session of the caller's.
+    ///
+    /// # Cancel safety
+    /// As [`Self::acquire`].
+    pub async fn acquire_many(&self, permits: u32) -> Result<Permit, Error> {
+        self.wait(permits, None).await
+    }
+
+    /// Like [`Self::acquire`], for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`], and [`Error::Timeout`] with the last failure as its source.
+    ///
+    /// # Cancel safety
+    /// As [`Self::acquire`].
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Permit, Error> {
+        self.acquire_many_timeout(1, timeout).await
+    }
+
+    /// Like [`Self::acquire_many`], for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Self::acquire_many`], and [`Error::Timeout`] with the last failure as its source.
+    ///
+    /// # Cancel safety
+    /// As [`Self::acquire`].
+    pub async fn acquire_many_timeout(
+        &self,
+        permits: u32,
+        timeout: Duration,
+    ) -> Result<Permit, Error> {
+        self.wait(permits, Some(timeout)).await
+    }
+
+    /// Takes a slot if one is free now: none when all are taken, or when others wait already.
+    ///
+    /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`], and [`Error::Request`] for a transient failure too.
+    ///
+    /// # Cancel safety
+    /// As [`Self::acquire`].
+    pub async fn try_acquire(&self) -> Result<Option<Permit>, Error> {
+        self.try_acquire_many(1).await
+    }
+
+    /// Like [`Self::try_acquire`], for `permits` slots at once, all or nothing.
+    ///
+    /// # Errors
+    /// As [`Self::try_acquire`] and [`Self::acquire_many`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::acquire`].
+    pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Permit>, Error> {
+        self.obtain(permits, |participant, now| {
+            participant.try_acquire(now, permits)
+        })
+        .await
+    }
+
+    /// Who holds a slot and who waits, with the values of their contender keys.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when nobody has used the semaphore yet, [`Error::Conflict`],
+    /// [`Error::Request`].
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub async fn inspect(&self) -> Result<Snapshot, Error> {
+        self.run(Inspect::new(self.prefix.clone(), self.scope.clone()))
+            .await
+    }
+
+    /// Changes the limit, in the record and for this handle and its clones. Holders beyond a smaller
+    /// limit stay until they release. Other participants that were built with the old limit get
+    /// [`Error::LimitConflict`], unless they adopt the record's.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::Conflict`],
+    /// [`Error::Request`].
+    ///
+    /// # Cancel safety
+    /// The record may or may not be changed; doing it again is safe.
+    pub async fn resize(&self, limit: u32) -> Result<(), Error> {
+        let resize = Resize::new(self.prefix.clone(), self.scope.clone(), limit)?;
+        self.run(resize).await?;
+        self.owner
+            .0
+            .command(|state, now| state.participant.set_limit(now, limit))?;
+        Ok(())
+    }
+
+    /// Removes the semaphore's record if nobody holds a slot or waits for one.
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::NotFound`], [`Error::IncompleteView`], [`Error::Conflict`],
+    /// [`Error::Request`].
+    ///
+    /// # Cancel safety
+    /// The record may or may not be removed; doing it again is safe.
+    pub async fn destroy(&self) -> Result<(), Error> {
+        self.run(Destroy::new(self.prefix.clone(), self.scope.clone()))
+            .await
+    }
+
+    /// Deletes contender keys whose session is gone, which sessions with behavior `release` leave
+    /// behind. Returns how many.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    ///
+    /// # Cancel safety
+    /// Some may be deleted; doing it again is safe.
+    pub async fn collect(&self) -> Result<usize, Error> {
+        self.run(Collect::new(self.prefix.clone(), self.scope.clone()))
+            .await
+    }
+
+    /// Whether a sequencer that somebody hands over is current.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub async fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
+        self.run(Verify::new(sequencer.clone(), self.scope.clone()))
+            .await
+    }
+
+    /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], whoever holds goes on
+    /// until the release.
+    pub fn close(&self) {
+        self.owner
+            .0
+            .command(|state, now| state.participant.close(now));
+    }
+
+    /// Closes, and waits until every permit is released and nothing of this semaphore's is left in
+    /// Consul.
+    ///
+    /// # Cancel safety
+    /// It stays closed; the rest goes on in the background.
+    pub async fn shutdown(&self) {
+        self.close();
+        let idle = self.owner.0.command(|state, _| state.await_idle());
+        // A driver that has ended leaves nothing to wait for.
+        let _ = idle.await;
+    }
+
+    fn wait(
+        &self,
+        permits: u32,
+        timeout: Option<Duration>,
+    ) -> impl Future<Output = Result<Permit, Error>> + Send {
+        let acquired = self.obtain(permits, move |participant, now| {
+            let deadline = timeout.map(|timeout| now + timeout);
+            participant.acquire(now, permits, deadline)
+        });
+        async move { acquired.await?.ok_or(Error::Closed) }
+    }
+
+    async fn obtain(
+        &self,
+        permits: u32,
+        start: impl FnOnce(&mut Participant, Instant) -> Result<AcquireId, Error> + Send,
+    ) -> Result<Option<Permit>, Error> {
+        let shared = &self.owner.0;
+        let (acquire, granted) = shared.command(|state, now| {
+            let acquire = start(&mut state.participant, now)?;
+            Ok::<_, Error>((acquire, state.await_grant(acquire)))
+        })?;
+        let mut pending = Pending {
+            owner: Arc::clone(&self.owner),
+            acquire: Some(acquire),
+        };
+        let outcome = granted.await.unwrap_or(Err(Error::Closed));
+        pending.acquire = None;
+        Ok(outcome?.map(|granted| Permit::new(pending.owner.clone(), acquire, permits, granted)))
+    }
+
+    async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
+        let shared = &self.owner.0;
+        let (transport, runtime) = (&**shared.transport(), &**shared.runtime());
+        let operation = Operation::new(task, runtime.seed());
+        driver::run(operation, transport, runtime).await
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Held by every handle; the last one that goes ends the participant.
+pub(super) struct Owner(pub(super) Arc<Shared>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.command(State::abandon);
+    }
+}
+
+/// Cancels an acquisition whose future is dropped before its end.
+struct Pending {
+    owner: Arc<Owner>,
+    acquire: Option<AcquireId>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(acquire) = self.acquire {
+            self.owner
+                .0
+                .command(|state, now| state.forget(now, acquire));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What handles and driver share: the machine, and a channel for everyone who waits for it.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::Context;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_channel::oneshot;
+use futures_util::task::AtomicWaker;
+
+use crate::error::{Error, Lost};
+use crate::id::AcquireId;
+use crate::machine::{Event, Grant, Participant};
+use crate::time::Instant;
+use crate::transport::{Runtime, Transport};
+
+/// Shared by the driver and all handles of one semaphore.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    noticed: AtomicBool,
+    driver: AtomicWaker,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+}
+
+/// The machine and who waits for its events.
+pub(crate) struct State {
+    pub(crate) participant: Participant,
+    granted: BTreeMap<AcquireId, oneshot::Sender<Result<Option<Granted>, Error>>>,
+    lost: BTreeMap<AcquireId, oneshot::Sender<Lost>>,
+    released: BTreeMap<AcquireId, oneshot::Sender<Result<(), Error>>>,
+    idle: Vec<oneshot::Sender<()>>,
+    handles_gone: bool,
+    ended: bool,
+}
+
+/// A grant, and where its loss is told.
+pub(crate) struct Granted {
+    pub(crate) grant: Grant,
+    pub(crate) lost: oneshot::Receiver<Lost>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        participant: Participant,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
+        Self {
+            state: Mutex::new(State {
+                participant,
+                granted: BTreeMap::new(),
+                lost: BTreeMap::new(),
+                released: BTreeMap::new(),
+                idle: Vec::new(),
+                handles_gone: false,
+                ended: false,
+            }),
+            noticed: AtomicBool::new(false),
+            driver: AtomicWaker::new(),
+            transport,
+            runtime,
+        }
+    }
+
+    pub(crate) fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
+    /// Works on the machine, and tells what happened to whoever waits for it.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut state);
+        state.deliver();
+        result
+    }
+
+    /// Like [`Self::with`], for a command: the driver looks at the machine again.
+    pub(crate) fn command<T>(&self, work: impl FnOnce(&mut State, Instant) -> T) -> T {
+        let now = self.runtime.now();
+        let result = self.with(|state| work(state, now));
+        self.noticed.store(true, Ordering::Release);
+        self.driver.wake();
+        result
+    }
+
+    /// Whether there was a command since the last call; if not, the driver is woken by the next.
+    pub(crate) fn take_notice(&self, cx: &Context<'_>) -> bool {
+        self.driver.register(cx.waker());
+        self.noticed.swap(false, Ordering::AcqRel)
+    }
+
+    /// The driver is no more: nothing will be answered.
+    pub(crate) fn end(&self) {
+        self.with(|state| {
+            state.ended = true;
+            for (_, granted) in core::mem::take(&mut state.granted) {
+                // A receiver that is gone has given up already, here and below.
+                let _ = granted.send(Err(Error::Closed));
+            }
+            for (_, lost) in core::mem::take(&mut state.lost) {
+                let _ = lost.send(Lost::RuntimeEnded);
+            }
+            for (_, released) in core::mem::take(&mut state.released) {
+                let _ = released.send(Err(Error::Closed));
+            }
+            state.idle.clear();
+        });
+    }
+}
+
+impl State {
+    /// Whether the driver has nothing left to do, now or ever.
+    pub(crate) fn is_over(&self) -> bool {
+        self.handles_gone && self.participant.is_idle()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The last handle is gone.
+    pub(crate) fn abandon(&mut self, now: Instant) {
+        self.handles_gone = true;
+        self.participant.close(now);
+    }
+
+    /// Where the outcome of an acquisition will be told.
+    pub(crate) fn await_grant(
+        &mut self,
+        acquire: AcquireId,
+    ) -> oneshot::Receiver<Result<Option<Granted>, Error>> {
+        let (sender, receiver) = oneshot::channel();
+        if self.ended {
+            let _ = sender.send(Err(Error::Closed));
+        } else {
+            self.granted.insert(acquire, sender);
+        }
+        receiver
+    }
+
+    /// Where the end of a release will be told.
+    pub(crate) fn await_release(
+        &mut self,
+        acquire: AcquireId,
+    ) -> oneshot::Receiver<Result<(), Error>> {
+        let (sender, receiver) = oneshot::channel();
+        if self.ended {
+            let _ = sender.send(Err(Error::Closed));
+        } else {
+            self.released.insert(acquire, sender);
+        }
+        receiver
+    }
+
+    /// Where it will be told that nothing is left.
+    pub(crate) fn await_idle(&mut self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.idle.push(sender);
+        receiver
+    }
+
+    /// Nobody waits for this acquisition any more.
+    pub(crate) fn forget(&mut self, now: Instant, acquire: AcquireId) {
+        self.granted.remove(&acquire);
+        self.lost.remove(&acquire);
+        self.participant.cancel(now, acquire);
+    }
+
+    fn deliver(&mut self) {
+        while let Some(event) = self.participant.poll_event() {
+            match event {
+                Event::Granted { acquire, grant } => {
+                    tracing::debug!(token = %grant.token, "granted");
+                    let (sender, lost) = oneshot::channel();
+                    self.lost.insert(acquire, sender);
+                    self.answer(acquire, Ok(Some(Granted { grant, lost })));
+                }
+                Event::NotAvailable { acquire } => self.answer(acquire, Ok(None)),
+                Event::Failed { acquire, error } => self.answer(acquire, Err(error)),
+                Event::Lost { acquire, reason } => {
+                    tracing::warn!(%reason, "lost");
+                    if let Some(lost) = self.lost.remove(&acquire) {
+                        let _ = lost.send(reason);
+                    }
+                }
+                Event::Released { acquire, result } => {
+                    self.lost.remove(&acquire);
+                    if let Some(released) = self.released.remove(&acquire) {
+                        let _ = released.send(result);
+                    }
+                }
+            }
+        }
+        if !self.idle.is_empty() && self.participant.is_idle() {
+            for idle in self.idle.drain(..) {
+                let _ = idle.send(());
+            }
+        }
+    }
+
+    /// A caller that is gone cancels by itself, in [`Self::forget`].
+    fn answer(&mut self, acquire: AcquireId, outcome: Result<Option<Granted>, Error>) {
+        if let Some(granted) = self.granted.remove(&acquire) {
+            let _ = granted.send(outcome);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What the caller gives, checked before anything is sent.
+
+mod prefix;
+mod scope;
+mod session_options;
+mod value;
+
+pub(crate) use prefix::LOCK_NAME;
+pub use prefix::Prefix;
+pub use scope::Scope;
+pub use session_options::{Behavior, SessionOptions};
+pub use value::Value;
+
+pub(crate) use session_options::{go_duration, parse_go_duration};
+
+use crate::error::InvalidInput;
+
+/// A name that travels in a query or a JSON body: not empty, no control characters.
+fn checked_name(what: &'static str, name: String) -> Result<String, InvalidInput> {
+    if name.is_empty() || name.chars().any(char::is_control) {
+        Err(InvalidInput::Name { what, name })
+    } else {
+        Ok(name)
+    }
+}

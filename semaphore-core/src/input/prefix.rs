@@ -1,0 +1,122 @@
+//! The prefix of a semaphore and the keys below it.
+
+use core::fmt;
+
+use crate::error::InvalidInput;
+use crate::id::SessionId;
+
+/// The prefix under which a semaphore's keys live, in canonical form: `service/db`.
+///
+/// Its keys are `<prefix>/.lock` and `<prefix>/<session>`; lists and watches use `<prefix>/`, with
+/// the slash, so that `jobs` never sees the keys of `jobs-2`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix(String);
+
+impl Prefix {
+    /// Checks a prefix. One leading and one trailing slash are trimmed; whatever else Consul would
+    /// redirect or read as another key is refused.
+    ///
+    /// # Errors
+    /// One of the `Prefix…` variants of [`InvalidInput`].
+    pub fn new(prefix: impl AsRef<str>) -> Result<Self, InvalidInput> {
+        let given = prefix.as_ref();
+        if given.chars().any(char::is_control) {
+            return Err(InvalidInput::PrefixControlCharacter(given.to_owned()));
+        }
+        let trimmed = given.strip_prefix('/').unwrap_or(given);
+        let trimmed = trimmed.strip_suffix('/').unwrap_or(trimmed);
+        if trimmed.is_empty() {
+            return Err(if given.len() <= 1 {
+                InvalidInput::PrefixEmpty
+            } else {
+                InvalidInput::PrefixEmptySegment(given.to_owned())
+            });
+        }
+        for segment in trimmed.split('/') {
+            match segment {
+                "" => return Err(InvalidInput::PrefixEmptySegment(given.to_owned())),
+                "." | ".." => return Err(InvalidInput::PrefixDotSegment(given.to_owned())),
+                _ => {}
+            }
+        }
+        Ok(Self(trimmed.to_owned()))
+    }
+
+    /// The prefix without a slash at its end.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The key of the record: `<prefix>/.lock`.
+    pub fn lock_key(&self) -> String {
+        format!("{}/{LOCK_NAME}", self.0)
+    }
+
+    /// The contender key of a session: `<prefix>/<session>`.
+    pub fn contender_key(&self, session: &SessionId) -> String {
+        format!("{}/{session}", self.0)
+    }
+
+    /// What lists and watches ask for: `<prefix>/`.
+    pub fn directory(&self) -> String {
+        format!("{}/", self.0)
+    }
+
+    /// The name of a key that lies directly below the prefix.
+    pub(crate) fn child_name<'k>(&self, key: &'k str) -> Option<&'k str> {
+        let name = key.strip_prefix(self.0.as_str())?.strip_prefix('/')?;
+        (!name.is_empty() && !name.contains('/')).then_some(name)
+    }
+}
+
+/// The last segment of the record's key.
+pub(crate) const LOCK_NAME: &str = ".lock";
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slash_at_either_end_is_trimmed() {
+        for given in ["a/b", "/a/b", "a/b/", "/a/b/"] {
+            assert_eq!(Prefix::new(given).unwrap().as_str(), "a/b");
+        }
+    }
+
+    #[test]
+    fn what_consul_would_read_as_another_key_is_refused() {
+        use InvalidInput as I;
+        let s = str::to_owned;
+        let cases = [
+            ("", I::PrefixEmpty),
+            ("/", I::PrefixEmpty),
+            ("//", I::PrefixEmptySegment(s("//"))),
+            ("a//b", I::PrefixEmptySegment(s("a//b"))),
+            ("a//", I::PrefixEmptySegment(s("a//"))),
+            ("//a", I::PrefixEmptySegment(s("//a"))),
+            (".", I::PrefixDotSegment(s("."))),
+            ("a/../b", I::PrefixDotSegment(s("a/../b"))),
+            ("a/./b", I::PrefixDotSegment(s("a/./b"))),
+            ("a\nb", I::PrefixControlCharacter(s("a\nb"))),
+            ("a\0", I::PrefixControlCharacter(s("a\0"))),
+        ];
+        for (given, error) in cases {
+            assert_eq!(Prefix::new(given), Err(error));
+        }
+    }
+
+    #[test]
+    fn only_direct_children_have_a_name() {
+        let prefix = Prefix::new("jobs").unwrap();
+        assert_eq!(prefix.child_name("jobs/.lock"), Some(".lock"));
+        for other in ["jobs", "jobs/", "jobs-2/x", "jobs/sub/x", "x/jobs/y"] {
+            assert_eq!(prefix.child_name(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What every request to Consul carries beside its own parameters.
+
+use super::checked_name;
+use crate::error::InvalidInput;
+use crate::token::Token;
+
+/// ACL token, datacenter, namespace, partition and consistency of a request.
+///
+/// All participants of one semaphore must agree on datacenter, namespace and partition: a prefix
+/// in another one is another semaphore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    token: Option<Token>,
+    datacenter: Option<String>,
+    namespace: Option<String>,
+    partition: Option<String>,
+    consistent: bool,
+}
+
+impl Scope {
+    /// The agent's own datacenter, no token.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With this ACL token. It needs `session` write, `key_prefix` read and write on the prefix.
+    #[must_use]
+    pub fn with_token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// In this datacenter (`?dc=`).
+    ///
+    /// # Errors
+    /// [`InvalidInput::Name`].
+    pub fn with_datacenter(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
+        self.datacenter = Some(checked_name("datacenter", name.into())?);
+        Ok(self)
+    }
+
+    /// In this namespace (`?ns=`, Consul Enterprise).
+    ///
+    /// # Errors
+    /// [`InvalidInput::Name`].
+    pub fn with_namespace(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
+        self.namespace = Some(checked_name("namespace", name.into())?);
+        Ok(self)
+    }
+
+    /// In this admin partition (`?partition=`, Consul Enterprise).
+    ///
+    /// # Errors
+    /// [`InvalidInput::Name`].
+    pub fn with_partition(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
+        self.partition = Some(checked_name("partition", name.into())?);
+        Ok(self)
+    }
+
+    /// With `?consistent` on reads: the leader confirms itself before it answers. Costs a round
+    /// trip among the servers; without it a deposed leader may answer stale for a moment, which
+    /// delays decisions but never breaks the limit.
+    #[must_use]
+    pub fn with_consistent_reads(mut self, consistent: bool) -> Self {
+        self.consistent = consistent;
+        self
+    }
+
+    /// The token.
+    pub fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+
+    pub(crate) fn consistent(&self) -> bool {
+        self.consistent
+    }
+
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            ("dc", self.datacenter.as_deref()),
+            ("ns", self.namespace.as_deref()),
+            ("partition", self.partition.as_deref()),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| value.map(|value| (name, value)))
+    }
+}

@@ -1,0 +1,453 @@
+//! One session that wants, has or gives back one slot.
+//!
+//! ```text
+//!  Entering ──key acquired──▶ Waiting ◀──not applied── Claiming ──applied──▶ Held
+//!     │                          │ └──claim written────────▲                  │
+//!     └──────────┬───────────────┴──────────────┬──────────────────────────────┘
+//!                ▼  leave()                     ▼
+//!             Leaving: out of the record ─▶ key deleted ─▶ session destroyed ─▶ Gone
+//! ```
+//! The [`ContenderKey`] and the [`Session`] have machines of their own; this one says in which
+//! order they act. What the record says of the contender is its [`Presence`]. The record itself is
+//! written by the participant, for all its contenders.
+
+use super::key::{ContenderKey, KeyEvent};
+use super::lease::Lease;
+use super::session::Session;
+use super::settings::Settings;
+use crate::error::{Lost, RequestError};
+use crate::http::{Request, Response};
+use crate::id::{AcquireId, Index, SessionId};
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+use crate::view::View;
+
+#[derive(Debug)]
+pub(super) struct Contender {
+    session: Session,
+    key: ContenderKey,
+    phase: Phase,
+    presence: Presence,
+    /// Why it could not leave in order.
+    leave_failure: Option<RequestError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Session or key are not there yet.
+    Entering,
+    /// In the queue.
+    Waiting,
+    /// A write that admits it is out, or its answer was lost.
+    Claiming,
+    /// It has a slot, for this acquisition.
+    Held(AcquireId),
+    /// On its way out; gives up trying at this time.
+    Leaving { until: Instant },
+    /// Nothing of it is left, or nothing more can be done.
+    Gone,
+}
+
+/// Whether the record names this contender as a holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    No,
+    /// A write that names it went out, made from the record at this index.
+    Maybe(Index),
+    /// The record named it after a write made from this index.
+    Yes(Index),
+}
+
+impl Presence {
+    /// The base of the write in question, if `view` shows what became of it. A record that has
+    /// moved beyond the base can't be changed from there any more; one that has not may yet be,
+    /// unless that write is known to have been applied.
+    fn settled_by(self, view: &View, confirmed: bool) -> Option<Index> {
+        match self {
+            Self::No => None,
+            Self::Maybe(base) => (view.lock_index() != base).then_some(base),
+            Self::Yes(base) => (view.lock_index() != base || confirmed).then_some(base),
+        }
+    }
+}
+
+/// Which of a contender's two machines a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Session,
+    Key,
+}
+
+/// What the participant must know.
+#[derive(Debug)]
+pub(super) enum ContenderEvent {
+    /// It held a slot, and does so no longer.
+    Lost(AcquireId, Lost),
+    /// It can't wait any longer with this session.
+    SessionGone,
+    /// Somebody else has its key.
+    KeyTaken,
+    /// Its key is acquired and not in the view.
+    Unseen,
+    /// Consul will never let it in.
+    Refused(RequestError),
+}
+
+impl Contender {
+    pub(super) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
+        Self {
+            session: Session::new(settings),
+            key: ContenderKey::new(settings, rng),
+            phase: Phase::Entering,
+            presence: Presence::No,
+            leave_failure: None,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(super) fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    pub(super) fn session_id(&self) -> Option<&SessionId> {
+        self.session.id()
+    }
+
+    /// Whether it waits for a slot, or is about to.
+    pub(super) fn is_wanting(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Entering | Phase::Waiting | Phase::Claiming
+        )
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving { .. })
+    }
+
+    /// Whether it may be admitted: in the queue, with a lease that holds.
+    pub(super) fn is_admissible(&self, now: Instant) -> bool {
+        matches!(self.phase, Phase::Waiting | Phase::Claiming)
+            && self.key.seen().is_some()
+            && self
+                .session
+                .lease()
+                .is_some_and(|lease| lease.is_valid(now))
+    }
+
+    /// Whether the record must be written without it.
+    pub(super) fn must_withdraw(&self) -> bool {
+        self.is_leaving() && self.presence != Presence::No
+    }
+
+    /// Until when it may believe in its slot; for ever if its session has no TTL.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.session.lease().and_then(Lease::deadline)
+    }
+
+    /// Why its last request failed, or why it could not leave in order.
+    pub(super) fn failure(&self) -> Option<&RequestError> {
+        self.leave_failure
+            .as_ref()
+            .or(self.key.failure())
+            .or(self.session.failure())
+    }
+
+    /// When its key was created, if a view has shown it: its place in the queue.
+    pub(super) fn create_index(&self) -> Option<Index> {
+        self.key.seen().map(|seen| seen.create_index)
+    }
+
+    /// The sequencer of its key.
+    pub(super) fn sequencer(&self, settings: &Settings) -> Option<Sequencer> {
+        self.key.seen().map(|seen| Sequencer {
+            key: settings.prefix.contender_key(&seen.session),
+            lock_index: seen.lock_index,
+            session: seen.session.clone(),
+        })
+    }
+
+    /// A write that admits it goes out, made from the record at `base`.
+    pub(super) fn claim(&mut self, base: Index) {
+        self.phase = Phase::Claiming;
+        self.presence = Presence::Maybe(base);
+    }
+
+    /// The record names it now.
+    pub(super) fn admitted(&mut self, base: Index) {
+        self.presence = Presence::Yes(base);
+    }
+
+    /// It holds its slot for this acquisition.
+    pub(super) fn hold(&mut self, acquire: AcquireId) {
+        self.phase = Phase::Held(acquire);
+    }
+
+    /// The record certainly does not name it, and no write under way can change that.
+    pub(super) fn withdrawn(&mut self, now: Instant) {
+        self.presence = Presence::No;
+        match self.phase {
+            Phase::Claiming => self.phase = Phase::Waiting,
+            Phase::Leaving { .. } => self.key.leave(now),
+            _ => {}
+        }
+    }
+
+    /// Starts on the way out, from wherever it is.
+    pub(super) fn leave(&mut self, now: Instant, settings: &Settings) {
+        if matches!(self.phase, Phase::Leaving { .. } | Phase::Gone) {
+            return;
+        }
+        self.phase = Phase::Leaving {
+            until: now + settings.cleanup_time(),
+        };
+        if self.presence == Presence::No {
+            self.key.leave(now);
+        }
+        self.settle(now, settings);
+    }
+
+    /// Goes on with the next step of the way out, since the present one will never succeed.
+    pub(super) fn skip(&mut self, now: Instant, failure: RequestError, settings: &Settings) {
+        if !self.is_leaving() {
+            return;
+        }
+        self.leave_failure.get_or_insert(failure);
+        if self.presence != Presence::No {
+            self.withdrawn(now);
+        } else if !self.key.is_deleted() {
+            self.key.forget();
+        } else {
+            self.session.abandon();
+        }
+        self.settle(now, settings);
+    }
+
+    pub(super) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
+        self.key_is_active() && self.key.is_due(now, settings)
+            || self.session_is_active() && self.session.is_due(now)
+    }
+
+    pub(super) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+        let key = self
+            .key_is_active()
+            .then(|| self.key.timeout(settings))
+            .flatten();
+        let session = self
+            .session_is_active()
+            .then(|| self.session.timeout())
+            .flatten();
+        let end = match self.phase {
+            Phase::Held(_) => self.deadline(),
+            Phase::Leaving { until } => Some(until),
+            _ => None,
+        };
+        [key, session, end].into_iter().flatten().min()
+    }
+
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<(Part, Request)> {
+        if self.session_is_active()
+            && let Some(request) = self.session.transmit(now, settings)
+        {
+            return Some((Part::Session, request));
+        }
+        if self.key_is_active()
+            && let Some(session) = self.session.id()
+            && let Some(request) = self.key.transmit(now, session, settings)
+        {
+            return Some((Part::Key, request));
+        }
+        None
+    }
+
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        part: Part,
+        sent_at: Instant,
+        answer: Result<&Response, RequestError>,
+        settings: &Settings,
+        rng: &mut fastrand::Rng,
+    ) -> Option<ContenderEvent> {
+        let event = match part {
+            Part::Session => {
+                self.session.handle(now, sent_at, answer, settings, rng);
+                None
+            }
+            Part::Key => self.key.handle(now, answer, rng),
+        };
+        let event = event.and_then(|event| self.key_event(event));
+        let refusal = self
+            .part_failure(part)
+            .filter(|failure| failure.is_permanent())
+            .cloned();
+        if let Some(failure) = refusal {
+            if self.is_leaving() {
+                self.skip(now, failure, settings);
+            } else if self.is_wanting() {
+                return Some(ContenderEvent::Refused(failure));
+            }
+        }
+        self.settle(now, settings);
+        event.or_else(|| self.check_session())
+    }
+
+    /// Compares with a view that was asked for at `sent_at`. It is `confirmed` if the leader
+    /// confirmed itself for it, after the last write of this participant had ended.
+    pub(super) fn observe(
+        &mut self,
+        now: Instant,
+        view: &View,
+        sent_at: Instant,
+        confirmed: bool,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        let session = self.session.id()?.clone();
+        let event = self.key.observe(view, sent_at, &session);
+        let mut event = event.and_then(|event| self.key_event(event));
+        if let Some(base) = self.presence.settled_by(view, confirmed) {
+            if view
+                .record()
+                .is_some_and(|record| record.holds(session.as_str()))
+            {
+                self.admitted(base);
+            } else {
+                if let Phase::Held(acquire) = self.phase {
+                    let lost = Lost::RemovedFromHolders { session };
+                    event.get_or_insert(ContenderEvent::Lost(acquire, lost));
+                }
+                self.withdrawn(now);
+            }
+        }
+        self.settle(now, settings);
+        event
+    }
+
+    /// Ends belief when the lease is over, and the way out when its time is.
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        match self.phase {
+            Phase::Held(acquire) => {
+                let lease = self.session.lease()?;
+                if lease.is_valid(now) {
+                    return None;
+                }
+                let lost = Lost::LeaseExpired {
+                    session: self.session.id()?.clone(),
+                    last_failure: self.session.failure().cloned(),
+                };
+                Some(ContenderEvent::Lost(acquire, lost))
+            }
+            Phase::Leaving { until } if until <= now => {
+                self.leave_failure = self.failure().cloned();
+                self.phase = Phase::Gone;
+                None
+            }
+            Phase::Leaving { .. } => {
+                self.settle(now, settings);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what needs no request: one step of the drawing leads to the next.
+    fn settle(&mut self, now: Instant, settings: &Settings) {
+        match self.phase {
+            Phase::Entering => {
+                if self.session.lease().is_some() {
+                    self.key.enter(settings);
+                }
+                if self.key.is_there() {
+                    self.phase = Phase::Waiting;
+                }
+            }
+            Phase::Leaving { .. } if self.presence == Presence::No => {
+                self.key.leave(now);
+                if self.key.is_deleted() && !self.session.is_being_created() {
+                    if !self.session.is_ending() {
+                        self.session.end(settings);
+                    }
+                    if self.session.has_ended() {
+                        self.phase = Phase::Gone;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A session that is being created is waited for before it is destroyed; a leaving contender
+    /// needs no renewals.
+    fn session_is_active(&self) -> bool {
+        match self.phase {
+            Phase::Leaving { .. } => self.session.is_ending(),
+            Phase::Gone => false,
+            _ => true,
+        }
+    }
+
+    fn key_is_active(&self) -> bool {
+        match self.phase {
+            Phase::Leaving { .. } => self.presence == Presence::No,
+            Phase::Gone => false,
+            _ => true,
+        }
+    }
+
+    fn part_failure(&self, part: Part) -> Option<&RequestError> {
+        match part {
+            Part::Session => self.session.failure(),
+            Part::Key => self.key.failure(),
+        }
+    }
+
+    fn key_event(&mut self, event: KeyEvent) -> Option<ContenderEvent> {
+        if self.is_leaving() {
+            return None;
+        }
+        match event {
+            KeyEvent::Entered => None,
+            KeyEvent::Unseen => match self.phase {
+                Phase::Held(_) => None,
+                _ => Some(ContenderEvent::Unseen),
+            },
+            KeyEvent::SessionGone => {
+                self.session.found_gone();
+                self.check_session()
+            }
+            KeyEvent::Taken => match (self.phase, self.session.id()) {
+                (Phase::Held(acquire), Some(session)) => {
+                    let session = session.clone();
+                    let lost = Lost::ContenderKeyTaken { session };
+                    Some(ContenderEvent::Lost(acquire, lost))
+                }
+                _ => Some(ContenderEvent::KeyTaken),
+            },
+        }
+    }
+
+    fn check_session(&self) -> Option<ContenderEvent> {
+        if !self.session.is_gone() || self.is_leaving() {
+            return None;
+        }
+        match (self.phase, self.session.id()) {
+            (Phase::Held(acquire), Some(session)) => {
+                let session = session.clone();
+                Some(ContenderEvent::Lost(acquire, Lost::SessionGone { session }))
+            }
+            (Phase::Gone, _) => None,
+            _ => Some(ContenderEvent::SessionGone),
+        }
+    }
+}

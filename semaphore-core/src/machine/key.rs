@@ -1,0 +1,310 @@
+//! The life of one contender key `<prefix>/<session>`.
+//!
+//! ```text
+//!  Absent ─▶ Reserving ─▶ Acquiring ─▶ There ─▶ Deleting ─▶ Deleted
+//!     └──────────────────────▲ (a session of ours)
+//!                 └─▶ Contested ─▶ Reserving, Acquiring, or refused
+//! ```
+//! A session that we made is ours alone, and so is its key: it is acquired at once. A session of
+//! the caller's may already contend here, and acquiring its key again would succeed: the same
+//! session would be counted once and used twice. So its key is first *reserved*, created by `cas=0`
+//! with a random number for flags; whoever reserved it acquires it. Where the reservation is
+//! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
+
+use core::time::Duration;
+
+use super::backoff::Backoff;
+use super::settings::Settings;
+use crate::api::{AcquireKey, CasKey, DeleteKey, SEMAPHORE_FLAGS};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::time::Instant;
+use crate::view::{Contender, View};
+
+#[derive(Debug)]
+pub(super) struct ContenderKey {
+    state: State,
+    in_flight: Option<Sent>,
+    retry_at: Option<Instant>,
+    backoff: Backoff,
+    /// Marks a reservation as ours.
+    nonce: u64,
+    /// Whether the key, if it exists, is certainly ours.
+    ours: bool,
+    /// The key as the last view showed it.
+    seen: Option<Contender>,
+    /// What a deletion names as `cas`.
+    deletable: Option<Index>,
+    failure: Option<RequestError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Reserving,
+    /// The reservation met a key, or its answer was lost, at this time.
+    Contested(Instant),
+    Acquiring,
+    /// Acquired; the acknowledgement came at this time.
+    There(Instant),
+    /// Left at this time.
+    Deleting(Instant),
+    Deleted,
+}
+
+/// What an answer or a view changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyEvent {
+    /// The key is ours now.
+    Entered,
+    /// Another session, or another user of this session, has the key.
+    Taken,
+    /// The session behind it is gone.
+    SessionGone,
+    /// The key was acquired, yet the view does not show it.
+    Unseen,
+}
+
+impl ContenderKey {
+    pub(super) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
+        Self {
+            state: State::Absent,
+            in_flight: None,
+            retry_at: None,
+            backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            nonce: rng.u64(..),
+            ours: settings.owns_sessions(),
+            seen: None,
+            deletable: None,
+            failure: None,
+        }
+    }
+
+    /// Enters the queue.
+    pub(super) fn enter(&mut self, settings: &Settings) {
+        if self.state == State::Absent {
+            self.proceed(if settings.owns_sessions() {
+                State::Acquiring
+            } else {
+                State::Reserving
+            });
+        }
+    }
+
+    /// Leaves the queue. Deletes the key where it may exist.
+    pub(super) fn leave(&mut self, now: Instant) {
+        match self.state {
+            State::Absent => self.forget(),
+            State::Deleting(_) | State::Deleted => {}
+            _ => self.proceed(State::Deleting(now)),
+        }
+    }
+
+    /// Gives the deletion up, or knows that there is nothing left to delete.
+    pub(super) fn forget(&mut self) {
+        self.state = State::Deleted;
+        self.retry_at = None;
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        matches!(self.state, State::There(_))
+    }
+
+    pub(super) fn is_deleted(&self) -> bool {
+        self.state == State::Deleted && self.in_flight.is_none()
+    }
+
+    /// The key as the last view showed it.
+    pub(super) fn seen(&self) -> Option<&Contender> {
+        self.seen.as_ref()
+    }
+
+    pub(super) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref()
+    }
+
+    pub(super) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
+        self.timeout(settings).is_some_and(|due| due <= now)
+    }
+
+    pub(super) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+        if self.in_flight.is_some() {
+            return None;
+        }
+        match self.state {
+            // The key of a caller's session may be a later contender's by the time that a late
+            // request arrives: it is only ever deleted at the index where a view showed it.
+            State::Deleting(_) if !settings.owns_sessions() && self.deletable.is_none() => None,
+            State::Reserving | State::Acquiring | State::Deleting(_) => {
+                Some(self.retry_at.unwrap_or(Instant::ORIGIN))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        session: &SessionId,
+        settings: &Settings,
+    ) -> Option<Request> {
+        if !self.is_due(now, settings) {
+            return None;
+        }
+        let key = &settings.prefix.contender_key(session);
+        let scope = &settings.scope;
+        let value = settings.value.as_bytes();
+        let (sent, request) = match self.state {
+            State::Reserving => {
+                let (index, flags) = (Index::ZERO, self.nonce);
+                let reservation = CasKey {
+                    key,
+                    index,
+                    value,
+                    flags,
+                };
+                (Sent::Reservation, reservation.request(scope))
+            }
+            State::Acquiring => {
+                let flags = SEMAPHORE_FLAGS;
+                let acquisition = AcquireKey {
+                    key,
+                    session,
+                    value,
+                    flags,
+                };
+                (Sent::Acquisition, acquisition.request(scope))
+            }
+            State::Deleting(_) => {
+                let index = self.deletable.filter(|_| !settings.owns_sessions());
+                (Sent::Deletion, DeleteKey { key, index }.request(scope))
+            }
+            _ => return None,
+        };
+        self.in_flight = Some(sent);
+        self.retry_at = None;
+        Some(request.with_timeout(settings.request_timeout()))
+    }
+
+    /// Takes the answer to the request under way.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        answer: Result<&Response, RequestError>,
+        rng: &mut fastrand::Rng,
+    ) -> Option<KeyEvent> {
+        let sent = self.in_flight.take()?;
+        let outcome = match sent {
+            Sent::Reservation => answer.and_then(CasKey::parse),
+            Sent::Acquisition => answer.and_then(AcquireKey::parse),
+            Sent::Deletion => answer.and_then(DeleteKey::parse),
+        };
+        match (sent, outcome) {
+            (Sent::Reservation, Ok(true)) => {
+                self.ours = true;
+                self.proceed_from(State::Reserving, State::Acquiring);
+            }
+            (Sent::Reservation, Ok(false)) => {
+                self.proceed_from(State::Reserving, State::Contested(now));
+            }
+            (Sent::Acquisition, Ok(true)) => {
+                if self.proceed_from(State::Acquiring, State::There(now)) {
+                    return Some(KeyEvent::Entered);
+                }
+            }
+            (Sent::Acquisition, Ok(false)) => {
+                self.forget();
+                return Some(KeyEvent::Taken);
+            }
+            (Sent::Acquisition, Err(RequestError::InvalidSession { .. })) => {
+                return Some(KeyEvent::SessionGone);
+            }
+            (Sent::Deletion, Ok(true)) => self.forget(),
+            // The key has changed since it was seen: the next view tells what it is now.
+            (Sent::Deletion, Ok(false)) => {
+                self.deletable = None;
+                self.retry_at = Some(now + self.backoff.next(rng));
+            }
+            (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
+                self.proceed_from(State::Reserving, State::Contested(now));
+                self.failure = Some(error);
+            }
+            (_, Err(error)) => {
+                self.retry_at = Some(now + self.backoff.next(rng));
+                self.failure = Some(error);
+            }
+        }
+        None
+    }
+
+    /// Compares with a view that was asked for at `sent_at`.
+    pub(super) fn observe(
+        &mut self,
+        view: &View,
+        sent_at: Instant,
+        session: &SessionId,
+    ) -> Option<KeyEvent> {
+        let found = view.contender(session);
+        let orphan = view
+            .orphans()
+            .iter()
+            .find(|orphan| orphan.session == *session);
+        match self.state {
+            State::Contested(since) if sent_at >= since => match (found, orphan) {
+                (None, None) => self.proceed(State::Reserving),
+                (None, Some(orphan)) if orphan.flags == self.nonce => {
+                    self.ours = true;
+                    self.proceed(State::Acquiring);
+                }
+                _ => {
+                    self.forget();
+                    return Some(KeyEvent::Taken);
+                }
+            },
+            State::There(since) => match (found, orphan) {
+                (Some(found), _) => self.seen = Some(found.clone()),
+                (None, None) if view.is_filtered() => {}
+                (None, Some(_)) if self.seen.is_some() => return Some(KeyEvent::Taken),
+                (None, None) if self.seen.is_some() => return Some(KeyEvent::SessionGone),
+                (None, _) if sent_at >= since => return Some(KeyEvent::Unseen),
+                (None, _) => {}
+            },
+            State::Deleting(since) if sent_at >= since && self.in_flight.is_none() => {
+                match (found, orphan) {
+                    (Some(found), _) if self.ours => self.deletable = Some(found.modify_index),
+                    (None, Some(orphan)) if self.ours || orphan.flags == self.nonce => {
+                        self.deletable = Some(orphan.modify_index);
+                    }
+                    (None, None) if view.is_filtered() => {}
+                    _ => self.forget(),
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn proceed_from(&mut self, from: State, to: State) -> bool {
+        let expected = self.state == from;
+        if expected {
+            self.proceed(to);
+        }
+        expected
+    }
+
+    fn proceed(&mut self, to: State) {
+        self.state = to;
+        self.retry_at = None;
+        self.failure = None;
+        self.backoff.reset();
+    }
+}
+
+/// Which request is under way: the state may have moved on since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Reservation,
+    Acquisition,
+    Deletion,
+}

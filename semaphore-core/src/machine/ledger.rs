@@ -1,0 +1,167 @@
+//! The record's writes of one participant: one at a time, each made from a view that is newer than
+//! the one before it.
+//!
+//! ```text
+//!          plan()            poll                 true ─▶ its changes are made
+//!  Quiet ─────────▶ Planned ──────▶ InFlight ──┬─ false ─▶ nothing is known to have changed
+//!    ▲                                         └─ no answer ─▶ Unknown: the prefix is read again
+//!    └──── a view that shows what became of it ◀───────────────┘
+//! ```
+//! A plain check-and-set does not return the new index, so every write, whatever its answer, is
+//! followed by a wait for a newer view.
+
+use core::time::Duration;
+
+use super::backoff::{Backoff, jitter};
+use super::plan::{Turn, Write};
+use super::settings::Settings;
+use crate::api::CasKey;
+use crate::http::Request;
+use crate::id::Index;
+use crate::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    planned: Option<Write>,
+    in_flight: Option<Write>,
+    last: Option<Ended>,
+    retry_at: Option<Instant>,
+    conflicts: Backoff,
+    failures: Backoff,
+    patience: Option<Instant>,
+}
+
+/// The last write.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    base: Index,
+    at: Instant,
+    is_unknown: bool,
+}
+
+impl Ledger {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            planned: None,
+            in_flight: None,
+            last: None,
+            retry_at: None,
+            conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
+            failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            patience: None,
+        }
+    }
+
+    /// Whether a decision can be made from a view with the record at `lock_index`: it is newer
+    /// than the last write, or was asked for after that write had ended.
+    pub(super) fn may_plan(&self, now: Instant, lock_index: Index, view_sent_at: Instant) -> bool {
+        let is_newer = self
+            .last
+            .is_none_or(|last| last.base != lock_index || view_sent_at >= last.at);
+        self.in_flight.is_none() && is_newer && self.retry_at.is_none_or(|at| at <= now)
+    }
+
+    /// Whether a view that was asked for at `sent_at` was asked for after the last write.
+    pub(super) fn ended_before(&self, sent_at: Instant) -> bool {
+        self.in_flight.is_none() && self.last.is_none_or(|last| last.at <= sent_at)
+    }
+
+    /// Whether only another read can tell what became of the last write.
+    pub(super) fn needs_read(&self, lock_index: Option<Index>, view_sent_at: Instant) -> bool {
+        self.last.is_some_and(|last| {
+            last.is_unknown && lock_index == Some(last.base) && view_sent_at < last.at
+        })
+    }
+
+    /// Takes the plan of the moment, in place of any before it.
+    pub(super) fn plan(
+        &mut self,
+        now: Instant,
+        write: Option<Write>,
+        turn: Turn,
+        rng: &mut fastrand::Rng,
+    ) {
+        self.planned = write;
+        match turn {
+            Turn::BehindOthers => {
+                if self.patience.is_none() {
+                    self.patience = Some(now + jitter(PATIENCE, PATIENCE, rng));
+                }
+            }
+            Turn::NotYet => self.patience = None,
+            Turn::Now => {}
+        }
+    }
+
+    /// Nothing can be decided at the moment.
+    pub(super) fn unplan(&mut self) {
+        self.planned = None;
+    }
+
+    pub(super) fn patience_is_over(&self, now: Instant) -> bool {
+        self.patience.is_some_and(|end| end <= now)
+    }
+
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.retry_at.into_iter().chain(self.patience).min()
+    }
+
+    /// The write that is due, now under way.
+    pub(super) fn transmit(&mut self, settings: &Settings) -> Option<(&Write, Request)> {
+        let write = self.planned.take()?;
+        let request = CasKey {
+            key: &settings.prefix.lock_key(),
+            index: write.base,
+            value: &write.record.encode(),
+            flags: write.record.flags(),
+        }
+        .request(&settings.scope)
+        .with_timeout(settings.request_timeout());
+        self.retry_at = None;
+        let write = self.in_flight.insert(write);
+        Some((write, request))
+    }
+
+    /// It was applied.
+    pub(super) fn applied(&mut self, now: Instant) -> Option<Write> {
+        self.conflicts.reset();
+        self.failures.reset();
+        self.patience = None;
+        self.end(now, false)
+    }
+
+    /// It was refused: the record has changed since the view.
+    pub(super) fn refused(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Option<Write> {
+        self.retry_at = Some(now + self.conflicts.next(rng));
+        self.end(now, false)
+    }
+
+    /// It failed. `is_unknown` when it may have been applied, or may yet be.
+    pub(super) fn failed(
+        &mut self,
+        now: Instant,
+        is_unknown: bool,
+        rng: &mut fastrand::Rng,
+    ) -> Option<Write> {
+        self.retry_at = Some(now + self.failures.next(rng));
+        if is_unknown {
+            self.end(now, true)
+        } else {
+            self.in_flight.take()
+        }
+    }
+
+    fn end(&mut self, now: Instant, is_unknown: bool) -> Option<Write> {
+        let write = self.in_flight.take()?;
+        self.last = Some(Ended {
+            base: write.base,
+            at: now,
+            is_unknown,
+        });
+        Some(write)
+    }
+}
+
+/// How long the first of the queue leaves a free slot to those ahead of it, and up to as long
+/// again: enough for a round of requests of a live contender.
+const PATIENCE: Duration = Duration::from_millis(500);

@@ -1,0 +1,27 @@
+//! The state machines: no I/O, no clock, no thread. Same inputs, same outputs, always.
+//!
+//! ```text
+//!                        Participant          commands, polls and events
+//!            ┌───────────┬───┴──────┬──────────┐
+//!          Watch       Ledger     queue    Contender  one per slot that is wanted, held or left
+//!       long poll   writes of    callers    ┌──┴─────┐
+//!                   the record            Session  ContenderKey
+//!                      │
+//!                     plan                  which write comes next: the rules of admission
+//! ```
+
+mod backoff;
+mod budget;
+mod contender;
+mod key;
+mod lease;
+mod ledger;
+mod participant;
+mod plan;
+mod session;
+mod settings;
+mod watch;
+
+pub(crate) use backoff::Backoff;
+pub use participant::{Event, Grant, Participant, Transmit};
+pub use settings::Settings;

@@ -1,0 +1,266 @@
+//! What follows from what is known: who fails, how many contend, and what is written next.
+
+use super::queue::{Patience, Ticket};
+use super::{Event, From, Participant};
+use crate::error::{Error, InvalidInput, RequestError};
+use crate::id::{AcquireId, SessionId};
+use crate::machine::contender::{Contender, Phase, Presence};
+use crate::machine::plan::{ContenderNo, Situation};
+use crate::time::Instant;
+
+impl Participant {
+    /// Brings everything in line with what is known now. Every command, answer and timeout ends
+    /// here.
+    pub(super) fn settle(&mut self, now: Instant) {
+        self.bury();
+        self.judge_record(now);
+        self.judge_tries(now);
+        self.adjust_contenders(now);
+        self.adjust_reads(now);
+        self.plan(now);
+    }
+
+    /// Fails every caller that waits.
+    pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
+        self.fail_where(now, |_| true, error);
+    }
+
+    /// Fails the instant tries that wait: they don't outlast a failure.
+    pub(super) fn fail_tries(&mut self, now: Instant, error: &RequestError) {
+        self.fail_where(
+            now,
+            |ticket| ticket.patience == Patience::None,
+            |_| Error::Request(error.clone()),
+        );
+    }
+
+    /// A claim for this acquisition is of no more use: who it admits leaves again.
+    pub(super) fn drop_claim(&mut self, now: Instant, acquire: AcquireId) {
+        if let Some(claim) = self.claim.take_if(|claim| claim.acquire == acquire) {
+            self.leave(now, &claim.contenders);
+        }
+    }
+
+    fn fail_where(
+        &mut self,
+        now: Instant,
+        fails: impl Fn(&Ticket) -> bool,
+        error: impl Fn(&Ticket) -> Error,
+    ) {
+        for ticket in self.queue.drain_where(fails) {
+            self.drop_claim(now, ticket.acquire);
+            let (acquire, error) = (ticket.acquire, error(&ticket));
+            self.events.push_back(Event::Failed { acquire, error });
+        }
+    }
+
+    /// Fails those who wait for what the record can't give.
+    fn judge_record(&mut self, now: Instant) {
+        let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
+            return;
+        };
+        if self.queue.is_empty() {
+            return;
+        }
+        if view.is_filtered() {
+            let prefix = self.settings.prefix.to_string();
+            self.fail_waiting(now, |_| Error::IncompleteView {
+                prefix: prefix.clone(),
+            });
+            return;
+        }
+        let ours = self.settings.limit;
+        match view.lock().map(|lock| &lock.record) {
+            None => {}
+            Some(Err(conflict)) => {
+                let (key, conflict) = (self.settings.prefix.lock_key(), conflict.clone());
+                self.fail_waiting(now, |_| Error::Conflict {
+                    key: key.clone(),
+                    conflict: conflict.clone(),
+                });
+            }
+            Some(Ok(record)) => {
+                let theirs = record.limit();
+                if self.settings.adopt_limit {
+                    self.fail_where(
+                        now,
+                        |ticket| ticket.permits > theirs,
+                        |ticket| {
+                            let (wanted, limit) = (ticket.permits, theirs);
+                            InvalidInput::PermitsOverLimit { wanted, limit }.into()
+                        },
+                    );
+                } else if theirs != ours {
+                    self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
+                }
+            }
+        }
+    }
+
+    /// An instant try ends as soon as a view shows that nothing is free for it.
+    fn judge_tries(&mut self, now: Instant) {
+        let Some(observed) = &self.view else {
+            return;
+        };
+        let Some(head) = self.queue.head() else {
+            return;
+        };
+        let is_planable = self
+            .ledger
+            .may_plan(now, observed.view.lock_index(), observed.sent_at);
+        if head.patience != Patience::None || self.claim.is_some() || !is_planable {
+            return;
+        }
+        let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let situation = Situation {
+            view: &observed.view,
+            limit: self.settings.limit,
+            wanted: Some(head.permits),
+            admissible: &admissible,
+            leaving: &leaving,
+            patience_is_over: false,
+        };
+        if !situation.has_room_for(head.permits) {
+            let acquire = head.acquire;
+            self.queue.remove(acquire);
+            self.events.push_back(Event::NotAvailable { acquire });
+        }
+    }
+
+    /// As many contenders as the callers need, and no more.
+    fn adjust_contenders(&mut self, now: Instant) {
+        let wanted = self.wanted_contenders();
+        let mut wanting: Vec<ContenderNo> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_wanting())
+            .map(|(no, _)| *no)
+            .collect();
+        while wanting.len() > wanted {
+            // The youngest has waited least; one whose claim is out may be needed.
+            let is_claiming = |no: &ContenderNo| {
+                self.contenders
+                    .get(no)
+                    .is_some_and(|contender| contender.phase() == Phase::Claiming)
+            };
+            let at = wanting
+                .iter()
+                .rposition(|no| !is_claiming(no))
+                .unwrap_or(wanting.len() - 1);
+            let no = wanting.remove(at);
+            self.leave(now, &[no]);
+        }
+        self.respawn_at = self.respawn_at.filter(|at| *at > now);
+        if self.respawn_at.is_some() {
+            return;
+        }
+        let others = if self.settings.owns_sessions() {
+            0
+        } else {
+            // A caller's session carries one contender at a time, from beginning to end.
+            self.contenders.len() - wanting.len()
+        };
+        for _ in wanting.len() + others..wanted {
+            let no = ContenderNo(self.fresh_id());
+            let contender = Contender::new(&self.settings, &mut self.rng);
+            self.contenders.insert(no, contender);
+        }
+        self.bury();
+    }
+
+    fn wanted_contenders(&self) -> usize {
+        let Some(head) = self.queue.head() else {
+            return 0;
+        };
+        // An instant try looks before it makes a session.
+        if head.patience == Patience::None && self.view.is_none() {
+            return 0;
+        }
+        if !self.settings.owns_sessions() {
+            return 1;
+        }
+        let ahead = self.settings.limit.min(CONTENDERS_AHEAD).max(head.permits);
+        self.queue.wanted().min(ahead) as usize
+    }
+
+    /// The prefix is read while anybody waits, holds or leaves.
+    fn adjust_reads(&mut self, now: Instant) {
+        if self.is_idle() {
+            self.watch.stop();
+            self.refresh.stop();
+            self.view = None;
+            self.claim = None;
+            self.ledger.unplan();
+            let reads = self.in_flight.extract_if(.., |_, sent| {
+                matches!(sent.from, From::Watch | From::Refresh)
+            });
+            self.aborts.extend(reads.map(|(id, _)| id));
+            return;
+        }
+        self.watch.start();
+        let known = self.view.as_ref();
+        let lock_index = known.map(|observed| observed.view.lock_index());
+        let sent_at = known.map_or(Instant::ORIGIN, |observed| observed.sent_at);
+        if self.ledger.needs_read(lock_index, sent_at) {
+            self.refresh.want(now);
+        }
+    }
+
+    fn plan(&mut self, now: Instant) {
+        let Some(observed) = &self.view else {
+            return;
+        };
+        if !self
+            .ledger
+            .may_plan(now, observed.view.lock_index(), observed.sent_at)
+        {
+            self.ledger.unplan();
+            return;
+        }
+        let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let situation = Situation {
+            view: &observed.view,
+            limit: self.settings.limit,
+            wanted: self.queue.head().map(|head| head.permits),
+            admissible: &admissible,
+            leaving: &leaving,
+            patience_is_over: self.ledger.patience_is_over(now),
+        };
+        let (write, turn) = situation.plan();
+        self.ledger.plan(now, write, turn, &mut self.rng);
+    }
+
+    /// Our contenders that may be admitted, in the order of the queue.
+    fn admissible(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
+        let mut admissible: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_admissible(now))
+            .filter_map(|(no, contender)| {
+                let session = contender.session_id()?.clone();
+                Some((contender.create_index()?, *no, session))
+            })
+            .collect();
+        admissible.sort();
+        admissible
+            .into_iter()
+            .map(|(_, no, session)| (no, session))
+            .collect()
+    }
+
+    /// Our contenders that leave and may be in the record.
+    fn leaving(&self) -> Vec<(ContenderNo, SessionId, Presence)> {
+        self.contenders
+            .iter()
+            .filter(|(_, contender)| contender.must_withdraw())
+            .filter_map(|(no, contender)| {
+                let session = contender.session_id()?.clone();
+                Some((*no, session, contender.presence()))
+            })
+            .collect()
+    }
+}
+
+/// How many contenders of one participant queue at most ahead of need, so that the next is in the
+/// queue when a slot is freed. One caller that wants more permits at once gets more.
+const CONTENDERS_AHEAD: u32 = 8;

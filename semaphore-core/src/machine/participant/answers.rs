@@ -1,0 +1,371 @@
+//! What comes back: each answer goes to the machine that asked, and what it shows is compared with
+//! what was known.
+
+use super::{Claim, Event, From, Grant, Hold, InFlight, Observed, Owner, Participant};
+use crate::api::{CasKey, ListKeys};
+use crate::error::{Error, RequestError};
+use crate::http::Response;
+use crate::id::{AcquireId, RequestId};
+use crate::machine::contender::{ContenderEvent, Part, Phase, Presence};
+use crate::machine::plan::{ContenderNo, Write};
+use crate::machine::settings::SessionSource;
+use crate::time::Instant;
+use crate::transport::TransportError;
+use crate::view::View;
+
+impl Participant {
+    /// Takes what came back for a request: its answer, or why there is none. An answer to a
+    /// request that is unknown, superseded or answered already changes nothing.
+    #[expect(clippy::needless_pass_by_value, reason = "an answer is handed over")]
+    pub fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        let Some(InFlight { from, sent_at }) = self.in_flight.remove(&id) else {
+            return;
+        };
+        let answer = result
+            .as_ref()
+            .map_err(|e| RequestError::Transport(e.clone()));
+        match from {
+            From::Watch | From::Refresh => self.handle_view(now, from, sent_at, answer),
+            From::Ledger => self.handle_write(now, answer),
+            From::Contender(no, part) => {
+                if part == Part::Key {
+                    self.watch.credit();
+                }
+                let event = self.contenders.get_mut(&no).and_then(|contender| {
+                    let (settings, rng) = (&self.settings, &mut self.rng);
+                    contender.handle(now, part, sent_at, answer, settings, rng)
+                });
+                let failure = self
+                    .contenders
+                    .get(&no)
+                    .and_then(|contender| contender.failure().cloned());
+                self.note(now, failure);
+                self.handle_contender_event(now, no, event);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn handle_view(
+        &mut self,
+        now: Instant,
+        from: From,
+        sent_at: Instant,
+        answer: Result<&Response, RequestError>,
+    ) {
+        let view = answer
+            .and_then(ListKeys::parse)
+            .map(|list| View::new(&self.settings.prefix, &list));
+        match view {
+            Ok(view) => {
+                match from {
+                    From::Watch => self.watch.answered(now, view.index()),
+                    _ => self.refresh.answered(),
+                }
+                self.note(now, None);
+                self.accept(now, view, sent_at, from == From::Refresh);
+            }
+            Err(error) => {
+                match from {
+                    From::Watch => self.watch.failed(now, &mut self.rng),
+                    _ => self.refresh.failed(now, &mut self.rng),
+                }
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// Takes a view unless a newer one is known. An index that went backwards although it was asked
+    /// for later is a stale server or a restored snapshot: the leader is asked which.
+    fn accept(&mut self, now: Instant, view: View, sent_at: Instant, consistent: bool) {
+        if let Some(known) = &self.view
+            && view.index() < known.view.index()
+        {
+            if sent_at < known.received_at {
+                return;
+            }
+            if !consistent {
+                self.refresh.want(now);
+                return;
+            }
+        }
+        let confirmed = consistent && self.ledger.ended_before(sent_at);
+        self.observe(now, &view, sent_at, confirmed);
+        self.view = Some(Observed {
+            view,
+            sent_at,
+            received_at: now,
+        });
+    }
+
+    fn observe(&mut self, now: Instant, view: &View, sent_at: Instant, confirmed: bool) {
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        for no in numbers {
+            let event = self.contenders.get_mut(&no).and_then(|contender| {
+                contender.observe(now, view, sent_at, confirmed, &self.settings)
+            });
+            self.handle_contender_event(now, no, event);
+        }
+        if self
+            .contenders
+            .values()
+            .any(|contender| contender.create_index().is_some())
+        {
+            self.unseen = 0;
+            self.respawn.reset();
+        }
+        self.settle_claim(now, view);
+    }
+
+    /// A claim whose answer was lost: every contender it admits is in the record, or none is.
+    fn settle_claim(&mut self, now: Instant, view: &View) {
+        let Some(claim) = &self.claim else {
+            return;
+        };
+        if view.lock_index().0 == claim.token.0 {
+            return;
+        }
+        let all_admitted = claim.contenders.iter().all(|no| {
+            self.contenders
+                .get(no)
+                .is_some_and(|contender| matches!(contender.presence(), Presence::Yes(_)))
+        });
+        if let Some(claim) = self.claim.take()
+            && all_admitted
+        {
+            self.grant(now, claim);
+        }
+    }
+
+    fn handle_write(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        self.watch.credit();
+        match answer.and_then(CasKey::parse) {
+            Ok(true) => {
+                self.note(now, None);
+                if let Some(write) = self.ledger.applied(now) {
+                    self.apply(now, &write);
+                }
+            }
+            Ok(false) => {
+                self.note(now, None);
+                self.ledger.refused(now, &mut self.rng);
+            }
+            Err(error) => {
+                let is_unknown = !error.was_not_applied();
+                self.ledger.failed(now, is_unknown, &mut self.rng);
+                if is_unknown {
+                    self.refresh.want(now);
+                }
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    fn apply(&mut self, now: Instant, write: &Write) {
+        for no in &write.withdraw {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.withdrawn(now);
+            }
+        }
+        for no in &write.admit {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.admitted(write.base);
+            }
+        }
+        if !write.admit.is_empty()
+            && let Some(claim) = self.claim.take()
+        {
+            self.grant(now, claim);
+        }
+    }
+
+    /// The record names the claim's contenders. It is a grant if its caller still waits and every
+    /// lease holds; otherwise they leave again.
+    fn grant(&mut self, now: Instant, claim: Claim) {
+        let is_wanted = claim.contenders.iter().all(|no| {
+            self.contenders
+                .get(no)
+                .is_some_and(|contender| contender.is_admissible(now))
+        });
+        if !is_wanted || self.queue.remove(claim.acquire).is_none() {
+            self.leave(now, &claim.contenders);
+            return;
+        }
+        let mut sequencers = Vec::new();
+        for no in &claim.contenders {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.hold(claim.acquire);
+                sequencers.extend(contender.sequencer(&self.settings));
+            }
+        }
+        self.holds.insert(
+            claim.acquire,
+            Hold {
+                contenders: claim.contenders,
+                lost: None,
+                owner: Owner::Present,
+                failure: None,
+            },
+        );
+        self.events.push_back(Event::Granted {
+            acquire: claim.acquire,
+            grant: Grant {
+                token: claim.token,
+                sequencers,
+            },
+        });
+    }
+
+    pub(super) fn handle_contender_event(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        event: Option<ContenderEvent>,
+    ) {
+        let Some(event) = event else {
+            return;
+        };
+        match event {
+            ContenderEvent::Lost(acquire, reason) => {
+                if let Some(hold) = self.holds.get_mut(&acquire)
+                    && hold.lost.is_none()
+                {
+                    hold.lost = Some(reason.clone());
+                    if hold.owner == Owner::Present {
+                        self.events.push_back(Event::Lost { acquire, reason });
+                    }
+                }
+                self.end_hold(now, acquire);
+            }
+            ContenderEvent::SessionGone => self.replace(now, no, |session| match session {
+                SessionSource::Callers(session) => Some(Error::SessionGone {
+                    session: session.clone(),
+                }),
+                SessionSource::Create(_) => None,
+            }),
+            ContenderEvent::KeyTaken => self.replace(now, no, |session| match session {
+                SessionSource::Callers(session) => Some(Error::SessionInUse {
+                    session: session.clone(),
+                }),
+                SessionSource::Create(_) => None,
+            }),
+            ContenderEvent::Unseen => {
+                self.unseen += 1;
+                let prefix = self.settings.prefix.to_string();
+                let is_hidden = self.unseen >= MAX_UNSEEN;
+                self.replace(now, no, |_| {
+                    is_hidden.then_some(Error::IncompleteView { prefix })
+                });
+            }
+            ContenderEvent::Refused(error) => {
+                self.fail_waiting(now, |_| Error::Request(error.clone()));
+            }
+        }
+    }
+
+    /// A contender that can't go on leaves. Another takes its place after a wait, unless that would
+    /// fare no better.
+    fn replace(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        error: impl FnOnce(&SessionSource) -> Option<Error>,
+    ) {
+        self.leave(now, &[no]);
+        self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
+        if let Some(error) = error(&self.settings.session) {
+            self.fail_waiting(now, |_| error.clone());
+        }
+    }
+
+    /// A request of the participant as a whole failed for good: nobody can be admitted or
+    /// withdrawn in order. Whoever holds goes on for as long as the lease does.
+    fn refuse(&mut self, now: Instant, error: &RequestError) {
+        self.fail_waiting(now, |_| Error::Request(error.clone()));
+        for contender in self.contenders.values_mut() {
+            if contender.must_withdraw() {
+                contender.skip(now, error.clone(), &self.settings);
+            }
+        }
+    }
+
+    /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
+    /// the next attempt.
+    fn note(&mut self, now: Instant, failure: Option<RequestError>) {
+        if let Some(error) = &failure {
+            self.fail_tries(now, error);
+        }
+        self.failure = failure;
+    }
+
+    pub(super) fn end_hold(&mut self, now: Instant, acquire: AcquireId) {
+        let contenders = self
+            .holds
+            .get(&acquire)
+            .map(|hold| hold.contenders.clone())
+            .unwrap_or_default();
+        self.leave(now, &contenders);
+    }
+
+    pub(super) fn leave(&mut self, now: Instant, numbers: &[ContenderNo]) {
+        for no in numbers {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.leave(now, &self.settings);
+            }
+        }
+    }
+
+    /// Takes contenders out of which nothing is left, and tells the callers whose they were.
+    pub(super) fn bury(&mut self) {
+        let gone: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.phase() == Phase::Gone)
+            .map(|(no, contender)| (*no, contender.failure().cloned()))
+            .collect();
+        for (no, failure) in gone {
+            self.contenders.remove(&no);
+            let stale = self.in_flight.extract_if(
+                ..,
+                |_, sent| matches!(sent.from, From::Contender(of, _) if of == no),
+            );
+            self.aborts.extend(stale.map(|(id, _)| id));
+            for hold in self.holds.values_mut() {
+                if hold.contenders.contains(&no) {
+                    hold.failure = hold.failure.take().or(failure.clone());
+                }
+            }
+        }
+        let done: Vec<_> = self
+            .holds
+            .extract_if(.., |_, hold| {
+                let gone = |no| !self.contenders.contains_key(no);
+                hold.owner != Owner::Present && hold.contenders.iter().all(gone)
+            })
+            .collect();
+        for (acquire, hold) in done {
+            if hold.owner == Owner::Released {
+                let result = match (hold.lost, hold.failure) {
+                    (Some(lost), _) => Err(Error::Lost(lost)),
+                    (None, Some(failure)) => Err(Error::Request(failure)),
+                    (None, None) => Ok(()),
+                };
+                self.events.push_back(Event::Released { acquire, result });
+            }
+        }
+    }
+}
+
+/// How many contenders in a row may vanish before the view is held to be incomplete.
+const MAX_UNSEEN: u32 = 3;

@@ -1,0 +1,511 @@
+//! The machine that is driven: one process's part in one semaphore.
+//!
+//! Callers queue here, however many they are. For them it keeps one watch, one record writer and a
+//! few contenders: as many as hold a slot, and some that wait ahead of need. It is a sans-IO machine:
+//!
+//! ```text
+//! acquire · cancel · release · close      commands
+//! poll_transmit                           what to send
+//! handle_response                         what came back, in any order, late or twice
+//! poll_timeout, handle_timeout            when to call again
+//! poll_event                              what happened
+//! poll_abort                              which answers are of no more use
+//! ```
+//! Any order of polls is correct, spurious calls do nothing. The files: this one has the contract,
+//! [`answers`] takes what comes back, [`admission`] decides what follows from it.
+
+mod admission;
+mod answers;
+mod queue;
+mod refresh;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use self::queue::{Patience, Queue, Ticket};
+use self::refresh::Refresh;
+use super::contender::{Contender, Part, Phase};
+use super::ledger::Ledger;
+use super::plan::ContenderNo;
+use super::settings::Settings;
+use super::watch::Watch;
+use crate::error::{Error, InvalidInput, Lost, RequestError};
+use crate::http::Request;
+use crate::id::{AcquireId, FencingToken, RequestId};
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+use crate::view::View;
+
+/// One process's part in one semaphore, see the [module](self).
+#[derive(Debug)]
+pub struct Participant {
+    settings: Settings,
+    rng: fastrand::Rng,
+    next_id: u64,
+    watch: Watch,
+    refresh: Refresh,
+    ledger: Ledger,
+    queue: Queue,
+    contenders: BTreeMap<ContenderNo, Contender>,
+    holds: BTreeMap<AcquireId, Hold>,
+    /// The claim that is under way, or whose outcome is unknown.
+    claim: Option<Claim>,
+    view: Option<Observed>,
+    in_flight: BTreeMap<RequestId, InFlight>,
+    aborts: VecDeque<RequestId>,
+    events: VecDeque<Event>,
+    /// No new contender before this time.
+    respawn_at: Option<Instant>,
+    respawn: super::backoff::Backoff,
+    /// How many contenders in a row were acquired and not seen.
+    unseen: u32,
+    /// The last failure since the last success.
+    failure: Option<RequestError>,
+    closed: bool,
+    /// When [`Self::handle_timeout`] was called last.
+    timed_at: Instant,
+}
+
+/// A request to send.
+#[derive(Clone, Debug)]
+pub struct Transmit {
+    /// What its answer must name.
+    pub id: RequestId,
+    /// The request.
+    pub request: Request,
+}
+
+/// What a caller learns.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// The permits are held.
+    Granted {
+        /// By whom.
+        acquire: AcquireId,
+        /// With what.
+        grant: Grant,
+    },
+    /// An instant try found no slot free.
+    NotAvailable {
+        /// Whose.
+        acquire: AcquireId,
+    },
+    /// The acquisition ended without a permit. Nothing of it stays behind.
+    Failed {
+        /// Whose.
+        acquire: AcquireId,
+        /// Why.
+        error: Error,
+    },
+    /// The permits are no longer held.
+    Lost {
+        /// By whom.
+        acquire: AcquireId,
+        /// Why.
+        reason: Lost,
+    },
+    /// Nothing of the acquisition is left in Consul, or nothing more can be done about it.
+    Released {
+        /// Whose.
+        acquire: AcquireId,
+        /// The first failure on the way, where there was one that mattered. Then the session's TTL
+        /// cleans up.
+        result: Result<(), Error>,
+    },
+}
+
+/// What a granted acquisition has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// Higher than any before it on this prefix.
+    pub token: FencingToken,
+    /// The sequencers of its contender keys, one for each permit.
+    pub sequencers: Vec<Sequencer>,
+}
+
+/// An acquisition that was granted and is not gone yet.
+#[derive(Debug)]
+struct Hold {
+    contenders: Vec<ContenderNo>,
+    lost: Option<Lost>,
+    owner: Owner,
+    failure: Option<RequestError>,
+}
+
+/// Whether somebody still has the acquisition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// Its caller has it.
+    Present,
+    /// Its caller gave it back and wants to know the end.
+    Released,
+    /// Its caller is gone.
+    Gone,
+}
+
+/// An acquisition that a write admits.
+#[derive(Debug)]
+struct Claim {
+    acquire: AcquireId,
+    contenders: Vec<ContenderNo>,
+    token: FencingToken,
+}
+
+/// The newest view, and when it was asked for and received.
+#[derive(Debug)]
+struct Observed {
+    view: View,
+    sent_at: Instant,
+    received_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    from: From,
+    sent_at: Instant,
+}
+
+/// Which machine sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Watch,
+    Refresh,
+    Ledger,
+    Contender(ContenderNo, Part),
+}
+
+/// How many short requests a participant has under way at most. Renewals may go beyond it, up to
+/// [`MAX_RENEWALS_IN_FLIGHT`]: they must not queue behind others.
+const MAX_IN_FLIGHT: usize = 8;
+const MAX_RENEWALS_IN_FLIGHT: usize = 12;
+
+impl Participant {
+    /// A participant that does nothing yet. `seed` decides its jitter: give each participant
+    /// another one, and a fixed one to repeat a run.
+    pub fn new(settings: Settings, seed: u64) -> Self {
+        Self {
+            watch: Watch::new(&settings),
+            refresh: Refresh::new(&settings),
+            ledger: Ledger::new(&settings),
+            respawn: super::backoff::Backoff::new(
+                core::time::Duration::from_millis(100),
+                settings.retry_cap(),
+            ),
+            rng: fastrand::Rng::with_seed(seed),
+            next_id: 0,
+            queue: Queue::default(),
+            contenders: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            claim: None,
+            view: None,
+            in_flight: BTreeMap::new(),
+            aborts: VecDeque::new(),
+            events: VecDeque::new(),
+            respawn_at: None,
+            unseen: 0,
+            failure: None,
+            closed: false,
+            timed_at: Instant::ORIGIN,
+            settings,
+        }
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Waits for `permits` slots at once, until `deadline` if there is one.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a number of permits that could never be served,
+    /// [`Error::Closed`] after [`Self::close`]. Nothing is sent then.
+    pub fn acquire(
+        &mut self,
+        now: Instant,
+        permits: u32,
+        deadline: Option<Instant>,
+    ) -> Result<AcquireId, Error> {
+        let patience = deadline.map_or(Patience::Unlimited, Patience::Until);
+        self.enqueue(now, permits, patience)
+    }
+
+    /// Takes `permits` slots if they are free now. Answered by [`Event::NotAvailable`] when they are
+    /// not, or when others wait for them already.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`].
+    pub fn try_acquire(&mut self, now: Instant, permits: u32) -> Result<AcquireId, Error> {
+        self.enqueue(now, permits, Patience::None)
+    }
+
+    /// Gives an acquisition up, at whatever point it is. No event follows; what it has left in
+    /// Consul is cleaned up. A slot that was granted meanwhile is released.
+    pub fn cancel(&mut self, now: Instant, acquire: AcquireId) {
+        self.queue.remove(acquire);
+        self.drop_claim(now, acquire);
+        if let Some(hold) = self.holds.get_mut(&acquire) {
+            hold.owner = Owner::Gone;
+            self.end_hold(now, acquire);
+        }
+        self.settle(now);
+    }
+
+    /// Gives an acquisition's slots back. Answered by [`Event::Released`]; belief ends at once.
+    /// Repeating it is harmless.
+    pub fn release(&mut self, now: Instant, acquire: AcquireId) {
+        match self.holds.get_mut(&acquire) {
+            Some(hold) => {
+                hold.owner = Owner::Released;
+                self.end_hold(now, acquire);
+            }
+            None => self.events.push_back(Event::Released {
+                acquire,
+                result: Ok(()),
+            }),
+        }
+        self.settle(now);
+    }
+
+    /// Takes no more acquisitions and fails those that wait. What is held stays so until it is
+    /// released.
+    pub fn close(&mut self, now: Instant) {
+        self.closed = true;
+        self.fail_waiting(now, |_| Error::Closed);
+        self.settle(now);
+    }
+
+    /// Contends for a semaphore of another limit from now on: its record was resized.
+    ///
+    /// # Errors
+    /// [`InvalidInput::LimitZero`].
+    pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<(), InvalidInput> {
+        if limit == 0 {
+            return Err(InvalidInput::LimitZero);
+        }
+        self.settings.limit = limit;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Whether nobody waits or holds, and nothing of this participant is left in Consul, as far as
+    /// it can know. It sends nothing then.
+    pub fn is_idle(&self) -> bool {
+        self.contenders.is_empty() && self.queue.is_empty()
+    }
+
+    /// Whether the acquisition's holder may act: it was granted, not released, not lost, and every
+    /// lease of it holds at `now`. No I/O, so it is right after any pause of the process.
+    pub fn is_held(&self, now: Instant, acquire: AcquireId) -> bool {
+        self.is_believed(acquire) && self.deadline(acquire).is_none_or(|deadline| now < deadline)
+    }
+
+    /// When belief in an acquisition ends unless a renewal succeeds before; none when it has ended
+    /// or never ends by itself (a caller's session without a TTL).
+    pub fn deadline(&self, acquire: AcquireId) -> Option<Instant> {
+        let hold = self.holds.get(&acquire)?;
+        hold.contenders
+            .iter()
+            .filter_map(|no| self.contenders.get(no)?.deadline())
+            .min()
+    }
+
+    /// The next request to send at `now`, if there is one.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        let (from, request) = self
+            .transmit_renewal(now)
+            .or_else(|| self.transmit_write())
+            .or_else(|| self.transmit_reads(now))
+            .or_else(|| self.transmit_contender(now))?;
+        let id = RequestId(self.fresh_id());
+        let sent_at = now;
+        self.in_flight.insert(id, InFlight { from, sent_at });
+        Some(Transmit { id, request })
+    }
+
+    /// A request whose answer is of no more use. Dropping it frees its connection; answering it
+    /// all the same is harmless.
+    pub fn poll_abort(&mut self) -> Option<RequestId> {
+        self.aborts.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let contenders = self
+            .contenders
+            .values()
+            .filter_map(|contender| contender.timeout(&self.settings));
+        [
+            self.watch.timeout(),
+            self.refresh.timeout(),
+            self.ledger.timeout(),
+            self.queue.timeout(),
+            self.respawn_at,
+        ]
+        .into_iter()
+        .flatten()
+        .chain(contenders)
+        // What was due by then has been done, or waits for an answer to make room.
+        .filter(|at| *at > self.timed_at)
+        .min()
+    }
+
+    /// Lets time pass.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.timed_at = self.timed_at.max(now);
+        let expired = self
+            .queue
+            .drain_where(|ticket| matches!(ticket.patience, Patience::Until(end) if end <= now));
+        for ticket in expired {
+            self.drop_claim(now, ticket.acquire);
+            self.events.push_back(Event::Failed {
+                acquire: ticket.acquire,
+                error: Error::Timeout {
+                    waited: now.saturating_since(ticket.since),
+                    last_failure: self.failure.clone(),
+                },
+            });
+        }
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        for no in numbers {
+            let event = self
+                .contenders
+                .get_mut(&no)
+                .and_then(|contender| contender.handle_timeout(now, &self.settings));
+            self.handle_contender_event(now, no, event);
+        }
+        self.settle(now);
+    }
+
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        permits: u32,
+        patience: Patience,
+    ) -> Result<AcquireId, Error> {
+        let limit = self.settings.limit;
+        if permits == 0 {
+            return Err(InvalidInput::PermitsZero.into());
+        }
+        if permits > limit && !self.settings.adopt_limit {
+            let wanted = permits;
+            return Err(InvalidInput::PermitsOverLimit { wanted, limit }.into());
+        }
+        if permits > 1 && !self.settings.owns_sessions() {
+            return Err(InvalidInput::PermitsOverSession { wanted: permits }.into());
+        }
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        let acquire = AcquireId(self.fresh_id());
+        let behind_others = patience == Patience::None && !self.queue.is_empty();
+        if behind_others {
+            self.events.push_back(Event::NotAvailable { acquire });
+        } else {
+            self.queue.push(Ticket {
+                acquire,
+                permits,
+                since: now,
+                patience,
+            });
+        }
+        self.settle(now);
+        Ok(acquire)
+    }
+
+    fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_RENEWALS_IN_FLIGHT {
+            return None;
+        }
+        let due = |contender: &Contender| {
+            matches!(contender.phase(), Phase::Held(_)) && contender.is_due(now, &self.settings)
+        };
+        let no = self
+            .contenders
+            .iter()
+            .find(|(_, c)| due(c))
+            .map(|(no, _)| *no)?;
+        self.transmit_from(now, no)
+    }
+
+    fn transmit_write(&mut self) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        let (write, request) = self.ledger.transmit(&self.settings)?;
+        for no in &write.admit {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.claim(write.base);
+            }
+        }
+        self.claim = self
+            .queue
+            .head()
+            .filter(|_| !write.admit.is_empty())
+            .map(|head| Claim {
+                acquire: head.acquire,
+                contenders: write.admit.clone(),
+                token: FencingToken(write.base.0),
+            });
+        Some((From::Ledger, request))
+    }
+
+    fn transmit_reads(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() < MAX_IN_FLIGHT
+            && let Some(request) = self.refresh.transmit(now, &self.settings)
+        {
+            return Some((From::Refresh, request));
+        }
+        let request = self.watch.transmit(now, &self.settings)?;
+        Some((From::Watch, request))
+    }
+
+    fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        let due = |contender: &Contender| contender.is_due(now, &self.settings);
+        let no = self
+            .contenders
+            .iter()
+            .find(|(_, c)| due(c))
+            .map(|(no, _)| *no)?;
+        self.transmit_from(now, no)
+    }
+
+    fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
+        let contender = self.contenders.get_mut(&no)?;
+        let (part, request) = contender.transmit(now, &self.settings)?;
+        Some((From::Contender(no, part), request))
+    }
+
+    /// The watch's poll does not count: it is held open.
+    fn short_requests(&self) -> usize {
+        let polls = self
+            .in_flight
+            .values()
+            .any(|in_flight| in_flight.from == From::Watch);
+        self.in_flight.len() - usize::from(polls)
+    }
+
+    fn is_believed(&self, acquire: AcquireId) -> bool {
+        self.holds.get(&acquire).is_some_and(|hold| {
+            hold.contenders.iter().all(|no| {
+                self.contenders
+                    .get(no)
+                    .is_some_and(|contender| contender.phase() == Phase::Held(acquire))
+            })
+        })
+    }
+
+    fn fresh_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+}

@@ -1,0 +1,167 @@
+//! Which write of the record comes next: the one place where slots are given and taken back.
+//!
+//! The rules, each with its invariant:
+//! - A record that is not there yet is created without holders. A claim then always replaces a
+//!   record, and that record's `ModifyIndex` is the grant's fencing token (S5).
+//! - Holders without a live session are pruned, if the view shows a key of ours and the server
+//!   does not say that it left keys out (S3).
+//! - Contenders of ours that leave are taken out. So is one whose admission may still be applied:
+//!   writing the record from the same index makes sure that it is not (L2).
+//! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
+//!   as there are free slots, in the order of their contender keys. It may claim out of turn when
+//!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1).
+//! - Several permits are admitted in one write or not at all.
+//! - One write admits one acquisition: it has a fencing token of its own.
+
+use std::collections::BTreeSet;
+
+use super::contender::Presence;
+use crate::id::{Index, SessionId};
+use crate::record::Record;
+use crate::view::View;
+
+/// Names one contender of a participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ContenderNo(pub(super) u64);
+
+/// What the decision is made from.
+#[derive(Debug)]
+pub(super) struct Situation<'a> {
+    pub(super) view: &'a View,
+    /// The limit of a record that is still to be created.
+    pub(super) limit: u32,
+    /// How many permits the first of our queue wants, if somebody waits.
+    pub(super) wanted: Option<u32>,
+    /// Our contenders that may be admitted, first come first.
+    pub(super) admissible: &'a [(ContenderNo, SessionId)],
+    /// Our contenders that leave and may be in the record.
+    pub(super) leaving: &'a [(ContenderNo, SessionId, Presence)],
+    /// Whether the first of our queue has waited long enough behind others.
+    pub(super) patience_is_over: bool,
+}
+
+/// A write of the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Write {
+    pub(super) record: Record,
+    /// What it names as `cas`.
+    pub(super) base: Index,
+    pub(super) admit: Vec<ContenderNo>,
+    pub(super) withdraw: Vec<ContenderNo>,
+}
+
+/// How the first of our queue stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Nobody waits, or too few slots are free.
+    NotYet,
+    /// Slots are free, but others are ahead.
+    BehindOthers,
+    /// It may claim.
+    Now,
+}
+
+impl Situation<'_> {
+    /// The next write, if one is due, and how the first of our queue stands.
+    pub(super) fn plan(&self) -> (Option<Write>, Turn) {
+        let Some(lock) = self.view.lock() else {
+            return (self.create(), Turn::NotYet);
+        };
+        let Ok(record) = &lock.record else {
+            return (None, Turn::NotYet);
+        };
+        let mut record = record.clone();
+        let withdraw = self.withdraw(&mut record);
+        self.prune(&mut record);
+        let (admit, turn) = self.admit(&mut record);
+        let write = Write {
+            record,
+            base: lock.modify_index,
+            admit,
+            withdraw,
+        };
+        let is_due = !(write.admit.is_empty() && write.withdraw.is_empty());
+        (is_due.then_some(write), turn)
+    }
+
+    /// Whether `permits` slots are free beyond what the waiters ahead of a newcomer will take.
+    pub(super) fn has_room_for(&self, permits: u32) -> bool {
+        let Some(record) = self.view.record() else {
+            return true;
+        };
+        let mut record = record.clone();
+        self.withdraw(&mut record);
+        // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
+        record.retain(|holder| self.view.is_filtered() || self.view.is_alive(holder));
+        self.rank() + permits as usize <= free(&record)
+    }
+
+    fn create(&self) -> Option<Write> {
+        (self.wanted.is_some() && !self.admissible.is_empty()).then(|| Write {
+            record: Record::new(self.limit),
+            base: Index::ZERO,
+            admit: Vec::new(),
+            withdraw: Vec::new(),
+        })
+    }
+
+    fn withdraw(&self, record: &mut Record) -> Vec<ContenderNo> {
+        let base = self.view.lock_index();
+        let mut withdrawn = Vec::new();
+        for (no, session, presence) in self.leaving {
+            let is_listed = record.holds(session.as_str());
+            if is_listed {
+                record.retain(|holder| holder != session.as_str());
+            }
+            if is_listed || *presence == Presence::Maybe(base) {
+                withdrawn.push(*no);
+            }
+        }
+        withdrawn
+    }
+
+    fn prune(&self, record: &mut Record) {
+        let sees_ourselves = self
+            .admissible
+            .iter()
+            .map(|(_, session)| session)
+            .chain(self.leaving.iter().map(|(_, session, _)| session))
+            .any(|session| self.view.contender(session).is_some());
+        if sees_ourselves && !self.view.is_filtered() {
+            record.retain(|holder| self.view.is_alive(holder));
+        }
+    }
+
+    fn admit(&self, record: &mut Record) -> (Vec<ContenderNo>, Turn) {
+        let Some(wanted) = self.wanted.map(|wanted| wanted as usize) else {
+            return (Vec::new(), Turn::NotYet);
+        };
+        if wanted > free(record) || wanted > self.admissible.len() {
+            return (Vec::new(), Turn::NotYet);
+        }
+        if self.rank() + wanted > free(record) && !self.patience_is_over {
+            return (Vec::new(), Turn::BehindOthers);
+        }
+        let admitted = &self.admissible[..wanted];
+        for (_, session) in admitted {
+            record.add(session.as_str());
+        }
+        (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
+    }
+
+    /// How many wait ahead of the first of our queue.
+    fn rank(&self) -> usize {
+        let leaving: BTreeSet<&SessionId> =
+            self.leaving.iter().map(|(_, session, _)| session).collect();
+        let first = self.admissible.first().map(|(_, session)| session);
+        self.view
+            .waiters()
+            .filter(|waiter| !leaving.contains(&waiter.session))
+            .take_while(|waiter| Some(&waiter.session) != first)
+            .count()
+    }
+}
+
+fn free(record: &Record) -> usize {
+    (record.limit() as usize).saturating_sub(record.holders().len())
+}

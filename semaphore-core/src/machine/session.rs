@@ -1,0 +1,227 @@
+//! The life of one session.
+//!
+//! ```text
+//!            created                     renewed (the lease starts anew)
+//! Creating ───────────┐                    ┌──┐
+//!                     ├──────────▶  Live ──┴──┘
+//! Adopting ───────────┘              │  └── renewal answered 404 ──▶ Gone
+//!            renewed                 │ end()
+//!                                    ▼
+//!                    Destroying (only one that we made) ──▶ Ended
+//! ```
+//! - `Creating`: a session of ours is being made. An answer that never comes leaves an orphan,
+//!   which dies by its TTL; the next attempt makes another one.
+//! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
+//! - `Live`: renewed from a third of the TTL on. Failures are retried with backoff for as long as
+//!   nobody says that the session is gone.
+
+use core::time::Duration;
+
+use super::backoff::Backoff;
+use super::lease::Lease;
+use super::settings::{SessionSource, Settings};
+use crate::api::{CreateSession, DestroySession, RenewSession};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::SessionId;
+use crate::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    state: State,
+    in_flight: Option<Sent>,
+    retry_at: Option<Instant>,
+    backoff: Backoff,
+    /// Why the last attempt at the present step failed.
+    failure: Option<RequestError>,
+}
+
+#[derive(Debug)]
+enum State {
+    Creating,
+    Adopting(SessionId),
+    Live(SessionId, Lease),
+    Gone(Option<SessionId>),
+    Destroying(SessionId),
+    Ended,
+}
+
+/// Which request is under way: the state may have moved on since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Creation,
+    Renewal,
+    Destruction,
+}
+
+impl Session {
+    /// A session from the settings' source.
+    pub(super) fn new(settings: &Settings) -> Self {
+        let state = match &settings.session {
+            SessionSource::Create(_) => State::Creating,
+            SessionSource::Callers(id) => State::Adopting(id.clone()),
+        };
+        Self {
+            state,
+            in_flight: None,
+            retry_at: None,
+            backoff: Backoff::new(Duration::from_millis(200), settings.retry_cap()),
+            failure: None,
+        }
+    }
+
+    /// The id, once it is known.
+    pub(super) fn id(&self) -> Option<&SessionId> {
+        match &self.state {
+            State::Adopting(id) | State::Live(id, _) | State::Destroying(id) => Some(id),
+            State::Gone(id) => id.as_ref(),
+            State::Creating | State::Ended => None,
+        }
+    }
+
+    /// The lease of a live session.
+    pub(super) fn lease(&self) -> Option<&Lease> {
+        match &self.state {
+            State::Live(_, lease) => Some(lease),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.state, State::Gone(_))
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// Whether [`Self::end`] was called.
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.state, State::Destroying(_) | State::Ended)
+    }
+
+    /// Whether creation is still under way, so that an id may yet turn up.
+    pub(super) fn is_being_created(&self) -> bool {
+        self.in_flight == Some(Sent::Creation)
+    }
+
+    pub(super) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref()
+    }
+
+    /// Consul said elsewhere that it knows no such session.
+    pub(super) fn found_gone(&mut self) {
+        if let State::Adopting(id) | State::Live(id, _) = &self.state {
+            self.state = State::Gone(Some(id.clone()));
+            self.retry_at = None;
+        }
+    }
+
+    /// Nothing needs the session any more: destroys it if it is ours.
+    pub(super) fn end(&mut self, settings: &Settings) {
+        self.retry_at = None;
+        self.failure = None;
+        self.backoff.reset();
+        self.state = match core::mem::replace(&mut self.state, State::Ended) {
+            State::Live(id, _) if settings.owns_sessions() => State::Destroying(id),
+            State::Destroying(id) => State::Destroying(id),
+            _ => State::Ended,
+        };
+    }
+
+    /// Gives the session's destruction up: its TTL does it.
+    pub(super) fn abandon(&mut self) {
+        self.state = State::Ended;
+        self.retry_at = None;
+    }
+
+    /// Whether a request of this session is due.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.timeout().is_some_and(|due| due <= now)
+    }
+
+    /// When a request is due, unless one is under way.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        if self.in_flight.is_some() {
+            return None;
+        }
+        match &self.state {
+            State::Creating | State::Adopting(_) | State::Destroying(_) => {
+                Some(self.retry_at.unwrap_or(Instant::ORIGIN))
+            }
+            State::Live(_, lease) => self.retry_at.or_else(|| lease.renew_at()),
+            State::Gone(_) | State::Ended => None,
+        }
+    }
+
+    /// The request that is due.
+    pub(super) fn transmit(&mut self, now: Instant, settings: &Settings) -> Option<Request> {
+        if !self.is_due(now) {
+            return None;
+        }
+        let scope = &settings.scope;
+        let (sent, request) = match (&self.state, &settings.session) {
+            (State::Creating, SessionSource::Create(options)) => {
+                (Sent::Creation, CreateSession { options }.request(scope))
+            }
+            (State::Adopting(session) | State::Live(session, _), _) => {
+                (Sent::Renewal, RenewSession { session }.request(scope))
+            }
+            (State::Destroying(session), _) => {
+                (Sent::Destruction, DestroySession { session }.request(scope))
+            }
+            _ => return None,
+        };
+        self.in_flight = Some(sent);
+        self.retry_at = None;
+        Some(request.with_timeout(settings.request_timeout()))
+    }
+
+    /// Takes the answer to the request that was sent at `sent_at`.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        answer: Result<&Response, RequestError>,
+        settings: &Settings,
+        rng: &mut fastrand::Rng,
+    ) {
+        let outcome = match (self.in_flight.take(), &self.state) {
+            (Some(Sent::Creation), State::Creating) => {
+                let lease = Lease::new(sent_at, Some(settings.ttl()));
+                answer
+                    .and_then(CreateSession::parse)
+                    .map(|id| State::Live(id, lease))
+            }
+            (Some(Sent::Renewal), State::Adopting(id) | State::Live(id, _)) => answer
+                .and_then(RenewSession::parse)
+                .map(|ttl| State::Live(id.clone(), Lease::new(sent_at, ttl))),
+            (Some(Sent::Destruction), State::Destroying(_)) => answer
+                .and_then(DestroySession::parse)
+                .map(|()| State::Ended),
+            _ => return,
+        };
+        match outcome {
+            Ok(state) => {
+                self.state = state;
+                self.failure = None;
+                self.backoff.reset();
+            }
+            Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
+            Err(error) => {
+                self.failure = Some(error);
+                self.retry_at = Some(now + self.backoff.next(rng));
+            }
+        }
+    }
+
+    fn handle_gone(&mut self) {
+        self.failure = None;
+        self.state = match core::mem::replace(&mut self.state, State::Ended) {
+            State::Adopting(id) | State::Live(id, _) => State::Gone(Some(id)),
+            State::Creating | State::Gone(None) => State::Gone(None),
+            State::Gone(id) => State::Gone(id),
+            State::Destroying(_) | State::Ended => State::Ended,
+        };
+    }
+}

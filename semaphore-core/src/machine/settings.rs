@@ -1,0 +1,135 @@
+//! What a participant is told once, and the times that follow from it.
+
+use core::time::Duration;
+
+use crate::error::InvalidInput;
+use crate::id::SessionId;
+use crate::input::{Prefix, Scope, SessionOptions, Value};
+
+/// What a participant contends for, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the semaphore lives.
+    pub(crate) prefix: Prefix,
+    /// How many slots it has, at least one.
+    pub(crate) limit: u32,
+    /// Whether another limit in the record is taken over instead of refused.
+    pub(crate) adopt_limit: bool,
+    /// Where sessions come from.
+    pub(crate) session: SessionSource,
+    /// What contender keys show.
+    pub(crate) value: Value,
+    /// What every request carries.
+    pub(crate) scope: Scope,
+}
+
+impl Settings {
+    /// A semaphore of `limit` slots under `prefix`, with default sessions, no value and no token.
+    ///
+    /// # Errors
+    /// [`InvalidInput::LimitZero`].
+    pub fn new(prefix: Prefix, limit: u32) -> Result<Self, InvalidInput> {
+        if limit == 0 {
+            return Err(InvalidInput::LimitZero);
+        }
+        let options = SessionOptions::default().for_prefix(&prefix);
+        Ok(Self {
+            prefix,
+            limit,
+            adopt_limit: false,
+            session: SessionSource::Create(options),
+            value: Value::default(),
+            scope: Scope::default(),
+        })
+    }
+
+    /// Takes another limit that is found in the record over, instead of refusing it as a conflict.
+    #[must_use]
+    pub fn with_limit_adopted(mut self, adopt: bool) -> Self {
+        self.adopt_limit = adopt;
+        self
+    }
+
+    /// How sessions are made.
+    #[must_use]
+    pub fn with_session_options(mut self, options: SessionOptions) -> Self {
+        self.session = SessionSource::Create(options.for_prefix(&self.prefix));
+        self
+    }
+
+    /// Contends with a session that the caller made, and will destroy. It carries one slot, so one
+    /// acquisition at a time; it is renewed here while it contends, but never destroyed.
+    #[must_use]
+    pub fn with_session(mut self, session: SessionId) -> Self {
+        self.session = SessionSource::Callers(session);
+        self
+    }
+
+    /// What the contender keys show to whoever looks.
+    #[must_use]
+    pub fn with_value(mut self, value: Value) -> Self {
+        self.value = value;
+        self
+    }
+
+    /// Token, datacenter, namespace, partition and consistency of every request.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Where the semaphore lives.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    /// How many slots it has.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// What every request carries.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SessionSource {
+    /// Each contender makes one of its own.
+    Create(SessionOptions),
+    /// The caller made this one, and ends it.
+    Callers(SessionId),
+}
+
+impl Settings {
+    /// Whether sessions are ours to destroy.
+    pub(crate) fn owns_sessions(&self) -> bool {
+        matches!(self.session, SessionSource::Create(_))
+    }
+
+    /// The TTL of new sessions. Of a caller's session the true one is learned from its renewal.
+    pub(crate) fn ttl(&self) -> Duration {
+        match &self.session {
+            SessionSource::Create(options) => options.ttl,
+            SessionSource::Callers(_) => SessionOptions::default().ttl,
+        }
+    }
+
+    /// How long a short request may take: several must fit into a lease.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        (self.ttl() / 5).min(Duration::from_secs(10))
+    }
+
+    /// The longest wait between two attempts of one request.
+    pub(crate) fn retry_cap(&self) -> Duration {
+        (self.ttl() / 10).min(Duration::from_secs(5))
+    }
+
+    /// How long a contender that leaves goes on trying to clean up. By then Consul has expired its
+    /// session, which happens after twice the TTL.
+    pub(crate) fn cleanup_time(&self) -> Duration {
+        self.ttl() * 2
+    }
+}

@@ -1,0 +1,207 @@
+//! The long poll: what a participant knows of its prefix, kept up to date by blocking queries.
+//!
+//! ```text
+//!           start()                     answered or failed
+//!   Idle ────────────▶ Waiting ◀──────────────────────────── Polling
+//!    ▲                    └──── due, within the budget ────────▲ │
+//!    └───────────────────────────── stop() ──────────────────────┘
+//! ```
+//! The rules of the index are Consul's: a poll names the index of the answer before it; an index
+//! that went backwards or is zero starts again without one.
+
+use core::time::Duration;
+
+use super::backoff::Backoff;
+use super::budget::Budget;
+use super::settings::Settings;
+use crate::api::ListKeys;
+use crate::http::Request;
+use crate::id::Index;
+use crate::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    state: State,
+    index: Index,
+    budget: Budget,
+    backoff: Backoff,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Waiting { until: Instant },
+    Polling,
+}
+
+impl Watch {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            state: State::Idle,
+            index: Index::ZERO,
+            budget: Budget::new(READ_INTERVAL, READ_BURST),
+            backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+        }
+    }
+
+    /// Begins with a plain read, which is answered at once.
+    pub(super) fn start(&mut self) {
+        if self.state == State::Idle {
+            self.index = Index::ZERO;
+            self.state = State::Waiting {
+                until: Instant::ORIGIN,
+            };
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.state = State::Idle;
+    }
+
+    /// One more read is within the ceiling: a write of ours has caused it.
+    pub(super) fn credit(&mut self) {
+        self.budget.credit();
+    }
+
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Waiting { until } => Some(until.max(self.budget.ready_at())),
+            State::Idle | State::Polling => None,
+        }
+    }
+
+    pub(super) fn transmit(&mut self, now: Instant, settings: &Settings) -> Option<Request> {
+        if self.timeout().is_none_or(|due| due > now) {
+            return None;
+        }
+        self.budget.take(now);
+        self.state = State::Polling;
+        let wait = (self.index > Index::ZERO).then_some((self.index, WAIT));
+        let request = ListKeys {
+            prefix: &settings.prefix,
+            wait,
+            consistent: false,
+        }
+        .request(&settings.scope);
+        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| ListKeys::longest(wait));
+        Some(request.with_timeout(held_open + settings.request_timeout()))
+    }
+
+    pub(super) fn answered(&mut self, now: Instant, index: Index) {
+        self.backoff.reset();
+        self.index = if index < self.index {
+            Index::ZERO
+        } else {
+            index
+        };
+        self.proceed(now);
+    }
+
+    pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        let wait = self.backoff.next(rng);
+        self.proceed(now + wait);
+    }
+
+    fn proceed(&mut self, until: Instant) {
+        if self.state == State::Polling {
+            self.state = State::Waiting { until };
+        }
+    }
+}
+
+/// How long the server may hold a poll open without a change.
+const WAIT: Duration = Duration::from_secs(15);
+
+/// The ceiling of a participant's reads: 100 a second in the long run, 50 at once, and one for
+/// each of its own writes.
+const READ_INTERVAL: Duration = Duration::from_millis(10);
+const READ_BURST: u32 = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Prefix;
+
+    fn settings() -> Settings {
+        Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap()
+    }
+
+    fn poll(watch: &mut Watch, now: Instant) -> Option<String> {
+        watch
+            .transmit(now, &settings())
+            .map(|request| request.target().to_owned())
+    }
+
+    #[test]
+    fn it_starts_with_a_plain_read_and_goes_on_from_its_index() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        assert_eq!(poll(&mut watch, now), None);
+        watch.start();
+        assert_eq!(poll(&mut watch, now).unwrap(), "/v1/kv/jobs/?recurse");
+        assert_eq!(poll(&mut watch, now), None, "one poll at a time");
+        watch.answered(now, Index(7));
+        assert_eq!(
+            poll(&mut watch, now).unwrap(),
+            "/v1/kv/jobs/?recurse&index=7&wait=15s"
+        );
+    }
+
+    #[test]
+    fn an_index_that_went_backwards_or_is_zero_starts_again() {
+        for reset in [0, 6] {
+            let now = Instant::from_origin(Duration::from_secs(1));
+            let mut watch = Watch::new(&settings());
+            watch.start();
+            for index in [7, reset] {
+                poll(&mut watch, now).unwrap();
+                watch.answered(now, Index(index));
+            }
+            assert_eq!(poll(&mut watch, now).unwrap(), "/v1/kv/jobs/?recurse");
+        }
+    }
+
+    #[test]
+    fn answers_without_end_are_read_at_the_ceiling_only() {
+        let start = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        let mut now = start;
+        let mut reads = 0;
+        while now < start + Duration::from_secs(10) {
+            if poll(&mut watch, now).is_some() {
+                reads += 1;
+                watch.answered(now, Index(reads));
+            } else {
+                now = watch.timeout().unwrap();
+            }
+        }
+        assert_eq!(reads, 1_050 - 1);
+    }
+
+    #[test]
+    fn a_failure_is_followed_by_a_wait() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        watch.failed(now, &mut rng);
+        assert_eq!(poll(&mut watch, now), None);
+        let due = watch.timeout().unwrap();
+        assert!(due > now);
+        assert!(poll(&mut watch, due).is_some());
+    }
+
+    #[test]
+    fn the_server_may_take_its_time_and_its_jitter() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        watch.answered(now, Index(7));
+        let request = watch.transmit(now, &settings()).unwrap();
+        assert!(request.is_long_poll());
+        assert!(request.timeout() > Duration::from_secs(15) * 17 / 16);
+    }
+}

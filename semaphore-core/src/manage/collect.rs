@@ -1,0 +1,53 @@
+//! Removes what dead contenders with behavior `release` leave behind.
+
+use super::{Step, Task};
+use crate::api::{DeleteKey, ListKeys, SEMAPHORE_FLAGS};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::SessionId;
+use crate::input::{Prefix, Scope};
+use crate::view::{Orphan, View};
+use std::collections::BTreeSet;
+
+/// Deletes contender keys that are tied to no session, each by check-and-set. Its output is how many.
+///
+/// Only keys that are named like a session and have a contender's flags are touched.
+#[derive(Clone, Debug)]
+pub struct Collect {
+    prefix: Prefix,
+    scope: Scope,
+    tried: BTreeSet<SessionId>,
+}
+
+impl Collect {
+    /// Below this prefix.
+    pub fn new(prefix: Prefix, scope: Scope) -> Self {
+        Self {
+            prefix,
+            scope,
+            tried: BTreeSet::new(),
+        }
+    }
+}
+
+impl Task for Collect {
+    type Output = usize;
+
+    fn read(&self) -> Request {
+        super::list(&self.prefix, &self.scope)
+    }
+
+    fn step(&mut self, answer: &Response) -> Result<Step<usize>, RequestError> {
+        let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
+        let is_contenders = |orphan: &&Orphan| orphan.flags == SEMAPHORE_FLAGS || orphan.flags == 0;
+        let Some(orphan) = view.orphans().iter().find(is_contenders) else {
+            return Ok(Step::Done(Ok(self.tried.len())));
+        };
+        self.tried.insert(orphan.session.clone());
+        let delete = DeleteKey {
+            key: &self.prefix.contender_key(&orphan.session),
+            index: Some(orphan.modify_index),
+        };
+        Ok(Step::Write(delete.request(&self.scope)))
+    }
+}

@@ -1,0 +1,70 @@
+//! Removes the record of a semaphore that nobody uses.
+
+use super::{Step, Task};
+use crate::api::{DeleteKey, ListKeys};
+use crate::error::{Error, RequestError};
+use crate::http::{Request, Response};
+use crate::input::{Prefix, Scope};
+use crate::record::Record;
+use crate::view::View;
+
+/// Deletes the record, by check-and-set, if no live session holds a slot or waits for one.
+#[derive(Clone, Debug)]
+pub struct Destroy {
+    prefix: Prefix,
+    scope: Scope,
+    has_written: bool,
+}
+
+impl Destroy {
+    /// Of the semaphore under this prefix.
+    pub fn new(prefix: Prefix, scope: Scope) -> Self {
+        Self {
+            prefix,
+            scope,
+            has_written: false,
+        }
+    }
+}
+
+impl Task for Destroy {
+    type Output = ();
+
+    fn read(&self) -> Request {
+        super::list(&self.prefix, &self.scope)
+    }
+
+    fn step(&mut self, answer: &Response) -> Result<Step<()>, RequestError> {
+        let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
+        if view.is_filtered() {
+            let prefix = self.prefix.to_string();
+            return Ok(Step::Done(Err(Error::IncompleteView { prefix })));
+        }
+        let Some(lock) = view.lock() else {
+            return Ok(Step::Done(if self.has_written {
+                Ok(())
+            } else {
+                Err(Error::NotFound)
+            }));
+        };
+        if let Err(conflict) = &lock.record {
+            return Ok(super::conflict(&self.prefix, conflict));
+        }
+        let holders = view
+            .record()
+            .into_iter()
+            .flat_map(Record::holders)
+            .filter(|holder| view.is_alive(holder))
+            .count();
+        let waiters = view.waiters().count();
+        if holders + waiters > 0 {
+            return Ok(Step::Done(Err(Error::InUse { holders, waiters })));
+        }
+        self.has_written = true;
+        let delete = DeleteKey {
+            key: &self.prefix.lock_key(),
+            index: Some(lock.modify_index),
+        };
+        Ok(Step::Write(delete.request(&self.scope)))
+    }
+}

@@ -1,0 +1,181 @@
+//! Looking at a semaphore and managing it, without contending: one [`Operation`] per purpose.
+//!
+//! ```text
+//!            poll_transmit          handle_response
+//!  Reading ───────────────▶ answer ───▶ step: done, or a write ───▶ Writing
+//!     ▲                                                               │
+//!     └────────────────────── whatever the answer ────────────────────┘
+//! ```
+//! A write is always followed by another read, which alone tells what became of it: an answer that
+//! was lost, refused or applied leads to the right end all the same.
+
+mod collect;
+mod destroy;
+mod inspect;
+mod resize;
+mod verify;
+
+use core::time::Duration;
+
+pub use collect::Collect;
+pub use destroy::Destroy;
+pub use inspect::{Inspect, Member, Snapshot};
+pub use resize::Resize;
+pub use verify::Verify;
+
+use crate::api::{self, ListKeys};
+use crate::error::{Conflict, Error, RequestError};
+use crate::http::{Request, Response};
+use crate::input::{Prefix, Scope};
+use crate::machine::Backoff;
+use crate::time::Instant;
+use crate::transport::TransportError;
+
+/// What an operation is for: what it reads, and what follows from it.
+pub trait Task {
+    /// What it ends with.
+    type Output;
+
+    /// The request that reads what the decision is made from.
+    fn read(&self) -> Request;
+
+    /// Decides.
+    ///
+    /// # Errors
+    /// [`RequestError`] when the answer can't be read.
+    fn step(&mut self, answer: &Response) -> Result<Step<Self::Output>, RequestError>;
+}
+
+/// What follows from a read.
+#[derive(Debug)]
+pub enum Step<T> {
+    /// The end.
+    Done(Result<T, Error>),
+    /// A write, after which to read again.
+    Write(Request),
+}
+
+/// A sans-IO machine that brings one task to its end. It has one request under way at a time, and
+/// gives up when too many in a row have failed.
+#[derive(Debug)]
+pub struct Operation<T: Task> {
+    task: T,
+    state: State<T::Output>,
+    backoff: Backoff,
+    failures: u32,
+    rng: fastrand::Rng,
+}
+
+#[derive(Debug)]
+enum State<T> {
+    Read { at: Instant },
+    Reading,
+    Write(Box<Request>),
+    Writing,
+    Done(Option<Result<T, Error>>),
+}
+
+impl<T: Task> Operation<T> {
+    /// Starts with a read. `seed` decides the jitter of its retries.
+    pub fn new(task: T, seed: u64) -> Self {
+        Self {
+            task,
+            state: State::Read {
+                at: Instant::ORIGIN,
+            },
+            backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(2)),
+            failures: 0,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// The request to send at `now`, if there is one.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Request> {
+        match &mut self.state {
+            State::Read { at } if *at <= now => {
+                self.state = State::Reading;
+                Some(self.task.read())
+            }
+            State::Write(request) => {
+                let request = (**request).clone();
+                self.state = State::Writing;
+                Some(request)
+            }
+            _ => None,
+        }
+    }
+
+    /// When to call [`Self::poll_transmit`] again, if no answer comes before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Read { at } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Takes what came back for the request that was sent last.
+    pub fn handle_response(&mut self, now: Instant, result: &Result<Response, TransportError>) {
+        let answer = result
+            .as_ref()
+            .map_err(|error| RequestError::Transport(error.clone()));
+        match self.state {
+            State::Reading => match answer.and_then(|answer| self.task.step(answer)) {
+                Ok(Step::Done(result)) => self.state = State::Done(Some(result)),
+                Ok(Step::Write(request)) => self.state = State::Write(Box::new(request)),
+                Err(error) => self.retry(now, error),
+            },
+            State::Writing => match answer.and_then(api::flag) {
+                Ok(true) => {
+                    self.failures = 0;
+                    self.state = State::Read { at: now };
+                }
+                Ok(false) => {
+                    let at = now + self.backoff.next(&mut self.rng);
+                    self.state = State::Read { at };
+                }
+                Err(error) => self.retry(now, error),
+            },
+            _ => {}
+        }
+    }
+
+    /// The end of it, once.
+    pub fn poll_output(&mut self) -> Option<Result<T::Output, Error>> {
+        match &mut self.state {
+            State::Done(result) => result.take(),
+            _ => None,
+        }
+    }
+
+    fn retry(&mut self, now: Instant, error: RequestError) {
+        self.failures += 1;
+        self.state = if error.is_permanent() || self.failures > MAX_FAILURES {
+            State::Done(Some(Err(error.into())))
+        } else {
+            State::Read {
+                at: now + self.backoff.next(&mut self.rng),
+            }
+        };
+    }
+}
+
+/// How many reads in a row may fail.
+const MAX_FAILURES: u32 = 6;
+
+/// Everything below a prefix, confirmed by the leader.
+fn list(prefix: &Prefix, scope: &Scope) -> Request {
+    ListKeys {
+        prefix,
+        wait: None,
+        consistent: true,
+    }
+    .request(scope)
+}
+
+/// The end for a record that is not understood.
+fn conflict<T>(prefix: &Prefix, conflict: &Conflict) -> Step<T> {
+    Step::Done(Err(Error::Conflict {
+        key: prefix.lock_key(),
+        conflict: conflict.clone(),
+    }))
+}

@@ -1,0 +1,66 @@
+//! Changes the limit of a semaphore.
+
+use super::{Step, Task};
+use crate::api::{CasKey, ListKeys};
+use crate::error::{Error, InvalidInput, RequestError};
+use crate::http::{Request, Response};
+use crate::input::{Prefix, Scope};
+use crate::view::View;
+
+/// Writes another limit into the record, by check-and-set. Everything else in it stays.
+///
+/// Holders beyond a smaller limit stay until they release. Participants that were built with the old
+/// limit get a limit conflict on their next acquisition, unless they adopt the record's.
+#[derive(Clone, Debug)]
+pub struct Resize {
+    prefix: Prefix,
+    scope: Scope,
+    limit: u32,
+}
+
+impl Resize {
+    /// To this limit.
+    ///
+    /// # Errors
+    /// [`InvalidInput::LimitZero`].
+    pub fn new(prefix: Prefix, scope: Scope, limit: u32) -> Result<Self, InvalidInput> {
+        if limit == 0 {
+            return Err(InvalidInput::LimitZero);
+        }
+        Ok(Self {
+            prefix,
+            scope,
+            limit,
+        })
+    }
+}
+
+impl Task for Resize {
+    type Output = ();
+
+    fn read(&self) -> Request {
+        super::list(&self.prefix, &self.scope)
+    }
+
+    fn step(&mut self, answer: &Response) -> Result<Step<()>, RequestError> {
+        let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
+        let Some(lock) = view.lock() else {
+            return Ok(Step::Done(Err(Error::NotFound)));
+        };
+        let mut record = match &lock.record {
+            Ok(record) => record.clone(),
+            Err(conflict) => return Ok(super::conflict(&self.prefix, conflict)),
+        };
+        if record.limit() == self.limit {
+            return Ok(Step::Done(Ok(())));
+        }
+        record.set_limit(self.limit);
+        let write = CasKey {
+            key: &self.prefix.lock_key(),
+            index: lock.modify_index,
+            value: &record.encode(),
+            flags: record.flags(),
+        };
+        Ok(Step::Write(write.request(&self.scope)))
+    }
+}

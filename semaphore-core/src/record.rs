@@ -1,0 +1,316 @@
+//! The record under `<prefix>/.lock`: the limit and who holds a slot.
+//!
+//! | dialect | on the wire | flags |
+//! |---|---|---|
+//! | [`Dialect::Map`], HashiCorp's Go client | `{"Limit":3,"Holders":{"<session>":true}}` | [`SEMAPHORE_FLAGS`] |
+//! | [`Dialect::Array`], the guide | `{"Limit":3,"Holders":["<session>"]}` | 0 |
+//! | [`Dialect::LowerCaseArray`], Java clients | `{"limit":3,"holders":["<session>"]}` | 0 |
+//!
+//! A record is written back in the dialect and with the flags in which it was found, fields that
+//! this crate does not know included. What is no record is a [`Conflict`], never overwritten
+//! (invariant S4).
+
+use serde_json::{Map, Value as Json};
+
+use crate::api::SEMAPHORE_FLAGS;
+use crate::error::Conflict;
+
+/// How a record is spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `Holders` is an object with the sessions as its names.
+    Map,
+    /// `Holders` is an array of sessions.
+    Array,
+    /// `holders` is an array of sessions, and the limit is `limit`.
+    LowerCaseArray,
+}
+
+/// Limit and holders of a semaphore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    dialect: Dialect,
+    flags: u64,
+    limit: u32,
+    holders: Vec<Holder>,
+    /// Fields of others, kept as they are.
+    extra: Map<String, Json>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Holder {
+    session: String,
+    /// What the map dialect stores beside the session.
+    mark: Json,
+}
+
+impl Record {
+    /// A record without holders, in the dialect that HashiCorp's own clients share.
+    pub fn new(limit: u32) -> Self {
+        Self {
+            dialect: Dialect::Map,
+            flags: SEMAPHORE_FLAGS,
+            limit,
+            holders: Vec::new(),
+            extra: Map::new(),
+        }
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// [`Conflict`] when flags or value are not a semaphore's.
+    pub fn decode(value: &[u8], flags: u64) -> Result<Self, Conflict> {
+        if flags != 0 && flags != SEMAPHORE_FLAGS {
+            return Err(Conflict::Flags { flags });
+        }
+        let mut fields: Map<String, Json> = serde_json::from_slice(value).map_err(refuse)?;
+        let spelled_lower = ["limit", "holders"].map(|name| fields.contains_key(name));
+        let spelled_upper = ["Limit", "Holders"].map(|name| fields.contains_key(name));
+        let lower = spelled_lower.contains(&true);
+        if lower && spelled_upper.contains(&true) {
+            return Err(refuse("it is spelled in two dialects at once"));
+        }
+        let (limit, holders) = if lower {
+            (fields.remove("limit"), fields.remove("holders"))
+        } else {
+            (fields.remove("Limit"), fields.remove("Holders"))
+        };
+        let limit = limit
+            .as_ref()
+            .and_then(Json::as_u64)
+            .and_then(|limit| u32::try_from(limit).ok())
+            .filter(|limit| *limit > 0)
+            .ok_or_else(|| refuse("its limit is no positive number"))?;
+        let (dialect, holders) = match holders {
+            Some(Json::Object(map)) if !lower => (Dialect::Map, marked_holders(map)?),
+            Some(Json::Array(sessions)) => (
+                if lower {
+                    Dialect::LowerCaseArray
+                } else {
+                    Dialect::Array
+                },
+                listed_holders(sessions)?,
+            ),
+            None | Some(Json::Null) if lower => (Dialect::LowerCaseArray, Vec::new()),
+            // Go writes `null` for a nil map and breaks on reading it; a map mends it.
+            None | Some(Json::Null) => (Dialect::Map, Vec::new()),
+            Some(_) => return Err(refuse("its holders are neither a map nor an array")),
+        };
+        Ok(Self {
+            dialect,
+            flags,
+            limit,
+            holders,
+            extra: fields,
+        })
+    }
+
+    /// The value to store. [`Self::flags`] belong with it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut fields = Map::new();
+        let (limit, holders) = match self.dialect {
+            Dialect::Map | Dialect::Array => ("Limit", "Holders"),
+            Dialect::LowerCaseArray => ("limit", "holders"),
+        };
+        let sessions = self.holders.iter();
+        fields.insert(limit.to_owned(), self.limit.into());
+        fields.insert(
+            holders.to_owned(),
+            match self.dialect {
+                Dialect::Map => sessions
+                    .map(|holder| (holder.session.clone(), holder.mark.clone()))
+                    .collect::<Map<_, _>>()
+                    .into(),
+                Dialect::Array | Dialect::LowerCaseArray => sessions
+                    .map(|holder| Json::from(holder.session.as_str()))
+                    .collect::<Vec<_>>()
+                    .into(),
+            },
+        );
+        fields.extend(self.extra.clone());
+        // An object with text for names always serializes.
+        serde_json::to_vec(&fields).unwrap_or_default()
+    }
+
+    /// How it is spelled.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The flags of its key.
+    pub fn flags(&self) -> u64 {
+        self.flags
+    }
+
+    /// How many may hold a slot at once.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Changes the limit. Holders beyond it stay until they release.
+    pub fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
+    /// The sessions that hold a slot. A session that is listed twice takes two.
+    pub fn holders(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.holders.iter().map(|holder| holder.session.as_str())
+    }
+
+    /// Whether this session holds a slot.
+    pub fn holds(&self, session: &str) -> bool {
+        self.holders().any(|holder| holder == session)
+    }
+
+    /// Adds a holder, unless it is one already.
+    pub fn add(&mut self, session: &str) {
+        if !self.holds(session) {
+            self.holders.push(Holder {
+                session: session.to_owned(),
+                mark: true.into(),
+            });
+        }
+    }
+
+    /// Keeps only the holders that `keep` says.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.holders.retain(|holder| keep(&holder.session));
+    }
+}
+
+fn marked_holders(map: Map<String, Json>) -> Result<Vec<Holder>, Conflict> {
+    map.into_iter()
+        .map(|(session, mark)| match mark {
+            Json::Bool(_) | Json::Null => Ok(Holder { session, mark }),
+            _ => Err(refuse("a holder's mark is not a boolean")),
+        })
+        .collect()
+}
+
+fn listed_holders(sessions: Vec<Json>) -> Result<Vec<Holder>, Conflict> {
+    sessions
+        .into_iter()
+        .map(|session| match session {
+            Json::String(session) => Ok(Holder {
+                session,
+                mark: true.into(),
+            }),
+            _ => Err(refuse("a holder is not a session's id")),
+        })
+        .collect()
+}
+
+fn refuse(reason: impl core::fmt::Display) -> Conflict {
+    Conflict::Record {
+        reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(value: &str) -> Result<Record, Conflict> {
+        Record::decode(value.as_bytes(), SEMAPHORE_FLAGS)
+    }
+
+    #[test]
+    fn each_dialect_is_written_back_as_it_was_found() {
+        for (value, dialect, added) in [
+            (
+                r#"{"Limit":3,"Holders":{"a":true}}"#,
+                Dialect::Map,
+                r#"{"Holders":{"a":true,"b":true},"Limit":3}"#,
+            ),
+            (
+                r#"{"Limit":3,"Holders":["a"]}"#,
+                Dialect::Array,
+                r#"{"Holders":["a","b"],"Limit":3}"#,
+            ),
+            (
+                r#"{"limit":3,"holders":["a"]}"#,
+                Dialect::LowerCaseArray,
+                r#"{"holders":["a","b"],"limit":3}"#,
+            ),
+        ] {
+            let mut record = decode(value).unwrap();
+            assert_eq!(record.dialect(), dialect);
+            assert_eq!(record.limit(), 3);
+            assert!(record.holds("a"));
+            record.add("b");
+            assert_eq!(String::from_utf8(record.encode()).unwrap(), added);
+        }
+    }
+
+    #[test]
+    fn the_flags_found_are_kept_and_foreign_ones_refused() {
+        let value = br#"{"Limit":1,"Holders":{}}"#;
+        for flags in [0, SEMAPHORE_FLAGS] {
+            assert_eq!(Record::decode(value, flags).unwrap().flags(), flags);
+        }
+        for flags in [1, 3_304_740_253_564_472_344, u64::MAX] {
+            assert_eq!(Record::decode(value, flags), Err(Conflict::Flags { flags }));
+        }
+    }
+
+    #[test]
+    fn fields_of_others_survive_a_change() {
+        let mut record = decode(r#"{"Limit":1,"Holders":{},"Owner":{"team":"db"}}"#).unwrap();
+        record.add("a");
+        record.set_limit(2);
+        let written = String::from_utf8(record.encode()).unwrap();
+        assert_eq!(
+            written,
+            r#"{"Holders":{"a":true},"Limit":2,"Owner":{"team":"db"}}"#
+        );
+    }
+
+    #[test]
+    fn missing_or_null_holders_are_nobody() {
+        for value in [r#"{"Limit":2}"#, r#"{"Limit":2,"Holders":null}"#] {
+            let record = decode(value).unwrap();
+            assert_eq!(record.holders().len(), 0);
+            assert_eq!(record.encode(), br#"{"Holders":{},"Limit":2}"#);
+        }
+        let record = decode(r#"{"limit":2}"#).unwrap();
+        assert_eq!(record.encode(), br#"{"holders":[],"limit":2}"#);
+    }
+
+    #[test]
+    fn what_is_no_record_is_a_conflict() {
+        for value in [
+            "",
+            "null",
+            "3",
+            "[]",
+            "<html>",
+            "{}",
+            r#"{"Holders":{}}"#,
+            r#"{"Limit":0,"Holders":{}}"#,
+            r#"{"Limit":-1,"Holders":{}}"#,
+            r#"{"Limit":1.5,"Holders":{}}"#,
+            r#"{"Limit":"3","Holders":{}}"#,
+            r#"{"Limit":4294967296,"Holders":{}}"#,
+            r#"{"Limit":3,"Holders":"a"}"#,
+            r#"{"Limit":3,"Holders":[1]}"#,
+            r#"{"Limit":3,"Holders":{"a":1}}"#,
+            r#"{"Limit":3,"limit":3,"Holders":{}}"#,
+            r#"{"limit":3,"holders":{"a":true}}"#,
+            r#"{"Limit":3,"Holders":{}"#,
+        ] {
+            assert!(
+                matches!(decode(value), Err(Conflict::Record { .. })),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_session_listed_twice_takes_two_slots_and_leaves_at_once() {
+        let mut record = decode(r#"{"Limit":3,"Holders":["a","a","b"]}"#).unwrap();
+        assert_eq!(record.holders().len(), 3);
+        record.retain(|session| session != "a");
+        assert_eq!(record.holders().collect::<Vec<_>>(), ["b"]);
+    }
+}

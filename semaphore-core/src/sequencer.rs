@@ -1,0 +1,132 @@
+//! The sequencer of Consul's sessions page: proof that a key was acquired by a session.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::api::{Entry, ReadKey};
+use crate::error::InvalidInput;
+use crate::http::Request;
+use crate::id::SessionId;
+use crate::input::Scope;
+
+/// The tuple `(Key, LockIndex, Session)` of a contender key. Handed to a third party, it lets them
+/// check with one read of Consul that its bearer still contends.
+///
+/// It speaks of the contender key, not of the slot: for the slot there is the
+/// [`FencingToken`](crate::FencingToken). It is as good as the discipline of all who write the key
+/// through `acquire`: a plain `PUT` resets its lock index.
+///
+/// As text it is `<lock index>:<session>:<key>`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sequencer {
+    /// The key that was acquired.
+    pub key: String,
+    /// How often it had been acquired by then.
+    pub lock_index: u64,
+    /// The session that acquired it.
+    pub session: SessionId,
+}
+
+/// What a read of Consul says of a [`Sequencer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SequencerStatus {
+    /// The session still has the key.
+    Current,
+    /// The key is gone, free, or acquired anew since.
+    Stale,
+}
+
+impl Sequencer {
+    /// The request whose answer tells whether this is current: see [`ReadKey::parse`] and
+    /// [`Self::check`].
+    pub fn verify(&self, scope: &Scope) -> Request {
+        ReadKey { key: &self.key }.request(scope)
+    }
+
+    /// Judges the entry that was read.
+    pub fn check(&self, found: Option<&Entry<'_>>) -> SequencerStatus {
+        let current = found.is_some_and(|entry| {
+            entry.key() == self.key
+                && entry.lock_index() == self.lock_index
+                && entry.session() == Some(self.session.as_str())
+        });
+        if current {
+            SequencerStatus::Current
+        } else {
+            SequencerStatus::Stale
+        }
+    }
+}
+
+impl fmt::Display for Sequencer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.lock_index, self.session, self.key)
+    }
+}
+
+impl FromStr for Sequencer {
+    type Err = InvalidInput;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let mut parts = text.splitn(3, ':');
+            let lock_index = parts.next()?.parse().ok()?;
+            let session = SessionId::new(parts.next()?).ok()?;
+            let key = parts.next().filter(|key| !key.is_empty())?.to_owned();
+            Some(Self {
+                key,
+                lock_index,
+                session,
+            })
+        };
+        parse().ok_or_else(|| InvalidInput::Sequencer(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Response;
+
+    const SESSION: &str = "4ca8e74b-6350-7587-addf-a18084928f3c";
+
+    fn sequencer() -> Sequencer {
+        Sequencer {
+            key: "service/db/x:y".to_owned(),
+            lock_index: 2,
+            session: SessionId::new(SESSION).unwrap(),
+        }
+    }
+
+    #[test]
+    fn it_is_printed_and_parsed() {
+        let text = sequencer().to_string();
+        assert_eq!(text, format!("2:{SESSION}:service/db/x:y"));
+        assert_eq!(text.parse(), Ok(sequencer()));
+        for bad in [
+            "",
+            "2",
+            "2:x:key",
+            &format!("x:{SESSION}:k"),
+            &format!("2:{SESSION}:"),
+        ] {
+            assert!(bad.parse::<Sequencer>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn it_is_current_only_while_all_three_agree() {
+        let status = |session: &str, lock_index: u64| {
+            let body = format!(
+                r#"[{{"Key":"service/db/x:y","Session":"{session}","LockIndex":{lock_index}}}]"#
+            );
+            let response = Response::new(200, body);
+            let entry = ReadKey::parse(&response).unwrap();
+            sequencer().check(entry.as_ref())
+        };
+        assert_eq!(status(SESSION, 2), SequencerStatus::Current);
+        assert_eq!(status(SESSION, 3), SequencerStatus::Stale);
+        assert_eq!(status("", 2), SequencerStatus::Stale);
+        assert_eq!(sequencer().check(None), SequencerStatus::Stale);
+    }
+}

@@ -1,0 +1,264 @@
+//! One read of the prefix, understood: the record, and who contends, in the order of the queue.
+
+use std::collections::BTreeSet;
+
+use crate::api::{Entry, KeyList};
+use crate::error::Conflict;
+use crate::id::{Index, SessionId};
+use crate::input::{LOCK_NAME, Prefix};
+use crate::record::Record;
+
+/// What one read of a prefix showed.
+#[derive(Clone, Debug)]
+pub struct View {
+    index: Index,
+    filtered: bool,
+    lock: Option<Lock>,
+    contenders: Vec<Contender>,
+    alive: BTreeSet<String>,
+    orphans: Vec<Orphan>,
+}
+
+/// The key `<prefix>/.lock`.
+#[derive(Clone, Debug)]
+pub struct Lock {
+    /// What a change of it must name as `cas`.
+    pub modify_index: Index,
+    /// Its record, or why there is none.
+    pub record: Result<Record, Conflict>,
+}
+
+/// A contender key with a live session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// The session it is tied to.
+    pub session: SessionId,
+    /// When it entered: the order of the queue.
+    pub create_index: Index,
+    /// When it was last changed.
+    pub modify_index: Index,
+    /// How often it was acquired: a part of its sequencer.
+    pub lock_index: u64,
+}
+
+/// A key directly below the prefix that has the name of a session and is tied to none: what a
+/// contender with behavior `release` leaves behind when it dies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// The session whose key it was.
+    pub session: SessionId,
+    /// What a deletion must name as `cas`.
+    pub modify_index: Index,
+    /// Its flags.
+    pub flags: u64,
+}
+
+impl View {
+    /// Understands a list of a prefix. Keys deeper than one segment belong to other semaphores.
+    pub fn new(prefix: &Prefix, list: &KeyList<'_>) -> Self {
+        let mut view = Self {
+            index: list.index,
+            filtered: list.filtered,
+            lock: None,
+            contenders: Vec::new(),
+            alive: BTreeSet::new(),
+            orphans: Vec::new(),
+        };
+        for entry in &list.entries {
+            match prefix.child_name(entry.key()) {
+                Some(LOCK_NAME) => view.lock = Some(Lock::new(entry)),
+                Some(name) => view.add(name, entry),
+                None => {}
+            }
+        }
+        view.contenders
+            .sort_by(|a, b| (a.create_index, &a.session).cmp(&(b.create_index, &b.session)));
+        view
+    }
+
+    fn add(&mut self, name: &str, entry: &Entry<'_>) {
+        // A session that any key here is tied to exists, whatever that key is called.
+        if let Some(session) = entry.session() {
+            self.alive.insert(session.to_owned());
+        }
+        let Ok(named) = SessionId::new(name) else {
+            return;
+        };
+        match entry.session() {
+            Some(session) if session == name => self.contenders.push(Contender {
+                session: named,
+                create_index: entry.create_index(),
+                modify_index: entry.modify_index(),
+                lock_index: entry.lock_index(),
+            }),
+            Some(_) => {}
+            None => self.orphans.push(Orphan {
+                session: named,
+                modify_index: entry.modify_index(),
+                flags: entry.flags(),
+            }),
+        }
+    }
+
+    /// `X-Consul-Index` of the read.
+    pub fn index(&self) -> Index {
+        self.index
+    }
+
+    /// Whether the server says that it left keys out. Nobody may be pruned then (invariant S3).
+    pub fn is_filtered(&self) -> bool {
+        self.filtered
+    }
+
+    /// The record's key, if it exists.
+    pub fn lock(&self) -> Option<&Lock> {
+        self.lock.as_ref()
+    }
+
+    /// The record, where there is one that is understood.
+    pub fn record(&self) -> Option<&Record> {
+        self.lock.as_ref()?.record.as_ref().ok()
+    }
+
+    /// `ModifyIndex` of the record's key, zero when it does not exist: what a change of it names
+    /// as `cas`.
+    pub fn lock_index(&self) -> Index {
+        self.lock
+            .as_ref()
+            .map_or(Index::ZERO, |lock| lock.modify_index)
+    }
+
+    /// Everyone whose contender key is tied to their session, holders and waiters, first come first.
+    pub fn contenders(&self) -> &[Contender] {
+        &self.contenders
+    }
+
+    /// The contender of this session.
+    pub fn contender(&self, session: &SessionId) -> Option<&Contender> {
+        self.contenders
+            .iter()
+            .find(|contender| contender.session == *session)
+    }
+
+    /// Contender keys without a session.
+    pub fn orphans(&self) -> &[Orphan] {
+        &self.orphans
+    }
+
+    /// Whether this session is known to be alive.
+    pub fn is_alive(&self, session: &str) -> bool {
+        self.alive.contains(session)
+    }
+
+    /// The live contenders that hold no slot, first come first.
+    pub fn waiters(&self) -> impl Iterator<Item = &Contender> {
+        let holders: BTreeSet<&str> = self
+            .record()
+            .into_iter()
+            .flat_map(Record::holders)
+            .collect();
+        self.contenders
+            .iter()
+            .filter(move |contender| !holders.contains(contender.session.as_str()))
+    }
+}
+
+impl Lock {
+    fn new(entry: &Entry<'_>) -> Self {
+        let record = match entry.value() {
+            Ok(value) => Record::decode(&value, entry.flags()),
+            Err(error) => Err(Conflict::Record {
+                reason: error.to_string(),
+            }),
+        };
+        Self {
+            modify_index: entry.modify_index(),
+            record,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Response;
+    use crate::api::ListKeys;
+
+    const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+    const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
+    const C: &str = "cccccccc-0000-0000-0000-000000000000";
+
+    fn view(entries: &[String]) -> View {
+        let body = format!("[{}]", entries.join(","));
+        let response = Response::new(200, body).with_header("X-Consul-Index", "100");
+        let list = ListKeys::parse(&response).unwrap();
+        View::new(&Prefix::new("jobs").unwrap(), &list)
+    }
+
+    fn key(key: &str, session: &str, create: u64) -> String {
+        format!(
+            r#"{{"Key":"{key}","Session":"{session}","CreateIndex":{create},"ModifyIndex":{create},"LockIndex":1,"Value":null}}"#
+        )
+    }
+
+    fn lock(record: &str) -> String {
+        use base64::Engine as _;
+        let value = base64::engine::general_purpose::STANDARD.encode(record);
+        format!(r#"{{"Key":"jobs/.lock","Flags":0,"Value":"{value}","ModifyIndex":50}}"#)
+    }
+
+    #[test]
+    fn contenders_queue_by_the_index_of_their_creation() {
+        let view = view(&[
+            key(&format!("jobs/{A}"), A, 30),
+            key(&format!("jobs/{B}"), B, 10),
+            key(&format!("jobs/{C}"), C, 20),
+            lock(&format!(r#"{{"Limit":1,"Holders":["{C}"]}}"#)),
+        ]);
+        let waiters: Vec<_> = view.waiters().map(|c| c.session.as_str()).collect();
+        assert_eq!(waiters, [B, A]);
+        assert_eq!(view.lock_index(), Index(50));
+    }
+
+    #[test]
+    fn keys_of_other_prefixes_keep_nobody_alive() {
+        let view = view(&[
+            key(&format!("jobs/nested/{A}"), A, 1),
+            key(&format!("jobs-2/{B}"), B, 2),
+            key("jobs/", C, 3),
+        ]);
+        for session in [A, B, C] {
+            assert!(!view.is_alive(session));
+        }
+        assert!(view.contenders().is_empty());
+    }
+
+    #[test]
+    fn a_key_of_another_name_keeps_its_session_alive_but_does_not_queue() {
+        let view = view(&[key("jobs/node-1", A, 1)]);
+        assert!(view.is_alive(A));
+        assert!(view.contenders().is_empty());
+    }
+
+    #[test]
+    fn a_contender_key_without_its_session_is_an_orphan() {
+        let view = view(&[
+            key(&format!("jobs/{A}"), "", 1),
+            key(&format!("jobs/{B}"), C, 2),
+            key("jobs/config", "", 3),
+        ]);
+        assert_eq!(view.orphans().len(), 1);
+        assert_eq!(view.orphans()[0].session.as_str(), A);
+        assert!(!view.is_alive(A));
+        assert!(!view.is_alive(B));
+        assert!(view.is_alive(C));
+    }
+
+    #[test]
+    fn a_record_that_is_not_understood_is_told_apart_from_none() {
+        assert!(view(&[]).lock().is_none());
+        let view = view(&[lock("garbage")]);
+        assert!(view.lock().is_some_and(|lock| lock.record.is_err()));
+        assert!(view.record().is_none());
+    }
+}

@@ -1,0 +1,5 @@
+//! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
+
+mod acquire;
+mod limit;
+mod support;

@@ -1,0 +1,70 @@
+//! A world with a semaphore in it, and what is left of it afterwards.
+
+use std::time::Duration;
+
+use semaphore_core::{Builder, Prefix, Semaphore};
+use transport_mock::{MockClient, MockConsul};
+
+/// The prefix of most tests.
+pub(crate) const PREFIX: &str = "service/db";
+
+pub(crate) fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+pub(crate) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A builder of the usual semaphore.
+pub(crate) fn builder(limit: u32) -> Builder {
+    Semaphore::builder(PREFIX, limit).value("test")
+}
+
+/// The usual semaphore as one host sees it.
+pub(crate) fn semaphore(world: &MockConsul, host: &str, limit: u32) -> Semaphore {
+    connect(builder(limit), &world.client(host))
+}
+
+pub(crate) fn connect(builder: Builder, client: &MockClient) -> Semaphore {
+    builder.connect(client.clone()).expect("valid settings")
+}
+
+/// The sessions in the record, as they stand there.
+pub(crate) fn holders(world: &MockConsul) -> Vec<String> {
+    record(world).map_or_else(Vec::new, |record| {
+        record.holders().map(str::to_owned).collect()
+    })
+}
+
+pub(crate) fn record(world: &MockConsul) -> Option<semaphore_core::Record> {
+    let key = Prefix::new(PREFIX).expect("a prefix").lock_key();
+    world.consul(|consul, _| {
+        let entry = consul.entry(&key)?;
+        semaphore_core::Record::decode(entry.value(), entry.flags()).ok()
+    })
+}
+
+/// Everything below the prefix but the record: contender keys, dead or alive.
+pub(crate) fn contender_keys(world: &MockConsul) -> Vec<String> {
+    let prefix = Prefix::new(PREFIX).expect("a prefix");
+    world.consul(|consul, _| {
+        consul
+            .entries(&prefix.directory())
+            .map(|entry| entry.key().to_owned())
+            .filter(|key| *key != prefix.lock_key())
+            .collect()
+    })
+}
+
+pub(crate) fn session_count(world: &MockConsul) -> usize {
+    world.consul(|consul, _| consul.sessions().count())
+}
+
+/// No session, contender key or holder entry of ours is left (invariant L2).
+#[track_caller]
+pub(crate) fn assert_nothing_left(world: &MockConsul) {
+    assert_eq!(holders(world), [""; 0], "holders\n{}", world.trace());
+    assert_eq!(contender_keys(world), [""; 0], "keys\n{}", world.trace());
+    assert_eq!(session_count(world), 0, "sessions\n{}", world.trace());
+}

@@ -1,0 +1,428 @@
+//! One agent.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fs, io, process, thread};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::binary::Binary;
+use crate::client::Client;
+use crate::error::StartError;
+use crate::ports::Ports;
+use crate::process::Process;
+
+/// Generous, since a loaded machine is no reason to fail.
+pub(crate) const READY_WITHIN: Duration = Duration::from_mins(1);
+const READY_ANSWER: Duration = Duration::from_secs(5);
+pub(crate) const READY_POLL: Duration = Duration::from_millis(20);
+pub(crate) const PORT_TRIES: usize = 10;
+
+/// A Consul server in development mode on 127.0.0.1. Dropping it kills it.
+///
+/// Its state is in memory: [`Agent::restart`] begins with an empty one, unless the agent was
+/// made [`Builder::durable`].
+#[derive(Debug)]
+pub struct Agent {
+    binary: Binary,
+    builder: Builder,
+    node: String,
+    ports: Ports,
+    process: Process,
+    scratch: TempDir,
+}
+
+/// What an agent is started with.
+#[derive(Clone, Debug, Default)]
+#[must_use = "`start` starts the agent"]
+pub struct Builder {
+    node: Option<String>,
+    config: Vec<String>,
+    management_token: Option<String>,
+    certificate: Option<Certificate>,
+    client_ca: Option<String>,
+    durable: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Certificate {
+    chain: String,
+    key: String,
+}
+
+impl Agent {
+    /// Starts an agent with nothing special and waits until it can serve.
+    ///
+    /// # Errors
+    /// [`StartError`], also when there is no Consul binary.
+    pub fn start() -> Result<Self, StartError> {
+        Self::builder().start()
+    }
+
+    /// An agent with something special.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The address of an agent that the tests of this process share, for those that do not hurt
+    /// it and use prefixes of their own. It ends with the process.
+    ///
+    /// # Errors
+    /// As [`Agent::start`].
+    pub fn shared() -> Result<Client, StartError> {
+        // Statics are not dropped: the watchdog ends this one.
+        static SHARED: Mutex<Option<Agent>> = Mutex::new(None);
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(agent) = &*shared {
+            return Ok(agent.client());
+        }
+        Ok(shared.insert(Self::start()?).client())
+    }
+
+    /// The address of its HTTP API.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.ports.http).into()
+    }
+
+    /// The address of its HTTPS API, which it has when it was built with [`Builder::tls`].
+    pub fn https_addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.ports.https).into()
+    }
+
+    /// `http://` and [`Agent::addr`].
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr())
+    }
+
+    /// Its node's name.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Consul's process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The path of the binary, for tests that run its other commands, such as `consul lock`.
+    pub fn binary(&self) -> PathBuf {
+        self.binary.path.clone()
+    }
+
+    /// Everything that it has logged.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// A client of this agent, with the management token when the agent has one.
+    pub fn client(&self) -> Client {
+        let client = Client::new(self.url());
+        match &self.builder.management_token {
+            Some(token) => client.with_token(token),
+            None => client,
+        }
+    }
+
+    /// Asserts that no session at all is left, and nothing of the semaphore at `prefix`: for a test
+    /// that has this agent to itself, and sharper than [`Client::assert_nothing_left`], which
+    /// can't tell whose a session is that nothing refers to.
+    ///
+    /// # Panics
+    /// When something is left, naming it, or when the agent can't be asked.
+    #[track_caller]
+    pub fn assert_nothing_left(&self, prefix: &str) {
+        self.client().assert_nothing_left(prefix);
+        let sessions = self.client().sessions();
+        assert!(
+            sessions.as_ref().is_ok_and(BTreeSet::is_empty),
+            "sessions left: {sessions:?}"
+        );
+    }
+
+    /// Freezes it (`SIGSTOP`): connections are still accepted by the system, and nothing answers.
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn stop(&mut self) -> io::Result<()> {
+        self.process.stop()
+    }
+
+    /// Continues it after [`Agent::stop`].
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn cont(&mut self) -> io::Result<()> {
+        self.process.cont()
+    }
+
+    /// Kills it (`SIGKILL`) and waits until it is gone: connections are reset or refused.
+    ///
+    /// # Errors
+    /// When it can't be waited for.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.process.kill()
+    }
+
+    /// Kills it if needed, starts it on the same ports and waits until it can serve.
+    ///
+    /// # Errors
+    /// As [`Agent::start`].
+    pub fn restart(&mut self) -> Result<(), StartError> {
+        self.relaunch()?;
+        self.wait_until_ready()
+    }
+
+    pub(crate) fn relaunch(&mut self) -> Result<(), StartError> {
+        self.process.kill()?;
+        self.process = launch(&self.binary, &self.builder, &self.scratch)?;
+        Ok(())
+    }
+
+    pub(crate) fn server_addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.ports.server).into()
+    }
+
+    pub(crate) fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+
+    pub(crate) fn lost_a_port(&self) -> bool {
+        self.process.log().contains("address already in use")
+    }
+
+    pub(crate) fn still_runs(&mut self) -> Result<(), StartError> {
+        if self.process.is_alive() {
+            Ok(())
+        } else {
+            Err(StartError::Exited {
+                log: self.log_tail(),
+            })
+        }
+    }
+
+    /// There is a leader, and it knows the node and that it is healthy: before that a session
+    /// can't be created. The node's name is unique, so another test's agent on a port that was
+    /// lost to it is not taken for this one.
+    pub(crate) fn is_ready(&self) -> bool {
+        let client = self.client().with_timeout(READY_ANSWER);
+        let leader = client.get("/v1/status/leader");
+        if !leader.is_ok_and(|answer| answer.status == 200 && answer.body.len() > 2) {
+            return false;
+        }
+        let health = client.get(&format!("/v1/health/node/{}", self.node));
+        let Ok(Ok(Value::Array(checks))) = health.map(|answer| answer.json()) else {
+            return false;
+        };
+        checks
+            .iter()
+            .any(|check| check["CheckID"] == "serfHealth" && check["Status"] == "passing")
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), StartError> {
+        let deadline = Instant::now() + READY_WITHIN;
+        while !self.is_ready() {
+            self.still_runs()?;
+            if Instant::now() > deadline {
+                return Err(StartError::NotReady {
+                    log: self.log_tail(),
+                });
+            }
+            thread::sleep(READY_POLL);
+        }
+        Ok(())
+    }
+}
+
+impl Builder {
+    /// Names the node. Unless told, the name is unique on this machine.
+    pub fn node(mut self, name: impl Into<String>) -> Self {
+        self.node = Some(name.into());
+        self
+    }
+
+    /// Adds configuration in HCL or JSON, such as `limits { http_max_conns_per_client = 10 }`.
+    /// Later ones win.
+    pub fn config(mut self, hcl: impl Into<String>) -> Self {
+        self.config.push(hcl.into());
+        self
+    }
+
+    /// Turns ACLs on, denying by default, with `token` (a UUID) allowed to do everything.
+    pub fn acl(mut self, token: impl Into<String>) -> Self {
+        self.management_token = Some(token.into());
+        self
+    }
+
+    /// Serves HTTPS, too, with a certificate and its key in PEM.
+    pub fn tls(mut self, chain: impl Into<String>, key: impl Into<String>) -> Self {
+        self.certificate = Some(Certificate {
+            chain: chain.into(),
+            key: key.into(),
+        });
+        self
+    }
+
+    /// Demands client certificates of the authority `ca` (PEM) on HTTPS.
+    pub fn client_ca(mut self, ca: impl Into<String>) -> Self {
+        self.client_ca = Some(ca.into());
+        self
+    }
+
+    /// Keeps state on disk, so that [`Agent::restart`] finds it again.
+    pub fn durable(mut self) -> Self {
+        self.durable = true;
+        self
+    }
+
+    /// Starts the agent and waits until it can serve.
+    ///
+    /// # Errors
+    /// [`StartError`], also when there is no Consul binary.
+    pub fn start(self) -> Result<Agent, StartError> {
+        for _ in 0..PORT_TRIES {
+            let mut agent = self.clone().launch(Ports::free()?, None)?;
+            match agent.wait_until_ready() {
+                Ok(()) => return Ok(agent),
+                Err(StartError::Exited { .. }) if agent.lost_a_port() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(StartError::NoPorts)
+    }
+
+    /// Starts the agent without waiting: alone, or as one of the servers whose gossip ports are
+    /// `peers`.
+    pub(crate) fn launch(self, ports: Ports, peers: Option<&[u16]>) -> Result<Agent, StartError> {
+        let binary = Binary::find()?;
+        let node = self.node.clone().unwrap_or_else(unique_node);
+        let scratch = tempfile::Builder::new().prefix("real-agent-").tempdir()?;
+        self.write_config(&binary, &node, &ports, peers, scratch.path())?;
+        let process = launch(&binary, &self, &scratch)?;
+        Ok(Agent {
+            binary,
+            builder: self,
+            node,
+            ports,
+            process,
+            scratch,
+        })
+    }
+
+    /// Consul reads the files of the folder in the order of their names.
+    fn write_config(
+        &self,
+        binary: &Binary,
+        node: &str,
+        ports: &Ports,
+        peers: Option<&[u16]>,
+        scratch: &Path,
+    ) -> io::Result<()> {
+        let mut config = base_config(binary, node, ports);
+        if self.durable {
+            config["server"] = json!(true);
+            config["bootstrap_expect"] = json!(peers.map_or(1, <[u16]>::len));
+            config["data_dir"] = json!(scratch.join("data"));
+            // What Consul advises for production: the default elects five times slower.
+            config["performance"] = json!({ "raft_multiplier": 1 });
+        }
+        if let Some(peers) = peers {
+            let join = peers.iter().map(|port| format!("127.0.0.1:{port}"));
+            config["retry_join"] = join.collect();
+            config["retry_interval"] = json!("1s");
+        }
+        if let Some(token) = &self.management_token {
+            let kind = if binary.version >= (1, 11) {
+                "initial_management"
+            } else {
+                "master"
+            };
+            config["acl"] =
+                json!({ "enabled": true, "default_policy": "deny", "tokens": { kind: token } });
+        }
+        if let Some(Certificate { chain, key }) = &self.certificate {
+            config["ports"]["https"] = json!(ports.https);
+            config["cert_file"] = file(scratch, "cert.pem", chain)?;
+            config["key_file"] = file(scratch, "key.pem", key)?;
+        }
+        if let Some(ca) = &self.client_ca {
+            config["ca_file"] = file(scratch, "ca.pem", ca)?;
+            config["verify_incoming_https"] = json!(true);
+        }
+        let folder = scratch.join("config");
+        fs::create_dir(&folder)?;
+        fs::write(folder.join("000.json"), config.to_string())?;
+        for (number, extra) in (1..).zip(&self.config) {
+            fs::write(folder.join(format!("{number:03}.hcl")), extra)?;
+        }
+        Ok(())
+    }
+}
+
+fn file(folder: &Path, name: &str, content: &str) -> io::Result<Value> {
+    let path = folder.join(name);
+    fs::write(&path, content)?;
+    Ok(json!(path))
+}
+
+fn launch(binary: &Binary, builder: &Builder, scratch: &TempDir) -> io::Result<Process> {
+    let config = scratch.path().join("config");
+    let mut args = vec![
+        "agent".into(),
+        "-config-dir".into(),
+        config.into_os_string(),
+    ];
+    if !builder.durable {
+        args.push("-dev".into());
+    }
+    Process::start(&binary.path, &args, scratch.path())
+}
+
+fn base_config(binary: &Binary, node: &str, ports: &Ports) -> Value {
+    let mut config = json!({
+        "node_name": node,
+        "bind_addr": "127.0.0.1",
+        "client_addr": "127.0.0.1",
+        "disable_update_check": true,
+        "ports": {
+            "http": ports.http,
+            "https": -1,
+            "dns": -1,
+            "grpc": -1,
+            "server": ports.server,
+            "serf_lan": ports.serf_lan,
+            "serf_wan": ports.serf_wan,
+        },
+    });
+    if binary.version >= (1, 14) {
+        config["ports"]["grpc_tls"] = json!(-1);
+    }
+    config
+}
+
+fn unique_node() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("test-{}-{count}", process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_port_that_another_process_took_is_told_from_other_failures() {
+        let ports = Ports::free().unwrap();
+        let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, ports.http)).unwrap();
+        let mut agent = Agent::builder().launch(ports, None).unwrap();
+        let error = agent.wait_until_ready().expect_err("the port is taken");
+        assert!(matches!(error, StartError::Exited { .. }), "{error}");
+        assert!(agent.lost_a_port());
+    }
+}

@@ -1,0 +1,191 @@
+//! Three servers that elect a leader.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::agent::{Agent, Builder, PORT_TRIES, READY_POLL, READY_WITHIN};
+use crate::client::Client;
+use crate::error::StartError;
+use crate::ports::Ports;
+
+/// How many servers a [`Cluster`] has.
+pub const SERVERS: usize = 3;
+
+/// Dead servers are kept, as members and as nodes. By default Consul removes them after a while,
+/// and with a node go its sessions. Sessions of production live on the nodes of client agents,
+/// which are not removed; those of a test live on a server's.
+const KEEP_DEAD_SERVERS: &str = "autopilot { cleanup_dead_servers = false }";
+
+/// Three servers on 127.0.0.1 that keep their state on disk. Dropping it kills them.
+///
+/// Servers are numbered from 0. A number that is too great panics.
+#[derive(Debug)]
+pub struct Cluster {
+    servers: Vec<Agent>,
+    /// Killed or frozen, so not worth asking.
+    down: [bool; SERVERS],
+}
+
+impl Cluster {
+    /// Starts three servers with nothing special and waits until all of them can serve.
+    ///
+    /// # Errors
+    /// [`StartError`], also when there is no Consul binary.
+    pub fn start() -> Result<Self, StartError> {
+        Self::start_with(&Agent::builder())
+    }
+
+    /// Starts three servers, each as `builder` says, and waits until all of them can serve.
+    ///
+    /// # Errors
+    /// [`StartError`], also when there is no Consul binary.
+    pub fn start_with(builder: &Builder) -> Result<Self, StartError> {
+        for _ in 0..PORT_TRIES {
+            let mut cluster = Self::launch(builder)?;
+            match cluster.wait_for_leader() {
+                Ok(_) => return Ok(cluster),
+                Err(StartError::Exited { .. }) if cluster.lost_a_port() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(StartError::NoPorts)
+    }
+
+    /// Server `i`.
+    pub fn server(&self, i: usize) -> &Agent {
+        &self.servers[i]
+    }
+
+    /// The leader, when the servers that are up agree on one that is up.
+    pub fn leader(&self) -> Option<usize> {
+        let mut answers = self.up().map(|server| self.leader_by(server));
+        let leader = answers.next()??;
+        let agreed = answers.all(|answer| answer == Some(leader));
+        (agreed && !self.down[leader]).then_some(leader)
+    }
+
+    /// Waits until a majority of servers has a leader and each server that is up can serve.
+    ///
+    /// # Errors
+    /// [`StartError::Exited`] when a server ended that was not told to, and
+    /// [`StartError::NotReady`] when it takes too long, as it does without a majority.
+    pub fn wait_for_leader(&mut self) -> Result<usize, StartError> {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            if let Some(leader) = self.leader()
+                && self.up().all(serves)
+            {
+                return Ok(leader);
+            }
+            for (server, down) in self.servers.iter_mut().zip(self.down) {
+                if !down {
+                    server.still_runs()?;
+                }
+            }
+            if Instant::now() > deadline {
+                return Err(StartError::NotReady {
+                    log: self.servers[0].log_tail(),
+                });
+            }
+            thread::sleep(READY_POLL);
+        }
+    }
+
+    /// Kills server `i` (`SIGKILL`).
+    ///
+    /// # Errors
+    /// When it can't be waited for.
+    pub fn kill(&mut self, i: usize) -> io::Result<()> {
+        self.down[i] = true;
+        self.servers[i].kill()
+    }
+
+    /// Freezes server `i` (`SIGSTOP`).
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn stop(&mut self, i: usize) -> io::Result<()> {
+        self.servers[i].stop()?;
+        self.down[i] = true;
+        Ok(())
+    }
+
+    /// Continues server `i` after [`Cluster::stop`].
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn cont(&mut self, i: usize) -> io::Result<()> {
+        self.servers[i].cont()?;
+        self.down[i] = false;
+        Ok(())
+    }
+
+    /// Kills server `i` if needed, starts it again with its state, and waits as
+    /// [`Cluster::wait_for_leader`] does. Without a majority of servers that can't succeed: see
+    /// [`Cluster::relaunch`].
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn restart(&mut self, i: usize) -> Result<usize, StartError> {
+        self.relaunch(i)?;
+        self.wait_for_leader()
+    }
+
+    /// Starts server `i` as [`Cluster::restart`] does, without waiting.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn relaunch(&mut self, i: usize) -> Result<(), StartError> {
+        self.servers[i].relaunch()?;
+        self.down[i] = false;
+        Ok(())
+    }
+
+    fn launch(builder: &Builder) -> Result<Self, StartError> {
+        let mut ports: Vec<Ports> = Vec::with_capacity(SERVERS);
+        while ports.len() < SERVERS {
+            let more = Ports::free()?;
+            if ports.iter().all(|others| others.are_distinct_from(&more)) {
+                ports.push(more);
+            }
+        }
+        let peers: Vec<_> = ports.iter().map(|ports| ports.serf_lan).collect();
+        let builder = builder.clone().durable().config(KEEP_DEAD_SERVERS);
+        let servers = ports
+            .into_iter()
+            .map(|ports| builder.clone().launch(ports, Some(&peers)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            servers,
+            down: [false; SERVERS],
+        })
+    }
+
+    fn up(&self) -> impl Iterator<Item = &Agent> {
+        let up = self.servers.iter().zip(self.down);
+        up.filter_map(|(server, down)| (!down).then_some(server))
+    }
+
+    fn leader_by(&self, server: &Agent) -> Option<usize> {
+        let answer = hurried(server).get("/v1/status/leader").ok()?.json().ok()?;
+        let addr = answer.as_str()?;
+        self.servers
+            .iter()
+            .position(|server| server.server_addr().to_string() == addr)
+    }
+
+    fn lost_a_port(&self) -> bool {
+        self.servers.iter().any(Agent::lost_a_port)
+    }
+}
+
+/// The leader can prove itself to it, and its node is known and healthy.
+fn serves(server: &Agent) -> bool {
+    let read = hurried(server).get("/v1/kv/ready?consistent");
+    read.is_ok_and(|answer| matches!(answer.status, 200 | 404)) && server.is_ready()
+}
+
+fn hurried(server: &Agent) -> Client {
+    server.client().with_timeout(Duration::from_secs(2))
+}

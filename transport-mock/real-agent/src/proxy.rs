@@ -1,0 +1,307 @@
+//! A TCP proxy that falls silent.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// A proxy on a free port of 127.0.0.1, in front of an agent. It forwards bytes until told
+/// otherwise. Dropping it closes all its connections.
+///
+/// Silence is that of a partition: connections stay open and new ones are accepted, but nothing
+/// comes through, neither bytes nor the end of a connection. On [`Proxy::resume`] everything
+/// held back goes on its way, as it does when a network heals.
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+/// What went through a [`Proxy`] since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// All connections that were accepted.
+    pub connections: u64,
+    /// Those that are open now.
+    pub open: u64,
+    /// The most that were open at one time.
+    pub peak: u64,
+    /// Bytes forwarded to the agent.
+    pub bytes_up: u64,
+    /// Bytes forwarded to clients.
+    pub bytes_down: u64,
+}
+
+impl Proxy {
+    /// Starts a proxy in front of `target`.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub fn start(target: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let addr = listener.local_addr()?;
+        let shared = Arc::new(Shared::new(target));
+        let accepting = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || accept(&listener, &shared)
+        });
+        Ok(Self {
+            addr,
+            shared,
+            accepting: Some(accepting),
+        })
+    }
+
+    /// Where clients connect.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// `http://` and [`Proxy::addr`].
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// Stops forwarding in both directions.
+    pub fn silence(&self) {
+        self.shared.set(|state| {
+            state.up.silent = true;
+            state.down.silent = true;
+        });
+    }
+
+    /// Stops forwarding answers: the agent still sees and applies what clients send.
+    pub fn silence_answers(&self) {
+        self.shared.set(|state| state.down.silent = true);
+    }
+
+    /// Forwards again, first what was held back.
+    pub fn resume(&self) {
+        self.shared.set(|state| {
+            state.up.silent = false;
+            state.down.silent = false;
+        });
+    }
+
+    /// Closes the connections that are open, on both sides. One that was made a moment ago may
+    /// not be accepted yet and then counts as new. New ones are welcome.
+    pub fn cut(&self) {
+        self.shared.set(|state| {
+            for connection in core::mem::take(&mut state.open).into_values() {
+                connection.close();
+            }
+        });
+    }
+
+    /// Sends new connections to another agent.
+    pub fn set_target(&self, target: SocketAddr) {
+        self.shared.set(|state| state.target = target);
+    }
+
+    /// What went through so far.
+    pub fn traffic(&self) -> Traffic {
+        let state = self.shared.lock();
+        Traffic {
+            connections: state.accepted,
+            open: state.open.len() as u64,
+            peak: state.peak,
+            bytes_up: state.up.bytes,
+            bytes_down: state.down.bytes,
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.set(|state| state.closed = true);
+        self.cut();
+        // The accepting thread waits for a connection to notice.
+        let _ = TcpStream::connect(self.addr);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    target: SocketAddr,
+    up: Flow,
+    down: Flow,
+    closed: bool,
+    /// By the number in which they were accepted. One that is cut is taken out, which its
+    /// threads notice.
+    open: BTreeMap<u64, Connection>,
+    accepted: u64,
+    peak: u64,
+}
+
+/// One direction of all connections.
+#[derive(Debug, Default)]
+struct Flow {
+    silent: bool,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Up,
+    Down,
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: TcpStream,
+    agent: Option<TcpStream>,
+}
+
+impl Connection {
+    /// Wakes the threads that read from it. Fails when the other side was faster.
+    fn close(&self) {
+        let _ = self.client.shutdown(Shutdown::Both);
+        if let Some(agent) = &self.agent {
+            let _ = agent.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl State {
+    fn flow(&mut self, direction: Direction) -> &mut Flow {
+        match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        }
+    }
+}
+
+impl Shared {
+    fn new(target: SocketAddr) -> Self {
+        Self {
+            state: Mutex::new(State {
+                target,
+                up: Flow::default(),
+                down: Flow::default(),
+                closed: false,
+                open: BTreeMap::new(),
+                accepted: 0,
+                peak: 0,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits while `direction` is silent. `None` when connection `id` was cut.
+    fn pass(&self, id: u64, direction: Direction) -> Option<MutexGuard<'_, State>> {
+        let state = self
+            .changed
+            .wait_while(self.lock(), |state| {
+                state.flow(direction).silent && state.open.contains_key(&id)
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        state.open.contains_key(&id).then_some(state)
+    }
+
+    fn close(&self, id: u64) {
+        self.set(|state| {
+            if let Some(connection) = state.open.remove(&id) {
+                connection.close();
+            }
+        });
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for client in listener.incoming() {
+        let mut state = shared.lock();
+        if state.closed {
+            return;
+        }
+        // Out of descriptors, or the client has gone: nothing to forward.
+        let Ok((client, kept)) = client.and_then(|client| Ok((client.try_clone()?, client))) else {
+            continue;
+        };
+        let id = state.accepted;
+        let connection = Connection {
+            client: kept,
+            agent: None,
+        };
+        state.accepted += 1;
+        state.open.insert(id, connection);
+        state.peak = state.peak.max(state.open.len() as u64);
+        drop(state);
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            // An error is the end of the connection, which its client sees.
+            let _ = forward(&shared, id, client);
+            shared.close(id);
+        });
+    }
+}
+
+/// Connecting counts as sending: in silence it waits.
+fn forward(shared: &Arc<Shared>, id: u64, client: TcpStream) -> io::Result<()> {
+    let Some(target) = shared.pass(id, Direction::Up).map(|state| state.target) else {
+        return Ok(());
+    };
+    let agent = TcpStream::connect(target)?;
+    // Small writes are forwarded as they come.
+    agent.set_nodelay(true)?;
+    client.set_nodelay(true)?;
+    let kept = agent.try_clone()?;
+    match shared.lock().open.get_mut(&id) {
+        Some(connection) => connection.agent = Some(kept),
+        None => return Ok(()),
+    }
+    let (from_agent, to_client) = (agent.try_clone()?, client.try_clone()?);
+    let down = thread::spawn({
+        let shared = Arc::clone(shared);
+        move || copy(&shared, id, Direction::Down, from_agent, to_client)
+    });
+    copy(shared, id, Direction::Up, client, agent);
+    let _ = down.join();
+    Ok(())
+}
+
+/// Forwards one direction of a connection to its end, and then the end.
+fn copy(shared: &Shared, id: u64, direction: Direction, mut from: TcpStream, mut to: TcpStream) {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let read = from.read(&mut buffer);
+        let Some(mut state) = shared.pass(id, direction) else {
+            return;
+        };
+        match read {
+            Ok(length) if length > 0 => {
+                state.flow(direction).bytes += length as u64;
+                drop(state);
+                if to.write_all(&buffer[..length]).is_err() {
+                    break;
+                }
+            }
+            Ok(_) => {
+                drop(state);
+                let _ = to.shutdown(Shutdown::Write);
+                return;
+            }
+            Err(_) => break,
+        }
+    }
+    shared.close(id);
+}

@@ -1,0 +1,207 @@
+//! Access control: policies, tokens, and what each may do.
+
+use std::collections::BTreeMap;
+
+/// What a rule allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Nothing.
+    Deny,
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// The rules of one token. What no rule names is denied.
+///
+/// An exact rule goes before a prefix rule, and a longer prefix before a shorter one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    keys: Rules,
+    sessions: Rules,
+    agents: Rules,
+}
+
+impl Policy {
+    /// A policy that allows nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A policy that allows everything, like a management token's.
+    pub fn management() -> Self {
+        Self::new()
+            .with_key_prefix("", Access::Write)
+            .with_session_prefix("", Access::Write)
+            .with_agent_prefix("", Access::Write)
+    }
+
+    /// The same policy with a rule for one key (`key "…"`).
+    #[must_use]
+    pub fn with_key(mut self, key: &str, access: Access) -> Self {
+        self.keys.exact.insert(key.into(), access);
+        self
+    }
+
+    /// The same policy with a rule for all keys of a prefix (`key_prefix "…"`).
+    #[must_use]
+    pub fn with_key_prefix(mut self, prefix: &str, access: Access) -> Self {
+        self.keys.prefixes.insert(prefix.into(), access);
+        self
+    }
+
+    /// The same policy with a rule for the sessions of one node (`session "…"`).
+    #[must_use]
+    pub fn with_session(mut self, node: &str, access: Access) -> Self {
+        self.sessions.exact.insert(node.into(), access);
+        self
+    }
+
+    /// The same policy with a rule for the sessions of all nodes of a prefix
+    /// (`session_prefix "…"`).
+    #[must_use]
+    pub fn with_session_prefix(mut self, prefix: &str, access: Access) -> Self {
+        self.sessions.prefixes.insert(prefix.into(), access);
+        self
+    }
+
+    /// The same policy with a rule for the agents of all nodes of a prefix (`agent_prefix "…"`).
+    #[must_use]
+    pub fn with_agent_prefix(mut self, prefix: &str, access: Access) -> Self {
+        self.agents.prefixes.insert(prefix.into(), access);
+        self
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rules {
+    exact: BTreeMap<Vec<u8>, Access>,
+    prefixes: BTreeMap<Vec<u8>, Access>,
+}
+
+impl Rules {
+    fn access(&self, name: &[u8]) -> Access {
+        if let Some(access) = self.exact.get(name) {
+            return *access;
+        }
+        self.longest_prefix_of(name).unwrap_or(Access::Deny)
+    }
+
+    /// Whether everything below `prefix` may be written: the prefix itself, and no rule below
+    /// it takes anything back.
+    fn writes_below(&self, prefix: &[u8]) -> bool {
+        let below = |rules: &BTreeMap<Vec<u8>, Access>| {
+            rules
+                .iter()
+                .filter(|(name, _)| name.starts_with(prefix))
+                .all(|(_, access)| *access == Access::Write)
+        };
+        self.longest_prefix_of(prefix) == Some(Access::Write)
+            && below(&self.prefixes)
+            && below(&self.exact)
+    }
+
+    fn longest_prefix_of(&self, name: &[u8]) -> Option<Access> {
+        self.prefixes
+            .iter()
+            .filter(|(prefix, _)| name.starts_with(prefix))
+            .max_by_key(|(prefix, _)| prefix.len())
+            .map(|(_, access)| *access)
+    }
+}
+
+/// Whether access control is on, and for whom what is allowed.
+#[derive(Clone, Default)]
+pub(super) struct Acl {
+    pub(super) default_deny: bool,
+    pub(super) reports_filtering: bool,
+    tokens: BTreeMap<String, Policy>,
+}
+
+impl Acl {
+    pub(super) fn add(&mut self, token: &str, policy: Policy) {
+        self.tokens.insert(token.into(), policy);
+    }
+
+    pub(super) fn remove(&mut self, token: &str) {
+        self.tokens.remove(token);
+    }
+
+    /// What the bearer of `token` may do, or `None` when there is no such token.
+    pub(super) fn authorize(&self, token: Option<&str>) -> Option<Authority> {
+        if !self.default_deny {
+            return Some(Authority::Everything);
+        }
+        match token {
+            None => Some(Authority::Rules {
+                policy: Policy::new(),
+                told_of_filtering: false,
+            }),
+            Some(token) => self.tokens.get(token).map(|policy| Authority::Rules {
+                policy: policy.clone(),
+                told_of_filtering: self.reports_filtering,
+            }),
+        }
+    }
+}
+
+/// What one request may do.
+#[derive(Clone)]
+pub(super) enum Authority {
+    /// Access control is off.
+    Everything,
+    /// Only what the policy allows.
+    Rules {
+        policy: Policy,
+        /// The agent never tells an anonymous client that something was left out.
+        told_of_filtering: bool,
+    },
+}
+
+impl Authority {
+    pub(super) fn is_enforced(&self) -> bool {
+        matches!(self, Self::Rules { .. })
+    }
+
+    pub(super) fn is_told_of_filtering(&self) -> bool {
+        matches!(
+            self,
+            Self::Rules {
+                told_of_filtering: true,
+                ..
+            }
+        )
+    }
+
+    pub(super) fn reads_key(&self, key: &[u8]) -> bool {
+        self.allows(|policy| policy.keys.access(key) >= Access::Read)
+    }
+
+    pub(super) fn writes_key(&self, key: &[u8]) -> bool {
+        self.allows(|policy| policy.keys.access(key) >= Access::Write)
+    }
+
+    pub(super) fn writes_tree(&self, prefix: &[u8]) -> bool {
+        self.allows(|policy| policy.keys.writes_below(prefix))
+    }
+
+    pub(super) fn reads_sessions_of(&self, node: &str) -> bool {
+        self.allows(|policy| policy.sessions.access(node.as_bytes()) >= Access::Read)
+    }
+
+    pub(super) fn writes_sessions_of(&self, node: &str) -> bool {
+        self.allows(|policy| policy.sessions.access(node.as_bytes()) >= Access::Write)
+    }
+
+    pub(super) fn reads_agent(&self, node: &str) -> bool {
+        self.allows(|policy| policy.agents.access(node.as_bytes()) >= Access::Read)
+    }
+
+    fn allows(&self, rule: impl FnOnce(&Policy) -> bool) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Rules { policy, .. } => rule(policy),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The shapes of the agent's answers.
+
+use core::time::Duration;
+
+use semaphore_core::Response;
+use serde::Serialize;
+
+use super::go;
+
+/// The content type that Go's server finds for text.
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Plain text, as errors are.
+pub(super) fn text(status: u16, text: impl Into<String>) -> Response {
+    Response::new(status, text.into()).with_header("Content-Type", TEXT)
+}
+
+/// 500 with the error's text.
+pub(super) fn failure(text: impl Into<String>) -> Response {
+    self::text(500, text)
+}
+
+/// 403 for want of a permission.
+pub(super) fn permission_denied() -> Response {
+    text(403, "Permission denied")
+}
+
+/// 400 for a parameter that is wrong.
+pub(super) fn bad_request(text: impl Into<String>) -> Response {
+    self::text(400, text)
+}
+
+/// JSON with a status.
+pub(super) fn json_with(status: u16, value: &impl Serialize, pretty: bool) -> Response {
+    Response::new(status, go::to_json(value, pretty))
+        .with_header("Content-Type", "application/json")
+}
+
+/// 200 with JSON.
+pub(super) fn json(value: &impl Serialize, pretty: bool) -> Response {
+    json_with(200, value, pretty)
+}
+
+/// An empty 404.
+pub(super) fn not_found() -> Response {
+    Response::new(404, "")
+}
+
+/// 405, naming the methods that are allowed.
+pub(super) fn method_not_allowed(method: &str, allowed: &[&str]) -> Response {
+    text(405, format!("method {method} not allowed"))
+        .with_header("Allow", format!("OPTIONS,{}", allowed.join(",")))
+}
+
+/// 301 to `location`; with a link in the body when the method is `GET`.
+pub(super) fn redirect(location: &str, is_get: bool) -> Response {
+    let response = if is_get {
+        let href = location
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+            .replace('"', "&#34;")
+            .replace('\'', "&#39;");
+        Response::new(
+            301,
+            format!("<a href=\"{href}\">Moved Permanently</a>.\n\n"),
+        )
+        .with_header("Content-Type", "text/html; charset=utf-8")
+    } else {
+        Response::new(301, "")
+    };
+    response.with_header("Location", location)
+}
+
+/// How fresh an answer to a read is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Freshness {
+    pub(super) known_leader: bool,
+    /// Since the leader was last heard of.
+    pub(super) last_contact: Duration,
+}
+
+impl Freshness {
+    /// The same answer with the headers that tell its freshness.
+    pub(super) fn stamp(self, response: Response) -> Response {
+        response
+            .with_header("X-Consul-Knownleader", self.known_leader.to_string())
+            .with_header(
+                "X-Consul-Lastcontact",
+                self.last_contact.as_millis().to_string(),
+            )
+    }
+
+    /// The same answer with the headers of a read at `index`. The agent never shows an index
+    /// of 0, since a client could not wait on it.
+    pub(super) fn stamp_at(self, index: u64, response: Response) -> Response {
+        self.stamp(response.with_header("X-Consul-Index", index.max(1).to_string()))
+    }
+}

@@ -1,0 +1,132 @@
+//! Reads, and the blocking queries among them.
+//!
+//! A read with `index=N` is answered at once when what it reads has a higher index. Otherwise it
+//! is parked on a [`Watch`]; a change that the watch covers makes it read again, and it is
+//! answered when the index is then higher than N. When its wait is over it is answered with what
+//! it read last.
+
+use semaphore_core::{Instant, Response};
+
+use super::acl::Authority;
+use super::answer::Freshness;
+use super::kv::{self, TreeShape};
+use super::radix::Node;
+use super::session;
+use super::state::State;
+
+/// What a request reads.
+#[derive(Clone, Debug)]
+pub(super) enum Read {
+    /// One key.
+    Key { key: Vec<u8>, raw: bool },
+    /// All keys below a prefix.
+    Tree { prefix: Vec<u8> },
+    /// The names of the keys below a prefix.
+    Keys { prefix: Vec<u8>, separator: Vec<u8> },
+    /// One session.
+    Session { id: Vec<u8> },
+    /// All sessions.
+    Sessions,
+    /// The sessions of one node.
+    NodeSessions { node: String },
+}
+
+/// What a read found.
+pub(super) struct View {
+    /// The index of what was read.
+    pub(super) index: u64,
+    pub(super) watch: Watch,
+    pub(super) response: Response,
+    /// Whether something was left out for want of permissions.
+    pub(super) filtered: bool,
+}
+
+/// Which changes make a parked read look again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Watch {
+    /// Those of the key itself.
+    Key,
+    /// Those near a key that is not there.
+    MissingKey(Node),
+    /// Those below or near a prefix.
+    Tree(Node),
+    /// Those of the session itself.
+    Session,
+    /// Those near a session that is not there.
+    MissingSession(Node),
+    /// Those of any session.
+    Sessions,
+}
+
+impl Read {
+    /// Reads, or gives the answer to a read that is not allowed.
+    pub(super) fn view(
+        &self,
+        state: &State,
+        authority: &Authority,
+        pretty: bool,
+    ) -> Result<View, Response> {
+        Ok(match self {
+            Self::Key { key, raw } => return kv::view_key(state, authority, key, *raw, pretty),
+            Self::Tree { prefix } => {
+                kv::view_tree(state, authority, prefix, TreeShape::Entries, pretty)
+            }
+            Self::Keys { prefix, separator } => {
+                let shape = TreeShape::Names { separator };
+                kv::view_tree(state, authority, prefix, shape, pretty)
+            }
+            Self::Session { id } => session::view_one(state, authority, id, pretty),
+            Self::Sessions => session::view_all(state, authority, None, pretty),
+            Self::NodeSessions { node } => session::view_all(state, authority, Some(node), pretty),
+        })
+    }
+}
+
+/// A blocking query that waits.
+pub(super) struct Parked {
+    pub(super) read: Read,
+    pub(super) authority: Authority,
+    pub(super) pretty: bool,
+    pub(super) min_index: u64,
+    pub(super) freshness: Freshness,
+    /// When its wait is over.
+    pub(super) deadline: Instant,
+    pub(super) watch: Watch,
+    /// What it is answered with when its wait is over.
+    pub(super) last: Response,
+}
+
+impl Parked {
+    /// Whether one of these changes makes it look again. `keys` and `sessions` are those that
+    /// changed.
+    pub(super) fn is_woken_by(
+        &self,
+        state: &State,
+        keys: &[Vec<u8>],
+        sessions: &[Vec<u8>],
+    ) -> bool {
+        match (&self.watch, &self.read) {
+            (Watch::Key, Read::Key { key, .. }) => keys
+                .iter()
+                .any(|changed| changed.strip_suffix(&[0]) == Some(key)),
+            (Watch::MissingKey(node), Read::Key { key, .. }) => {
+                !keys.is_empty()
+                    && (covers_any(node, keys) || state.store.node_of_key(key) != *node)
+            }
+            (Watch::Tree(node), Read::Tree { prefix } | Read::Keys { prefix, .. }) => {
+                !keys.is_empty()
+                    && (covers_any(node, keys) || state.store.node_of_prefix(prefix) != *node)
+            }
+            (Watch::Session, Read::Session { id }) => sessions.contains(id),
+            (Watch::MissingSession(node), Read::Session { id }) => {
+                !sessions.is_empty()
+                    && (covers_any(node, sessions) || state.sessions.node_of_id(id) != *node)
+            }
+            _ => !sessions.is_empty(),
+        }
+    }
+}
+
+fn covers_any(node: &Node, keys: &[Vec<u8>]) -> bool {
+    keys.iter().any(|key| node.covers(key))
+}

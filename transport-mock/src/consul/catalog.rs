@@ -1,0 +1,51 @@
+//! The nodes and their health checks, as far as sessions depend on them.
+
+use std::collections::BTreeMap;
+
+/// The check that every node has: the agents' own judgement of whether it is alive.
+pub(super) const SERF_HEALTH: &str = "serfHealth";
+
+/// Nodes by name in small letters, each with its checks and whether they pass.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Catalog {
+    nodes: BTreeMap<String, BTreeMap<String, bool>>,
+}
+
+impl Catalog {
+    /// Adds a node that passes `serfHealth`.
+    pub(super) fn register(&mut self, node: &str) {
+        self.nodes
+            .entry(node.to_ascii_lowercase())
+            .or_default()
+            .insert(SERF_HEALTH.into(), true);
+    }
+
+    pub(super) fn deregister(&mut self, node: &str) {
+        self.nodes.remove(&node.to_ascii_lowercase());
+    }
+
+    /// Sets a check of a known node, adding it when it is new.
+    pub(super) fn set_check(&mut self, node: &str, check: &str, passing: bool) {
+        if let Some(checks) = self.nodes.get_mut(&node.to_ascii_lowercase()) {
+            checks.insert(check.into(), passing);
+        }
+    }
+
+    pub(super) fn remove_check(&mut self, node: &str, check: &str) {
+        if let Some(checks) = self.nodes.get_mut(&node.to_ascii_lowercase()) {
+            checks.remove(check);
+        }
+    }
+
+    pub(super) fn has(&self, node: &str) -> bool {
+        self.nodes.contains_key(&node.to_ascii_lowercase())
+    }
+
+    /// Whether a check passes, or `None` when there is none of this name.
+    pub(super) fn check(&self, node: &str, check: &str) -> Option<bool> {
+        self.nodes
+            .get(&node.to_ascii_lowercase())?
+            .get(check)
+            .copied()
+    }
+}

@@ -1,0 +1,316 @@
+//! `/v1/kv/<key>`: reading, writing and deleting keys.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use semaphore_core::{Method, Response};
+use serde::Serialize;
+
+use super::acl::Authority;
+use super::answer;
+use super::blocking::{Read, View, Watch};
+use super::call::{Call, Outcome};
+use super::go;
+use super::options::{self, Options};
+use super::sessions;
+use super::state::State;
+use super::store::Entry;
+use super::{Consul, Kind};
+
+/// The largest value, and the largest body of a transaction, in bytes.
+pub(super) const MAX_VALUE: usize = 512 * 1024;
+
+/// Answers a request for the key that stands in its path after `/v1/kv/`.
+pub(super) fn serve(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Outcome, Response> {
+    let options = Options::parse(&call.target.query)?;
+    match call.method {
+        Method::Get => get(consul, call, options, key),
+        Method::Put => put(consul, call, key).map(Outcome::Ready),
+        Method::Delete => delete(consul, call, key).map(Outcome::Ready),
+    }
+}
+
+fn get(
+    consul: &mut Consul,
+    call: &Call,
+    options: Options,
+    key: &[u8],
+) -> Result<Outcome, Response> {
+    let query = &call.target.query;
+    let read = if query.has("keys") {
+        let separator = query.get("separator").or_else(|| query.get("seperator"));
+        Read::Keys {
+            prefix: key.to_vec(),
+            separator: separator.unwrap_or_default().as_bytes().to_vec(),
+        }
+    } else if query.has("recurse") {
+        Read::Tree {
+            prefix: key.to_vec(),
+        }
+    } else if key.is_empty() {
+        return Err(answer::bad_request("Missing key name"));
+    } else {
+        Read::Key {
+            key: key.to_vec(),
+            raw: query.has("raw"),
+        }
+    };
+    options::refuse_namespace(query)?;
+    consul.count(Kind::KvRead);
+    consul.forward(call, options.stale)?;
+    let authority = consul.authorize(call)?;
+    Ok(Outcome::Read {
+        read,
+        options,
+        authority,
+        pretty: call.pretty,
+    })
+}
+
+fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Response> {
+    let query = &call.target.query;
+    options::refuse_namespace(query)?;
+    if key.is_empty() {
+        return Err(answer::bad_request("Missing key name"));
+    }
+    call.refuse_conflicting(&["cas", "acquire", "release"])?;
+    let number = |name| query.get(name).map(parse_number).transpose();
+    let flags = number("flags")?.unwrap_or(0);
+    let cas = number("cas")?;
+    if call.body.len() > MAX_VALUE {
+        return Err(answer::text(
+            413,
+            format!(
+                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See \
+                 https://www.consul.io/docs/agent/options.html#kv_max_value_size.",
+                call.body.len()
+            ),
+        ));
+    }
+    consul.count(Kind::KvWrite);
+    consul.forward(call, false)?;
+    let authority = consul.authorize(call)?;
+    if !authority.writes_key(key) {
+        return Err(answer::permission_denied());
+    }
+    let mut entry = Entry::new(key, call.body.to_vec(), flags);
+    let state = &mut consul.state;
+    let written = if let Some(session) = query.get("release") {
+        entry.session = session.into();
+        unlock(state, entry).map_err(answer::failure)?.is_some()
+    } else if let Some(session) = query.get("acquire") {
+        entry.session = session.into();
+        if state.sessions.is_delayed(call.now, key) {
+            return Ok(answer::json(&false, call.pretty));
+        }
+        let index = state.next_index();
+        lock(state, index, entry)
+            .map_err(answer::failure)?
+            .is_some()
+    } else {
+        let index = state.next_index();
+        if let Some(cas) = cas {
+            state.store.set_cas(index, cas, entry).is_some()
+        } else {
+            state.store.set(index, entry, false);
+            true
+        }
+    };
+    Ok(answer::json(&written, call.pretty))
+}
+
+fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Response> {
+    let query = &call.target.query;
+    options::refuse_namespace(query)?;
+    call.refuse_conflicting(&["recurse", "cas"])?;
+    let recurse = query.has("recurse");
+    if key.is_empty() && !recurse {
+        return Err(answer::bad_request("Missing key name"));
+    }
+    let cas = query.get("cas").map(parse_number).transpose()?;
+    consul.count(Kind::KvWrite);
+    consul.forward(call, false)?;
+    let authority = consul.authorize(call)?;
+    let permitted = if recurse {
+        authority.writes_tree(key)
+    } else {
+        authority.writes_key(key)
+    };
+    if !permitted {
+        return Err(answer::permission_denied());
+    }
+    let index = consul.state.next_index();
+    let store = &mut consul.state.store;
+    let deleted = match cas {
+        Some(cas) => store.delete_cas(call.now, index, cas, key),
+        None if recurse => {
+            store.delete_tree(call.now, index, key);
+            true
+        }
+        None => {
+            store.delete(call.now, index, key);
+            true
+        }
+    };
+    Ok(answer::json(&deleted, call.pretty))
+}
+
+/// Acquires a key, or gives the agent's text for why its session can't.
+pub(super) fn lock(state: &mut State, index: u64, entry: Entry) -> Result<Option<Entry>, String> {
+    if entry.session.is_empty() {
+        return Err("missing session".into());
+    }
+    let id = sessions::parse_id(&entry.session)?;
+    if state.sessions.get(&id).is_none() {
+        return Err(format!("invalid session {}", go::quote(&entry.session)));
+    }
+    Ok(state.store.lock(index, entry))
+}
+
+/// Releases a key, or gives the agent's text for what is missing.
+fn unlock(state: &mut State, entry: Entry) -> Result<Option<Entry>, String> {
+    let index = state.next_index();
+    unlock_at(state, index, entry)
+}
+
+/// Releases a key as part of the write at `index`.
+pub(super) fn unlock_at(
+    state: &mut State,
+    index: u64,
+    entry: Entry,
+) -> Result<Option<Entry>, String> {
+    if entry.session.is_empty() {
+        return Err("missing session".into());
+    }
+    Ok(state.store.unlock(index, entry))
+}
+
+/// One key as it now stands.
+pub(super) fn view_key(
+    state: &State,
+    authority: &Authority,
+    key: &[u8],
+    raw: bool,
+    pretty: bool,
+) -> Result<View, Response> {
+    if !authority.reads_key(key) {
+        return Err(answer::permission_denied());
+    }
+    let Some(entry) = state.store.get(key) else {
+        return Ok(View {
+            index: state.store.table_index(),
+            watch: Watch::MissingKey(state.store.node_of_key(key)),
+            response: answer::not_found(),
+            filtered: false,
+        });
+    };
+    let response = if raw {
+        Response::new(200, entry.value())
+            .with_header("Content-Type", "text/plain")
+            .with_header("X-Content-Type-Options", "nosniff")
+            .with_header("Content-Security-Policy", "sandbox")
+    } else {
+        answer::json(&[Shown::new(entry)], pretty)
+    };
+    Ok(View {
+        index: entry.modify_index,
+        watch: Watch::Key,
+        response,
+        filtered: false,
+    })
+}
+
+/// All keys below a prefix, or only their names up to a separator, as they now stand.
+pub(super) fn view_tree(
+    state: &State,
+    authority: &Authority,
+    prefix: &[u8],
+    shape: TreeShape<'_>,
+    pretty: bool,
+) -> View {
+    let (seen, hidden): (Vec<_>, Vec<_>) = state
+        .store
+        .list(prefix)
+        .partition(|entry| authority.reads_key(&entry.key));
+    let response = match shape {
+        TreeShape::Entries if seen.is_empty() => answer::not_found(),
+        TreeShape::Names { .. } if seen.is_empty() && !prefix.is_empty() => answer::not_found(),
+        TreeShape::Entries => {
+            let shown: Vec<_> = seen.into_iter().map(Shown::new).collect();
+            answer::json(&shown, pretty)
+        }
+        TreeShape::Names { separator } => {
+            answer::json(&names(&seen, prefix.len(), separator), pretty)
+        }
+    };
+    View {
+        index: state.store.prefix_index(prefix),
+        watch: Watch::Tree(state.store.node_of_prefix(prefix)),
+        response,
+        filtered: !hidden.is_empty(),
+    }
+}
+
+/// What is told of the keys below a prefix.
+#[derive(Clone, Copy)]
+pub(super) enum TreeShape<'a> {
+    /// Everything.
+    Entries,
+    /// The names, cut after the first separator, if one is given.
+    Names { separator: &'a [u8] },
+}
+
+fn names(entries: &[&Entry], prefix: usize, separator: &[u8]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for entry in entries {
+        let rest = &entry.key[prefix..];
+        let cut = rest
+            .windows(separator.len().max(1))
+            .position(|window| window == separator)
+            .map_or(entry.key.len(), |at| prefix + at + separator.len());
+        let name = String::from_utf8_lossy(&entry.key[..cut]).into_owned();
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn parse_number(text: &str) -> Result<u64, Response> {
+    go::parse_uint(text).map_err(answer::failure)
+}
+
+/// An entry as the agent's JSON shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Shown {
+    lock_index: u64,
+    key: String,
+    flags: u64,
+    value: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    session: String,
+    create_index: u64,
+    modify_index: u64,
+}
+
+impl Shown {
+    pub(super) fn new(entry: &Entry) -> Self {
+        Self {
+            lock_index: entry.lock_index,
+            key: entry.key(),
+            flags: entry.flags,
+            value: (!entry.value.is_empty()).then(|| BASE64.encode(&entry.value)),
+            session: entry.session.clone(),
+            create_index: entry.create_index,
+            modify_index: entry.modify_index,
+        }
+    }
+
+    /// The same entry with its value held back, as transactions show what they wrote.
+    pub(super) fn without_value(entry: &Entry) -> Self {
+        Self {
+            value: None,
+            ..Self::new(entry)
+        }
+    }
+}

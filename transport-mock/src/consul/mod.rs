@@ -1,0 +1,328 @@
+//! A Consul agent in memory, as a state machine: no clock, no thread, no I/O.
+//!
+//! ```text
+//!   submit(now, request) ──► route ──► kv, session, txn, status ──► state (store, sessions, catalog)
+//!                                          │                           │ what changed
+//!                                          ▼                           ▼
+//!   poll_answer() ◄── ready answers ◄── blocking: reads that wait for an index
+//! ```
+//!
+//! It answers as Consul 1.8.7 does, which the conformance table proves; where a newer version
+//! differs in a way that matters to a client, there is a switch. Its one agent is its own leader
+//! and serves the datacenter `dc1`.
+//!
+//! Time is what the caller says it is: every method that can let time pass takes `now`.
+//! [`poll_timeout`](Consul::poll_timeout) tells when the next session ends or the next blocking
+//! query's wait is over. The same seed and the same calls give the same answers.
+//!
+//! ```
+//! use semaphore_core::{Instant, Method, Request};
+//! use transport_mock::consul::Consul;
+//!
+//! let mut consul = Consul::new(7);
+//! let put = Request::new(Method::Put, "/v1/kv/greeting").with_body("hello");
+//! consul.submit(Instant::ORIGIN, &put);
+//! let (_, answer) = consul.poll_answer().expect("a write is answered at once");
+//! assert_eq!(answer.body(), b"true");
+//! ```
+
+mod acl;
+mod answer;
+mod blocking;
+mod call;
+mod catalog;
+mod go;
+mod go_json;
+mod inspect;
+mod kv;
+mod operator;
+mod options;
+mod radix;
+mod route;
+mod session;
+mod session_body;
+mod sessions;
+mod state;
+mod status;
+mod store;
+mod target;
+mod txn;
+
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use semaphore_core::{Instant, Request, Response};
+
+pub use acl::{Access, Policy};
+pub use inspect::Kind;
+pub use operator::Snapshot;
+pub use sessions::{Behavior, Session};
+pub use store::Entry;
+
+use acl::{Acl, Authority};
+use answer::Freshness;
+use blocking::Parked;
+use call::{Call, Outcome};
+use options::Options;
+use state::State;
+
+/// The name of the agent's own node.
+pub const NODE: &str = "mock";
+
+const DATACENTER: &str = "dc1";
+const VERSION: &str = "1.8.7";
+
+/// What the agent adds to a wait at most, as a fraction of it.
+const JITTER_FRACTION: u32 = 16;
+
+/// A Consul agent in memory. The [module](self) tells how to drive it.
+pub struct Consul {
+    state: State,
+    acl: Acl,
+    /// When the leader was lost, while there is none.
+    leaderless_since: Option<Instant>,
+    node: String,
+    parked: BTreeMap<Exchange, Parked>,
+    ready: VecDeque<(Exchange, Response)>,
+    submitted: u64,
+    rng: fastrand::Rng,
+    counts: BTreeMap<Kind, u64>,
+}
+
+/// One request that was submitted, to tell its answer from others'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Exchange(u64);
+
+impl Consul {
+    /// A new agent, its own leader, with nothing stored. `seed` decides the ids of sessions and
+    /// the jitter of waits.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            state: State::new(NODE),
+            acl: Acl::default(),
+            leaderless_since: None,
+            node: NODE.into(),
+            parked: BTreeMap::new(),
+            ready: VecDeque::new(),
+            submitted: 0,
+            rng: fastrand::Rng::with_seed(seed),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Hands a request over. Its answer comes out of [`poll_answer`](Self::poll_answer), at once
+    /// unless it is a blocking query that has to wait.
+    ///
+    /// [`Request::timeout`] is not looked at: giving up is the client's part, by
+    /// [`abandon`](Self::abandon).
+    pub fn submit(&mut self, now: Instant, request: &Request) -> Exchange {
+        self.handle_timeout(now);
+        let exchange = Exchange(self.submitted);
+        self.submitted += 1;
+        match route::serve(self, now, request) {
+            Ok(Outcome::Read {
+                read,
+                options,
+                authority,
+                pretty,
+            }) => {
+                self.read(now, exchange, read, options, authority, pretty);
+            }
+            Ok(Outcome::Ready(response)) | Err(response) => {
+                self.ready.push_back((exchange, response));
+            }
+        }
+        self.wake();
+        exchange
+    }
+
+    /// The next answer, in the order in which they became ready: first that of a write, then
+    /// those of the blocking queries that it woke, oldest first.
+    pub fn poll_answer(&mut self) -> Option<(Exchange, Response)> {
+        self.ready.pop_front()
+    }
+
+    /// The client hung up: the request is not answered any more. What it changed stays changed.
+    pub fn abandon(&mut self, exchange: Exchange) {
+        self.parked.remove(&exchange);
+        self.ready.retain(|(ready, _)| *ready != exchange);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do next: a session ends or
+    /// a blocking query's wait is over.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let waits = self.parked.values().map(|parked| parked.deadline).min();
+        let expiry = self.state.sessions.next_expiry();
+        waits.into_iter().chain(expiry).min()
+    }
+
+    /// Does what is due at `now`, in the order of time. Calls that are early or repeated do
+    /// nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(at) = self.poll_timeout().filter(|at| *at <= now) {
+            while let Some(id) = self.state.sessions.expired(at) {
+                self.state.end_session(at, &id);
+            }
+            self.wake();
+            self.end_waits(at);
+        }
+        self.state.store.reap(now);
+        self.state.sessions.reap(now);
+    }
+
+    /// Answers a read, or parks it.
+    fn read(
+        &mut self,
+        now: Instant,
+        exchange: Exchange,
+        read: blocking::Read,
+        options: Options,
+        authority: Authority,
+        pretty: bool,
+    ) {
+        let freshness = self.freshness(now);
+        let view = match read.view(&self.state, &authority, pretty) {
+            Ok(view) => view,
+            Err(refusal) => {
+                self.ready.push_back((exchange, refusal));
+                return;
+            }
+        };
+        let (index, watch) = (view.index, view.watch.clone());
+        let response = present(view, freshness, &authority);
+        if options.min_index == 0 || index.max(1) > options.min_index {
+            self.ready.push_back((exchange, response));
+            return;
+        }
+        let wait = options.wait();
+        let jitter = wait / JITTER_FRACTION;
+        let jitter = Duration::from_nanos(
+            self.rng
+                .u64(..u64::try_from(jitter.as_nanos()).unwrap_or(u64::MAX).max(1)),
+        );
+        self.parked.insert(
+            exchange,
+            Parked {
+                read,
+                authority,
+                pretty,
+                min_index: options.min_index,
+                freshness,
+                deadline: now + wait + jitter,
+                watch,
+                last: response,
+            },
+        );
+    }
+
+    /// Lets the blocking queries look again whose watch covers what changed.
+    fn wake(&mut self) {
+        let keys = self.state.store.take_touched();
+        let sessions = self.state.sessions.take_touched();
+        if keys.is_empty() && sessions.is_empty() {
+            return;
+        }
+        let woken: Vec<_> = self
+            .parked
+            .iter()
+            .filter(|(_, parked)| parked.is_woken_by(&self.state, &keys, &sessions))
+            .map(|(exchange, _)| *exchange)
+            .collect();
+        for exchange in woken {
+            let Some(mut parked) = self.parked.remove(&exchange) else {
+                continue;
+            };
+            match parked
+                .read
+                .view(&self.state, &parked.authority, parked.pretty)
+            {
+                Err(refusal) => self.ready.push_back((exchange, refusal)),
+                Ok(view) => {
+                    let (index, watch) = (view.index, view.watch.clone());
+                    let response = present(view, parked.freshness, &parked.authority);
+                    if index.max(1) > parked.min_index {
+                        self.ready.push_back((exchange, response));
+                    } else {
+                        parked.watch = watch;
+                        parked.last = response;
+                        self.parked.insert(exchange, parked);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers the blocking queries whose wait is over.
+    fn end_waits(&mut self, now: Instant) {
+        let due: Vec<_> = self
+            .parked
+            .iter()
+            .filter(|(_, parked)| parked.deadline <= now)
+            .map(|(exchange, _)| *exchange)
+            .collect();
+        for exchange in due {
+            if let Some(parked) = self.parked.remove(&exchange) {
+                self.ready.push_back((exchange, parked.last));
+            }
+        }
+    }
+
+    /// Refuses a request that the leader would have to answer while there is none.
+    fn forward(&self, call: &Call, stale: bool) -> Result<(), Response> {
+        call.check_datacenter()?;
+        if stale || self.has_leader() {
+            Ok(())
+        } else {
+            Err(answer::failure("No cluster leader"))
+        }
+    }
+
+    fn has_leader(&self) -> bool {
+        self.leaderless_since.is_none()
+    }
+
+    /// What the request's bearer may do, or the answer to an unknown token.
+    fn authorize(&self, call: &Call) -> Result<Authority, Response> {
+        self.acl
+            .authorize(call.token.as_deref())
+            .ok_or_else(|| answer::text(403, "ACL not found"))
+    }
+
+    fn freshness(&self, now: Instant) -> Freshness {
+        Freshness {
+            known_leader: self.has_leader(),
+            last_contact: self
+                .leaderless_since
+                .map_or(Duration::ZERO, |since| now.saturating_since(since)),
+        }
+    }
+
+    /// A UUID in the shape of version 4.
+    fn new_session_id(&mut self) -> String {
+        let bits = self.rng.u128(..);
+        let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+        let hex = format!("{bits:032x}");
+        [
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..],
+        ]
+        .join("-")
+    }
+
+    fn count(&mut self, kind: Kind) {
+        *self.counts.entry(kind).or_default() += 1;
+    }
+}
+
+/// A view as an answer, with the headers of a read.
+fn present(view: blocking::View, freshness: Freshness, authority: &Authority) -> Response {
+    let response = freshness.stamp_at(view.index, view.response);
+    if view.filtered && authority.is_told_of_filtering() {
+        response.with_header("X-Consul-Results-Filtered-By-ACLs", "true")
+    } else {
+        response
+    }
+}

@@ -1,0 +1,130 @@
+//! What an operator, or a failure, does to a cluster.
+
+use semaphore_core::Instant;
+
+use super::Consul;
+use super::acl::Policy;
+use super::sessions;
+use super::state::State;
+
+/// A snapshot of the whole state, to go back to with [`Consul::restore`].
+#[derive(Clone)]
+pub struct Snapshot(State);
+
+impl Consul {
+    /// Ends a session as an operator would: its keys are released or deleted as its behavior
+    /// says, lock delays begin, and blocking queries wake. An unknown id changes nothing.
+    pub fn destroy_session(&mut self, now: Instant, id: &str) {
+        self.handle_timeout(now);
+        if let Ok(id) = sessions::parse_id(id) {
+            self.state.end_session(now, &id);
+        }
+        self.wake();
+    }
+
+    /// Marks a node's health check as critical, adding it when it is new. The sessions that are
+    /// tied to it end. Every node has the check `serfHealth`.
+    pub fn fail_check(&mut self, now: Instant, node: &str, check: &str) {
+        self.handle_timeout(now);
+        self.state.fail_check(now, node, check);
+        self.wake();
+    }
+
+    /// Marks a node's health check as passing, adding it when it is new.
+    pub fn pass_check(&mut self, now: Instant, node: &str, check: &str) {
+        self.handle_timeout(now);
+        self.state.pass_check(node, check);
+    }
+
+    /// Removes a node's health check. The sessions that are tied to it end.
+    pub fn remove_check(&mut self, now: Instant, node: &str, check: &str) {
+        self.handle_timeout(now);
+        self.state.remove_check(now, node, check);
+        self.wake();
+    }
+
+    /// Adds a node, on which sessions can then be created.
+    pub fn register_node(&mut self, now: Instant, node: &str) {
+        self.handle_timeout(now);
+        self.state.register_node(node);
+    }
+
+    /// Removes a node. All its sessions end, whatever checks they are tied to.
+    pub fn deregister_node(&mut self, now: Instant, node: &str) {
+        self.handle_timeout(now);
+        self.state.deregister_node(now, node);
+        self.wake();
+    }
+
+    /// Takes the leader away. Until [`elect_leader`](Self::elect_leader) every request is answered
+    /// 500 `No cluster leader`, except reads with `?stale`; no session expires; blocking queries go
+    /// on waiting. (A real agent holds such a request for up to seven seconds in the hope of a
+    /// leader, then answers the same.)
+    pub fn lose_leader(&mut self, now: Instant) {
+        self.handle_timeout(now);
+        if self.leaderless_since.is_none() {
+            self.leaderless_since = Some(now);
+            self.state.sessions.stop_all_timers();
+        }
+    }
+
+    /// Elects a leader, also in place of one that is there. A new leader has not seen any renewal:
+    /// every session lives for twice its TTL from `now` on.
+    pub fn elect_leader(&mut self, now: Instant) {
+        self.handle_timeout(now);
+        self.leaderless_since = None;
+        self.state.next_index();
+        self.state.sessions.restart_all_timers(now);
+    }
+
+    /// Counts all indexes anew from a small number, as when the data is moved to a new cluster:
+    /// `X-Consul-Index`, `CreateIndex` and `ModifyIndex` go backwards, and keep their order.
+    /// Blocking queries go on waiting for the index they were given.
+    pub fn reset_index(&mut self, now: Instant) {
+        self.handle_timeout(now);
+        self.state.reset_index();
+    }
+
+    /// The whole state as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.state.clone())
+    }
+
+    /// Goes back to an earlier state: entries and sessions have their old indexes again, so that
+    /// `X-Consul-Index` and `ModifyIndex` go backwards, while new writes go on from the present
+    /// index. All timers start anew, and all blocking queries are answered with what they read
+    /// last, before the restoration.
+    pub fn restore(&mut self, now: Instant, snapshot: &Snapshot) {
+        self.handle_timeout(now);
+        self.state.restore(snapshot.0.clone());
+        self.state.sessions.restart_all_timers(now);
+        for (exchange, parked) in core::mem::take(&mut self.parked) {
+            self.ready.push_back((exchange, parked.last));
+        }
+    }
+
+    /// Turns access control on: what no token's policy allows is denied, also to requests without
+    /// a token. A write is then answered 403 `Permission denied`; what a read may not see is left
+    /// out in silence. An unknown token is answered 403 `ACL not found`.
+    pub fn set_acl_default_deny(&mut self) {
+        self.acl.default_deny = true;
+    }
+
+    /// Whether a read by a token that is known says that something was left out, in the header
+    /// `X-Consul-Results-Filtered-By-ACLs`: newer agents do (1.11 and up), 1.8 does not. Off at
+    /// first.
+    pub fn set_acl_reports_filtering(&mut self, reports: bool) {
+        self.acl.reports_filtering = reports;
+    }
+
+    /// Makes a token known, or changes what it may do. Blocking queries that already wait keep the
+    /// permissions they came with.
+    pub fn add_token(&mut self, token: &str, policy: Policy) {
+        self.acl.add(token, policy);
+    }
+
+    /// Forgets a token.
+    pub fn remove_token(&mut self, token: &str) {
+        self.acl.remove(token);
+    }
+}

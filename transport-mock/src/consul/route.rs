@@ -1,0 +1,121 @@
+//! From a request to its endpoint: Go's path cleaning and redirects, the table of endpoints, and
+//! the methods that each allows.
+
+use semaphore_core::{Instant, Method, Request, Response};
+
+use super::Consul;
+use super::answer;
+use super::call::{Call, Outcome};
+use super::target::Target;
+use super::{kv, session, status, txn};
+
+/// Answers a request as far as it can be answered without waiting.
+pub(super) fn serve(
+    consul: &mut Consul,
+    now: Instant,
+    request: &Request,
+) -> Result<Outcome, Response> {
+    let method = request.method();
+    let is_get = method == Method::Get;
+    let target =
+        Target::parse(request.target()).ok_or_else(|| answer::bad_request("400 Bad Request"))?;
+    let cleaned = target.cleaned();
+    let path = cleaned.as_ref().unwrap_or(&target.path).clone();
+    let with_slash = [path.as_slice(), b"/"].concat();
+    let moved = match (find(&path), find(&with_slash)) {
+        (None, Some((_, b""))) => Some(&with_slash),
+        _ => cleaned.as_ref(),
+    };
+    if let Some(path) = moved {
+        return Err(answer::redirect(&target.location(path), is_get));
+    }
+    let Some((endpoint, rest)) = find(&path) else {
+        return Err(answer::not_found());
+    };
+    if target.query.is_malformed() {
+        return Err(Response::new(500, ""));
+    }
+    let allowed = endpoint.allowed();
+    if !allowed.contains(&method.as_str()) {
+        return Err(answer::method_not_allowed(method.as_str(), allowed));
+    }
+    let header = request
+        .headers()
+        .find(|(name, _)| *name == "X-Consul-Token");
+    let token = target.query.filled("token").map(str::to_owned);
+    let call = Call {
+        now,
+        method,
+        body: request.body(),
+        token: token.or_else(|| header.map(|(_, token)| token.to_owned())),
+        pretty: target.query.has("pretty"),
+        target,
+    };
+    let name = String::from_utf8_lossy(rest);
+    match endpoint {
+        Endpoint::Kv => kv::serve(consul, &call, rest),
+        Endpoint::Txn => txn::serve(consul, &call),
+        Endpoint::SessionCreate => session::create(consul, &call),
+        Endpoint::SessionRenew => session::renew(consul, &call, &name),
+        Endpoint::SessionDestroy => session::destroy(consul, &call, &name),
+        Endpoint::SessionInfo => session::info(consul, &call, &name),
+        Endpoint::SessionNode => session::of_node(consul, &call, &name),
+        Endpoint::SessionList => session::list(consul, &call),
+        Endpoint::StatusLeader => status::leader(consul, &call),
+        Endpoint::StatusPeers => status::peers(consul, &call),
+        Endpoint::AgentSelf => status::agent_self(consul, &call),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Endpoint {
+    Kv,
+    Txn,
+    SessionCreate,
+    SessionRenew,
+    SessionDestroy,
+    SessionInfo,
+    SessionNode,
+    SessionList,
+    StatusLeader,
+    StatusPeers,
+    AgentSelf,
+}
+
+/// A path that ends in a slash is an endpoint with everything below it.
+const ENDPOINTS: &[(&str, Endpoint)] = &[
+    ("/v1/kv/", Endpoint::Kv),
+    ("/v1/txn", Endpoint::Txn),
+    ("/v1/session/create", Endpoint::SessionCreate),
+    ("/v1/session/renew/", Endpoint::SessionRenew),
+    ("/v1/session/destroy/", Endpoint::SessionDestroy),
+    ("/v1/session/info/", Endpoint::SessionInfo),
+    ("/v1/session/node/", Endpoint::SessionNode),
+    ("/v1/session/list", Endpoint::SessionList),
+    ("/v1/status/leader", Endpoint::StatusLeader),
+    ("/v1/status/peers", Endpoint::StatusPeers),
+    ("/v1/agent/self", Endpoint::AgentSelf),
+];
+
+impl Endpoint {
+    fn allowed(self) -> &'static [&'static str] {
+        match self {
+            Self::Kv => &["GET", "PUT", "DELETE"],
+            Self::Txn | Self::SessionCreate | Self::SessionRenew | Self::SessionDestroy => &["PUT"],
+            Self::SessionInfo
+            | Self::SessionNode
+            | Self::SessionList
+            | Self::StatusLeader
+            | Self::StatusPeers
+            | Self::AgentSelf => &["GET"],
+        }
+    }
+}
+
+/// The endpoint of a path, and what of the path follows its own.
+fn find(path: &[u8]) -> Option<(Endpoint, &[u8])> {
+    ENDPOINTS.iter().find_map(|(pattern, endpoint)| {
+        let rest = path.strip_prefix(pattern.as_bytes())?;
+        (rest.is_empty() || pattern.ends_with('/')).then_some((*endpoint, rest))
+    })
+}

@@ -1,0 +1,245 @@
+//! `/v1/session/…`: creating, renewing, ending and showing sessions.
+
+use semaphore_core::Response;
+use serde::Serialize;
+
+use super::acl::Authority;
+use super::answer::{self, Freshness};
+use super::blocking::{Read, View, Watch};
+use super::call::{Call, Outcome};
+use super::go;
+use super::options::{self, Options};
+use super::session_body;
+use super::sessions::{self, Behavior, Session};
+use super::state::State;
+use super::{Consul, Kind};
+
+const MIN_TTL_NANOS: i64 = 10_000_000_000;
+const MAX_TTL_NANOS: i64 = 24 * 3_600_000_000_000;
+
+/// `PUT /v1/session/create`
+pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
+    #[derive(Serialize)]
+    struct Created<'a> {
+        #[serde(rename = "ID")]
+        id: &'a str,
+    }
+
+    options::refuse_namespace(&call.target.query)?;
+    let mut wanted = session_body::Wanted::of_node(&consul.node);
+    if !call.body.is_empty() {
+        wanted
+            .read(call.body)
+            .map_err(|fault| answer::bad_request(format!("Request decode failed: {fault}")))?;
+    }
+    consul.count(Kind::SessionCreate);
+    consul.forward(call, false)?;
+    if wanted.node.is_empty() {
+        return Err(answer::failure("Must provide Node"));
+    }
+    let authority = consul.authorize(call)?;
+    if !authority.writes_sessions_of(&wanted.node) {
+        return Err(answer::permission_denied());
+    }
+    let behavior = parse_behavior(&wanted.behavior)?;
+    let ttl_length = parse_ttl(&wanted.ttl)?;
+    let id = consul.new_session_id();
+    let index = consul.state.next_index();
+    validate_checks(&consul.state, &wanted)?;
+    let session = Session {
+        id: id.clone(),
+        name: wanted.name,
+        node: wanted.node,
+        lock_delay: wanted.lock_delay,
+        behavior,
+        ttl: wanted.ttl,
+        node_checks: wanted.node_checks,
+        service_checks: wanted.service_checks,
+        create_index: index,
+        modify_index: index,
+        ttl_length,
+    };
+    let key = sessions::parse_id(&id).map_err(answer::failure)?;
+    consul.state.sessions.insert(call.now, &key, session);
+    Ok(Outcome::Ready(answer::json(
+        &Created { id: &id },
+        call.pretty,
+    )))
+}
+
+/// `PUT /v1/session/renew/<id>`
+pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
+    Options::parse(&call.target.query)?;
+    let key = required_id(call, id)?;
+    consul.count(Kind::SessionRenew);
+    consul.forward(call, false)?;
+    let authority = consul.authorize(call)?;
+    let key = key.map_err(answer::failure)?;
+    let Some(session) = consul.state.sessions.get(&key).cloned() else {
+        return Err(answer::text(404, format!("Session id '{id}' not found")));
+    };
+    if !authority.writes_sessions_of(&session.node) {
+        return Err(answer::permission_denied());
+    }
+    consul.state.sessions.restart_timer(call.now, &key);
+    Ok(Outcome::Ready(answer::json(&[session], call.pretty)))
+}
+
+/// `PUT /v1/session/destroy/<id>`
+pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
+    let key = required_id(call, id)?;
+    consul.count(Kind::SessionDestroy);
+    consul.forward(call, false)?;
+    let authority = consul.authorize(call)?;
+    if authority.is_enforced() {
+        let key = key
+            .as_ref()
+            .map_err(|fault| answer::failure(format!("Session lookup failed: {fault}")))?;
+        let session = consul.state.sessions.get(key);
+        if session.is_some_and(|session| !authority.writes_sessions_of(&session.node)) {
+            return Err(answer::permission_denied());
+        }
+    }
+    let key = key.map_err(answer::failure)?;
+    consul.state.end_session(call.now, &key);
+    Ok(Outcome::Ready(answer::json(&true, call.pretty)))
+}
+
+/// `GET /v1/session/info/<id>`
+pub(super) fn info(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
+    let options = Options::parse(&call.target.query)?;
+    let key = required_id(call, id)?;
+    read(consul, call, options, key.map(|id| Read::Session { id }))
+}
+
+/// `GET /v1/session/list`
+pub(super) fn list(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
+    let options = Options::parse(&call.target.query)?;
+    options::refuse_namespace(&call.target.query)?;
+    read(consul, call, options, Ok(Read::Sessions))
+}
+
+/// `GET /v1/session/node/<name>`
+pub(super) fn of_node(consul: &mut Consul, call: &Call, node: &str) -> Result<Outcome, Response> {
+    let options = Options::parse(&call.target.query)?;
+    options::refuse_namespace(&call.target.query)?;
+    if node.is_empty() {
+        return Err(answer::bad_request("Missing node name"));
+    }
+    let node = node.to_owned();
+    read(consul, call, options, Ok(Read::NodeSessions { node }))
+}
+
+/// One session as it now stands.
+pub(super) fn view_one(state: &State, authority: &Authority, id: &[u8], pretty: bool) -> View {
+    let found = state.sessions.get(id);
+    let seen = found.filter(|session| authority.reads_sessions_of(&session.node));
+    View {
+        index: state.sessions.table_index(),
+        watch: match found {
+            Some(_) => Watch::Session,
+            None => Watch::MissingSession(state.sessions.node_of_id(id)),
+        },
+        response: answer::json(&seen.into_iter().collect::<Vec<_>>(), pretty),
+        filtered: found.is_some() && seen.is_none(),
+    }
+}
+
+/// All sessions, or those of one node, as they now stand.
+pub(super) fn view_all(
+    state: &State,
+    authority: &Authority,
+    node: Option<&str>,
+    pretty: bool,
+) -> View {
+    let (seen, hidden): (Vec<_>, Vec<_>) = state
+        .sessions
+        .iter()
+        .filter(|session| node.is_none_or(|node| session.is_on(node)))
+        .partition(|session| authority.reads_sessions_of(&session.node));
+    View {
+        index: state.sessions.table_index(),
+        watch: Watch::Sessions,
+        response: answer::json(&seen, pretty),
+        filtered: !hidden.is_empty(),
+    }
+}
+
+/// The reads of sessions show their freshness in errors, too, as one that was never found out.
+fn read(
+    consul: &mut Consul,
+    call: &Call,
+    options: Options,
+    read: Result<Read, String>,
+) -> Result<Outcome, Response> {
+    let unfresh = |response| {
+        let freshness = Freshness {
+            known_leader: false,
+            last_contact: core::time::Duration::ZERO,
+        };
+        freshness.stamp_at(0, response)
+    };
+    consul.count(Kind::SessionRead);
+    consul.forward(call, options.stale).map_err(unfresh)?;
+    let authority = consul.authorize(call).map_err(unfresh)?;
+    let read = read.map_err(answer::failure).map_err(unfresh)?;
+    Ok(Outcome::Read {
+        read,
+        options,
+        authority,
+        pretty: call.pretty,
+    })
+}
+
+/// The id out of a path; whether it is one is only looked at by the leader.
+fn required_id(call: &Call, id: &str) -> Result<Result<Vec<u8>, String>, Response> {
+    if id.is_empty() {
+        return Err(answer::bad_request("Missing session"));
+    }
+    options::refuse_namespace(&call.target.query)?;
+    Ok(sessions::parse_id(id))
+}
+
+fn parse_behavior(behavior: &str) -> Result<Behavior, Response> {
+    match behavior {
+        "" | "release" => Ok(Behavior::Release),
+        "delete" => Ok(Behavior::Delete),
+        other => Err(answer::failure(format!(
+            "Invalid Behavior setting '{other}'"
+        ))),
+    }
+}
+
+fn parse_ttl(ttl: &str) -> Result<core::time::Duration, Response> {
+    if ttl.is_empty() {
+        return Ok(core::time::Duration::ZERO);
+    }
+    let nanos = go::parse_duration(ttl)
+        .map_err(|fault| answer::failure(format!("Session TTL '{ttl}' invalid: {fault}")))?;
+    if nanos != 0 && !(MIN_TTL_NANOS..=MAX_TTL_NANOS).contains(&nanos) {
+        return Err(answer::failure(format!(
+            "Invalid Session TTL '{nanos}', must be between [10s=24h0m0s]"
+        )));
+    }
+    Ok(core::time::Duration::from_nanos(nanos.unsigned_abs()))
+}
+
+fn validate_checks(state: &State, wanted: &session_body::Wanted) -> Result<(), Response> {
+    if !state.catalog.has(&wanted.node) {
+        return Err(answer::failure("Missing node registration"));
+    }
+    for check in wanted.checks() {
+        match state.catalog.check(&wanted.node, check) {
+            None => {
+                let text = format!("Missing check '{check}' registration");
+                return Err(answer::failure(text));
+            }
+            Some(false) => {
+                let text = format!("Check '{check}' is in critical state");
+                return Err(answer::failure(text));
+            }
+            Some(true) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The body of a session's creation.
+
+use serde_json::{Map, Value};
+
+use super::catalog::SERF_HEALTH;
+use super::go;
+use super::go_json::{self, Field};
+use super::sessions::ServiceCheck;
+
+const DEFAULT_LOCK_DELAY: i64 = 15_000_000_000;
+
+/// A lock delay below this many nanoseconds is taken for seconds.
+const LOCK_DELAY_THRESHOLD: i64 = 1000;
+
+/// The session that a client asks for.
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) node: String,
+    pub(super) behavior: String,
+    pub(super) ttl: String,
+    pub(super) lock_delay: i64,
+    pub(super) node_checks: Option<Vec<String>>,
+    pub(super) service_checks: Option<Vec<ServiceCheck>>,
+}
+
+impl Wanted {
+    /// What a client gets that sends no body.
+    pub(super) fn of_node(node: &str) -> Self {
+        Self {
+            name: String::new(),
+            node: node.into(),
+            behavior: String::new(),
+            ttl: String::new(),
+            lock_delay: DEFAULT_LOCK_DELAY,
+            node_checks: Some(vec![SERF_HEALTH.into()]),
+            service_checks: None,
+        }
+    }
+
+    /// Takes over what the body names, or gives the decoder's text for what is wrong with it.
+    pub(super) fn read(&mut self, body: &[u8]) -> Result<(), String> {
+        let fields = match go_json::decode(body)? {
+            Value::Object(fields) => fields,
+            Value::Null => return Ok(()),
+            other => {
+                return Err(format!(
+                    "json: cannot unmarshal {} into Go value of type \
+                     struct {{ LockDelay interface {{}}; *structs.Alias }}",
+                    go_json::kind(&other)
+                ));
+            }
+        };
+        let text = |name: &str, into: &mut String| -> Result<(), String> {
+            if let Some(found) = Field::new(&fields, "", name).text()? {
+                *into = found;
+            }
+            Ok(())
+        };
+        text("Name", &mut self.name)?;
+        text("Node", &mut self.node)?;
+        text("TTL", &mut self.ttl)?;
+        let behavior = Field::new(&fields, "", "Behavior").text_of("structs.SessionBehavior")?;
+        self.behavior = behavior.unwrap_or_default();
+        if let Some(lock_delay) = go_json::member(&fields, "LockDelay") {
+            self.read_lock_delay(lock_delay)?;
+        }
+        self.read_checks(&fields)
+    }
+
+    /// All checks, those of services included.
+    pub(super) fn checks(&self) -> impl Iterator<Item = &str> {
+        let services = self.service_checks.iter().flatten();
+        self.node_checks
+            .iter()
+            .flatten()
+            .map(String::as_str)
+            .chain(services.map(|check| check.id.as_str()))
+    }
+
+    fn read_lock_delay(&mut self, value: &Value) -> Result<(), String> {
+        let nanos = match value {
+            Value::Null => return Ok(()),
+            Value::String(text) => go::parse_duration(text)?,
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "Go cuts the fraction off, too"
+            )]
+            Value::Number(number) => number.as_f64().unwrap_or_default() as i64,
+            _ => 0,
+        };
+        self.lock_delay = if nanos < LOCK_DELAY_THRESHOLD {
+            nanos.wrapping_mul(1_000_000_000)
+        } else {
+            nanos
+        };
+        Ok(())
+    }
+
+    /// The legacy `Checks` and `NodeChecks` are merged into what both agree on.
+    fn read_checks(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
+        if let Some(given) = go_json::member(fields, "NodeChecks") {
+            self.node_checks = match given {
+                Value::Null => None,
+                _ => Some(Field::new(fields, "", "NodeChecks").texts()?),
+            };
+        }
+        if go_json::member(fields, "Checks").is_some() {
+            let mut legacy = Field::new(fields, "", "Checks").texts()?;
+            legacy.dedup();
+            let both = go_json::member(fields, "NodeChecks").is_some();
+            self.node_checks = Some(if both { Vec::new() } else { legacy });
+        }
+        if let Some(given) = go_json::member(fields, "ServiceChecks") {
+            self.service_checks = read_service_checks(given)?;
+        }
+        Ok(())
+    }
+}
+
+fn read_service_checks(given: &Value) -> Result<Option<Vec<ServiceCheck>>, String> {
+    let mismatch = |found: &Value, wanted: &str| {
+        format!(
+            "json: cannot unmarshal {} into Go struct field .ServiceChecks of type {wanted}",
+            go_json::kind(found)
+        )
+    };
+    let checks = match given {
+        Value::Null => return Ok(None),
+        Value::Array(checks) => checks,
+        other => return Err(mismatch(other, "[]structs.ServiceCheck")),
+    };
+    let mut read = Vec::new();
+    for check in checks {
+        let fields = match check {
+            Value::Object(fields) => fields,
+            other => return Err(mismatch(other, "structs.ServiceCheck")),
+        };
+        let text = |name| Field::new(fields, "ServiceCheck", name).text();
+        read.push(ServiceCheck {
+            id: text("ID")?.unwrap_or_default(),
+            namespace: text("Namespace")?.unwrap_or_default(),
+        });
+    }
+    Ok(Some(read))
+}

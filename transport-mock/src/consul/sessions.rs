@@ -1,0 +1,253 @@
+//! The session table, its timers, and the lock delays that ended sessions leave behind.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use semaphore_core::Instant;
+use serde::Serialize;
+
+use super::radix;
+
+/// A lock delay above this counts as this when the session ends.
+const MAX_LOCK_DELAY: Duration = Duration::from_mins(1);
+
+/// A session as the agent shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Session {
+    #[serde(rename = "ID")]
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) node: String,
+    /// In nanoseconds; Go's durations are signed.
+    pub(super) lock_delay: i64,
+    pub(super) behavior: Behavior,
+    #[serde(rename = "TTL")]
+    pub(super) ttl: String,
+    pub(super) node_checks: Option<Vec<String>>,
+    pub(super) service_checks: Option<Vec<ServiceCheck>>,
+    pub(super) create_index: u64,
+    pub(super) modify_index: u64,
+    #[serde(skip)]
+    pub(super) ttl_length: Duration,
+}
+
+/// What becomes of a session's keys when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Behavior {
+    /// They lose their session and stay.
+    Release,
+    /// They are deleted.
+    Delete,
+}
+
+/// A service's health check that a session is tied to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ServiceCheck {
+    #[serde(rename = "ID")]
+    pub(super) id: String,
+    pub(super) namespace: String,
+}
+
+impl Session {
+    /// Its id, a UUID.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name that its creator gave, or nothing.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The node it belongs to.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Whether it belongs to this node; the case of a node's name does not matter.
+    pub(super) fn is_on(&self, node: &str) -> bool {
+        self.node.eq_ignore_ascii_case(node)
+    }
+
+    /// Its TTL, or `None` without one. It ends twice this long after its last renewal.
+    pub fn ttl(&self) -> Option<Duration> {
+        Some(self.ttl_length).filter(|ttl| !ttl.is_zero())
+    }
+
+    /// How long its keys can't be acquired after it ended other than by their release.
+    pub fn lock_delay(&self) -> Duration {
+        u64::try_from(self.lock_delay).map_or(Duration::ZERO, Duration::from_nanos)
+    }
+
+    /// What becomes of its keys.
+    pub fn behavior(&self) -> Behavior {
+        self.behavior
+    }
+
+    /// The health checks that end it when they turn critical, those of services included.
+    pub fn checks(&self) -> impl Iterator<Item = &str> {
+        let services = self.service_checks.iter().flatten();
+        self.node_checks
+            .iter()
+            .flatten()
+            .map(String::as_str)
+            .chain(services.map(|check| check.id.as_str()))
+    }
+
+    /// The Raft index of its creation.
+    pub fn create_index(&self) -> u64 {
+        self.create_index
+    }
+}
+
+/// The sessions that live, when they will end, and the lock delays of those that ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions {
+    table: BTreeMap<Vec<u8>, Session>,
+    expiries: BTreeMap<Vec<u8>, Instant>,
+    lock_delays: BTreeMap<Vec<u8>, Instant>,
+    table_index: u64,
+    touched: Vec<Vec<u8>>,
+}
+
+impl Sessions {
+    pub(super) fn get(&self, id: &[u8]) -> Option<&Session> {
+        self.table.get(id)
+    }
+
+    /// All sessions in the order of their ids.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.table.values()
+    }
+
+    pub(super) fn table_index(&self) -> u64 {
+        self.table_index
+    }
+
+    /// The node that a lookup of one session watches when it is missing.
+    pub(super) fn node_of_id(&self, id: &[u8]) -> radix::Node {
+        radix::Node::reached(&self.table, id)
+    }
+
+    /// The sessions that began or ended since the last call.
+    pub(super) fn take_touched(&mut self) -> Vec<Vec<u8>> {
+        core::mem::take(&mut self.touched)
+    }
+
+    /// Adds a session, whose timer starts at `now`.
+    pub(super) fn insert(&mut self, now: Instant, id: &[u8], session: Session) {
+        self.table_index = session.modify_index;
+        self.touched.push(id.to_vec());
+        self.table.insert(id.to_vec(), session);
+        self.restart_timer(now, id);
+    }
+
+    /// Lets the session live for twice its TTL from `now` on.
+    pub(super) fn restart_timer(&mut self, now: Instant, id: &[u8]) {
+        if let Some(ttl) = self.table.get(id).and_then(Session::ttl) {
+            self.expiries.insert(id.to_vec(), now + ttl * 2);
+        }
+    }
+
+    pub(super) fn restart_all_timers(&mut self, now: Instant) {
+        let ids: Vec<_> = self.table.keys().cloned().collect();
+        for id in ids {
+            self.restart_timer(now, &id);
+        }
+    }
+
+    pub(super) fn stop_all_timers(&mut self) {
+        self.expiries.clear();
+    }
+
+    /// When the next session ends.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        self.expiries.values().min().copied()
+    }
+
+    /// The session whose time was up first.
+    pub(super) fn expired(&self, now: Instant) -> Option<Vec<u8>> {
+        let (id, at) = self.expiries.iter().min_by_key(|(_, at)| **at)?;
+        (*at <= now).then(|| id.clone())
+    }
+
+    /// Takes a session out.
+    pub(super) fn remove(&mut self, index: u64, id: &[u8]) -> Option<Session> {
+        let session = self.table.remove(id)?;
+        self.expiries.remove(id);
+        self.table_index = index;
+        self.touched.push(id.to_vec());
+        Some(session)
+    }
+
+    /// Keeps `key` from being acquired for the session's lock delay.
+    pub(super) fn delay_lock(&mut self, now: Instant, key: &[u8], session: &Session) {
+        let delay = session.lock_delay().min(MAX_LOCK_DELAY);
+        if !delay.is_zero() {
+            self.lock_delays.insert(key.to_vec(), now + delay);
+        }
+    }
+
+    /// Whether a lock delay keeps `key` from being acquired.
+    pub(super) fn is_delayed(&self, now: Instant, key: &[u8]) -> bool {
+        self.lock_delays.get(key).is_some_and(|until| *until > now)
+    }
+
+    /// Forgets the lock delays that are over.
+    pub(super) fn reap(&mut self, now: Instant) {
+        self.lock_delays.retain(|_, until| *until > now);
+    }
+
+    /// Gives every index a new number, by `renumber`.
+    pub(super) fn renumber(&mut self, renumber: impl Fn(u64) -> u64) {
+        for session in self.table.values_mut() {
+            session.create_index = renumber(session.create_index);
+            session.modify_index = renumber(session.modify_index);
+        }
+        self.table_index = renumber(self.table_index);
+    }
+
+    /// Every index in use, in no particular order.
+    pub(super) fn indexes(&self) -> impl Iterator<Item = u64> {
+        self.table
+            .values()
+            .map(|session| session.create_index)
+            .chain([self.table_index])
+    }
+}
+
+/// The 16 bytes of a session's id, or the agent's text for what is wrong with it.
+pub(super) fn parse_id(id: &str) -> Result<Vec<u8>, String> {
+    let fault = |text: &str| Err(format!("failed session lookup: index error: {text}"));
+    if id.len() != 36 {
+        return fault("UUID must be 36 characters");
+    }
+    let hyphens = id.bytes().filter(|byte| *byte == b'-').count();
+    if hyphens > 4 {
+        return fault(&format!(
+            "UUID should have maximum of 4 \"-\"; got {hyphens}"
+        ));
+    }
+    let digits: Vec<char> = id.chars().filter(|c| *c != '-').collect();
+    if let Some(c) = digits.iter().find(|c| !c.is_ascii_hexdigit()) {
+        return fault(&format!(
+            "Invalid UUID: encoding/hex: invalid byte: U+{:04X} '{c}'",
+            u32::from(*c)
+        ));
+    }
+    let nibbles: Vec<u8> = digits
+        .iter()
+        .filter_map(|c| c.to_digit(16))
+        .filter_map(|digit| u8::try_from(digit).ok())
+        .collect();
+    if nibbles.len() % 2 == 1 {
+        return fault("Invalid UUID: encoding/hex: odd length hex string");
+    }
+    Ok(nibbles
+        .chunks(2)
+        .map(|pair| pair.iter().fold(0, |byte, nibble| byte << 4 | nibble))
+        .collect())
+}

@@ -1,0 +1,45 @@
+//! `/v1/status/…` and `/v1/agent/self`: what clients ask to see whether an agent is ready.
+
+use semaphore_core::Response;
+use serde_json::json;
+
+use super::answer;
+use super::call::{Call, Outcome};
+use super::{Consul, Kind};
+
+/// The address under which the only server is known to itself.
+const SERVER: &str = "127.0.0.1:8300";
+
+/// `GET /v1/status/leader`: the leader's address, empty without one.
+pub(super) fn leader(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
+    consul.count(Kind::Other);
+    call.check_datacenter()?;
+    let leader = if consul.has_leader() { SERVER } else { "" };
+    Ok(Outcome::Ready(answer::json(&leader, call.pretty)))
+}
+
+/// `GET /v1/status/peers`
+pub(super) fn peers(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
+    consul.count(Kind::Other);
+    call.check_datacenter()?;
+    Ok(Outcome::Ready(answer::json(&[SERVER], call.pretty)))
+}
+
+/// `GET /v1/agent/self`: the part of it by which clients learn the node and the version.
+pub(super) fn agent_self(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
+    consul.count(Kind::Other);
+    if !consul.authorize(call)?.reads_agent(&consul.node) {
+        return Err(answer::permission_denied());
+    }
+    let node = &consul.node;
+    let described = json!({
+        "Config": {
+            "Datacenter": super::DATACENTER,
+            "NodeName": node,
+            "Server": true,
+            "Version": super::VERSION,
+        },
+        "Member": { "Name": node, "Addr": "127.0.0.1", "Status": 1 },
+    });
+    Ok(Outcome::Ready(answer::json(&described, call.pretty)))
+}

@@ -1,0 +1,166 @@
+//! The request's target: path cleaning, percent-decoding and query parameters, as in Go.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+
+/// What Go leaves alone when it writes a path.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+
+/// What Go leaves alone when it writes a query parameter; a space becomes `+`.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b' ');
+
+/// A target taken apart.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// The path, decoded: any bytes.
+    pub(super) path: Vec<u8>,
+    pub(super) query: Query,
+    raw_query: Option<String>,
+}
+
+impl Target {
+    /// Takes a target apart, or `None` when Go's server refuses it before any handler sees it.
+    pub(super) fn parse(target: &str) -> Option<Self> {
+        if target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) || !target.starts_with('/') {
+            return None;
+        }
+        let (path, raw_query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        Some(Self {
+            path: decode(path)?,
+            query: Query::parse(raw_query.unwrap_or_default()),
+            raw_query: raw_query.map(str::to_owned),
+        })
+    }
+
+    /// The path as it should be, if it is not so already.
+    pub(super) fn cleaned(&self) -> Option<Vec<u8>> {
+        Some(clean(&self.path)).filter(|clean| *clean != self.path)
+    }
+
+    /// The address of `path` with this target's query.
+    pub(super) fn location(&self, path: &[u8]) -> String {
+        let path = percent_encode(path, PATH);
+        match &self.raw_query {
+            Some(query) => format!("{path}?{query}"),
+            None => path.to_string(),
+        }
+    }
+}
+
+/// The parameters of a query, in order of appearance.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query {
+    parameters: Vec<(String, String)>,
+    malformed: bool,
+}
+
+impl Query {
+    fn parse(raw: &str) -> Self {
+        let mut query = Self::default();
+        for part in raw.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            match (decode_form(name), decode_form(value)) {
+                (Some(name), Some(value)) => query.parameters.push((name, value)),
+                _ => query.malformed = true,
+            }
+        }
+        query
+    }
+
+    /// Whether a parameter could not be decoded.
+    pub(super) fn is_malformed(&self) -> bool {
+        self.malformed
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The first value of a parameter.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.parameters
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter that was given and is not empty.
+    pub(super) fn filled(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// The query as Go writes it: sorted by name.
+    pub(super) fn encode(&self) -> String {
+        let mut parameters = self.parameters.clone();
+        parameters.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let encode = |text: &str| {
+            percent_encode(text.as_bytes(), QUERY)
+                .to_string()
+                .replace(' ', "+")
+        };
+        parameters
+            .iter()
+            .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
+            .collect::<Vec<_>>()
+            .join("&")
+    }
+}
+
+fn decode_form(text: &str) -> Option<String> {
+    let bytes = decode(&text.replace('+', " "))?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let bytes = text.as_bytes();
+    let is_escape = |at: usize| {
+        bytes
+            .get(at + 1..at + 3)
+            .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let escapes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+    escapes
+        .into_iter()
+        .all(|(at, _)| is_escape(at))
+        .then(|| percent_decode(bytes).collect())
+}
+
+/// The path without empty segments, `.` and `..`; a trailing slash stays.
+fn clean(path: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in path.split(|byte| *byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    let mut clean = vec![b'/'];
+    clean.extend(segments.join(&b'/'));
+    if path.ends_with(b"/") && clean.len() > 1 {
+        clean.push(b'/');
+    }
+    clean
+}

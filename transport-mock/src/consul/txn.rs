@@ -1,0 +1,346 @@
+//! `PUT /v1/txn`: several operations on keys, all or none.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use semaphore_core::Response;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::acl::Authority;
+use super::answer;
+use super::call::{Call, Outcome};
+use super::go;
+use super::go_json::{self, Field};
+use super::kv::{self, MAX_VALUE, Shown};
+use super::options::Options;
+use super::state::State;
+use super::store::Entry;
+use super::{Consul, Kind};
+
+const MAX_OPERATIONS: usize = 64;
+
+/// Go does not mind bits beyond the last byte.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// Answers a transaction. One that only reads bypasses the log and shows its freshness.
+pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
+    let operations = parse(call.body)?;
+    let writes = operations.iter().any(Operation::is_write);
+    let options = if writes {
+        Options::default()
+    } else {
+        Options::parse(&call.target.query)?
+    };
+    consul.count(Kind::Txn);
+    consul.forward(call, options.stale)?;
+    let authority = consul.authorize(call)?;
+    let freshness = consul.freshness(call.now);
+    let state = &mut consul.state;
+    let mut errors = pre_check(state, call, &authority, &operations);
+    let mut results = Vec::new();
+    if errors.is_empty() {
+        let index = if writes { state.next_index() } else { 0 };
+        state.store.begin();
+        for (at, operation) in (0..).zip(&operations) {
+            match operation.apply(state, call, index) {
+                Ok(entries) => results.extend(entries),
+                Err(what) => errors.push(Fault { op_index: at, what }),
+            }
+        }
+        if errors.is_empty() {
+            state.store.commit();
+        } else {
+            state.store.roll_back();
+        }
+    }
+    results.retain(|(_, key)| authority.reads_key(key));
+    let status = if errors.is_empty() { 200 } else { 409 };
+    let answer = Answer {
+        results: errors.is_empty().then(|| {
+            results
+                .into_iter()
+                .map(|(kv, _)| OneResult { kv })
+                .collect()
+        }),
+        errors: Some(errors).filter(|errors| !errors.is_empty()),
+        read: (!writes).then_some(ReadMeta {
+            index: 0,
+            last_contact: 0,
+            known_leader: freshness.known_leader,
+            consistency_level: "",
+        }),
+    };
+    let response = answer::json_with(status, &answer, call.pretty);
+    Ok(Outcome::Ready(if writes {
+        response
+    } else {
+        freshness.stamp(response)
+    }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    results: Option<Vec<OneResult>>,
+    errors: Option<Vec<Fault>>,
+    #[serde(flatten)]
+    read: Option<ReadMeta>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReadMeta {
+    index: u64,
+    last_contact: u64,
+    known_leader: bool,
+    consistency_level: &'static str,
+}
+
+#[derive(Serialize)]
+struct OneResult {
+    #[serde(rename = "KV")]
+    kv: Shown,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Fault {
+    op_index: usize,
+    what: String,
+}
+
+/// One operation, its verb not yet looked at.
+struct Operation {
+    verb: String,
+    entry: Entry,
+    /// The index to compare with, where the verb compares one.
+    index: u64,
+}
+
+impl Operation {
+    fn is_write(&self) -> bool {
+        matches!(
+            self.verb.as_str(),
+            "set" | "delete" | "delete-cas" | "delete-tree" | "cas" | "lock" | "unlock"
+        )
+    }
+
+    /// Applies the operation to the state: what it shows, each with its key, or the agent's text
+    /// for why it failed.
+    fn apply(
+        &self,
+        state: &mut State,
+        call: &Call,
+        index: u64,
+    ) -> Result<Vec<(Shown, Vec<u8>)>, String> {
+        let key = self.entry.key.as_slice();
+        let name = go::quote(&self.entry.key());
+        let entry = self.entry.clone();
+        let written = |entry: &Entry| vec![(Shown::without_value(entry), entry.key.clone())];
+        let read = |entry: &Entry| (Shown::new(entry), entry.key.clone());
+        match self.verb.as_str() {
+            "set" => Ok(written(&state.store.set(index, entry, false))),
+            "cas" => match state.store.set_cas(index, self.index, entry) {
+                Some(entry) => Ok(written(&entry)),
+                None => Err(format!("failed to set key {name}, index is stale")),
+            },
+            "lock" => match kv::lock(state, index, entry)? {
+                Some(entry) => Ok(written(&entry)),
+                None => Err(format!("failed to lock key {name}, lock is already held")),
+            },
+            "unlock" => match kv::unlock_at(state, index, entry)? {
+                Some(entry) => Ok(written(&entry)),
+                None => Err(format!(
+                    "failed to unlock key {name}, lock isn't held, or is held by another session"
+                )),
+            },
+            "delete" => {
+                state.store.delete(call.now, index, key);
+                Ok(Vec::new())
+            }
+            "delete-cas" => {
+                if state.store.delete_cas(call.now, index, self.index, key) {
+                    Ok(Vec::new())
+                } else {
+                    Err(format!("failed to delete key {name}, index is stale"))
+                }
+            }
+            "delete-tree" => {
+                state.store.delete_tree(call.now, index, key);
+                Ok(Vec::new())
+            }
+            "get" => match state.store.get(key) {
+                Some(entry) => Ok(vec![read(entry)]),
+                None => Err(format!("key {name} doesn't exist")),
+            },
+            "get-tree" => Ok(state.store.list(key).map(read).collect()),
+            "check-session" => match state.store.get(key) {
+                None => Err(format!("failed to check session, key {name} doesn't exist")),
+                Some(found) if found.session != self.entry.session => Err(format!(
+                    "failed session check for key {name}, current session {} != {}",
+                    go::quote(&found.session),
+                    go::quote(&self.entry.session)
+                )),
+                Some(found) => Ok(written(found)),
+            },
+            "check-index" => match state.store.get(key) {
+                None => Err(format!("failed to check index, key {name} doesn't exist")),
+                Some(found) if found.modify_index != self.index => Err(format!(
+                    "failed index check for key {name}, current modify index {} != {}",
+                    found.modify_index, self.index
+                )),
+                Some(found) => Ok(written(found)),
+            },
+            "check-not-exists" => match state.store.get(key) {
+                Some(_) => Err(format!("key {name} exists")),
+                None => Ok(Vec::new()),
+            },
+            unknown => Err(format!("unknown KV verb {}", go::quote(unknown))),
+        }
+    }
+}
+
+/// What the leader checks before a transaction reaches the log: keys, permissions, lock delays.
+fn pre_check(
+    state: &State,
+    call: &Call,
+    authority: &Authority,
+    operations: &[Operation],
+) -> Vec<Fault> {
+    let check = |operation: &Operation| {
+        let key = operation.entry.key.as_slice();
+        if key.is_empty() && operation.verb != "delete-tree" {
+            return Some("Must provide key".to_owned());
+        }
+        let permitted = match operation.verb.as_str() {
+            "delete-tree" => authority.writes_tree(key),
+            "get" | "get-tree" => true,
+            "check-session" | "check-index" => authority.reads_key(key),
+            _ => authority.writes_key(key),
+        };
+        if !permitted {
+            return Some("Permission denied".to_owned());
+        }
+        (operation.verb == "lock" && state.sessions.is_delayed(call.now, key)).then(|| {
+            let name = go::quote(&operation.entry.key());
+            format!("failed to lock key {name} due to lock delay")
+        })
+    };
+    (0..)
+        .zip(operations)
+        .filter_map(|(op_index, operation)| check(operation).map(|what| Fault { op_index, what }))
+        .collect()
+}
+
+fn parse(body: &[u8]) -> Result<Vec<Operation>, Response> {
+    if body.len() > MAX_VALUE {
+        return Err(answer::text(
+            413,
+            format!(
+                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See \
+                 https://www.consul.io/docs/agent/options.html#txn_max_req_len.",
+                body.len()
+            ),
+        ));
+    }
+    let unparsable = |fault: String| answer::bad_request(format!("Failed to parse body: {fault}"));
+    let operations = match go_json::decode(body).map_err(unparsable)? {
+        Value::Array(operations) => operations,
+        Value::Null => Vec::new(),
+        other => {
+            let fault = go_json::kind(&other);
+            return Err(unparsable(format!(
+                "json: cannot unmarshal {fault} into Go value of type api.TxnOps"
+            )));
+        }
+    };
+    let count = operations.len();
+    let operations = operations
+        .iter()
+        .map(|operation| parse_one(operation).map_err(unparsable))
+        .collect::<Result<Vec<_>, _>>()?;
+    if count > MAX_OPERATIONS {
+        return Err(answer::text(
+            413,
+            format!("Transaction contains too many operations ({count} > {MAX_OPERATIONS})"),
+        ));
+    }
+    Ok(operations.into_iter().flatten().collect())
+}
+
+/// One operation of the array; nothing stands for one that the agent passes over.
+fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
+    let members = match operation {
+        Value::Object(members) => members,
+        Value::Null => return Ok(None),
+        other => {
+            let fault = go_json::kind(other);
+            return Err(format!(
+                "json: cannot unmarshal {fault} into Go value of type api.TxnOp"
+            ));
+        }
+    };
+    refuse_unknown(members, &["KV", "Node", "Service", "Check"])?;
+    let fields = match go_json::member(members, "KV") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Object(fields)) => fields,
+        Some(other) => {
+            return Err(
+                Field::new(members, "TxnOp", "KV").mismatch(go_json::kind(other), "api.KVTxnOp")
+            );
+        }
+    };
+    refuse_unknown(
+        fields,
+        &[
+            "Verb",
+            "Key",
+            "Value",
+            "Flags",
+            "Index",
+            "Session",
+            "Namespace",
+        ],
+    )?;
+    let field = |name| Field::new(fields, "KVTxnOp.KV", name);
+    let value = match go_json::member(fields, "Value") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(value)) => decode_base64(value)?,
+        Some(other) => {
+            return Err(field("Value").mismatch(go_json::kind(other), "[]uint8"));
+        }
+    };
+    let key = field("Key").text()?.unwrap_or_default();
+    let flags = field("Flags").number()?.unwrap_or_default();
+    let mut entry = Entry::new(key.as_bytes(), value, flags);
+    entry.session = field("Session").text()?.unwrap_or_default();
+    Ok(Some(Operation {
+        verb: field("Verb").text_of("api.KVOp")?.unwrap_or_default(),
+        entry,
+        index: field("Index").number()?.unwrap_or_default(),
+    }))
+}
+
+fn refuse_unknown(members: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
+    let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+    match members.keys().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!("json: unknown field {}", go::quote(name))),
+    }
+}
+
+fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
+    BASE64.decode(text).map_err(|fault| {
+        let at = match fault {
+            base64::DecodeError::InvalidByte(at, _)
+            | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+            base64::DecodeError::InvalidLength(_) => text.len() / 4 * 4,
+            base64::DecodeError::InvalidPadding => text.len(),
+        };
+        format!("illegal base64 data at input byte {at}")
+    })
+}

@@ -1,0 +1,438 @@
+//! Runs futures one at a time, in the order in which they were woken.
+//!
+//! ```text
+//!             wake                    next turn
+//!  task ──────────────▶ run queue ───────────────▶ polled by the thread that has the baton
+//!  root ──────────────▶ (FIFO)    ───────────────▶ polled by its own thread, with the baton
+//!                        empty    ───────────────▶ time moves by one event
+//! ```
+//!
+//! A *task* is spawned and owned by the executor; whichever thread is inside drives it. A *root*
+//! is the future of one `block_on`: it may borrow from its thread's stack, so no other thread can
+//! poll it. The *baton* makes sure that only one thread does anything at a time, so that with a
+//! single thread everything happens in one order, always.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use semaphore_core::BoxFuture;
+
+/// How long, in real time, a thread with nothing to do waits for another thread to wake it
+/// before the test is called deadlocked.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// So many turns without any time passing are a loop that never ends.
+const MAX_TURNS_PER_INSTANT: u64 = 1_000_000;
+
+/// Names one task or root. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id(u64);
+
+/// The clock that an executor moves when nothing is left to run.
+pub(crate) trait Clock {
+    /// Handles the next event, if there is one that this mover may go to. When `held`, only an
+    /// event that is due at the present time.
+    fn step(&self, held: bool) -> Step;
+
+    /// Whether a [`TimeHold`](Seat) stops this mover. Threads that are busy stop every mover.
+    fn obeys_holds(&self) -> bool;
+}
+
+/// What [`Clock::step`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// An event was handled, time may have passed.
+    Moved,
+    /// There is nothing to wait for, or time may not move this far.
+    Nothing,
+}
+
+#[derive(Default)]
+pub(crate) struct Executor {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Id>,
+    queued: BTreeSet<Id>,
+    /// `None` while a task is being polled.
+    tasks: BTreeMap<Id, Option<BoxFuture<'static, ()>>>,
+    roots: BTreeMap<Id, ThreadId>,
+    baton: Option<ThreadId>,
+    seats: BTreeMap<Id, Sitter>,
+    last_id: u64,
+    /// Counts whatever might end a wait.
+    changes: u64,
+    turns: u64,
+    first_thread: Option<ThreadId>,
+    shared: bool,
+}
+
+impl Executor {
+    /// Takes over a future and queues its first poll.
+    pub(crate) fn spawn(&self, future: BoxFuture<'static, ()>) -> Id {
+        let mut state = self.lock();
+        let id = state.new_id();
+        state.tasks.insert(id, Some(future));
+        state.queue(id);
+        self.changed.notify_all();
+        id
+    }
+
+    /// Drops a task's future. A task that is being polled right now goes on to its next wait.
+    pub(crate) fn cancel(&self, id: Id) {
+        let future = self.lock().tasks.remove(&id);
+        drop(future);
+    }
+
+    /// Drops every task, also those that are spawned by what is dropped.
+    pub(crate) fn clear(&self) {
+        loop {
+            let tasks = std::mem::take(&mut self.lock().tasks);
+            if tasks.is_empty() {
+                return;
+            }
+            drop(tasks);
+        }
+    }
+
+    /// Tells waiting threads to look again.
+    pub(crate) fn poke(&self) {
+        self.lock().changes += 1;
+        self.changed.notify_all();
+    }
+
+    /// A seat for a thread that is about to start.
+    pub(crate) fn reserve_seat(self: &Arc<Self>) -> Seat {
+        self.seat(Sitter::Starting)
+    }
+
+    /// A seat that nobody will take, so that time stands still.
+    pub(crate) fn hold_time(self: &Arc<Self>) -> Seat {
+        self.seat(Sitter::Hold)
+    }
+
+    fn seat(self: &Arc<Self>, sitter: Sitter) -> Seat {
+        let mut state = self.lock();
+        let id = state.new_id();
+        state.seats.insert(id, sitter);
+        state.shared = true;
+        Seat {
+            executor: Arc::clone(self),
+            id,
+        }
+    }
+
+    /// Polls `future` to its end, and everything else meanwhile.
+    pub(crate) fn block_on<F: Future>(
+        self: &Arc<Self>,
+        clock: &dyn Clock,
+        mut future: Pin<&mut F>,
+    ) -> F::Output {
+        let root = self.enter();
+        let waker = self.waker(root.id);
+        loop {
+            match self.next_turn(Some(root.id), clock) {
+                Turn::Task(_baton, id, task) => self.poll_task(id, task),
+                Turn::Root(baton) => {
+                    let mut context = Context::from_waker(&waker);
+                    if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                        // In this order, or time could move between: this thread would seem
+                        // asleep to the one that takes the baton.
+                        drop(root);
+                        drop(baton);
+                        return output;
+                    }
+                }
+                Turn::Idle(baton, idle) => {
+                    if clock.step(idle.held) == Step::Nothing {
+                        drop(baton);
+                        self.wait_for_another_thread(idle);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs everything, time included, until `clock` moves no further.
+    pub(crate) fn run(self: &Arc<Self>, clock: &dyn Clock) {
+        loop {
+            match self.next_turn(None, clock) {
+                Turn::Task(_baton, id, task) => self.poll_task(id, task),
+                Turn::Root(_) => {}
+                Turn::Idle(baton, idle) => {
+                    if clock.step(idle.held) == Step::Nothing {
+                        if !idle.held {
+                            return;
+                        }
+                        drop(baton);
+                        self.wait_for_another_thread(idle);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Time has passed: the count of turns that happened at one instant starts again.
+    pub(crate) fn time_passed(&self) {
+        self.lock().turns = 0;
+    }
+
+    fn enter(&self) -> Root<'_> {
+        let me = thread::current().id();
+        let mut state = self.lock();
+        state.assert_not_nested(me);
+        if *state.first_thread.get_or_insert(me) != me {
+            state.shared = true;
+        }
+        let id = state.new_id();
+        state.roots.insert(id, me);
+        state.queue(id);
+        self.changed.notify_all();
+        Root { executor: self, id }
+    }
+
+    fn next_turn(&self, own: Option<Id>, clock: &dyn Clock) -> Turn<'_> {
+        let me = thread::current().id();
+        let mut state = self.lock();
+        state.assert_not_nested(me);
+        loop {
+            if state.baton.is_none() {
+                match state.ready.front().copied() {
+                    Some(id) if state.roots.contains_key(&id) => {
+                        if own == Some(id) {
+                            state.dequeue_first();
+                            return Turn::Root(self.take_baton(state, me));
+                        }
+                    }
+                    Some(id) => {
+                        state.dequeue_first();
+                        if let Some(task) = state.tasks.get_mut(&id).and_then(Option::take) {
+                            return Turn::Task(self.take_baton(state, me), id, task);
+                        }
+                        continue;
+                    }
+                    None => {
+                        let idle = Idle {
+                            changes: state.changes,
+                            held: state.time_is_held(me, clock.obeys_holds()),
+                        };
+                        return Turn::Idle(self.take_baton(state, me), idle);
+                    }
+                }
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn take_baton(&self, mut state: MutexGuard<'_, State>, me: ThreadId) -> Baton<'_> {
+        state.turns += 1;
+        state.assert_not_spinning();
+        state.baton = Some(me);
+        Baton { executor: self }
+    }
+
+    fn poll_task(self: &Arc<Self>, id: Id, mut task: BoxFuture<'static, ()>) {
+        let waker = self.waker(id);
+        let poll = task.as_mut().poll(&mut Context::from_waker(&waker));
+        let mut state = self.lock();
+        if poll.is_ready() {
+            state.tasks.remove(&id);
+        } else if let Some(slot) = state.tasks.get_mut(&id) {
+            *slot = Some(task);
+            return;
+        }
+        // A future's drop may wake, spawn or hang up, all of which need the lock.
+        drop(state);
+        drop(task);
+    }
+
+    /// Nothing runs and no event is due: only another thread can end this wait.
+    fn wait_for_another_thread(&self, idle: Idle) {
+        let state = self.lock();
+        if !state.shared && !idle.held {
+            drop(state);
+            deadlocked("no other thread has ever used this world");
+        }
+        let (state, waited) = self
+            .changed
+            .wait_timeout_while(state, GRACE, |state| state.changes == idle.changes)
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(state);
+        if waited.timed_out() {
+            deadlocked(if idle.held {
+                "a thread of `spawn_thread` or a `TimeHold` has held time for 30 s"
+            } else {
+                "no other thread has woken it for 30 s"
+            });
+        }
+    }
+
+    fn waker(self: &Arc<Self>, id: Id) -> Waker {
+        Waker::from(Arc::new(TaskWaker {
+            executor: Arc::clone(self),
+            id,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new_id(&mut self) -> Id {
+        self.last_id += 1;
+        Id(self.last_id)
+    }
+
+    fn queue(&mut self, id: Id) {
+        let known = self.tasks.contains_key(&id) || self.roots.contains_key(&id);
+        if known && self.queued.insert(id) {
+            self.ready.push_back(id);
+        }
+        self.changes += 1;
+    }
+
+    fn dequeue_first(&mut self) {
+        if let Some(id) = self.ready.pop_front() {
+            self.queued.remove(&id);
+        }
+    }
+
+    fn time_is_held(&self, me: ThreadId, obeys_holds: bool) -> bool {
+        self.seats.values().any(|sitter| match sitter {
+            Sitter::Starting => true,
+            Sitter::Thread(thread) => {
+                *thread != me && !self.roots.values().any(|inside| inside == thread)
+            }
+            Sitter::Hold => obeys_holds,
+        })
+    }
+
+    fn assert_not_nested(&self, me: ThreadId) {
+        assert!(
+            self.baton != Some(me),
+            "`block_on`, `run` or `advance` was called from inside a future that the world runs: await there instead"
+        );
+    }
+
+    fn assert_not_spinning(&self) {
+        assert!(
+            self.turns <= MAX_TURNS_PER_INSTANT,
+            "{MAX_TURNS_PER_INSTANT} polls without any time passing: a future wakes itself for ever"
+        );
+    }
+}
+
+#[expect(clippy::panic, reason = "a test that would never end is to fail")]
+fn deadlocked(why: &str) -> ! {
+    panic!(
+        "deadlock: everything waits, no timer or message is left that could end it (or time only moves by `advance`), and {why}"
+    );
+}
+
+/// Whose turn it is.
+enum Turn<'a> {
+    Task(Baton<'a>, Id, BoxFuture<'static, ()>),
+    Root(Baton<'a>),
+    Idle(Baton<'a>, Idle),
+}
+
+/// How things stood when nothing was left to run.
+#[derive(Clone, Copy)]
+struct Idle {
+    changes: u64,
+    held: bool,
+}
+
+struct Baton<'a> {
+    executor: &'a Executor,
+}
+
+impl Drop for Baton<'_> {
+    fn drop(&mut self) {
+        self.executor.lock().baton = None;
+        self.executor.changed.notify_all();
+    }
+}
+
+/// A thread's stay inside `block_on`.
+struct Root<'a> {
+    executor: &'a Executor,
+    id: Id,
+}
+
+impl Drop for Root<'_> {
+    fn drop(&mut self) {
+        let mut state = self.executor.lock();
+        state.roots.remove(&self.id);
+        if state.queued.remove(&self.id) {
+            let id = self.id;
+            state.ready.retain(|ready| *ready != id);
+        }
+        state.changes += 1;
+        drop(state);
+        self.executor.changed.notify_all();
+    }
+}
+
+/// Who keeps time from moving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sitter {
+    /// A thread that has not begun.
+    Starting,
+    /// A thread, while it is not inside `block_on`.
+    Thread(ThreadId),
+    /// The test, until it lets go.
+    Hold,
+}
+
+/// Keeps time from moving as its sitter wants, until it is dropped.
+pub(crate) struct Seat {
+    executor: Arc<Executor>,
+    id: Id,
+}
+
+impl Seat {
+    /// The calling thread is the one that sits here.
+    pub(crate) fn take(&self) {
+        let me = thread::current().id();
+        let sitter = Sitter::Thread(me);
+        self.executor.lock().seats.insert(self.id, sitter);
+        self.executor.poke();
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.executor.lock().seats.remove(&self.id);
+        self.executor.poke();
+    }
+}
+
+struct TaskWaker {
+    executor: Arc<Executor>,
+    id: Id,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.executor.lock().queue(self.id);
+        self.executor.changed.notify_all();
+    }
+}

@@ -1,0 +1,288 @@
+//! The world as a test holds it.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::RangeInclusive;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use semaphore_core::{Instant, Request};
+
+use crate::client::MockClient;
+use crate::consul::Consul;
+use crate::executor::Seat;
+use crate::fault::{Fault, Faults, Rule};
+use crate::network::{Cut, Network};
+use crate::stats::Stats;
+use crate::task::Task;
+use crate::world::World;
+
+/// A simulated world: a Consul in memory, hosts that talk to it over a network that fails on
+/// demand, and a clock that only the test or idleness moves.
+///
+/// Clones are the same world. When the last one is dropped, so are the futures that still run
+/// in it; a [`MockClient`] does not keep them alive.
+#[derive(Clone)]
+pub struct MockConsul {
+    owner: Arc<Owner>,
+}
+
+struct Owner(Arc<World>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.executor.clear();
+    }
+}
+
+/// Running.
+impl MockConsul {
+    /// A world at time zero with an empty Consul. All that happens at random follows from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            owner: Arc::new(Owner(Arc::new(World::new(seed)))),
+        }
+    }
+
+    /// The host of this name: with connections of its own, and a target for faults of its own.
+    pub fn client(&self, host: impl AsRef<str>) -> MockClient {
+        let host = self.world().with(|network| network.host(host.as_ref()));
+        MockClient::new(Arc::clone(self.world()), host)
+    }
+
+    /// Runs `future` to its end on the calling thread, and everything that was spawned meanwhile.
+    /// When nothing can run, virtual time moves to the next timer or message.
+    ///
+    /// Several threads may do this at once: they take turns, and time moves only when all of
+    /// them sleep.
+    ///
+    /// # Panics
+    /// When the test can't end: nothing is left that could wake the future, a future wakes
+    /// itself for ever, or [`MockConsul::set_patience`] is over. When called from inside a future
+    /// that this world runs. When a spawned future panics.
+    pub fn run<F: Future>(&self, future: F) -> F::Output {
+        self.world().block_on(pin!(future))
+    }
+
+    /// Runs `future` in the background: whenever a thread is in [`MockConsul::run`],
+    /// [`MockConsul::advance`] or a client's `block_on`.
+    pub fn start<F>(&self, future: F) -> Task<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        Task::start(&self.world().executor, future)
+    }
+
+    /// Runs all that is due in the next `duration`, in order, and ends `duration` later. With
+    /// [`Duration::ZERO`] it runs what can run now. Before time moves it waits for the threads of
+    /// [`MockConsul::spawn_thread`] to be asleep.
+    ///
+    /// # Panics
+    /// When called from inside a future that this world runs, when a future wakes itself for
+    /// ever, and when a spawned future panics.
+    pub fn advance(&self, duration: Duration) {
+        self.world().advance(duration);
+    }
+
+    /// The present time.
+    pub fn now(&self) -> Instant {
+        self.world().now()
+    }
+
+    /// Waits for `duration`, inside a future that this world runs.
+    ///
+    /// # Cancel safety
+    /// Dropping the future removes the timer.
+    pub async fn sleep(&self, duration: Duration) {
+        self.world().sleep(duration).await;
+    }
+
+    /// Starts a thread that lives on virtual time: from now on and until `body` ends, time moves
+    /// by itself only while the thread is inside a client's `block_on` (or [`MockConsul::run`]).
+    /// What it does between takes no virtual time, however slow the machine is.
+    ///
+    /// `body` must not wait for another thread by other means, since time may stand still. Threads
+    /// that are to begin at the same time are started under [`MockConsul::hold_time`].
+    pub fn spawn_thread<T: Send + 'static>(
+        &self,
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> thread::JoinHandle<T> {
+        let seat = self.world().executor.reserve_seat();
+        thread::spawn(move || {
+            seat.take();
+            body()
+        })
+    }
+
+    /// Holds time still until the returned guard is dropped: what is due now still happens, and
+    /// nothing else, unless [`MockConsul::advance`] moves time. For instance while a test starts
+    /// several threads that are to begin at the same time.
+    pub fn hold_time(&self) -> TimeHold {
+        TimeHold {
+            _seat: self.world().executor.hold_time(),
+        }
+    }
+
+    fn world(&self) -> &Arc<World> {
+        &self.owner.0
+    }
+}
+
+/// Time stands still as long as this lives. Made by [`MockConsul::hold_time`].
+#[must_use = "time goes on when this is dropped"]
+pub struct TimeHold {
+    _seat: Seat,
+}
+
+impl fmt::Debug for TimeHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TimeHold")
+    }
+}
+
+/// Settings.
+impl MockConsul {
+    /// Whether time moves by itself when everything sleeps (it does, unless this says otherwise).
+    /// Otherwise only [`MockConsul::advance`] moves it.
+    pub fn set_automatic_time(&self, automatic: bool) {
+        self.world().set_automatic(automatic);
+    }
+
+    /// How much virtual time one [`MockConsul::run`] may take before it is said never to end. 72
+    /// hours, unless this says otherwise.
+    pub fn set_patience(&self, patience: Duration) {
+        self.world().set_patience(patience);
+    }
+
+    /// How long a message travels, one way: drawn anew for each from this range. 1 ms, unless
+    /// this says otherwise.
+    pub fn set_latency(&self, range: RangeInclusive<Duration>) {
+        self.world().with(|network| network.latency = range);
+    }
+
+    /// How many exchanges one host may have under way; one more is reset. 200, as on an agent,
+    /// unless this says otherwise.
+    pub fn set_max_connections(&self, most: Option<usize>) {
+        self.world().with(|network| network.max_connections = most);
+    }
+}
+
+/// Faults.
+impl MockConsul {
+    /// The next request for which `matches` holds meets this fault.
+    pub fn next(&self, matches: impl Fn(&Request) -> bool + Send + 'static, fault: Fault) {
+        self.inject(Rule::new(fault).matching(matches));
+    }
+
+    /// Adds a rule behind those that are there.
+    pub fn inject(&self, rule: Rule) {
+        self.world().with(|network| network.rules.add(rule));
+    }
+
+    /// How many of the rules, those for always aside, have not struck as often as they are to:
+    /// zero when all that a test has aimed has hit.
+    pub fn pending_rules(&self) -> usize {
+        self.world().with(|network| network.rules.pending())
+    }
+
+    /// From now on things go wrong by themselves at these rates.
+    pub fn set_faults(&self, faults: Faults) {
+        self.world().with(|network| network.faults = faults);
+    }
+
+    /// Removes all rules and rates, heals all partitions and elects a leader if the network
+    /// took it away.
+    pub fn clear_faults(&self) {
+        self.world().with(Network::repair);
+    }
+
+    /// Cuts a host off without a word: whatever goes either way from now on is lost, and the
+    /// host only sees its timeouts.
+    pub fn partition(&self, host: impl AsRef<str>) {
+        self.cut(host.as_ref(), Cut::Silent);
+    }
+
+    /// Cuts a host off as [`MockConsul::partition`] does, but nothing is lost: all of it arrives
+    /// when the cut is healed, even from clients that have long given up, as TCP does it.
+    pub fn stall(&self, host: impl AsRef<str>) {
+        self.cut(host.as_ref(), Cut::Stalled);
+    }
+
+    /// Ends [`MockConsul::partition`] or [`MockConsul::stall`].
+    pub fn heal(&self, host: impl AsRef<str>) {
+        self.world().with(|network| {
+            let host = network.host(host.as_ref());
+            network.heal(host);
+        });
+    }
+
+    /// The cluster loses its leader: every request is answered 500 `No cluster leader`.
+    pub fn lose_leader(&self) {
+        self.world().with(Network::lose_leader);
+    }
+
+    /// The cluster elects a leader, which restarts the TTL of every session.
+    pub fn elect_leader(&self) {
+        self.world().with(Network::elect_leader);
+    }
+
+    /// Acts on Consul itself, as an operator would, or looks into it. Whom it concerns learns of
+    /// it in the usual way.
+    pub fn consul<T>(&self, act: impl FnOnce(&mut Consul, Instant) -> T) -> T {
+        self.world().with(|network| {
+            let result = act(&mut network.consul, network.now);
+            network.collect_answers();
+            result
+        })
+    }
+
+    fn cut(&self, host: &str, cut: Cut) {
+        self.world().with(|network| {
+            let host = network.host(host);
+            network.cut(host, cut);
+        });
+    }
+}
+
+/// Looking.
+impl MockConsul {
+    /// What went over the network, one line for each thing that happened. Tokens and bodies are
+    /// not in it.
+    pub fn trace(&self) -> String {
+        self.world().with(|network| network.trace.to_string())
+    }
+
+    /// What went between all hosts and Consul.
+    pub fn stats(&self) -> Stats {
+        self.world().with(|network| {
+            network
+                .stats()
+                .fold(Stats::default(), |mut sum, (_, host)| {
+                    sum.add(host);
+                    sum
+                })
+        })
+    }
+
+    /// What went between one host and Consul.
+    pub fn stats_of(&self, host: impl AsRef<str>) -> Stats {
+        self.world().with(|network| {
+            network
+                .stats()
+                .find(|(name, _)| *name == host.as_ref())
+                .map(|(_, stats)| stats.clone())
+                .unwrap_or_default()
+        })
+    }
+}
+
+impl fmt::Debug for MockConsul {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockConsul")
+            .field("now", &self.now())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,298 @@
+//! One exchange, from the client's request to what the client learns.
+//!
+//! ```text
+//!  send ──▶ in flight ──Deliver──▶ at Consul ──poll_answer──▶ in flight ──Answer──▶ done
+//!    │         │ lost                  │ held open               │ lost
+//!    └─Timeout, or the future is dropped: HangUp follows the request and abandons it
+//! ```
+//!
+//! It has two ends that know nothing of each other but what arrives: a [`ClientEnd`] until the
+//! client has its outcome, and a [`ServerEnd`] until Consul has nothing to do with it.
+
+use std::fmt;
+use std::task::Waker;
+
+use semaphore_core::{Instant, Request, Response, TransportError, TransportErrorKind};
+
+use super::{Call, Event, Host, Message, Network, Outcome};
+use crate::consul::Exchange;
+use crate::fault::Fault;
+use crate::kind::RequestKind;
+use crate::timeline::Key;
+use crate::trace::Line;
+
+#[derive(Debug)]
+pub(super) struct ClientEnd {
+    host: Host,
+    waker: Option<Waker>,
+    outcome: Option<Outcome>,
+    timeout: Key,
+}
+
+#[derive(Debug)]
+pub(super) struct ServerEnd {
+    request: Request,
+    fault: Option<Fault>,
+    arrives: Instant,
+    exchange: Option<Exchange>,
+}
+
+impl Network {
+    /// A client sends a request.
+    pub(crate) fn send(&mut self, host: Host, request: Request) -> Call {
+        self.calls += 1;
+        let call = Call(self.calls);
+        self.note(host, call, format_args!("> {}", Line(&request)));
+        let timeout = self.timeline.add(
+            self.now + request.timeout(),
+            Event::Message(host, Message::Timeout(call)),
+        );
+        self.clients.insert(
+            call,
+            ClientEnd {
+                host,
+                waker: None,
+                outcome: None,
+                timeout,
+            },
+        );
+        let open = self.hosts[host.0].stats.sent(RequestKind::of(&request));
+        for outage in self.faults.draw_outages(&mut self.rng) {
+            self.begin_outage(host, outage);
+        }
+
+        let fault = self
+            .rules
+            .strike(&self.hosts[host.0].name, &request)
+            .or_else(|| self.faults.draw(&mut self.rng));
+        if let Some(fault) = &fault {
+            self.note(host, call, format_args!("! {fault}"));
+        }
+        if self.max_connections.is_some_and(|most| open > most) {
+            self.note(host, call, format_args!("! too many connections"));
+            self.travel(
+                host,
+                Message::Answer(call, Err(TransportErrorKind::Unknown)),
+            );
+            return call;
+        }
+        self.launch(host, call, request, fault);
+        call
+    }
+
+    /// What a client waits for, when it is there.
+    pub(crate) fn poll_outcome(&mut self, call: Call, waker: &Waker) -> Option<Outcome> {
+        let client = self.clients.get_mut(&call)?;
+        if let Some(outcome) = client.outcome.take() {
+            self.clients.remove(&call);
+            return Some(outcome);
+        }
+        match &mut client.waker {
+            Some(present) => present.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        None
+    }
+
+    /// A client no longer wants its answer.
+    pub(crate) fn give_up(&mut self, call: Call) {
+        let Some(client) = self.clients.remove(&call) else {
+            return;
+        };
+        if client.outcome.is_none() {
+            self.note(client.host, call, format_args!("x given up"));
+            self.timeline.remove(client.timeout);
+            self.hosts[client.host.0].stats.closed();
+            self.close(client.host, call);
+        }
+    }
+
+    /// Sends everything that Consul has decided on its way.
+    pub(crate) fn collect_answers(&mut self) {
+        while let Some((exchange, response)) = self.consul.poll_answer() {
+            // Nobody waits for the second answer to a duplicated request.
+            let Some(call) = self.exchanges.remove(&exchange) else {
+                continue;
+            };
+            if let Some(server) = self.servers.remove(&call) {
+                self.send_answer(call, server.fault, response);
+            }
+        }
+    }
+
+    fn launch(&mut self, host: Host, call: Call, request: Request, fault: Option<Fault>) {
+        let mut arrives = self.now + self.draw_latency();
+        match &fault {
+            Some(Fault::LoseRequest) => return,
+            Some(Fault::Refuse) => {
+                let refused = Message::Answer(call, Err(TransportErrorKind::NotSent));
+                self.travel(host, refused);
+                return;
+            }
+            Some(Fault::ResetBefore) => {
+                let reset = Message::Answer(call, Err(TransportErrorKind::Unknown));
+                self.travel(host, reset);
+                return;
+            }
+            Some(Fault::Delay(by)) => arrives = arrives + *by,
+            Some(Fault::Duplicate(after)) => {
+                self.timeline.add(
+                    arrives + *after,
+                    Event::Message(host, Message::DeliverAgain(request.clone())),
+                );
+            }
+            _ => {}
+        }
+        self.servers.insert(
+            call,
+            ServerEnd {
+                request,
+                fault,
+                arrives,
+                exchange: None,
+            },
+        );
+        self.timeline
+            .add(arrives, Event::Message(host, Message::Deliver(call)));
+    }
+
+    pub(super) fn deliver(&mut self, host: Host, call: Call) {
+        let Some(server) = self.servers.get_mut(&call) else {
+            return;
+        };
+        if let Some(Fault::Answer(response)) = &server.fault {
+            let response = response.clone();
+            self.servers.remove(&call);
+            self.travel(host, Message::Answer(call, Ok(response)));
+            return;
+        }
+        let exchange = self.consul.submit(self.now, &server.request);
+        if server.fault == Some(Fault::ResetAfter) {
+            self.servers.remove(&call);
+            self.consul.abandon(exchange);
+            let reset = Message::Answer(call, Err(TransportErrorKind::Unknown));
+            self.travel(host, reset);
+        } else {
+            server.exchange = Some(exchange);
+            self.exchanges.insert(exchange, call);
+        }
+        self.collect_answers();
+    }
+
+    /// The second copy of a request arrives.
+    pub(super) fn deliver_again(&mut self, host: Host, request: &Request) {
+        let line = Line(request);
+        self.note_host(host, format_args!("delivered again {line}"));
+        self.consul.submit(self.now, request);
+        self.collect_answers();
+    }
+
+    /// The end of the client's connection arrives.
+    pub(super) fn hang_up(&mut self, host: Host, call: Call) {
+        let server = self.servers.remove(&call);
+        if let Some(exchange) = server.and_then(|server| server.exchange) {
+            self.note(host, call, format_args!("x hung up"));
+            self.exchanges.remove(&exchange);
+            self.consul.abandon(exchange);
+            self.collect_answers();
+        }
+    }
+
+    fn send_answer(&mut self, call: Call, fault: Option<Fault>, response: Response) {
+        // The client may have given up already. Then the answer has nobody to go to.
+        let Some(host) = self.clients.get(&call).map(|client| client.host) else {
+            return;
+        };
+        let mut arrives = self.now + self.draw_latency();
+        let outcome = match fault {
+            Some(Fault::LoseAnswer) => return,
+            Some(Fault::AnswerAfter(instead)) => Ok(instead),
+            Some(Fault::BadAnswer) => Err(TransportErrorKind::BadAnswer),
+            Some(Fault::Index(index)) => Ok(with_index(&response, index)),
+            Some(Fault::DelayAnswer(by)) => {
+                arrives = arrives + by;
+                Ok(response)
+            }
+            _ => Ok(response),
+        };
+        self.timeline.add(
+            arrives,
+            Event::Message(host, Message::Answer(call, outcome)),
+        );
+    }
+
+    /// The client learns how its exchange ended.
+    pub(super) fn finish(&mut self, call: Call, outcome: Result<Response, TransportErrorKind>) {
+        let Some(client) = self.clients.get_mut(&call) else {
+            return;
+        };
+        if client.outcome.is_some() {
+            return;
+        }
+        let host = client.host;
+        self.timeline.remove(client.timeout);
+        self.woken.extend(client.waker.take());
+        let stats = &mut self.hosts[host.0].stats;
+        stats.closed();
+        client.outcome = Some(match outcome {
+            Ok(response) => {
+                stats.received(&response);
+                self.trace.add(
+                    self.now,
+                    format_args!(
+                        "{} #{} < {}{} ({} B)",
+                        self.hosts[host.0].name,
+                        call.0,
+                        response.status(),
+                        ShownIndex(response.header("X-Consul-Index")),
+                        response.body().len()
+                    ),
+                );
+                Ok(response)
+            }
+            Err(kind) => {
+                stats.failed();
+                self.trace.add(
+                    self.now,
+                    format_args!("{} #{} < {kind:?}", self.hosts[host.0].name, call.0),
+                );
+                Err(TransportError::with_source(
+                    kind,
+                    "simulated by the network",
+                ))
+            }
+        });
+    }
+
+    /// The client closes its connection, which Consul notices behind the request.
+    pub(super) fn close(&mut self, host: Host, call: Call) {
+        if let Some(server) = self.servers.get(&call) {
+            let arrives = server.arrives;
+            let at = (self.now + self.draw_latency()).max(arrives);
+            self.timeline
+                .add(at, Event::Message(host, Message::HangUp(call)));
+        }
+    }
+}
+
+fn with_index(response: &Response, index: u64) -> Response {
+    let bare = Response::new(response.status(), response.body());
+    response.headers().fold(bare, |answer, (name, value)| {
+        if name.eq_ignore_ascii_case("X-Consul-Index") {
+            answer.with_header(name, index.to_string())
+        } else {
+            answer.with_header(name, value)
+        }
+    })
+}
+
+struct ShownIndex<'a>(Option<&'a str>);
+
+impl fmt::Display for ShownIndex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(index) => write!(f, " index {index}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The way between the clients and Consul: hosts, messages, and what is due when.
+//!
+//! ```text
+//!            exchange.rs: one request and its answer
+//!  clients ◀──────── messages on the timeline ────────▶ Consul
+//!            outage.rs: cut hosts, no leader
+//! ```
+
+mod exchange;
+mod outage;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::task::Waker;
+use std::time::Duration;
+
+use fastrand::Rng;
+use semaphore_core::{Instant, Request, Response, TransportError, TransportErrorKind};
+
+use self::exchange::{ClientEnd, ServerEnd};
+pub(crate) use self::outage::Cut;
+use crate::consul::{Consul, Exchange};
+use crate::fault::{Faults, Rules};
+use crate::stats::Stats;
+use crate::timeline::Timeline;
+use crate::trace::Trace;
+
+/// Names one exchange as its client sees it. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Call(u64);
+
+/// Names one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Host(usize);
+
+/// What is due at a point in time.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A sleep is over.
+    Wake(Waker),
+    Message(Host, Message),
+    Heal(Host),
+    ElectLeader,
+}
+
+/// What travels.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Deliver(Call),
+    DeliverAgain(Request),
+    HangUp(Call),
+    Answer(Call, Result<Response, TransportErrorKind>),
+    Timeout(Call),
+}
+
+/// How an exchange ends for its client.
+pub(crate) type Outcome = Result<Response, TransportError>;
+
+#[derive(Debug)]
+struct HostState {
+    name: String,
+    cut: Option<Cut>,
+    held: Vec<Message>,
+    stats: Stats,
+}
+
+/// Consul, the hosts around it, the messages between them and the time.
+pub(crate) struct Network {
+    pub(crate) now: Instant,
+    pub(crate) timeline: Timeline<Event>,
+    pub(crate) consul: Consul,
+    pub(crate) rules: Rules,
+    pub(crate) faults: Faults,
+    pub(crate) latency: RangeInclusive<Duration>,
+    pub(crate) max_connections: Option<usize>,
+    pub(crate) trace: Trace,
+    leaderless: bool,
+    rng: Rng,
+    hosts: Vec<HostState>,
+    clients: BTreeMap<Call, ClientEnd>,
+    servers: BTreeMap<Call, ServerEnd>,
+    /// Which call an exchange at Consul belongs to. Duplicates belong to none.
+    exchanges: BTreeMap<Exchange, Call>,
+    calls: u64,
+    woken: Vec<Waker>,
+}
+
+impl Network {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            now: Instant::ORIGIN,
+            timeline: Timeline::new(),
+            consul: Consul::new(seed),
+            rules: Rules::default(),
+            faults: Faults::none(),
+            latency: Duration::from_millis(1)..=Duration::from_millis(1),
+            max_connections: Some(200),
+            trace: Trace::default(),
+            leaderless: false,
+            // Not the stream of random numbers that Consul draws from.
+            rng: Rng::with_seed(seed.rotate_left(32) ^ 0x6e65_7477_6f72_6b21),
+            hosts: Vec::new(),
+            clients: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
+            calls: 0,
+            woken: Vec::new(),
+        }
+    }
+
+    /// The host of this name, a new one when there is none.
+    pub(crate) fn host(&mut self, name: &str) -> Host {
+        let found = self.hosts.iter().position(|host| host.name == name);
+        Host(found.unwrap_or_else(|| {
+            self.hosts.push(HostState {
+                name: name.to_owned(),
+                cut: None,
+                held: Vec::new(),
+                stats: Stats::default(),
+            });
+            self.hosts.len() - 1
+        }))
+    }
+
+    /// A number from this network's own stream.
+    pub(crate) fn draw_seed(&mut self) -> u64 {
+        self.rng.u64(..)
+    }
+
+    /// When something happens next.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let events = self.timeline.first_due();
+        let consul = self.consul.poll_timeout();
+        match (events, consul) {
+            (Some(event), Some(consul)) => Some(event.min(consul)),
+            (event, consul) => event.or(consul),
+        }
+    }
+
+    /// Goes to the next event and handles it.
+    pub(crate) fn step(&mut self, due: Instant) {
+        self.now = self.now.max(due);
+        if self.consul.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.consul.handle_timeout(self.now);
+            self.collect_answers();
+        } else if self.timeline.first_due().is_some_and(|at| at <= self.now) {
+            match self.timeline.pop_first() {
+                Some(Event::Wake(waker)) => self.woken.push(waker),
+                Some(Event::Message(host, message)) => self.handle_message(host, message),
+                Some(Event::Heal(host)) => self.heal(host),
+                Some(Event::ElectLeader) => self.elect_leader(),
+                None => {}
+            }
+        }
+    }
+
+    /// The wakers to call, outside of any lock.
+    pub(crate) fn take_woken(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// The figures of every host, by name.
+    pub(crate) fn stats(&self) -> impl Iterator<Item = (&str, &Stats)> {
+        self.hosts
+            .iter()
+            .map(|host| (host.name.as_str(), &host.stats))
+    }
+
+    pub(crate) fn host_name(&self, host: Host) -> &str {
+        &self.hosts[host.0].name
+    }
+
+    fn handle_message(&mut self, host: Host, message: Message) {
+        if let Message::Timeout(call) = message {
+            self.finish(call, Err(TransportErrorKind::Timeout));
+            self.close(host, call);
+            return;
+        }
+        match self.hosts[host.0].cut {
+            Some(Cut::Silent) => return,
+            Some(Cut::Stalled) => {
+                self.hosts[host.0].held.push(message);
+                return;
+            }
+            None => {}
+        }
+        match message {
+            Message::Deliver(call) => self.deliver(host, call),
+            Message::DeliverAgain(request) => self.deliver_again(host, &request),
+            Message::HangUp(call) => self.hang_up(host, call),
+            Message::Answer(call, outcome) => self.finish(call, outcome),
+            Message::Timeout(_) => {}
+        }
+    }
+
+    fn travel(&mut self, host: Host, message: Message) {
+        let at = self.now + self.draw_latency();
+        self.timeline.add(at, Event::Message(host, message));
+    }
+
+    fn draw_latency(&mut self) -> Duration {
+        let (least, most) = (*self.latency.start(), *self.latency.end());
+        let spread = most.saturating_sub(least);
+        if spread.is_zero() {
+            return least;
+        }
+        least + spread.mul_f64(self.rng.f64())
+    }
+
+    fn note(&mut self, host: Host, call: Call, what: fmt::Arguments<'_>) {
+        let name = &self.hosts[host.0].name;
+        self.trace
+            .add(self.now, format_args!("{name} #{} {what}", call.0));
+    }
+
+    fn note_host(&mut self, host: Host, what: fmt::Arguments<'_>) {
+        let name = &self.hosts[host.0].name;
+        self.trace.add(self.now, format_args!("{name} {what}"));
+    }
+}

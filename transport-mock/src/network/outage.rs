@@ -1,0 +1,89 @@
+//! What hits more than one exchange: hosts cut off, a cluster without a leader, lost sessions.
+
+use super::{Event, Host, Network};
+use crate::fault::{Faults, Outage};
+
+/// How a host is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// What is sent is lost.
+    Silent,
+    /// What is sent arrives when the cut is healed.
+    Stalled,
+}
+
+impl Network {
+    /// Cuts a host off.
+    pub(crate) fn cut(&mut self, host: Host, cut: Cut) {
+        self.note_host(host, format_args!("cut off ({cut:?})"));
+        self.hosts[host.0].cut = Some(cut);
+    }
+
+    /// Ends a cut. What was held back arrives now.
+    pub(crate) fn heal(&mut self, host: Host) {
+        if self.hosts[host.0].cut.take().is_none() {
+            return;
+        }
+        self.note_host(host, format_args!("reachable again"));
+        // At one time, so that they arrive in their order: a client's end of the connection
+        // must not overtake its request.
+        let arrives = self.now + self.draw_latency();
+        for message in std::mem::take(&mut self.hosts[host.0].held) {
+            self.timeline.add(arrives, Event::Message(host, message));
+        }
+    }
+
+    /// Everything works again.
+    pub(crate) fn repair(&mut self) {
+        self.rules.clear();
+        self.faults = Faults::none();
+        for host in 0..self.hosts.len() {
+            self.heal(Host(host));
+        }
+        if self.leaderless {
+            self.elect_leader();
+        }
+    }
+
+    /// The cluster has a leader again.
+    pub(crate) fn elect_leader(&mut self) {
+        self.trace.add(self.now, format_args!("leader elected"));
+        self.leaderless = false;
+        self.consul.elect_leader(self.now);
+        self.collect_answers();
+    }
+
+    /// The cluster is without a leader from now on.
+    pub(crate) fn lose_leader(&mut self) {
+        self.trace.add(self.now, format_args!("leader lost"));
+        self.leaderless = true;
+        self.consul.lose_leader(self.now);
+        self.collect_answers();
+    }
+
+    pub(super) fn begin_outage(&mut self, host: Host, outage: Outage) {
+        match outage {
+            Outage::Leader(length) => {
+                self.lose_leader();
+                self.timeline.add(self.now + length, Event::ElectLeader);
+            }
+            Outage::Partition(length) => {
+                self.cut(host, Cut::Silent);
+                self.timeline.add(self.now + length, Event::Heal(host));
+            }
+            Outage::Session => {
+                let ids = self
+                    .consul
+                    .sessions()
+                    .map(|session| session.id().to_owned());
+                let ids: Vec<_> = ids.collect();
+                if let Some(id) = self.rng.choice(ids) {
+                    self.trace
+                        .add(self.now, format_args!("session {id} destroyed"));
+                    self.consul.destroy_session(self.now, &id);
+                    self.collect_answers();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What happened on the network, as lines that read well and that two runs can be compared by.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+
+use semaphore_core::{Instant, Request};
+
+/// So many lines are kept; older ones make room.
+const MAX_LINES: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    lines: VecDeque<String>,
+    forgotten: u64,
+}
+
+impl Trace {
+    pub(crate) fn add(&mut self, now: Instant, what: fmt::Arguments<'_>) {
+        if self.lines.len() == MAX_LINES {
+            self.lines.pop_front();
+            self.forgotten += 1;
+        }
+        self.lines
+            .push_back(format!("{:>12.6} {what}", now.since_origin().as_secs_f64()));
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.forgotten > 0 {
+            writeln!(f, "({} earlier lines forgotten)", self.forgotten)?;
+        }
+        for line in &self.lines {
+            f.write_str(line)?;
+            f.write_char('\n')?;
+        }
+        Ok(())
+    }
+}
+
+/// A request in one line, without its token and without its body.
+pub(crate) struct Line<'a>(pub(crate) &'a Request);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(request) = self;
+        write!(f, "{} ", request.method())?;
+        let (path, query) = request
+            .target()
+            .split_once('?')
+            .map_or((request.target(), None), |(path, query)| {
+                (path, Some(query))
+            });
+        f.write_str(path)?;
+        let mut separator = '?';
+        for pair in query.into_iter().flat_map(|query| query.split('&')) {
+            f.write_char(separator)?;
+            separator = '&';
+            // Consul still takes a token in the query.
+            let shown = if pair.starts_with("token=") {
+                "token=hidden"
+            } else {
+                pair
+            };
+            f.write_str(shown)?;
+        }
+        if !request.body().is_empty() {
+            write!(f, " ({} B)", request.body().len())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! The network behind a lock, beside the executor that runs on its time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use semaphore_core::{BoxFuture, Instant, Request};
+
+use crate::executor::{Clock, Executor, Step};
+use crate::network::{Call, Event, Host, Network, Outcome};
+use crate::timeline::Key;
+
+/// The end of time: a sleep until then is never over.
+const NEVER: Instant = Instant::from_origin(Duration::MAX);
+
+/// Locks are taken in the order network, executor, and no waker is called and no future dropped
+/// under either.
+pub(crate) struct World {
+    pub(crate) executor: Arc<Executor>,
+    network: Mutex<Network>,
+    settings: Mutex<Settings>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    /// Whether time moves by itself when everything sleeps.
+    automatic: bool,
+    patience: Duration,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            executor: Arc::new(Executor::default()),
+            network: Mutex::new(Network::new(seed)),
+            settings: Mutex::new(Settings {
+                automatic: true,
+                patience: Duration::from_hours(72),
+            }),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.lock().now
+    }
+
+    /// Looks at the network, or changes it, at the present time.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Network) -> T) -> T {
+        let mut network = self.lock();
+        let result = act(&mut network);
+        let woken = network.take_woken();
+        drop(network);
+        for waker in woken {
+            waker.wake();
+        }
+        self.executor.poke();
+        result
+    }
+
+    pub(crate) fn set_automatic(&self, automatic: bool) {
+        self.settings().automatic = automatic;
+        self.executor.poke();
+    }
+
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        self.settings().patience = patience;
+    }
+
+    pub(crate) fn block_on<F: Future>(&self, future: Pin<&mut F>) -> F::Output {
+        let entered = self.now();
+        self.executor.block_on(
+            &ByItself {
+                world: self,
+                entered,
+            },
+            future,
+        )
+    }
+
+    /// Runs everything that is due until `duration` from now.
+    pub(crate) fn advance(&self, duration: Duration) {
+        let until = self.now() + duration;
+        self.executor.run(&ByHand { world: self, until });
+    }
+
+    pub(crate) fn spawn(&self, future: BoxFuture<'static, ()>) {
+        self.executor.spawn(future);
+    }
+
+    pub(crate) fn send(self: &Arc<Self>, host: Host, request: Request) -> Sending {
+        Sending {
+            world: Arc::clone(self),
+            call: self.with(|network| network.send(host, request)),
+            done: false,
+        }
+    }
+
+    pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> Sleep {
+        Sleep {
+            world: Arc::clone(self),
+            until: self.now() + duration,
+            timer: None,
+        }
+    }
+
+    /// Goes to the next event if it is not after `limit`.
+    fn step(&self, limit: Instant) -> Step {
+        let mut network = self.lock();
+        let Some(due) = network.next_due().filter(|due| *due <= limit) else {
+            return Step::Nothing;
+        };
+        let before = network.now;
+        network.step(due);
+        let passed = network.now > before;
+        let woken = network.take_woken();
+        drop(network);
+        if passed {
+            self.executor.time_passed();
+        }
+        for waker in woken {
+            waker.wake();
+        }
+        Step::Moved
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Network> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Time that moves when everything sleeps.
+struct ByItself<'a> {
+    world: &'a World,
+    entered: Instant,
+}
+
+impl Clock for ByItself<'_> {
+    fn step(&self, held: bool) -> Step {
+        let Settings {
+            automatic,
+            patience,
+        } = *self.world.settings();
+        if !automatic {
+            return Step::Nothing;
+        }
+        assert!(
+            self.world.now() <= self.entered + patience,
+            "what is waited for has not happened in {} h of virtual time, though timers and messages go on",
+            patience.as_secs() / 3600
+        );
+        let limit = if held { self.world.now() } else { NEVER };
+        self.world.step(limit)
+    }
+
+    fn obeys_holds(&self) -> bool {
+        true
+    }
+}
+
+/// Time that moves up to where the test wants it.
+struct ByHand<'a> {
+    world: &'a World,
+    until: Instant,
+}
+
+impl Clock for ByHand<'_> {
+    fn step(&self, held: bool) -> Step {
+        if held {
+            return self.world.step(self.world.now());
+        }
+        let step = self.world.step(self.until);
+        if step == Step::Nothing {
+            let mut network = self.world.lock();
+            network.now = network.now.max(self.until);
+        }
+        step
+    }
+
+    fn obeys_holds(&self) -> bool {
+        false
+    }
+}
+
+/// A request under way. Dropping it hangs up.
+pub(crate) struct Sending {
+    world: Arc<World>,
+    call: Call,
+    done: bool,
+}
+
+impl Future for Sending {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let call = self.call;
+        let outcome = self.world.lock().poll_outcome(call, context.waker());
+        match outcome {
+            Some(outcome) => {
+                self.done = true;
+                Poll::Ready(outcome)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.done {
+            self.world.with(|network| network.give_up(self.call));
+        }
+    }
+}
+
+/// A wait for a point in virtual time. Dropping it removes the timer, so that nothing waits for
+/// a time that nobody wants.
+pub(crate) struct Sleep {
+    world: Arc<World>,
+    until: Instant,
+    timer: Option<Key>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let until = self.until;
+        let timer = self.timer;
+        let mut network = self.world.lock();
+        if network.now >= until {
+            return Poll::Ready(());
+        }
+        if until == NEVER {
+            return Poll::Pending;
+        }
+        if let Some(Event::Wake(waker)) = timer.and_then(|key| network.timeline.get_mut(key)) {
+            waker.clone_from(context.waker());
+            return Poll::Pending;
+        }
+        let event = Event::Wake(context.waker().clone());
+        let key = network.timeline.add(until, event);
+        drop(network);
+        self.timer = Some(key);
+        self.world.executor.poke();
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.timer {
+            let event = self.world.lock().timeline.remove(key);
+            drop(event);
+        }
+    }
+}

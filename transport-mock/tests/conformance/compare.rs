@@ -1,0 +1,266 @@
+//! Compares what two backends saw.
+//!
+//! Session ids are compared by the names that the script gave them. Indexes are compared by their
+//! rank among all indexes that the script saw, which keeps every relation between them: moved,
+//! did not move, went backwards, equals the `ModifyIndex` of that entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use semaphore_core::Response;
+use serde_json::Value;
+
+use crate::run::{Observed, Record};
+use crate::script::{Compare, Script, Step, Wire};
+
+/// The headers that clients go by.
+const HEADERS: [&str; 7] = [
+    "Content-Type",
+    "Location",
+    "Allow",
+    "X-Consul-Knownleader",
+    "X-Consul-Lastcontact",
+    "X-Content-Type-Options",
+    "Content-Security-Policy",
+];
+
+/// Describes every step whose observations differ.
+pub(crate) fn differences(script: &Script, memory: &Record, real: &Record) -> Vec<String> {
+    let memory = describe(script, memory);
+    let real = describe(script, real);
+    let steps = script.steps.iter().zip(memory.iter().zip(&real));
+    let differing = (1..)
+        .zip(steps)
+        .filter(|(_, (_, (memory, real)))| memory != real);
+    differing
+        .map(|(number, (step, (memory, real)))| {
+            format!(
+                "{}\n  step {number}: {}\n  memory: {memory}\n  real:   {real}",
+                script.name,
+                label(step)
+            )
+        })
+        .collect()
+}
+
+fn label(step: &Step) -> String {
+    match step {
+        Step::Send(wire) | Step::Start(_, wire) => {
+            let body: String = String::from_utf8_lossy(&wire.body)
+                .chars()
+                .take(300)
+                .collect();
+            format!("{} {} {body}", wire.method, wire.target)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn describe(script: &Script, record: &Record) -> Vec<String> {
+    let mut queries: BTreeMap<&str, &Wire> = BTreeMap::new();
+    let mut answers = Vec::new();
+    for (step, observed) in script.steps.iter().zip(&record.observed) {
+        let wire = match step {
+            Step::Send(wire) => Some(wire),
+            Step::Start(name, wire) => {
+                queries.insert(name, wire);
+                None
+            }
+            Step::Wakes(name) | Step::Peek(name) | Step::WaitEnds(name) => {
+                queries.get(name).copied()
+            }
+            _ => None,
+        };
+        answers.push((wire, observed));
+    }
+    let mut indexes = BTreeSet::new();
+    for (wire, observed) in &answers {
+        if let (Some(wire), Observed::Answer(response)) = (wire, observed) {
+            collect_indexes(wire, response, &record.sessions, &mut indexes);
+        }
+    }
+    let normaliser = Normaliser {
+        ranks: (1..)
+            .zip(indexes)
+            .map(|(rank, index)| (index, rank))
+            .collect(),
+        sessions: &record.sessions,
+    };
+    answers
+        .iter()
+        .map(|(wire, observed)| match (wire, observed) {
+            (Some(wire), Observed::Answer(response)) => normaliser.answer(wire, response),
+            (_, Observed::Waits(true)) => "waits".into(),
+            (_, Observed::Waits(false)) => "does not wait".into(),
+            (_, Observed::NoAnswer) => "is not answered".into(),
+            _ => String::new(),
+        })
+        .collect()
+}
+
+type Names = BTreeMap<String, &'static str>;
+
+fn collect_indexes(
+    wire: &Wire,
+    response: &Response,
+    sessions: &Names,
+    indexes: &mut BTreeSet<u64>,
+) {
+    if wire.compare != Compare::WithoutIndex {
+        let header = response.header("X-Consul-Index");
+        indexes.extend(header.and_then(|index| index.parse::<u64>().ok()));
+    }
+    // Shown by a transaction's failed `check-index`, and perhaps nowhere else.
+    let text = String::from_utf8_lossy(response.body());
+    for after in text.split("current modify index ").skip(1) {
+        let number = after.split(' ').next();
+        indexes.extend(number.and_then(|index| index.parse::<u64>().ok()));
+    }
+    if let Ok(mut json) = serde_json::from_slice(response.body()) {
+        leave_out_strangers(&mut json, sessions);
+        collect_members(&json, indexes);
+    }
+}
+
+/// A list of sessions shows those of all scripts, in the order of random ids.
+fn leave_out_strangers(json: &mut Value, sessions: &Names) {
+    let Value::Array(items) = json else { return };
+    items.retain(|item| match (&item["ID"], &item["Behavior"]) {
+        (Value::String(id), Value::String(_)) => sessions.contains_key(id),
+        _ => true,
+    });
+    if items.iter().any(|item| item["Behavior"].is_string()) {
+        items.sort_by_key(|item| item["ID"].as_str().and_then(|id| sessions.get(id)).copied());
+    }
+}
+
+fn collect_members(json: &Value, indexes: &mut BTreeSet<u64>) {
+    match json {
+        Value::Array(items) => items.iter().for_each(|item| collect_members(item, indexes)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value.as_u64() {
+                    Some(index) if is_index(name) => {
+                        indexes.insert(index);
+                    }
+                    _ => collect_members(value, indexes),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_index(name: &str) -> bool {
+    name == "CreateIndex" || name == "ModifyIndex"
+}
+
+struct Normaliser<'a> {
+    ranks: BTreeMap<u64, usize>,
+    sessions: &'a Names,
+}
+
+impl Normaliser<'_> {
+    fn answer(&self, wire: &Wire, response: &Response) -> String {
+        let mut text = response.status().to_string();
+        if wire.compare == Compare::StatusOnly {
+            return text;
+        }
+        for name in HEADERS {
+            if let Some(value) = response.header(name) {
+                let _ = write!(text, " | {name}: {}", self.named(value));
+            }
+        }
+        if let (Some(index), true) = (
+            response.header("X-Consul-Index"),
+            wire.compare != Compare::WithoutIndex,
+        ) {
+            let _ = write!(text, " | index {}", self.ranked(index));
+        }
+        let _ = write!(text, " | {}", self.body(wire, response.body()));
+        text
+    }
+
+    fn body(&self, wire: &Wire, body: &[u8]) -> String {
+        let json = serde_json::from_slice::<Value>(body);
+        match json {
+            Ok(mut json) if wire.compare != Compare::Letters => {
+                leave_out_strangers(&mut json, self.sessions);
+                self.normalise(&mut json);
+                json.to_string()
+            }
+            _ => {
+                let text = self.named(&String::from_utf8_lossy(body));
+                if text.contains("ndex") {
+                    self.rank_numbers(&text)
+                } else {
+                    text
+                }
+            }
+        }
+    }
+
+    fn normalise(&self, json: &mut Value) {
+        match json {
+            Value::String(text) => {
+                *text = self.named(text);
+                if text.contains("index") {
+                    *text = self.rank_numbers(text);
+                }
+            }
+            Value::Array(items) => {
+                for item in items.iter_mut() {
+                    self.normalise(item);
+                }
+            }
+            Value::Object(members) => {
+                for (name, value) in members {
+                    match value.as_u64() {
+                        Some(index) if is_index(name) => {
+                            *value = Value::String(self.ranked(&index.to_string()));
+                        }
+                        _ => self.normalise(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The text with session ids replaced by their names.
+    fn named(&self, text: &str) -> String {
+        let mut named = text.to_owned();
+        for (id, name) in self.sessions {
+            named = named.replace(id, &format!("<{name}>"));
+        }
+        named
+    }
+
+    fn ranked(&self, index: &str) -> String {
+        match index
+            .parse()
+            .ok()
+            .and_then(|index: u64| self.ranks.get(&index))
+        {
+            Some(rank) => format!("#{rank}"),
+            None => index.to_owned(),
+        }
+    }
+
+    /// The text with every number that is an index replaced by its rank.
+    fn rank_numbers(&self, text: &str) -> String {
+        let mut ranked = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+            let (before, from) = rest.split_at(at);
+            let end = from
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(from.len());
+            ranked.push_str(before);
+            ranked.push_str(&self.ranked(&from[..end]));
+            rest = &from[end..];
+        }
+        ranked.push_str(rest);
+        ranked
+    }
+}

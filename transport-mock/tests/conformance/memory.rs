@@ -1,0 +1,109 @@
+//! The Consul in memory, on virtual time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::{Instant, Request, Response};
+use transport_mock::consul::{Consul, Exchange, Policy};
+
+use crate::run::Backend;
+use crate::script::{Lever, Rule, secret};
+
+pub(crate) struct Memory {
+    consul: Consul,
+    now: Instant,
+    queries: BTreeMap<&'static str, Exchange>,
+    answers: BTreeMap<Exchange, Response>,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self {
+            consul: Consul::new(0),
+            now: Instant::ORIGIN,
+            queries: BTreeMap::new(),
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// One with access control.
+    pub(crate) fn with_acl() -> Self {
+        let mut memory = Self::new();
+        memory.consul.set_acl_default_deny();
+        memory
+    }
+
+    fn collect(&mut self) {
+        while let Some((exchange, response)) = self.consul.poll_answer() {
+            self.answers.insert(exchange, response);
+        }
+    }
+
+    fn run_until_answered(&mut self, exchange: Exchange) -> Response {
+        loop {
+            self.collect();
+            if let Some(response) = self.answers.remove(&exchange) {
+                return response;
+            }
+            self.now = self
+                .consul
+                .poll_timeout()
+                .expect("a query that waits has an end");
+            self.consul.handle_timeout(self.now);
+        }
+    }
+}
+
+impl Backend for Memory {
+    fn send(&mut self, request: &Request) -> Response {
+        let exchange = self.consul.submit(self.now, request);
+        self.run_until_answered(exchange)
+    }
+
+    fn start(&mut self, name: &'static str, request: &Request) {
+        let exchange = self.consul.submit(self.now, request);
+        self.queries.insert(name, exchange);
+    }
+
+    fn answered(&mut self, name: &'static str) -> Option<Response> {
+        self.collect();
+        self.answers.remove(&self.queries[name])
+    }
+
+    fn still_waits(&mut self, name: &'static str) -> bool {
+        self.collect();
+        !self.answers.contains_key(&self.queries[name])
+    }
+
+    fn wait_ends(&mut self, name: &'static str) -> Response {
+        self.run_until_answered(self.queries[name])
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.consul.handle_timeout(self.now);
+    }
+
+    fn lever(&mut self, lever: &Lever, prefix: &str) {
+        let (consul, now) = (&mut self.consul, self.now);
+        let name = |node| format!("{prefix}-{node}");
+        match lever {
+            Lever::RegisterNode(node) => consul.register_node(now, &name(node)),
+            Lever::DeregisterNode(node) => consul.deregister_node(now, &name(node)),
+            Lever::PassCheck(node, check) => consul.pass_check(now, &name(node), check),
+            Lever::FailCheck(node, check) => consul.fail_check(now, &name(node), check),
+            Lever::RemoveCheck(node, check) => consul.remove_check(now, &name(node), check),
+            Lever::AddToken(name, rules) => {
+                consul.add_token(&secret(prefix, name), policy(prefix, rules));
+            }
+        }
+    }
+}
+
+fn policy(prefix: &str, rules: &[Rule]) -> Policy {
+    rules.iter().fold(Policy::new(), |policy, rule| match rule {
+        Rule::Key(key, access) => policy.with_key(&format!("{prefix}{key}"), *access),
+        Rule::KeyPrefix(key, access) => policy.with_key_prefix(&format!("{prefix}{key}"), *access),
+        Rule::Sessions(access) => policy.with_session_prefix("", *access),
+    })
+}

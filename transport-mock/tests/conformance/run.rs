@@ -1,0 +1,150 @@
+//! Runs a script on a backend and notes down what it observes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::{Request, Response, Token};
+use serde_json::Value;
+
+use crate::script::{Lever, Save, Script, Step, Wire, secret};
+
+/// A Consul: the one in memory, or the real one.
+pub(crate) trait Backend {
+    /// Sends a request and waits for its answer, which may be that of a blocking query.
+    fn send(&mut self, request: &Request) -> Response;
+    /// Sends a blocking query without waiting for its answer.
+    fn start(&mut self, name: &'static str, request: &Request);
+    /// The answer of a blocking query, if it has one before its wait is over.
+    fn answered(&mut self, name: &'static str) -> Option<Response>;
+    /// Whether a blocking query has no answer yet.
+    fn still_waits(&mut self, name: &'static str) -> bool;
+    /// The answer of a blocking query whose wait ends.
+    fn wait_ends(&mut self, name: &'static str) -> Response;
+    fn pass(&mut self, time: Duration);
+    fn lever(&mut self, lever: &Lever, prefix: &str);
+}
+
+/// What one step saw.
+pub(crate) enum Observed {
+    Answer(Response),
+    NoAnswer,
+    Waits(bool),
+    Nothing,
+}
+
+/// What a whole script saw.
+pub(crate) struct Record {
+    pub(crate) observed: Vec<Observed>,
+    /// The ids of the sessions it created, with the names it gave them.
+    pub(crate) sessions: BTreeMap<String, &'static str>,
+}
+
+pub(crate) fn run(script: &Script, prefix: &str, backend: &mut impl Backend) -> Record {
+    let mut runner = Runner {
+        backend,
+        variables: BTreeMap::from([("p", prefix.to_owned())]),
+        queries: BTreeMap::new(),
+        record: Record {
+            observed: Vec::new(),
+            sessions: BTreeMap::new(),
+        },
+    };
+    for step in &script.steps {
+        let observed = runner.step(step, prefix);
+        runner.record.observed.push(observed);
+    }
+    runner.record
+}
+
+struct Runner<'a, B> {
+    backend: &'a mut B,
+    variables: BTreeMap<&'static str, String>,
+    queries: BTreeMap<&'static str, Wire>,
+    record: Record,
+}
+
+impl<B: Backend> Runner<'_, B> {
+    fn step(&mut self, step: &Step, prefix: &str) -> Observed {
+        match step {
+            Step::Send(wire) => {
+                let response = self.backend.send(&self.request(wire));
+                self.save(wire, &response);
+                Observed::Answer(response)
+            }
+            Step::Start(name, wire) => {
+                self.backend.start(name, &self.request(wire));
+                self.queries.insert(name, wire.clone());
+                Observed::Nothing
+            }
+            Step::Wakes(name) => match self.backend.answered(name) {
+                Some(response) => {
+                    let wire = self.queries[name].clone();
+                    self.save(&wire, &response);
+                    Observed::Answer(response)
+                }
+                None => Observed::NoAnswer,
+            },
+            Step::StillWaits(name) => Observed::Waits(self.backend.still_waits(name)),
+            Step::Peek(name) => {
+                if self.backend.still_waits(name) {
+                    Observed::Waits(true)
+                } else {
+                    let answer = self.backend.answered(name);
+                    answer.map_or(Observed::NoAnswer, Observed::Answer)
+                }
+            }
+            Step::WaitEnds(name) => Observed::Answer(self.backend.wait_ends(name)),
+            Step::Pass(time) => {
+                self.backend.pass(*time);
+                Observed::Nothing
+            }
+            Step::Lever(lever) => {
+                self.backend.lever(lever, prefix);
+                if let Lever::AddToken(name, _) = lever {
+                    self.variables.insert(name, secret(prefix, name));
+                }
+                Observed::Nothing
+            }
+        }
+    }
+
+    fn request(&self, wire: &Wire) -> Request {
+        let body = match String::from_utf8(wire.body.clone()) {
+            Ok(text) => self.fill(&text).into_bytes(),
+            Err(bytes) => bytes.into_bytes(),
+        };
+        let token = wire
+            .token
+            .map(|token| Token::new(self.fill(token)).unwrap());
+        Request::new(wire.method, self.fill(&wire.target))
+            .with_body(body)
+            .with_token(token)
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let mut filled = text.to_owned();
+        for (name, value) in &self.variables {
+            filled = filled.replace(&format!("{{{name}}}"), value);
+        }
+        filled
+    }
+
+    fn save(&mut self, wire: &Wire, response: &Response) {
+        for (name, save) in &wire.saves {
+            let json = || serde_json::from_slice::<Value>(response.body()).unwrap_or_default();
+            let value = match save {
+                Save::SessionId => json()["ID"].as_str().map(str::to_owned),
+                Save::Index => response.header("X-Consul-Index").map(str::to_owned),
+                Save::ModifyIndex => json()
+                    .pointer("/0/ModifyIndex")
+                    .or(json().pointer("/Results/0/KV/ModifyIndex"))
+                    .map(Value::to_string),
+            };
+            let value = value.unwrap_or_else(|| "missing".to_owned());
+            if matches!(save, Save::SessionId) {
+                self.record.sessions.insert(value.clone(), name);
+            }
+            self.variables.insert(name, value);
+        }
+    }
+}
