@@ -409,3 +409,20 @@ fn unique_node() -> String {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("test-{}-{count}", process::id())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_port_that_another_process_took_is_told_from_other_failures() {
+        let ports = Ports::free().unwrap();
+        let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, ports.http)).unwrap();
+        let mut agent = Agent::builder().launch(ports, None).unwrap();
+        let error = agent.wait_until_ready().expect_err("the port is taken");
+        assert!(matches!(error, StartError::Exited { .. }), "{error}");
+        assert!(agent.lost_a_port());
+    }
+}

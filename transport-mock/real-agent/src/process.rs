@@ -14,8 +14,12 @@ use rustix::process::{Pid, Signal};
 /// A line on it, or its end, kills Consul; its end without a line means that the test process is
 /// gone, and so the scratch folder goes, too. Consul itself must not inherit the pipe.
 ///
+/// Signals that end a shell are ignored, so that nothing but the pipe does. One comes for sure:
+/// when the test process dies while Consul is frozen, the system sends `SIGHUP` to their group.
+///
 /// `$1` is the scratch folder, the rest is the command.
 const WATCHDOG: &str = r#"
+trap '' HUP INT QUIT TERM
 scratch=$1; shift
 exec 3<&0 </dev/null
 "$@" 3<&- >&2 &
@@ -77,9 +81,14 @@ impl Process {
         matches!(self.watchdog.try_wait(), Ok(None))
     }
 
-    /// Freezes Consul (`SIGSTOP`).
+    /// Freezes Consul (`SIGSTOP`). The signal returns before each thread has noticed it, and one
+    /// that has not can still answer: this waits for all of them.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        while self.is_alive() && !is_frozen(self.pid())? {
+            thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Continues a frozen Consul (`SIGCONT`).
@@ -132,6 +141,27 @@ impl Drop for Process {
             eprintln!("consul could not be ended: {error}");
         }
     }
+}
+
+/// Whether all threads of `process` are stopped, according to Linux. Elsewhere nobody knows, and
+/// the signal has to be enough.
+fn is_frozen(process: u32) -> io::Result<bool> {
+    let threads = Path::new("/proc").join(process.to_string()).join("task");
+    if !threads.exists() {
+        return Ok(true);
+    }
+    for thread in fs::read_dir(threads)? {
+        // A thread that is gone by now does not answer either.
+        let Ok(stat) = fs::read_to_string(thread?.path().join("stat")) else {
+            continue;
+        };
+        // The state follows the name, which is in parentheses and may contain any.
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        if !state.starts_with(['T', 't']) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn first_line_as_pid(watchdog: &mut Child) -> io::Result<Pid> {

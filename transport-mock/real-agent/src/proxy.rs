@@ -85,7 +85,8 @@ impl Proxy {
         });
     }
 
-    /// Closes all open connections, on both sides. New ones are welcome.
+    /// Closes the connections that are open, on both sides. One that was made a moment ago may
+    /// not be accepted yet and then counts as new. New ones are welcome.
     pub fn cut(&self) {
         self.shared.set(|state| {
             for connection in core::mem::take(&mut state.open).into_values() {

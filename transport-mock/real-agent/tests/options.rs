@@ -1,6 +1,9 @@
 //! Agents with something special.
 
-use std::io::Read;
+// Helpers are part of the tests.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use real_agent::{Agent, Client};
@@ -21,17 +24,24 @@ fn an_agent_with_acls_serves_its_management_token_alone() {
 }
 
 #[test]
-fn extra_configuration_is_applied() {
+fn extra_configuration_is_applied_in_json_and_in_hcl() {
     let agent = Agent::builder()
         .node("node-with-a-name")
-        .config("limits { http_max_conns_per_client = 1 }")
-        .config(r#"{ "session_ttl_min": "1s" }"#)
+        .config(r#"{ "session_ttl_min": "2s" }"#)
+        .config("session_ttl_min = \"1s\"")
         .start()
         .unwrap();
     assert_eq!(agent.node(), "node-with-a-name");
     assert!(agent.client().create_session(r#"{"TTL":"1s"}"#).is_ok());
+}
 
-    let _first = TcpStream::connect(agent.addr()).unwrap();
+#[test]
+fn a_limit_on_connections_refuses_the_next_one() {
+    let agent = Agent::builder()
+        .config("limits { http_max_conns_per_client = 1 }")
+        .start()
+        .unwrap();
+    let _first = served(&agent);
     let mut second = TcpStream::connect(agent.addr()).unwrap();
     // Older versions close it, newer ones answer 429 and then close it.
     let mut answer = Vec::new();
@@ -53,4 +63,17 @@ fn an_agent_with_a_certificate_speaks_tls_beside_plain_http() {
     let answer = plain.get("/v1/status/leader").unwrap();
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("HTTPS"), "{}", answer.text());
+}
+
+/// A connection that is kept open and that the agent has answered on. The agent may still count
+/// those of its own start for a moment, and refuse.
+fn served(agent: &Agent) -> TcpStream {
+    loop {
+        let mut connection = TcpStream::connect(agent.addr()).unwrap();
+        let mut status = [0; 12];
+        let asked = connection.write_all(b"GET /v1/status/leader HTTP/1.1\r\nHost: consul\r\n\r\n");
+        if asked.is_ok() && connection.read_exact(&mut status).is_ok() && status.ends_with(b"200") {
+            return connection;
+        }
+    }
 }

@@ -60,9 +60,11 @@ fn silenced_answers_are_those_of_requests_that_were_applied() {
     let agent = Agent::start().unwrap();
     let proxy = Proxy::start(agent.addr()).unwrap();
     proxy.silence_answers();
+    let before = agent.client().get("/v1/kv/key").unwrap().index.unwrap();
     let client = Client::new(proxy.url()).with_timeout(Duration::from_secs(1));
     assert!(client.put("/v1/kv/key", b"value").is_err());
-    let applied = agent.client().get("/v1/kv/key?raw").unwrap();
+    let path = format!("/v1/kv/key?raw&wait=20s&index={before}");
+    let applied = agent.client().get(&path).unwrap();
     assert_eq!(applied.text(), "value");
 }
 
@@ -79,6 +81,7 @@ fn cut_connections_end_and_new_ones_are_served() {
 #[test]
 fn silent_connections_can_be_cut() {
     let (proxy, mut client) = echoing();
+    assert_eq!(echo(&mut client, b"before"), b"before");
     proxy.silence();
     client.write_all(b"lost").unwrap();
     proxy.cut();
