@@ -1,7 +1,11 @@
 //! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
 
 mod acquire;
+mod aftermath;
 mod host;
 mod limit;
+mod permanent_failures;
 mod seeded_chaos;
 mod support;
+mod transient_failures;
+mod unknown_outcomes;
