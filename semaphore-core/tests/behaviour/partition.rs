@@ -1,6 +1,8 @@
 //! Silence between a host and Consul, and processes that stand still.
 
-use semaphore_core::{Event, Lost, Participant, Prefix, RequestId, Settings, Transport as _};
+use semaphore_core::{
+    Event, Lost, Method, Participant, Prefix, Request, RequestId, Settings, Transport as _,
+};
 use transport_mock::MockConsul;
 
 use crate::aftermath::assert_recovered;
@@ -25,7 +27,10 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
         let next = waiter.await.expect("a slot");
         // Consul expires the session 30 s after the renewal that arrived at 10.001 s.
         let admitted = world.now().since_origin();
-        assert!(admitted > millis(40_001) && admitted < millis(40_050), "{admitted:?}");
+        assert!(
+            admitted > millis(40_001) && admitted < millis(40_050),
+            "{admitted:?}"
+        );
         world.heal("a");
         world.sleep(secs(60)).await;
         assert!(next.is_held());
@@ -75,7 +80,12 @@ fn an_agent_that_stands_still_for_less_than_the_lease_costs_nothing() {
             assert!(permit.is_held());
         }
         permit.release().await.expect("released");
-        waiter.await.expect("a slot").release().await.expect("released");
+        waiter
+            .await
+            .expect("a slot")
+            .release()
+            .await
+            .expect("released");
     });
     assert_recovered(&world, 1);
 }
@@ -133,15 +143,19 @@ fn turn(world: &MockConsul, participant: &mut Participant) {
     let client = world.client("by hand");
     loop {
         participant.handle_timeout(world.now());
-        let mut sent: Vec<(RequestId, semaphore_core::Request)> = Vec::new();
+        let mut sent: Vec<(RequestId, Request)> = Vec::new();
         while let Some(transmit) = participant.poll_transmit(world.now()) {
             sent.push((transmit.id, transmit.request));
         }
-        sent.retain(|(_, request)| !request.target().contains("index="));
         if sent.is_empty() {
             return;
         }
         for (id, request) in sent {
+            // One request after the other leaves no room for a poll that is held open.
+            let request = match request.target().split_once("&index=") {
+                Some((plain, _)) => Request::new(Method::Get, plain),
+                None => request,
+            };
             let answer = world.run(client.send(request));
             participant.handle_response(world.now(), id, answer);
         }
@@ -162,10 +176,7 @@ fn a_participant_that_nobody_calls_tells_the_truth_all_the_same() {
         }
         world.advance(millis(10));
     }
-    // The long poll is left out, so the claim may wait for one that is never answered.
-    if !is_granted {
-        return;
-    }
+    assert!(is_granted);
     let deadline = participant.deadline(acquire).expect("a lease");
     world.advance(deadline.saturating_since(world.now()) - millis(1));
     assert!(participant.is_held(world.now(), acquire));

@@ -28,11 +28,31 @@ fn stored(world: &MockConsul) -> (String, u64, u64) {
 #[test]
 fn each_dialect_is_kept_with_its_flags() {
     for (empty, flags, held) in [
-        (r#"{"Limit":2,"Holders":{}}"#, GO, r#"{"Limit":2,"Holders":{"ID":true}}"#),
-        (r#"{"Limit":2,"Holders":{}}"#, 0, r#"{"Limit":2,"Holders":{"ID":true}}"#),
-        (r#"{"Limit":2,"Holders":[]}"#, 0, r#"{"Limit":2,"Holders":["ID"]}"#),
-        (r#"{"Limit":2,"Holders":[]}"#, GO, r#"{"Limit":2,"Holders":["ID"]}"#),
-        (r#"{"limit":2,"holders":[]}"#, 0, r#"{"limit":2,"holders":["ID"]}"#),
+        (
+            r#"{"Limit":2,"Holders":{}}"#,
+            GO,
+            r#"{"Limit":2,"Holders":{"ID":true}}"#,
+        ),
+        (
+            r#"{"Limit":2,"Holders":{}}"#,
+            0,
+            r#"{"Limit":2,"Holders":{"ID":true}}"#,
+        ),
+        (
+            r#"{"Limit":2,"Holders":[]}"#,
+            0,
+            r#"{"Limit":2,"Holders":["ID"]}"#,
+        ),
+        (
+            r#"{"Limit":2,"Holders":[]}"#,
+            GO,
+            r#"{"Limit":2,"Holders":["ID"]}"#,
+        ),
+        (
+            r#"{"limit":2,"holders":[]}"#,
+            0,
+            r#"{"limit":2,"holders":["ID"]}"#,
+        ),
     ] {
         let world = MockConsul::new(2);
         write(&world, empty, flags);
@@ -58,7 +78,11 @@ fn each_dialect_is_kept_with_its_flags() {
 
 #[test]
 fn holders_may_be_left_out_or_null() {
-    for value in [r#"{"Limit":2}"#, r#"{"Limit":2,"Holders":null}"#, r#"{"limit":2}"#] {
+    for value in [
+        r#"{"Limit":2}"#,
+        r#"{"Limit":2,"Holders":null}"#,
+        r#"{"limit":2}"#,
+    ] {
         let world = MockConsul::new(2);
         write(&world, value, 0);
         let semaphore = semaphore(&world, "a", 2);
@@ -140,7 +164,10 @@ fn a_record_that_is_replaced_by_something_else_ends_the_hold_and_is_left_alone()
                 outcome.expect("a slot").release().await.expect("released");
             }
             let error = permit.release().await.expect_err("it was lost");
-            assert!(matches!(error, Error::Lost(Lost::RemovedFromHolders { .. })));
+            assert!(matches!(
+                error,
+                Error::Lost(Lost::RemovedFromHolders { .. })
+            ));
         });
         if value == "garbage" {
             assert_eq!(stored(&world), before);
@@ -216,7 +243,11 @@ fn a_holder_that_is_listed_twice_takes_two_slots() {
     let (a, b) = (semaphore(&world, "a", 3), semaphore(&world, "b", 3));
     let permit = world.run(a.acquire()).expect("a slot");
     let id = permit.sequencers()[0].session.to_string();
-    write(&world, &format!(r#"{{"Limit":3,"Holders":["{id}","{id}"]}}"#), 0);
+    write(
+        &world,
+        &format!(r#"{{"Limit":3,"Holders":["{id}","{id}"]}}"#),
+        0,
+    );
     world.run(async {
         assert!(permit.is_held());
         let other = b.acquire().await.expect("a slot");

@@ -11,7 +11,12 @@ fn a_holder_that_a_restored_snapshot_does_not_know_learns_of_it_with_one_answer(
     let world = MockConsul::new(6);
     let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
     world.run(async {
-        b.acquire().await.expect("a slot").release().await.expect("released");
+        b.acquire()
+            .await
+            .expect("a slot")
+            .release()
+            .await
+            .expect("released");
         let snapshot = world.consul(|consul, _| consul.snapshot());
         let permit = a.acquire().await.expect("a slot");
         world.sleep(secs(1)).await;
@@ -21,7 +26,10 @@ fn a_holder_that_a_restored_snapshot_does_not_know_learns_of_it_with_one_answer(
         let noticed = world.now().saturating_since(restored);
         assert!(noticed < millis(20), "{noticed:?}\n{}", world.trace());
         assert!(
-            matches!(lost, Lost::SessionGone { .. } | Lost::RemovedFromHolders { .. }),
+            matches!(
+                lost,
+                Lost::SessionGone { .. } | Lost::RemovedFromHolders { .. }
+            ),
             "{lost:?}"
         );
         assert!(!permit.is_held());
@@ -66,7 +74,12 @@ fn a_waiter_whose_session_a_restored_snapshot_does_not_know_enters_again() {
         assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
         permit.release().await.expect("released");
         let start = world.now();
-        waiter.await.expect("a slot").release().await.expect("released");
+        waiter
+            .await
+            .expect("a slot")
+            .release()
+            .await
+            .expect("released");
         assert!(world.now().saturating_since(start) < secs(1));
     });
     assert_recovered(&world, 1);
@@ -78,7 +91,12 @@ fn indexes_that_are_counted_anew_cost_nobody_a_slot_and_the_watch_starts_again()
     let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
     world.run(async {
         for _ in 0..10 {
-            a.acquire().await.expect("a slot").release().await.expect("released");
+            a.acquire()
+                .await
+                .expect("a slot")
+                .release()
+                .await
+                .expect("released");
         }
         let permit = a.acquire().await.expect("a slot");
         world.sleep(secs(1)).await;
