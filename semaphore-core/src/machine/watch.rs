@@ -7,7 +7,9 @@
 //!    └───────────────────────────── stop() ──────────────────────┘
 //! ```
 //! The rules of the index are Consul's: a poll names the index of the answer before it; an index
-//! that went backwards or is zero starts again without one.
+//! that went backwards or is zero starts again without one. So does one that is answered before its time
+//! with nothing new: that is how an agent ends all polls when a snapshot is restored, and the answer
+//! still shows the state before it.
 
 use core::time::Duration;
 
@@ -23,6 +25,7 @@ use crate::time::Instant;
 pub(super) struct Watch {
     state: State,
     index: Index,
+    polled_at: Instant,
     budget: Budget,
     backoff: Backoff,
 }
@@ -39,6 +42,7 @@ impl Watch {
         Self {
             state: State::Idle,
             index: Index::ZERO,
+            polled_at: Instant::ORIGIN,
             budget: Budget::new(READ_INTERVAL, READ_BURST),
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
         }
@@ -76,6 +80,7 @@ impl Watch {
         }
         self.budget.take(now);
         self.state = State::Polling;
+        self.polled_at = now;
         let wait = (self.index > Index::ZERO).then_some((self.index, WAIT));
         let request = ListKeys {
             prefix: &settings.prefix,
@@ -89,7 +94,8 @@ impl Watch {
 
     pub(super) fn answered(&mut self, now: Instant, index: Index) {
         self.backoff.reset();
-        self.index = if index < self.index {
+        let is_early = index == self.index && now.saturating_since(self.polled_at) < WAIT;
+        self.index = if index < self.index || is_early {
             Index::ZERO
         } else {
             index
@@ -159,6 +165,22 @@ mod tests {
             }
             assert_eq!(poll(&mut watch, now).unwrap(), "/v1/kv/jobs/?recurse");
         }
+    }
+
+    #[test]
+    fn an_answer_before_its_time_with_nothing_new_starts_again() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        watch.answered(now, Index(7));
+        poll(&mut watch, now).unwrap();
+        let late = now + WAIT;
+        watch.answered(late, Index(7));
+        assert!(poll(&mut watch, late).unwrap().contains("index=7"));
+        watch.answered(late + WAIT / 2, Index(7));
+        let target = poll(&mut watch, late + WAIT / 2).unwrap();
+        assert_eq!(target, "/v1/kv/jobs/?recurse");
     }
 
     #[test]

@@ -1,5 +1,15 @@
 //! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
 
 mod acquire;
+mod aftermath;
+mod host;
 mod limit;
+mod partition;
+mod permanent_failures;
+mod pruning;
+mod record_conflicts;
+mod restored_snapshot;
+mod seeded_chaos;
 mod support;
+mod transient_failures;
+mod unknown_outcomes;
