@@ -28,6 +28,8 @@ pub(super) struct Contender {
     key: ContenderKey,
     phase: Phase,
     presence: Presence,
+    /// Why the last write that was to take it out of the record failed.
+    withdraw_failure: Option<RequestError>,
     /// Why it could not leave in order.
     leave_failure: Option<RequestError>,
 }
@@ -100,6 +102,7 @@ impl Contender {
             key: ContenderKey::new(settings, rng),
             phase: Phase::Entering,
             presence: Presence::No,
+            withdraw_failure: None,
             leave_failure: None,
         }
     }
@@ -148,12 +151,14 @@ impl Contender {
         self.session.lease().and_then(Lease::deadline)
     }
 
-    /// Why its last request failed, or why it could not leave in order.
+    /// Why its last request failed.
     pub(super) fn failure(&self) -> Option<&RequestError> {
-        self.leave_failure
-            .as_ref()
-            .or(self.key.failure())
-            .or(self.session.failure())
+        self.key.failure().or(self.session.failure())
+    }
+
+    /// Why it could not leave in order, if it could not.
+    pub(super) fn leave_failure(&self) -> Option<&RequestError> {
+        self.leave_failure.as_ref()
     }
 
     /// When its key was created, if a view has shown it: its place in the queue.
@@ -189,11 +194,17 @@ impl Contender {
     /// The record certainly does not name it, and no write under way can change that.
     pub(super) fn withdrawn(&mut self, now: Instant) {
         self.presence = Presence::No;
+        self.withdraw_failure = None;
         match self.phase {
             Phase::Claiming => self.phase = Phase::Waiting,
             Phase::Leaving { .. } => self.key.leave(now),
             _ => {}
         }
+    }
+
+    /// A write that was to take it out of the record failed, or its outcome is unknown.
+    pub(super) fn withdrawal_failed(&mut self, failure: &RequestError) {
+        self.withdraw_failure = Some(failure.clone());
     }
 
     /// Starts on the way out, from wherever it is.
@@ -330,11 +341,13 @@ impl Contender {
         event
     }
 
-    /// Ends belief when the lease is over, and the way out when its time is.
+    /// Ends belief when the lease is over, and the way out when its time is. `last_failure` is the
+    /// participant's, for a contender that got no request of its own out.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
         settings: &Settings,
+        last_failure: Option<&RequestError>,
     ) -> Option<ContenderEvent> {
         match self.phase {
             Phase::Held(acquire) => {
@@ -349,7 +362,10 @@ impl Contender {
                 Some(ContenderEvent::Lost(acquire, lost))
             }
             Phase::Leaving { until } if until <= now => {
-                self.leave_failure = self.failure().cloned();
+                if self.leave_failure.is_none() {
+                    let own = self.withdraw_failure.as_ref().or(self.failure());
+                    self.leave_failure = own.or(last_failure).cloned();
+                }
                 self.phase = Phase::Gone;
                 None
             }

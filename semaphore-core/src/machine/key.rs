@@ -105,6 +105,7 @@ impl ContenderKey {
     pub(super) fn forget(&mut self) {
         self.state = State::Deleted;
         self.retry_at = None;
+        self.failure = None;
     }
 
     pub(super) fn is_there(&self) -> bool {
