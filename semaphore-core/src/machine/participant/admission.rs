@@ -179,7 +179,16 @@ impl Participant {
         if !self.settings.owns_sessions() {
             return 1;
         }
-        let ahead = self.settings.limit.min(CONTENDERS_AHEAD).max(head.permits);
+        let limit = self.settings.limit;
+        // Where the limit is adopted, more may be asked for than there will turn out to be.
+        let known_limit = self
+            .view
+            .as_ref()
+            .and_then(|observed| observed.view.record())
+            .map_or(limit, |record| record.limit().max(limit));
+        let ahead = limit
+            .min(CONTENDERS_AHEAD)
+            .max(head.permits.min(known_limit));
         self.queue.wanted().min(ahead) as usize
     }
 
