@@ -2,4 +2,11 @@
 
 mod acquire;
 mod limit;
+mod queue;
+mod release;
+mod several_permits;
+mod spy;
+mod stranger;
 mod support;
+mod timeout_and_cancel;
+mod try_acquire;
