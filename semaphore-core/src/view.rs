@@ -16,6 +16,7 @@ pub struct View {
     lock: Option<Lock>,
     contenders: Vec<Contender>,
     alive: BTreeSet<String>,
+    taken: BTreeSet<SessionId>,
     orphans: Vec<Orphan>,
 }
 
@@ -62,6 +63,7 @@ impl View {
             lock: None,
             contenders: Vec::new(),
             alive: BTreeSet::new(),
+            taken: BTreeSet::new(),
             orphans: Vec::new(),
         };
         for entry in &list.entries {
@@ -91,7 +93,9 @@ impl View {
                 modify_index: entry.modify_index(),
                 lock_index: entry.lock_index(),
             }),
-            Some(_) => {}
+            Some(_) => {
+                self.taken.insert(named);
+            }
             None => self.orphans.push(Orphan {
                 session: named,
                 modify_index: entry.modify_index(),
@@ -138,6 +142,11 @@ impl View {
         self.contenders
             .iter()
             .find(|contender| contender.session == *session)
+    }
+
+    /// Whether the contender key of this session is tied to another one.
+    pub fn is_taken(&self, session: &SessionId) -> bool {
+        self.taken.contains(session)
     }
 
     /// Contender keys without a session.

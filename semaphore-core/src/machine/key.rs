@@ -253,7 +253,7 @@ impl ContenderKey {
             .find(|orphan| orphan.session == *session);
         match self.state {
             State::Contested(since) if sent_at >= since => match (found, orphan) {
-                (None, None) => self.proceed(State::Reserving),
+                (None, None) if !view.is_taken(session) => self.proceed(State::Reserving),
                 (None, Some(orphan)) if orphan.flags == self.nonce => {
                     self.ours = true;
                     self.proceed(State::Acquiring);
@@ -265,6 +265,7 @@ impl ContenderKey {
             },
             State::There(since) => match (found, orphan) {
                 (Some(found), _) => self.seen = Some(found.clone()),
+                (None, _) if view.is_taken(session) => return Some(KeyEvent::Taken),
                 (None, None) if view.is_filtered() => {}
                 (None, Some(_)) if self.seen.is_some() => return Some(KeyEvent::Taken),
                 (None, None) if self.seen.is_some() => return Some(KeyEvent::SessionGone),

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod limit;
+mod loss;
 mod queue;
 mod release;
 mod several_permits;
