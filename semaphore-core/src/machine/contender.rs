@@ -237,6 +237,11 @@ impl Contender {
         self.settle(now, settings);
     }
 
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
+    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
+        self.key_is_active() && self.key.needs_read(view_sent_at, settings)
+    }
+
     pub(super) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
         self.key_is_active() && self.key.is_due(now, settings)
             || self.session_is_active() && self.session.is_due(now)

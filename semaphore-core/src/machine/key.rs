@@ -121,6 +121,18 @@ impl ContenderKey {
         self.seen.as_ref()
     }
 
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
+    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
+        match self.state {
+            State::Contested(since) => view_sent_at < since,
+            State::Deleting(since) => {
+                let is_stuck = !settings.owns_sessions() && self.deletable.is_none();
+                is_stuck && self.in_flight.is_none() && view_sent_at < since
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn failure(&self) -> Option<&RequestError> {
         self.failure.as_ref()
     }
@@ -225,6 +237,7 @@ impl ContenderKey {
             // The key has changed since it was seen: the next view tells what it is now.
             (Sent::Deletion, Ok(false)) => {
                 self.deletable = None;
+                self.state = State::Deleting(now);
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
             (Sent::Reservation, Err(error)) if !error.was_not_applied() => {

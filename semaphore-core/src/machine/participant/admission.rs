@@ -105,6 +105,17 @@ impl Participant {
         let Some(head) = self.queue.head() else {
             return;
         };
+        let is_in_use = |contender: &Contender| matches!(contender.phase(), Phase::Held(_));
+        if head.patience == Patience::None
+            && !self.settings.owns_sessions()
+            && self.contenders.values().any(is_in_use)
+        {
+            // The caller's only session is in use.
+            let acquire = head.acquire;
+            self.queue.remove(acquire);
+            self.events.push_back(Event::NotAvailable { acquire });
+            return;
+        }
         let is_planable = self
             .ledger
             .may_plan(now, observed.view.lock_index(), observed.sent_at);
@@ -210,7 +221,11 @@ impl Participant {
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent_at = known.map_or(Instant::ORIGIN, |observed| observed.sent_at);
-        if self.ledger.needs_read(lock_index, sent_at) {
+        let is_waited_for = self
+            .contenders
+            .values()
+            .any(|contender| contender.needs_read(sent_at, &self.settings));
+        if is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
             self.refresh.want(now);
         }
     }
