@@ -123,6 +123,18 @@ impl ContenderKey {
         self.seen.as_ref()
     }
 
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
+    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
+        match self.state {
+            State::Contested(since) => view_sent_at < since,
+            State::Deleting(since) => {
+                let is_stuck = !settings.owns_sessions() && self.deletable.is_none();
+                is_stuck && self.in_flight.is_none() && view_sent_at < since
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn failure(&self) -> Option<&RequestError> {
         self.failure.as_ref()
     }
@@ -227,6 +239,7 @@ impl ContenderKey {
             // The key has changed since it was seen: the next view tells what it is now.
             (Sent::Deletion, Ok(false)) => {
                 self.deletable = None;
+                self.state = State::Deleting(now);
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
             (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
@@ -273,13 +286,13 @@ impl ContenderKey {
             State::There(since) => match key {
                 Key::Tied(found) => self.seen = Some(found.clone()),
                 Key::Absent if view.is_filtered() => {}
-                Key::Taken if self.seen.is_some() => return Some(KeyEvent::Taken),
+                Key::Taken => return Some(KeyEvent::Taken),
                 Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
                 Key::Absent if self.seen.is_some() => return Some(KeyEvent::SessionGone),
-                Key::Taken | Key::Free(_) | Key::Absent if sent_at >= since => {
+                Key::Free(_) | Key::Absent if sent_at >= since => {
                     return Some(KeyEvent::Unseen);
                 }
-                Key::Taken | Key::Free(_) | Key::Absent => {}
+                Key::Free(_) | Key::Absent => {}
             },
             State::Deleting(since) if sent_at >= since && self.in_flight.is_none() => match key {
                 Key::Tied(found) if self.ours => self.deletable = Some(found.modify_index),

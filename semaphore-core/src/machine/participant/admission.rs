@@ -105,6 +105,17 @@ impl Participant {
         let Some(head) = self.queue.head() else {
             return;
         };
+        let is_in_use = |contender: &Contender| matches!(contender.phase(), Phase::Held(_));
+        if head.patience == Patience::None
+            && !self.settings.owns_sessions()
+            && self.contenders.values().any(is_in_use)
+        {
+            // The caller's only session is in use.
+            let acquire = head.acquire;
+            self.queue.remove(acquire);
+            self.events.push_back(Event::NotAvailable { acquire });
+            return;
+        }
         let is_planable = self
             .ledger
             .may_plan(now, observed.view.lock_index(), observed.sent_at);
@@ -181,7 +192,16 @@ impl Participant {
         if !self.settings.owns_sessions() {
             return 1;
         }
-        let ahead = self.settings.limit.min(CONTENDERS_AHEAD).max(head.permits);
+        let limit = self.settings.limit;
+        // Where the limit is adopted, more may be asked for than there will turn out to be.
+        let known_limit = self
+            .view
+            .as_ref()
+            .and_then(|observed| observed.view.record())
+            .map_or(limit, |record| record.limit().max(limit));
+        let ahead = limit
+            .min(CONTENDERS_AHEAD)
+            .max(head.permits.min(known_limit));
         self.queue.wanted().min(ahead) as usize
     }
 
@@ -203,7 +223,11 @@ impl Participant {
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent_at = known.map_or(Instant::ORIGIN, |observed| observed.sent_at);
-        if self.ledger.needs_read(lock_index, sent_at) {
+        let is_waited_for = self
+            .contenders
+            .values()
+            .any(|contender| contender.needs_read(sent_at, &self.settings));
+        if is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
             self.refresh.want(now);
         }
     }

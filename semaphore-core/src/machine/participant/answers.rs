@@ -188,6 +188,11 @@ impl Participant {
                 if is_unknown {
                     self.refresh.want(now);
                 }
+                for contender in self.contenders.values_mut() {
+                    if contender.must_withdraw() {
+                        contender.withdrawal_failed(&error);
+                    }
+                }
                 if error.is_permanent() {
                     self.refuse(now, &error);
                 }
@@ -356,7 +361,7 @@ impl Participant {
             .contenders
             .iter()
             .filter(|(_, contender)| contender.phase() == Phase::Gone)
-            .map(|(no, contender)| (*no, contender.failure().cloned()))
+            .map(|(no, contender)| (*no, contender.leave_failure().cloned()))
             .collect();
         for (no, failure) in gone {
             self.contenders.remove(&no);
