@@ -2,12 +2,14 @@
 
 mod acquire;
 mod aftermath;
+mod foreign_clients;
 mod host;
 mod limit;
 mod partition;
 mod permanent_failures;
 mod pruning;
 mod record_conflicts;
+mod request_rates;
 mod restored_snapshot;
 mod seeded_chaos;
 mod support;
