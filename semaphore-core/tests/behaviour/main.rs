@@ -4,6 +4,7 @@ mod acquire;
 mod aftermath;
 mod foreign_clients;
 mod host;
+mod hostile_answers;
 mod limit;
 mod partition;
 mod permanent_failures;
