@@ -13,6 +13,7 @@ use semaphore_core::{
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::aftermath::{STEPS, assert_recovered};
+use crate::environment::number;
 use crate::support::*;
 
 const UUID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
@@ -149,10 +150,8 @@ fn keys_of_odd_names_and_sessions_are_left_alone() {
 /// `SEMAPHORE_FUZZ_SEEDS=10000` runs that many seeds instead of a hundred.
 #[test]
 fn no_answer_in_any_order_makes_a_participant_panic_spin_or_grow() {
-    let seeds = std::env::var("SEMAPHORE_FUZZ_SEEDS");
-    let seeds = seeds.map_or(100, |text| text.parse().expect("a number"));
     let mut grants = 0;
-    for seed in 0..seeds {
+    for seed in 0..number("SEMAPHORE_FUZZ_SEEDS", 100) {
         // Shown when something below panics.
         eprintln!("seed {seed}");
         grants += Fuzz::new(seed).run();

@@ -1,7 +1,10 @@
 //! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod acquire;
 mod aftermath;
+mod environment;
 mod foreign_clients;
 mod host;
 mod hostile_answers;
