@@ -1,9 +1,14 @@
 //! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod acquire;
 mod aftermath;
 mod callers_session;
+mod environment;
+mod foreign_clients;
 mod host;
+mod hostile_answers;
 mod limit;
 mod loss;
 mod partition;
@@ -12,6 +17,7 @@ mod pruning;
 mod queue;
 mod record_conflicts;
 mod release;
+mod request_rates;
 mod restored_snapshot;
 mod seeded_chaos;
 mod session;

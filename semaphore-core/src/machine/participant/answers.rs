@@ -114,10 +114,16 @@ impl Participant {
 
     fn observe(&mut self, now: Instant, view: &View, sent_at: Instant, confirmed: bool) {
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let mut is_counted = false;
         for no in numbers {
             let event = self.contenders.get_mut(&no).and_then(|contender| {
                 contender.observe(now, view, sent_at, confirmed, &self.settings)
             });
+            // However many vanished at once, they may have done so for one reason.
+            if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
+                self.unseen += 1;
+                is_counted = true;
+            }
             self.handle_contender_event(now, no, event);
         }
         if self
@@ -290,7 +296,6 @@ impl Participant {
                 SessionSource::Create(_) => None,
             }),
             ContenderEvent::Unseen => {
-                self.unseen += 1;
                 let prefix = self.settings.prefix.to_string();
                 let is_hidden = self.unseen >= MAX_UNSEEN;
                 self.replace(now, no, |_| {
@@ -396,5 +401,5 @@ impl Participant {
     }
 }
 
-/// How many contenders in a row may vanish before the view is held to be incomplete.
+/// In how many views in a row contenders may be missing before views are held to be incomplete.
 const MAX_UNSEEN: u32 = 3;

@@ -57,7 +57,7 @@ pub struct Participant {
     /// No new contender before this time.
     respawn_at: Option<Instant>,
     respawn: super::backoff::Backoff,
-    /// How many contenders in a row were acquired and not seen.
+    /// In how many views in a row contenders were missing that had been acquired.
     unseen: u32,
     /// The last failure since the last success.
     failure: Option<RequestError>,
