@@ -81,7 +81,12 @@ impl Participant {
             }
             Some(Ok(record)) => {
                 let theirs = record.limit();
-                if self.settings.adopt_limit {
+                if theirs == ours {
+                    self.former_limit = None;
+                }
+                let is_known = [self.expected_limit, self.former_limit];
+                let is_settled = theirs == ours || self.settings.adopt_limit;
+                if is_settled {
                     self.fail_where(
                         now,
                         |ticket| ticket.permits > theirs,
@@ -90,7 +95,7 @@ impl Participant {
                             InvalidInput::PermitsOverLimit { wanted, limit }.into()
                         },
                     );
-                } else if theirs != ours {
+                } else if !is_known.contains(&Some(theirs)) {
                     self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
                 }
             }
@@ -209,6 +214,7 @@ impl Participant {
             self.watch.stop();
             self.refresh.stop();
             self.view = None;
+            self.former_limit = None;
             self.claim = None;
             self.ledger.unplan();
             let reads = self.in_flight.extract_if(.., |_, sent| {
