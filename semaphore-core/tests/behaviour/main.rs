@@ -2,6 +2,7 @@
 
 mod acquire;
 mod bad_input;
+mod by_hand;
 mod callers_session;
 mod fencing;
 mod handles;
