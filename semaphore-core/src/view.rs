@@ -16,8 +16,8 @@ pub struct View {
     lock: Option<Lock>,
     contenders: Vec<Contender>,
     alive: BTreeSet<String>,
-    taken: BTreeSet<SessionId>,
     orphans: Vec<Orphan>,
+    taken: BTreeSet<SessionId>,
 }
 
 /// The key `<prefix>/.lock`.
@@ -54,6 +54,19 @@ pub struct Orphan {
     pub flags: u64,
 }
 
+/// The key `<prefix>/<session>` as a view shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// Tied to that session.
+    Tied(&'a Contender),
+    /// Tied to no session.
+    Free(&'a Orphan),
+    /// Tied to another session.
+    Taken,
+    /// Not there.
+    Absent,
+}
+
 impl View {
     /// Understands a list of a prefix. Keys deeper than one segment belong to other semaphores.
     pub fn new(prefix: &Prefix, list: &KeyList<'_>) -> Self {
@@ -63,8 +76,8 @@ impl View {
             lock: None,
             contenders: Vec::new(),
             alive: BTreeSet::new(),
-            taken: BTreeSet::new(),
             orphans: Vec::new(),
+            taken: BTreeSet::new(),
         };
         for entry in &list.entries {
             match prefix.child_name(entry.key()) {
@@ -137,21 +150,22 @@ impl View {
         &self.contenders
     }
 
-    /// The contender of this session.
-    pub fn contender(&self, session: &SessionId) -> Option<&Contender> {
-        self.contenders
-            .iter()
-            .find(|contender| contender.session == *session)
-    }
-
-    /// Whether the contender key of this session is tied to another one.
-    pub fn is_taken(&self, session: &SessionId) -> bool {
-        self.taken.contains(session)
-    }
-
     /// Contender keys without a session.
     pub fn orphans(&self) -> &[Orphan] {
         &self.orphans
+    }
+
+    /// What became of the contender key of this session.
+    pub fn key(&self, session: &SessionId) -> Key<'_> {
+        if let Some(contender) = self.contenders.iter().find(|c| c.session == *session) {
+            Key::Tied(contender)
+        } else if let Some(orphan) = self.orphans.iter().find(|o| o.session == *session) {
+            Key::Free(orphan)
+        } else if self.taken.contains(session) {
+            Key::Taken
+        } else {
+            Key::Absent
+        }
     }
 
     /// Whether this session is known to be alive.

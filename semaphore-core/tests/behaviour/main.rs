@@ -1,16 +1,26 @@
 //! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod acquire;
+mod aftermath;
 mod bad_input;
 mod by_hand;
 mod callers_session;
 mod fencing;
 mod handles;
+mod host;
 mod limit;
 mod loss;
 mod manage;
+mod partition;
+mod permanent_failures;
+mod pruning;
 mod queue;
+mod record_conflicts;
 mod release;
+mod restored_snapshot;
+mod seeded_chaos;
 mod sequencer;
 mod session;
 mod several_permits;
@@ -18,4 +28,6 @@ mod spy;
 mod stranger;
 mod support;
 mod timeout_and_cancel;
+mod transient_failures;
 mod try_acquire;
+mod unknown_outcomes;

@@ -1,11 +1,12 @@
 //! What follows from what is known: who fails, how many contend, and what is written next.
 
 use super::queue::{Patience, Ticket};
-use super::{Event, From, Participant};
+use super::{Event, Participant};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
-use crate::machine::plan::{ContenderNo, Situation};
+use crate::machine::plan::{ContenderNo, Situation, Turn};
+use crate::machine::watch::Start;
 use crate::time::Instant;
 
 impl Participant {
@@ -128,6 +129,7 @@ impl Participant {
             return;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -135,6 +137,7 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: false,
+            overtaken: &overtaken,
         };
         if !situation.has_room_for(head.permits) {
             let acquire = head.acquire;
@@ -208,22 +211,24 @@ impl Participant {
         self.queue.wanted().min(ahead) as usize
     }
 
-    /// The prefix is read while anybody waits, holds or leaves.
+    /// The prefix is read while a decision may follow from it.
     fn adjust_reads(&mut self, now: Instant) {
-        if self.is_idle() {
-            self.watch.stop();
-            self.refresh.stop();
-            self.view = None;
-            self.former_limit = None;
-            self.claim = None;
-            self.ledger.unplan();
-            let reads = self.in_flight.extract_if(.., |_, sent| {
-                matches!(sent.from, From::Watch | From::Refresh)
-            });
-            self.aborts.extend(reads.map(|(id, _)| id));
+        if !self.needs_view() {
+            self.watch.pause();
+            if self.is_idle() {
+                self.refresh.stop();
+                self.view = None;
+                self.former_limit = None;
+                self.claim = None;
+                self.ledger.unplan();
+            }
             return;
         }
-        self.watch.start();
+        match self.watch.start() {
+            Start::Anew => self.view = None,
+            Start::Resumed if self.view.is_none() => self.refresh.want(now),
+            Start::Resumed | Start::Running => {}
+        }
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent_at = known.map_or(Instant::ORIGIN, |observed| observed.sent_at);
@@ -234,6 +239,14 @@ impl Participant {
         if is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
             self.refresh.want(now);
         }
+    }
+
+    /// Whoever only deletes the key and the session of their own needs no view any more.
+    fn needs_view(&self) -> bool {
+        let needs_view = |contender: &Contender| {
+            contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
+        };
+        !self.queue.is_empty() || self.contenders.values().any(needs_view)
     }
 
     fn plan(&mut self, now: Instant) {
@@ -248,6 +261,7 @@ impl Participant {
             return;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -255,8 +269,13 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: self.ledger.patience_is_over(now),
+            overtaken: &overtaken,
         };
         let (write, turn) = situation.plan();
+        if turn == Turn::Now && situation.patience_is_over {
+            let ahead = situation.ahead().cloned().collect();
+            self.ledger.overtake(now, ahead);
+        }
         self.ledger.plan(now, write, turn, &mut self.rng);
     }
 
