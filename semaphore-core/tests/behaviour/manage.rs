@@ -2,7 +2,7 @@
 
 use semaphore_core::{Conflict, Error, InvalidInput, Method, Response};
 use transport_mock::consul::{Access, Policy};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::stranger::{Stranger, operate};
 use crate::support::*;
@@ -37,7 +37,7 @@ fn inspection_shows_limit_holders_and_waiters_in_queue_order() {
     assert_eq!(snapshot.orphans, []);
     let stats = world.stats_of("looker");
     assert_eq!(stats.total_requests(), 1, "{stats:?}");
-    drop((permits, waiting.map(|task| task.abort())));
+    drop((permits, waiting.map(Task::abort)));
     world.advance(secs(1));
     assert_nothing_left(&world);
 }
