@@ -426,7 +426,7 @@ impl Participant {
             return Err(Error::Closed);
         }
         let acquire = AcquireId(self.fresh_id());
-        let behind_others = patience == Patience::None && !self.queue.is_empty();
+        let behind_others = patience == Patience::None && self.queue.has_waiters();
         if behind_others {
             self.events.push_back(Event::NotAvailable { acquire });
         } else {
