@@ -280,7 +280,7 @@ fn belief_ends_by_the_clock_alone() {
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let remaining = permit.remaining().expect("a lease");
     let set = |ahead| *clock.ahead.lock().expect("a clock") = ahead;
-    set(remaining - std::time::Duration::from_nanos(1));
+    set(remaining.saturating_sub(std::time::Duration::from_nanos(1)));
     assert!(permit.is_held());
     set(remaining);
     assert!(!permit.is_held());

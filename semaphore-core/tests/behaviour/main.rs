@@ -4,13 +4,18 @@
 
 mod acquire;
 mod aftermath;
+mod bad_input;
+mod by_hand;
 mod callers_session;
 mod environment;
+mod fencing;
 mod foreign_clients;
+mod handles;
 mod host;
 mod hostile_answers;
 mod limit;
 mod loss;
+mod manage;
 mod partition;
 mod permanent_failures;
 mod pruning;
@@ -20,6 +25,7 @@ mod release;
 mod request_rates;
 mod restored_snapshot;
 mod seeded_chaos;
+mod sequencer;
 mod session;
 mod several_permits;
 mod spy;

@@ -59,6 +59,10 @@ pub struct Participant {
     respawn: super::backoff::Backoff,
     /// In how many views in a row contenders were missing that had been acquired.
     unseen: u32,
+    /// A limit that the record may show from now on: it is being resized.
+    expected_limit: Option<u32>,
+    /// The limit that the record may show until it shows ours.
+    former_limit: Option<u32>,
     /// The last failure since the last success.
     failure: Option<RequestError>,
     closed: bool,
@@ -205,6 +209,8 @@ impl Participant {
             events: VecDeque::new(),
             respawn_at: None,
             unseen: 0,
+            expected_limit: None,
+            former_limit: None,
             failure: None,
             closed: false,
             timed_at: Instant::ORIGIN,
@@ -277,6 +283,19 @@ impl Participant {
         self.settle(now);
     }
 
+    /// Takes this limit in the record for no conflict: the record is about to be resized. To be
+    /// followed by [`Self::set_limit`] when that is done.
+    ///
+    /// # Errors
+    /// [`InvalidInput::LimitZero`].
+    pub fn expect_limit(&mut self, limit: u32) -> Result<(), InvalidInput> {
+        if limit == 0 {
+            return Err(InvalidInput::LimitZero);
+        }
+        self.expected_limit = Some(limit);
+        Ok(())
+    }
+
     /// Contends for a semaphore of another limit from now on: its record was resized.
     ///
     /// # Errors
@@ -285,7 +304,9 @@ impl Participant {
         if limit == 0 {
             return Err(InvalidInput::LimitZero);
         }
-        self.settings.limit = limit;
+        let former = core::mem::replace(&mut self.settings.limit, limit);
+        self.former_limit = Some(former);
+        self.expected_limit = None;
         self.settle(now);
         Ok(())
     }
@@ -405,7 +426,7 @@ impl Participant {
             return Err(Error::Closed);
         }
         let acquire = AcquireId(self.fresh_id());
-        let behind_others = patience == Patience::None && !self.queue.is_empty();
+        let behind_others = patience == Patience::None && self.queue.has_waiters();
         if behind_others {
             self.events.push_back(Event::NotAvailable { acquire });
         } else {
