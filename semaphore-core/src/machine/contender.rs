@@ -20,6 +20,7 @@ use crate::http::{Request, Response};
 use crate::id::{AcquireId, Index, SessionId};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
+use crate::transport::{TransportError, TransportErrorKind};
 use crate::view::View;
 
 #[derive(Debug)]
@@ -283,7 +284,7 @@ impl Contender {
             }
             Part::Key => self.key.handle(now, answer, rng),
         };
-        let event = event.and_then(|event| self.key_event(event));
+        let event = event.and_then(|event| self.key_event(event, settings));
         let refusal = self
             .part_failure(part)
             .filter(|failure| failure.is_permanent())
@@ -311,7 +312,7 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
         let event = self.key.observe(view, sent_at, &session);
-        let mut event = event.and_then(|event| self.key_event(event));
+        let mut event = event.and_then(|event| self.key_event(event, settings));
         if let Some(base) = self.presence.settled_by(view, confirmed) {
             if view
                 .record()
@@ -349,7 +350,9 @@ impl Contender {
                 Some(ContenderEvent::Lost(acquire, lost))
             }
             Phase::Leaving { until } if until <= now => {
-                self.leave_failure = self.failure().cloned();
+                let timeout = TransportError::new(TransportErrorKind::Timeout);
+                let failure = self.failure().cloned();
+                self.leave_failure = failure.or(Some(RequestError::Transport(timeout)));
                 self.phase = Phase::Gone;
                 None
             }
@@ -412,12 +415,19 @@ impl Contender {
         }
     }
 
-    fn key_event(&mut self, event: KeyEvent) -> Option<ContenderEvent> {
+    fn key_event(&mut self, event: KeyEvent, settings: &Settings) -> Option<ContenderEvent> {
         if self.is_leaving() {
             return None;
         }
+        // What an invalidation leaves behind depends on the session's behavior. A caller's session
+        // most likely has Consul's default, which is to release.
+        let event = match event {
+            KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
+            KeyEvent::Freed => KeyEvent::SessionGone,
+            event => event,
+        };
         match event {
-            KeyEvent::Entered => None,
+            KeyEvent::Entered | KeyEvent::Freed => None,
             KeyEvent::Unseen => match self.phase {
                 Phase::Held(_) => None,
                 _ => Some(ContenderEvent::Unseen),

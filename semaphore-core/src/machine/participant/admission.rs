@@ -5,7 +5,7 @@ use super::{Event, From, Participant};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
-use crate::machine::plan::{ContenderNo, Situation};
+use crate::machine::plan::{ContenderNo, Situation, Turn};
 use crate::time::Instant;
 
 impl Participant {
@@ -112,6 +112,7 @@ impl Participant {
             return;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -119,6 +120,7 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: false,
+            overtaken: &overtaken,
         };
         if !situation.has_room_for(head.permits) {
             let acquire = head.acquire;
@@ -218,6 +220,7 @@ impl Participant {
             return;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -225,8 +228,13 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: self.ledger.patience_is_over(now),
+            overtaken: &overtaken,
         };
         let (write, turn) = situation.plan();
+        if turn == Turn::Now && situation.patience_is_over {
+            let ahead = situation.ahead().cloned().collect();
+            self.ledger.overtake(now, ahead);
+        }
         self.ledger.plan(now, write, turn, &mut self.rng);
     }
 

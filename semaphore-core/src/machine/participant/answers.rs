@@ -99,6 +99,12 @@ impl Participant {
         }
         let confirmed = consistent && self.ledger.ended_before(sent_at);
         self.observe(now, &view, sent_at, confirmed);
+        // The same index is the same state, as fresh as the later of the two requests.
+        let known = self.view.as_ref();
+        let is_same = |known: &&Observed| known.view.index() == view.index();
+        let sent_at = known
+            .filter(is_same)
+            .map_or(sent_at, |known| known.sent_at.max(sent_at));
         self.view = Some(Observed {
             view,
             sent_at,
