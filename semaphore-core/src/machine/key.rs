@@ -260,6 +260,12 @@ impl ContenderKey {
                     return Some(KeyEvent::Taken);
                 }
             },
+            // The watch may be faster than the acknowledgement, and does not tell it again.
+            State::Acquiring => {
+                if let Key::Tied(found) = key {
+                    self.seen = Some(found.clone());
+                }
+            }
             State::There(since) => match key {
                 Key::Tied(found) => self.seen = Some(found.clone()),
                 Key::Absent if view.is_filtered() => {}
@@ -306,4 +312,36 @@ enum Sent {
     Reservation,
     Acquisition,
     Deletion,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Prefix;
+    use crate::api::ListKeys;
+
+    const SESSION: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+
+    #[test]
+    fn a_view_that_comes_before_the_acknowledgement_shows_the_key() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut rng = fastrand::Rng::with_seed(1);
+        let prefix = Prefix::new("jobs").unwrap();
+        let settings = Settings::new(prefix.clone(), 1).unwrap();
+        let session = SessionId::new(SESSION).unwrap();
+        let mut key = ContenderKey::new(&settings, &mut rng);
+        key.enter(&settings);
+        key.transmit(now, &session, &settings).unwrap();
+
+        let body = format!(
+            r#"[{{"Key":"jobs/{SESSION}","Session":"{SESSION}","CreateIndex":7,"ModifyIndex":7,"LockIndex":1,"Value":null}}]"#
+        );
+        let list = Response::new(200, body).with_header("X-Consul-Index", "7");
+        let view = View::new(&prefix, &ListKeys::parse(&list).unwrap());
+        assert_eq!(key.observe(&view, now, &session), None);
+        let applied = Response::new(200, "true");
+        let event = key.handle(now, Ok(&applied), &mut rng);
+        assert_eq!(event, Some(KeyEvent::Entered));
+        assert!(key.seen().is_some(), "no other view may come for long");
+    }
 }
