@@ -160,7 +160,9 @@ impl State {
     /// Where it will be told that nothing is left.
     pub(crate) fn await_idle(&mut self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        self.idle.push(sender);
+        if !self.ended {
+            self.idle.push(sender);
+        }
         receiver
     }
 
