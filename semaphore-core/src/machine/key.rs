@@ -107,6 +107,7 @@ impl ContenderKey {
     pub(super) fn forget(&mut self) {
         self.state = State::Deleted;
         self.retry_at = None;
+        self.failure = None;
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -120,6 +121,18 @@ impl ContenderKey {
     /// The key as the last view showed it.
     pub(super) fn seen(&self) -> Option<&Contender> {
         self.seen.as_ref()
+    }
+
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
+    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
+        match self.state {
+            State::Contested(since) => view_sent_at < since,
+            State::Deleting(since) => {
+                let is_stuck = !settings.owns_sessions() && self.deletable.is_none();
+                is_stuck && self.in_flight.is_none() && view_sent_at < since
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn failure(&self) -> Option<&RequestError> {
@@ -226,12 +239,15 @@ impl ContenderKey {
             // The key has changed since it was seen: the next view tells what it is now.
             (Sent::Deletion, Ok(false)) => {
                 self.deletable = None;
+                self.state = State::Deleting(now);
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
             (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
                 self.proceed_from(State::Reserving, State::Contested(now));
                 self.failure = Some(error);
             }
+            // The view has shown that it was applied.
+            (Sent::Acquisition, Err(_)) if self.is_there() => {}
             (_, Err(error)) => {
                 self.retry_at = Some(now + self.backoff.next(rng));
                 self.failure = Some(error);
@@ -260,22 +276,23 @@ impl ContenderKey {
                     return Some(KeyEvent::Taken);
                 }
             },
-            // The watch may be faster than the acknowledgement, and does not tell it again.
+            // The view may overtake the answer, or show what the lost answer would have said.
             State::Acquiring => {
                 if let Key::Tied(found) = key {
                     self.seen = Some(found.clone());
+                    self.proceed(State::There(sent_at));
                 }
             }
             State::There(since) => match key {
                 Key::Tied(found) => self.seen = Some(found.clone()),
                 Key::Absent if view.is_filtered() => {}
-                Key::Taken if self.seen.is_some() => return Some(KeyEvent::Taken),
+                Key::Taken => return Some(KeyEvent::Taken),
                 Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
                 Key::Absent if self.seen.is_some() => return Some(KeyEvent::SessionGone),
-                Key::Taken | Key::Free(_) | Key::Absent if sent_at >= since => {
+                Key::Free(_) | Key::Absent if sent_at >= since => {
                     return Some(KeyEvent::Unseen);
                 }
-                Key::Taken | Key::Free(_) | Key::Absent => {}
+                Key::Free(_) | Key::Absent => {}
             },
             State::Deleting(since) if sent_at >= since && self.in_flight.is_none() => match key {
                 Key::Tied(found) if self.ours => self.deletable = Some(found.modify_index),
@@ -317,31 +334,45 @@ enum Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Prefix;
     use crate::api::ListKeys;
+    use crate::transport::{TransportError, TransportErrorKind};
+    use crate::{Prefix, Settings};
 
     const SESSION: &str = "aaaaaaaa-0000-0000-0000-000000000000";
 
-    #[test]
-    fn a_view_that_comes_before_the_acknowledgement_shows_the_key() {
-        let now = Instant::from_origin(Duration::from_secs(1));
-        let mut rng = fastrand::Rng::with_seed(1);
-        let prefix = Prefix::new("jobs").unwrap();
-        let settings = Settings::new(prefix.clone(), 1).unwrap();
-        let session = SessionId::new(SESSION).unwrap();
-        let mut key = ContenderKey::new(&settings, &mut rng);
-        key.enter(&settings);
-        key.transmit(now, &session, &settings).unwrap();
+    fn at(millis: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(millis))
+    }
 
+    fn view(settings: &Settings, key: &str) -> View {
         let body = format!(
-            r#"[{{"Key":"jobs/{SESSION}","Session":"{SESSION}","CreateIndex":7,"ModifyIndex":7,"LockIndex":1,"Value":null}}]"#
+            r#"[{{"Key":"jobs/{key}","Session":"{SESSION}","CreateIndex":9,"ModifyIndex":9,"LockIndex":1,"Value":null}}]"#
         );
-        let list = Response::new(200, body).with_header("X-Consul-Index", "7");
-        let view = View::new(&prefix, &ListKeys::parse(&list).unwrap());
-        assert_eq!(key.observe(&view, now, &session), None);
-        let applied = Response::new(200, "true");
-        let event = key.handle(now, Ok(&applied), &mut rng);
-        assert_eq!(event, Some(KeyEvent::Entered));
-        assert!(key.seen().is_some(), "no other view may come for long");
+        let response = Response::new(200, body).with_header("X-Consul-Index", "9");
+        View::new(&settings.prefix, &ListKeys::parse(&response).unwrap())
+    }
+
+    #[test]
+    fn a_view_that_overtakes_the_answer_shows_that_the_key_is_there() {
+        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+        let session = SessionId::new(SESSION).unwrap();
+        let timeout = RequestError::Transport(TransportError::new(TransportErrorKind::Timeout));
+        let late = Response::new(200, "true");
+        for answer in [Ok(&late), Err(timeout)] {
+            let mut rng = fastrand::Rng::with_seed(1);
+            let mut key = ContenderKey::new(&settings, &mut rng);
+            key.enter(&settings);
+            assert!(key.transmit(at(1), &session, &settings).is_some());
+            assert_eq!(
+                key.observe(&view(&settings, SESSION), at(0), &session),
+                None
+            );
+            assert!(key.is_there());
+            assert_eq!(key.seen().unwrap().create_index, Index(9));
+            assert_eq!(key.handle(at(3), answer, &mut rng), None);
+            assert!(key.is_there(), "the answer comes too late to matter");
+            assert!(key.failure().is_none());
+            assert!(!key.is_due(at(10_000), &settings));
+        }
     }
 }

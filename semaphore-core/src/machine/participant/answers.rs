@@ -129,6 +129,24 @@ impl Participant {
             self.respawn.reset();
         }
         self.settle_claim(now, view);
+        self.dismiss_strays(now);
+    }
+
+    /// A claim that was given up for another one may be the one that was applied. Whom it admitted
+    /// has a slot that nobody waits for.
+    fn dismiss_strays(&mut self, now: Instant) {
+        let claimed = self.claim.as_ref().map(|claim| &claim.contenders);
+        let strays: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| {
+                contender.phase() == Phase::Claiming
+                    && matches!(contender.presence(), Presence::Yes(_))
+            })
+            .map(|(no, _)| *no)
+            .filter(|no| claimed.is_none_or(|claimed| !claimed.contains(no)))
+            .collect();
+        self.leave(now, &strays);
     }
 
     /// A claim whose answer was lost: every contender it admits is in the record, or none is.
@@ -169,6 +187,11 @@ impl Participant {
                 self.ledger.failed(now, is_unknown, &mut self.rng);
                 if is_unknown {
                     self.refresh.want(now);
+                }
+                for contender in self.contenders.values_mut() {
+                    if contender.must_withdraw() {
+                        contender.withdrawal_failed(&error);
+                    }
                 }
                 if error.is_permanent() {
                     self.refuse(now, &error);
@@ -338,7 +361,7 @@ impl Participant {
             .contenders
             .iter()
             .filter(|(_, contender)| contender.phase() == Phase::Gone)
-            .map(|(no, contender)| (*no, contender.failure().cloned()))
+            .map(|(no, contender)| (*no, contender.leave_failure().cloned()))
             .collect();
         for (no, failure) in gone {
             self.contenders.remove(&no);

@@ -376,10 +376,9 @@ impl Participant {
         }
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         for no in numbers {
-            let event = self
-                .contenders
-                .get_mut(&no)
-                .and_then(|contender| contender.handle_timeout(now, &self.settings));
+            let event = self.contenders.get_mut(&no).and_then(|contender| {
+                contender.handle_timeout(now, &self.settings, self.failure.as_ref())
+            });
             self.handle_contender_event(now, no, event);
         }
         self.settle(now);
