@@ -76,3 +76,29 @@ pub fn fencing_tokens_rise_from_grant_to_grant(backend: &impl Backend) {
     }
     scene.assert_nothing_left();
 }
+
+pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let semaphore = scene.connect(scene.builder(1).datacenter("dc1").consistent(true));
+    let permit = scene.acquire(&semaphore);
+    assert_eq!(scene.run(semaphore.inspect()).unwrap().holders.len(), 1);
+    scene.release(permit);
+    let elsewhere = scene.connect(scene.builder(1).datacenter("atlantis"));
+    let late = scene.run(elsewhere.acquire_timeout(Duration::from_millis(500)));
+    assert!(late.is_err(), "{late:?}");
+    scene.run(elsewhere.shutdown());
+    scene.assert_nothing_left();
+}
+
+pub fn a_prefix_that_needs_encoding_is_used_as_it_is(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let prefix = format!("{}/a b?c#d%41/ü", scene.prefix());
+    let builder = semaphore_core::Semaphore::builder(&prefix, 1);
+    let semaphore = scene.connect(builder);
+    let permit = scene.acquire(&semaphore);
+    assert_eq!(scene.admin().leftovers(&prefix).unwrap().holders.len(), 1);
+    assert!(scene.run(semaphore.try_acquire()).unwrap().is_none());
+    scene.release(permit);
+    scene.run(semaphore.destroy()).unwrap();
+    scene.admin().assert_nothing_left(&prefix);
+}

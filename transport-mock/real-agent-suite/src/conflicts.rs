@@ -1,11 +1,11 @@
 //! What is found under the prefix.
 
 use semaphore_core::Error;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Backend;
 use crate::keys::GO_FLAGS;
-use crate::scene::{Scene, session, value};
+use crate::scene::{Scene, session};
 
 pub fn another_limit_is_a_conflict_that_names_both(backend: &impl Backend) {
     let scene = Scene::shared(backend);
@@ -106,7 +106,8 @@ pub fn each_dialect_of_the_record_is_kept(backend: &impl Backend) {
         scene.release(permit);
         let entry = scene.entry(&scene.lock_key()).unwrap();
         assert_eq!(entry["Flags"].as_u64(), Some(flags));
-        assert_eq!(value(&entry), empty.as_bytes());
+        let empty: Value = serde_json::from_str(empty).unwrap();
+        assert_eq!(scene.record(), empty);
         scene.assert_nothing_left();
     }
 }

@@ -97,7 +97,9 @@ macro_rules! tests {
                 a_slot_is_acquired_again_and_again,
                 a_waiter_is_admitted_when_a_slot_is_given_back,
                 waiters_are_admitted_in_the_order_in_which_they_came,
-                fencing_tokens_rise_from_grant_to_grant;
+                fencing_tokens_rise_from_grant_to_grant,
+                a_datacenter_and_consistent_reads_can_be_asked_for,
+                a_prefix_that_needs_encoding_is_used_as_it_is;
             blocking:
                 a_thread_acquires_and_gives_back,
                 a_blocked_thread_is_admitted_when_a_slot_is_given_back,
