@@ -177,6 +177,9 @@ fn a_contender_key_that_is_deleted_counts_as_the_sessions_end() {
         "",
     );
     assert!(matches!(holder.loses(), Lost::SessionGone { .. }));
+    // The session was alive, and is not left to its TTL.
+    holder.world.advance(secs(1));
+    assert_nothing_left(&holder.world);
     holder.ends();
 }
 
