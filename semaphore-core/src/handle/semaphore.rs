@@ -167,10 +167,13 @@ impl Semaphore {
     pub async fn resize(&self, limit: u32) -> Result<(), Error> {
         let resize = Resize::new(self.prefix.clone(), self.scope.clone(), limit)?;
         let shared = &self.owner.0;
-        shared.command(|state, _| state.participant.expect_limit(limit))?;
-        self.run(resize).await?;
-        shared.command(|state, now| state.participant.set_limit(now, limit))?;
-        Ok(())
+        // First here: our own watch may show the new limit before the answer comes.
+        let former = shared.command(|state, now| state.participant.set_limit(now, limit))?;
+        let resized = self.run(resize).await;
+        if resized.is_err() {
+            shared.command(|state, now| state.participant.set_limit(now, former))?;
+        }
+        resized
     }
 
     /// Removes the semaphore's record if nobody holds a slot or waits for one.

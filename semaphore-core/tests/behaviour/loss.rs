@@ -218,7 +218,13 @@ fn a_contender_key_that_another_session_has_is_noticed() {
     }
     assert!(world.now().since_origin() < secs(22), "{}", world.now());
     world.advance(secs(1));
+    assert_eq!(
+        contender_keys(world),
+        [key.as_str()],
+        "it is the thief's now"
+    );
     thief.leaves(world);
+    operate(world, Method::Delete, &format!("/v1/kv/{key}"), "");
     holder.ends();
 }
 

@@ -7,6 +7,7 @@ mod aftermath;
 mod bad_input;
 mod by_hand;
 mod callers_session;
+mod dead_poll;
 mod environment;
 mod fencing;
 mod foreign_clients;

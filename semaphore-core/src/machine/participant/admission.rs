@@ -85,7 +85,6 @@ impl Participant {
                 if theirs == ours {
                     self.former_limit = None;
                 }
-                let is_known = [self.expected_limit, self.former_limit];
                 let is_settled = theirs == ours || self.settings.adopt_limit;
                 if is_settled {
                     self.fail_where(
@@ -96,7 +95,7 @@ impl Participant {
                             InvalidInput::PermitsOverLimit { wanted, limit }.into()
                         },
                     );
-                } else if !is_known.contains(&Some(theirs)) {
+                } else if self.former_limit != Some(theirs) {
                     self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
                 }
             }
@@ -230,7 +229,6 @@ impl Participant {
             if self.is_idle() {
                 self.refresh.stop();
                 self.view = None;
-                self.former_limit = None;
                 self.claim = None;
                 self.ledger.unplan();
             }

@@ -59,13 +59,13 @@ pub struct Participant {
     respawn: super::backoff::Backoff,
     /// In how many views in a row contenders were missing that had been acquired.
     unseen: u32,
-    /// A limit that the record may show from now on: it is being resized.
-    expected_limit: Option<u32>,
     /// The limit that the record may show until it shows ours.
     former_limit: Option<u32>,
     /// The last failure since the last success.
     failure: Option<RequestError>,
     closed: bool,
+    /// Whether a request got no answer since the watch's last one: its poll may be dead too.
+    is_poll_suspect: bool,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
 }
@@ -95,7 +95,8 @@ pub enum Event {
         /// Whose.
         acquire: AcquireId,
     },
-    /// The acquisition ended without a permit. Nothing of it stays behind.
+    /// The acquisition ended without a permit. What it left in Consul is being cleaned up, until
+    /// [`Participant::is_idle`].
     Failed {
         /// Whose.
         acquire: AcquireId,
@@ -209,10 +210,10 @@ impl Participant {
             events: VecDeque::new(),
             respawn_at: None,
             unseen: 0,
-            expected_limit: None,
             former_limit: None,
             failure: None,
             closed: false,
+            is_poll_suspect: false,
             timed_at: Instant::ORIGIN,
             settings,
         }
@@ -283,32 +284,20 @@ impl Participant {
         self.settle(now);
     }
 
-    /// Takes this limit in the record for no conflict: the record is about to be resized. To be
-    /// followed by [`Self::set_limit`] when that is done.
+    /// Contends for a semaphore of another limit from now on, because its record is about to be
+    /// resized or was. Until the record shows this limit, the former one is no conflict. Returns the
+    /// former one.
     ///
     /// # Errors
     /// [`InvalidInput::LimitZero`].
-    pub fn expect_limit(&mut self, limit: u32) -> Result<(), InvalidInput> {
-        if limit == 0 {
-            return Err(InvalidInput::LimitZero);
-        }
-        self.expected_limit = Some(limit);
-        Ok(())
-    }
-
-    /// Contends for a semaphore of another limit from now on: its record was resized.
-    ///
-    /// # Errors
-    /// [`InvalidInput::LimitZero`].
-    pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<(), InvalidInput> {
+    pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<u32, InvalidInput> {
         if limit == 0 {
             return Err(InvalidInput::LimitZero);
         }
         let former = core::mem::replace(&mut self.settings.limit, limit);
         self.former_limit = Some(former);
-        self.expected_limit = None;
         self.settle(now);
-        Ok(())
+        Ok(former)
     }
 
     /// Whether nobody waits or holds, and nothing of this participant is left in Consul, as far as
