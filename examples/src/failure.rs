@@ -43,6 +43,9 @@ pub enum Failure {
     /// An operation on the semaphore failed.
     #[error("the semaphore failed")]
     Semaphore(#[source] Error),
+    /// The result can't be written as JSON.
+    #[error("the result can't be written as JSON")]
+    Json(#[source] serde_json::Error),
     /// Not all contenders came to an end in time.
     #[error("{finished} of {contenders} contenders were done after {after:?}")]
     Late {

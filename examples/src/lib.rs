@@ -23,4 +23,6 @@ pub mod flags;
 pub mod gauge;
 pub mod meter;
 pub mod percentile;
+pub mod plain_put;
+pub mod report;
 pub mod timeline;
