@@ -3,11 +3,18 @@
 //! ```text
 //!           start()                     answered or failed
 //!   Idle ────────────▶ Waiting ◀──────────────────────────── Polling
-//!    ▲                    └──── due, within the budget ────────▲ │
-//!    └───────────────────────────── stop() ──────────────────────┘
+//!    ▲                  │ └──── due, within the budget ────────▲ │
+//!    └── pause() ───────┘                                        │
+//!    └──────────────── answered or failed after pause() ─────────┘
 //! ```
+//! A poll that is under way when nothing is to be watched any more is left to its end: an agent counts
+//! a connection that was closed in the middle of a poll until that poll would have ended, and allows a
+//! client 200.
+//!
 //! The rules of the index are Consul's: a poll names the index of the answer before it; an index
-//! that went backwards or is zero starts again without one.
+//! that went backwards or is zero starts again without one. So does one that is answered before its time
+//! with nothing new: that is how an agent ends all polls when a snapshot is restored, and the answer
+//! still shows the state before it.
 
 use core::time::Duration;
 
@@ -22,7 +29,9 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(super) struct Watch {
     state: State,
+    is_paused: bool,
     index: Index,
+    polled_at: Instant,
     budget: Budget,
     backoff: Backoff,
 }
@@ -38,24 +47,36 @@ impl Watch {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             state: State::Idle,
+            is_paused: true,
             index: Index::ZERO,
+            polled_at: Instant::ORIGIN,
             budget: Budget::new(READ_INTERVAL, READ_BURST),
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
         }
     }
 
-    /// Begins with a plain read, which is answered at once.
-    pub(super) fn start(&mut self) {
-        if self.state == State::Idle {
-            self.index = Index::ZERO;
-            self.state = State::Waiting {
-                until: Instant::ORIGIN,
-            };
+    /// Watches from now on.
+    pub(super) fn start(&mut self) -> Start {
+        let was_paused = core::mem::replace(&mut self.is_paused, false);
+        match self.state {
+            State::Idle => {
+                self.index = Index::ZERO;
+                self.state = State::Waiting {
+                    until: Instant::ORIGIN,
+                };
+                Start::Anew
+            }
+            State::Polling if was_paused => Start::Resumed,
+            State::Polling | State::Waiting { .. } => Start::Running,
         }
     }
 
-    pub(super) fn stop(&mut self) {
-        self.state = State::Idle;
+    /// Polls no more.
+    pub(super) fn pause(&mut self) {
+        self.is_paused = true;
+        if self.state != State::Polling {
+            self.state = State::Idle;
+        }
     }
 
     /// One more read is within the ceiling: a write of ours has caused it.
@@ -76,6 +97,7 @@ impl Watch {
         }
         self.budget.take(now);
         self.state = State::Polling;
+        self.polled_at = now;
         let wait = (self.index > Index::ZERO).then_some((self.index, WAIT));
         let request = ListKeys {
             prefix: &settings.prefix,
@@ -89,7 +111,8 @@ impl Watch {
 
     pub(super) fn answered(&mut self, now: Instant, index: Index) {
         self.backoff.reset();
-        self.index = if index < self.index {
+        let is_early = index == self.index && now.saturating_since(self.polled_at) < WAIT;
+        self.index = if index < self.index || is_early {
             Index::ZERO
         } else {
             index
@@ -104,9 +127,24 @@ impl Watch {
 
     fn proceed(&mut self, until: Instant) {
         if self.state == State::Polling {
-            self.state = State::Waiting { until };
+            self.state = if self.is_paused {
+                State::Idle
+            } else {
+                State::Waiting { until }
+            };
         }
     }
+}
+
+/// How a watch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With a plain read, which is answered at once.
+    Anew,
+    /// With the poll that was still under way.
+    Resumed,
+    /// It was running already.
+    Running,
 }
 
 /// How long the server may hold a poll open without a change.
@@ -162,6 +200,22 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_before_its_time_with_nothing_new_starts_again() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        watch.answered(now, Index(7));
+        poll(&mut watch, now).unwrap();
+        let late = now + WAIT;
+        watch.answered(late, Index(7));
+        assert!(poll(&mut watch, late).unwrap().contains("index=7"));
+        watch.answered(late + WAIT / 2, Index(7));
+        let target = poll(&mut watch, late + WAIT / 2).unwrap();
+        assert_eq!(target, "/v1/kv/jobs/?recurse");
+    }
+
+    #[test]
     fn answers_without_end_are_read_at_the_ceiling_only() {
         let start = Instant::from_origin(Duration::from_secs(1));
         let mut watch = Watch::new(&settings());
@@ -177,6 +231,23 @@ mod tests {
             }
         }
         assert_eq!(reads, 1_050 - 1);
+    }
+
+    #[test]
+    fn a_poll_under_way_is_left_to_its_end_and_may_be_taken_up_again() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        assert_eq!(watch.start(), Start::Anew);
+        assert_eq!(watch.start(), Start::Running);
+        poll(&mut watch, now).unwrap();
+        watch.pause();
+        assert_eq!(watch.start(), Start::Resumed);
+        watch.answered(now, Index(7));
+        assert!(poll(&mut watch, now).unwrap().contains("index=7"));
+        watch.pause();
+        watch.answered(now, Index(8));
+        assert_eq!(poll(&mut watch, now), None);
+        assert_eq!(watch.start(), Start::Anew);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What follows from what is known: who fails, how many contend, and what is written next.
 
 use super::queue::{Patience, Ticket};
-use super::{Event, From, Participant};
+use super::{Event, Participant};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
-use crate::machine::plan::{ContenderNo, Situation};
+use crate::machine::plan::{ContenderNo, Situation, Turn};
+use crate::machine::watch::Start;
 use crate::time::Instant;
 
 impl Participant {
@@ -105,6 +106,17 @@ impl Participant {
         let Some(head) = self.queue.head() else {
             return;
         };
+        let is_in_use = |contender: &Contender| matches!(contender.phase(), Phase::Held(_));
+        if head.patience == Patience::None
+            && !self.settings.owns_sessions()
+            && self.contenders.values().any(is_in_use)
+        {
+            // The caller's only session is in use.
+            let acquire = head.acquire;
+            self.queue.remove(acquire);
+            self.events.push_back(Event::NotAvailable { acquire });
+            return;
+        }
         let is_planable = self
             .ledger
             .may_plan(now, observed.view.lock_index(), observed.sent_at);
@@ -112,6 +124,7 @@ impl Participant {
             return;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -119,6 +132,7 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: false,
+            overtaken: &overtaken,
         };
         if !situation.has_room_for(head.permits) {
             let acquire = head.acquire;
@@ -179,31 +193,54 @@ impl Participant {
         if !self.settings.owns_sessions() {
             return 1;
         }
-        let ahead = self.settings.limit.min(CONTENDERS_AHEAD).max(head.permits);
+        let limit = self.settings.limit;
+        // Where the limit is adopted, more may be asked for than there will turn out to be.
+        let known_limit = self
+            .view
+            .as_ref()
+            .and_then(|observed| observed.view.record())
+            .map_or(limit, |record| record.limit().max(limit));
+        let ahead = limit
+            .min(CONTENDERS_AHEAD)
+            .max(head.permits.min(known_limit));
         self.queue.wanted().min(ahead) as usize
     }
 
-    /// The prefix is read while anybody waits, holds or leaves.
+    /// The prefix is read while a decision may follow from it.
     fn adjust_reads(&mut self, now: Instant) {
-        if self.is_idle() {
-            self.watch.stop();
-            self.refresh.stop();
-            self.view = None;
-            self.claim = None;
-            self.ledger.unplan();
-            let reads = self.in_flight.extract_if(.., |_, sent| {
-                matches!(sent.from, From::Watch | From::Refresh)
-            });
-            self.aborts.extend(reads.map(|(id, _)| id));
+        if !self.needs_view() {
+            self.watch.pause();
+            if self.is_idle() {
+                self.refresh.stop();
+                self.view = None;
+                self.claim = None;
+                self.ledger.unplan();
+            }
             return;
         }
-        self.watch.start();
+        match self.watch.start() {
+            Start::Anew => self.view = None,
+            Start::Resumed if self.view.is_none() => self.refresh.want(now),
+            Start::Resumed | Start::Running => {}
+        }
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent_at = known.map_or(Instant::ORIGIN, |observed| observed.sent_at);
-        if self.ledger.needs_read(lock_index, sent_at) {
+        let is_waited_for = self
+            .contenders
+            .values()
+            .any(|contender| contender.needs_read(sent_at, &self.settings));
+        if is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
             self.refresh.want(now);
         }
+    }
+
+    /// Whoever only deletes the key and the session of their own needs no view any more.
+    fn needs_view(&self) -> bool {
+        let needs_view = |contender: &Contender| {
+            contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
+        };
+        !self.queue.is_empty() || self.contenders.values().any(needs_view)
     }
 
     fn plan(&mut self, now: Instant) {
@@ -218,6 +255,7 @@ impl Participant {
             return;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -225,8 +263,13 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: self.ledger.patience_is_over(now),
+            overtaken: &overtaken,
         };
         let (write, turn) = situation.plan();
+        if turn == Turn::Now && situation.patience_is_over {
+            let ahead = situation.ahead().cloned().collect();
+            self.ledger.overtake(now, ahead);
+        }
         self.ledger.plan(now, write, turn, &mut self.rng);
     }
 

@@ -35,7 +35,8 @@ use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::view::View;
 
-/// One process's part in one semaphore, see the [module](self).
+/// One process's part in one semaphore: a sans-IO machine. Any order of polls is correct, and
+/// spurious calls do nothing.
 #[derive(Debug)]
 pub struct Participant {
     settings: Settings,
@@ -316,8 +317,9 @@ impl Participant {
         let (from, request) = self
             .transmit_renewal(now)
             .or_else(|| self.transmit_write())
-            .or_else(|| self.transmit_reads(now))
-            .or_else(|| self.transmit_contender(now))?;
+            .or_else(|| self.transmit_refresh(now))
+            .or_else(|| self.transmit_contender(now))
+            .or_else(|| self.transmit_poll(now))?;
         let id = RequestId(self.fresh_id());
         let sent_at = now;
         self.in_flight.insert(id, InFlight { from, sent_at });
@@ -374,10 +376,9 @@ impl Participant {
         }
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         for no in numbers {
-            let event = self
-                .contenders
-                .get_mut(&no)
-                .and_then(|contender| contender.handle_timeout(now, &self.settings));
+            let event = self.contenders.get_mut(&no).and_then(|contender| {
+                contender.handle_timeout(now, &self.settings, self.failure.as_ref())
+            });
             self.handle_contender_event(now, no, event);
         }
         self.settle(now);
@@ -456,12 +457,16 @@ impl Participant {
         Some((From::Ledger, request))
     }
 
-    fn transmit_reads(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.short_requests() < MAX_IN_FLIGHT
-            && let Some(request) = self.refresh.transmit(now, &self.settings)
-        {
-            return Some((From::Refresh, request));
+    fn transmit_refresh(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
         }
+        let request = self.refresh.transmit(now, &self.settings)?;
+        Some((From::Refresh, request))
+    }
+
+    /// Last of all: whoever sends one request after the other is held up by it.
+    fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
         let request = self.watch.transmit(now, &self.settings)?;
         Some((From::Watch, request))
     }

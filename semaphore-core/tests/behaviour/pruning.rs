@@ -1,0 +1,176 @@
+//! Dead holders are pruned, and nobody is on a view that may be incomplete (invariant S3).
+
+use semaphore_core::{Error, Method, Request, Transport as _};
+use transport_mock::consul::{Access, Policy};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::aftermath::assert_recovered;
+use crate::host::Host;
+use crate::support::*;
+
+#[test]
+fn a_dead_holder_is_pruned_when_its_session_has_expired() {
+    let world = MockConsul::new(4);
+    let process = Host::new(&world.client("dead"));
+    let dead = builder(1).connect(process.clone()).expect("valid settings");
+    world.run(async {
+        let permit = dead.acquire().await.expect("a slot");
+        let granted = world.now();
+        process.kill();
+        let next = semaphore(&world, "next", 1);
+        let permit_of_next = next.acquire().await.expect("a slot");
+        assert!(!permit.is_held());
+        let waited = world.now().saturating_since(granted);
+        // Consul expires a session after twice its TTL.
+        assert!(waited > secs(29) && waited < secs(31), "{waited:?}");
+        assert!(permit_of_next.fencing_token() > permit.fencing_token());
+        permit_of_next.release().await.expect("released");
+    });
+    assert_recovered(&world, 1);
+}
+
+#[test]
+fn a_dead_holder_is_pruned_at_once_when_its_session_is_destroyed() {
+    let world = MockConsul::new(4);
+    let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
+    world.run(async {
+        let permit = a.acquire().await.expect("a slot");
+        let waiter = world.start(async move { b.acquire().await });
+        world.sleep(secs(1)).await;
+        let session = permit.sequencers()[0].session.to_string();
+        let destroyed = world.now();
+        world.consul(|consul, now| consul.destroy_session(now, &session));
+        permit.lost().await;
+        assert!(world.now().saturating_since(destroyed) < millis(5));
+        let next = waiter.await.expect("a slot");
+        assert!(world.now().saturating_since(destroyed) < millis(50));
+        next.release().await.expect("released");
+    });
+    assert_recovered(&world, 1);
+}
+
+fn policy() -> Policy {
+    Policy::new()
+        .with_session_prefix("", Access::Write)
+        .with_key_prefix("service/db", Access::Write)
+}
+
+/// A holder with all permissions, and a world where a token `blind` may not read its key.
+fn with_a_hidden_holder(reports: bool) -> (MockConsul, semaphore_core::Permit) {
+    let world = MockConsul::new(4);
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.set_acl_reports_filtering(reports);
+        consul.add_token("all", policy());
+    });
+    let holder = connect(builder(1).token("all"), &world.client("holder"));
+    let permit = world.run(holder.acquire()).expect("a slot");
+    let key = permit.sequencers()[0].key.clone();
+    world.consul(|consul, _| {
+        consul.add_token("blind", policy().with_key(&key, Access::Deny));
+        // Its own keys are hidden, too: only the record can be read.
+        let record_only = Policy::new()
+            .with_session_prefix("", Access::Write)
+            .with_key_prefix("service/db/", Access::Deny)
+            .with_key("service/db/.lock", Access::Write);
+        consul.add_token("record only", record_only);
+    });
+    (world, permit)
+}
+
+#[test]
+fn a_view_that_says_it_is_filtered_is_an_error_and_nobody_is_pruned() {
+    let (world, permit) = with_a_hidden_holder(true);
+    let blind = connect(builder(1).token("blind"), &world.client("blind"));
+    world.run(async {
+        let error = blind.acquire().await.expect_err("filtered");
+        assert!(
+            matches!(&error, Error::IncompleteView { prefix } if prefix == PREFIX),
+            "{error:?}"
+        );
+        let error = blind.try_acquire().await.expect_err("filtered");
+        assert!(matches!(error, Error::IncompleteView { .. }));
+        assert!(world.now().since_origin() < secs(1));
+        world.sleep(secs(40)).await;
+        assert!(permit.is_held());
+        permit.release().await.expect("released");
+    });
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
+    let world = MockConsul::new(4);
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token("all", policy());
+    });
+    let holder = connect(builder(1).token("all"), &world.client("holder"));
+    let permit = world.run(holder.acquire()).expect("a slot");
+    world.consul(|consul, _| {
+        // It may read the record and nothing else. Newer agents let a key be written that can't
+        // be read only through separate rules, so every read is made to look like that.
+        consul.add_token("blind", policy());
+    });
+    let record = world.consul(|consul, _| {
+        let entry = consul.entry("service/db/.lock").expect("a record");
+        (entry.value().to_vec(), entry.flags(), entry.modify_index())
+    });
+    let body = {
+        use base64::Engine as _;
+        let value = base64::engine::general_purpose::STANDARD.encode(&record.0);
+        format!(
+            r#"[{{"Key":"service/db/.lock","Flags":{},"Value":"{value}","LockIndex":0,"CreateIndex":1,"ModifyIndex":{}}}]"#,
+            record.1, record.2
+        )
+    };
+    let hidden = semaphore_core::Response::new(200, body)
+        .with_header("X-Consul-Index", record.2.to_string());
+    for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
+        let rule = Rule::new(Fault::AnswerAfter(hidden.clone()));
+        world.inject(rule.host("blind").kind(kind).always());
+    }
+    let blind = connect(builder(1).token("blind"), &world.client("blind"));
+    world.run(async {
+        let start = world.now();
+        let error = blind.acquire().await.expect_err("hidden");
+        assert!(matches!(error, Error::IncompleteView { .. }), "{error:?}");
+        let waited = world.now().saturating_since(start);
+        assert!(waited < secs(60), "{waited:?}");
+        assert!(permit.is_held());
+        assert_eq!(holders(&world).len(), 1);
+        permit.release().await.expect("released");
+    });
+    world.advance(secs(40));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn keys_of_another_prefix_keep_nobody_alive() {
+    let world = MockConsul::new(4);
+    let semaphore = semaphore(&world, "a", 1);
+    world.run(async {
+        let operator = world.client("operator");
+        let put = |target: String, body: &str| {
+            let request = Request::new(Method::Put, target).with_body(body);
+            operator.send(request)
+        };
+        // A live session that is listed as a holder, but has no contender key here.
+        let created = put("/v1/session/create".to_owned(), "{}").await;
+        let created = created.expect("an answer");
+        let id = String::from_utf8_lossy(created.body())[7..43].to_owned();
+        for prefix in ["service/db-2", "service/db/nested", "service"] {
+            let target = format!("/v1/kv/{prefix}/{id}?acquire={id}");
+            put(target, "").await.expect("an answer");
+        }
+        let record = format!(r#"{{"Limit":1,"Holders":{{"{id}":true}}}}"#);
+        put("/v1/kv/service/db/.lock".to_owned(), &record)
+            .await
+            .expect("an answer");
+        let permit = semaphore.acquire_timeout(secs(5)).await;
+        let permit = permit.expect("the holder counts as dead");
+        assert!(!holders(&world).contains(&id));
+        permit.release().await.expect("released");
+    });
+    assert_eq!(holders(&world), [""; 0]);
+}

@@ -1,0 +1,144 @@
+//! Indexes that go backwards: a restored snapshot, data moved to another cluster, a stale server.
+
+use semaphore_core::Lost;
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::aftermath::assert_recovered;
+use crate::support::*;
+
+#[test]
+fn a_holder_that_a_restored_snapshot_does_not_know_learns_of_it_with_one_answer() {
+    let world = MockConsul::new(6);
+    let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
+    world.run(async {
+        b.acquire()
+            .await
+            .expect("a slot")
+            .release()
+            .await
+            .expect("released");
+        let snapshot = world.consul(|consul, _| consul.snapshot());
+        let permit = a.acquire().await.expect("a slot");
+        world.sleep(secs(1)).await;
+        let restored = world.now();
+        world.consul(|consul, now| consul.restore(now, &snapshot));
+        let lost = permit.lost().await;
+        let noticed = world.now().saturating_since(restored);
+        assert!(noticed < millis(20), "{noticed:?}\n{}", world.trace());
+        assert!(
+            matches!(
+                lost,
+                Lost::SessionGone { .. } | Lost::RemovedFromHolders { .. }
+            ),
+            "{lost:?}"
+        );
+        assert!(!permit.is_held());
+    });
+    assert_recovered(&world, 1);
+}
+
+#[test]
+fn a_holder_that_a_restored_snapshot_knows_keeps_its_slot() {
+    let world = MockConsul::new(6);
+    let (a, b) = (semaphore(&world, "a", 2), semaphore(&world, "b", 2));
+    world.run(async {
+        let permit = a.acquire().await.expect("a slot");
+        world.sleep(secs(1)).await;
+        let snapshot = world.consul(|consul, _| consul.snapshot());
+        let other = b.acquire().await.expect("a slot");
+        world.sleep(secs(1)).await;
+        world.consul(|consul, now| consul.restore(now, &snapshot));
+        other.lost().await;
+        world.sleep(secs(60)).await;
+        assert!(permit.is_held());
+        let again = b.acquire_timeout(secs(1)).await.expect("a slot");
+        assert_eq!(holders(&world).len(), 2);
+        permit.release().await.expect("released");
+        again.release().await.expect("released");
+    });
+    assert_recovered(&world, 2);
+}
+
+#[test]
+fn a_waiter_whose_session_a_restored_snapshot_does_not_know_enters_again() {
+    let world = MockConsul::new(6);
+    let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
+    world.run(async {
+        let permit = a.acquire().await.expect("a slot");
+        let snapshot = world.consul(|consul, _| consul.snapshot());
+        let waiter = world.start(async move { b.acquire().await });
+        world.sleep(secs(1)).await;
+        world.consul(|consul, now| consul.restore(now, &snapshot));
+        world.sleep(secs(1)).await;
+        assert!(permit.is_held());
+        assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
+        permit.release().await.expect("released");
+        let start = world.now();
+        waiter
+            .await
+            .expect("a slot")
+            .release()
+            .await
+            .expect("released");
+        assert!(world.now().saturating_since(start) < secs(1));
+    });
+    assert_recovered(&world, 1);
+}
+
+#[test]
+fn indexes_that_are_counted_anew_cost_nobody_a_slot_and_the_watch_starts_again() {
+    let world = MockConsul::new(6);
+    let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
+    world.run(async {
+        for _ in 0..10 {
+            a.acquire()
+                .await
+                .expect("a slot")
+                .release()
+                .await
+                .expect("released");
+        }
+        let permit = a.acquire().await.expect("a slot");
+        world.sleep(secs(1)).await;
+        world.consul(transport_mock::consul::Consul::reset_index);
+        world.sleep(secs(20)).await;
+        assert!(permit.is_held());
+        // Its poll ended after its wait at the latest: changes are seen at once again.
+        let waiter = world.start(async move { b.acquire().await });
+        world.sleep(secs(20)).await;
+        let start = world.now();
+        permit.release().await.expect("released");
+        let next = waiter.await.expect("a slot");
+        let waited = world.now().saturating_since(start);
+        assert!(waited < millis(100), "{waited:?}");
+        next.release().await.expect("released");
+    });
+    assert_recovered(&world, 1);
+}
+
+#[test]
+fn an_index_that_is_wrong_once_changes_nothing() {
+    for index in [0, 1, u64::MAX] {
+        for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
+            for skip in 0..6 {
+                let world = MockConsul::new(6);
+                world.inject(Rule::new(Fault::Index(index)).kind(kind).skip(skip));
+                let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
+                world.run(async {
+                    let permit = a.acquire().await.expect("a slot");
+                    let waiter = world.start(async move { b.acquire().await });
+                    world.sleep(secs(40)).await;
+                    assert!(permit.is_held(), "{}", world.trace());
+                    permit.release().await.expect("released");
+                    let start = world.now();
+                    let next = waiter.await.expect("a slot");
+                    let waited = world.now().saturating_since(start);
+                    assert!(waited < secs(17), "{waited:?} {index} {kind} {skip}");
+                    next.release().await.expect("released");
+                });
+                world.clear_faults();
+                assert_recovered(&world, 1);
+            }
+        }
+    }
+}
