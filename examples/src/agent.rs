@@ -1,6 +1,7 @@
 //! Which Consul a program talks to.
 
 use std::env;
+use std::sync::Arc;
 
 use semaphore_core::{AgentEnvironment, AgentUrl, Token};
 use transport_mock::LoopbackConsul;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 pub struct Agent {
     url: AgentUrl,
     token: Option<Token>,
-    in_memory: Option<LoopbackConsul>,
+    in_memory: Option<Arc<LoopbackConsul>>,
 }
 
 impl Agent {
@@ -42,7 +43,7 @@ impl Agent {
                 .parse()
                 .map_err(|error| Failure::Environment(Box::new(error)))?,
             token: None,
-            in_memory: Some(consul),
+            in_memory: Some(Arc::new(consul)),
         })
     }
 
@@ -59,6 +60,11 @@ impl Agent {
     /// Whether this program started it.
     pub fn is_in_memory(&self) -> bool {
         self.in_memory.is_some()
+    }
+
+    /// The Consul that this program started, if it did.
+    pub fn in_memory(&self) -> Option<&Arc<LoopbackConsul>> {
+        self.in_memory.as_ref()
     }
 
     /// It, for a person.

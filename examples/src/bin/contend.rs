@@ -133,10 +133,10 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     let Some(first) = members.first() else {
         return Ok(false);
     };
+    let connections = connections::Watcher::start(agent);
     first.host.probe(agent)?;
     let puts = plain_put::measure(&first.host, agent, &flags.prefix)?;
 
-    let connections = connections::Watcher::start(agent.url());
     let before = bench.hosts.traffic();
     let began = Instant::now();
     let outcomes = match flags.mode {
