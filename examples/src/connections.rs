@@ -30,7 +30,9 @@ impl Watcher {
         let others = sockets();
         let count = move || match &consul {
             Some(consul) => Some(consul.open_connections()),
-            None => sockets().zip(others).map(|(open, others)| open.saturating_sub(others)),
+            None => sockets()
+                .zip(others)
+                .map(|(open, others)| open.saturating_sub(others)),
         };
         let (stop, stopped) = mpsc::channel();
         let watching = thread::spawn(move || {
