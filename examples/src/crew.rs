@@ -109,7 +109,8 @@ mod tests {
         let (keep, wait) = mpsc::channel::<()>();
         let mut crew = Crew::new();
         crew.thread(|| ()).expect("a thread");
-        crew.thread(move || drop(wait.recv())).expect("a thread");
+        crew.thread(move || assert!(wait.recv().is_err()))
+            .expect("a thread");
         let late = crew
             .finish(Duration::from_millis(50))
             .expect_err("one is missing");

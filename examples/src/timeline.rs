@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use crate::gauge::Belief;
 
 /// The columns of a terminal that is not wide.
-const WIDTH: usize = 80;
+const WIDTH: usize = LABEL + COLUMNS as usize;
 const LABEL: usize = 8;
-const COLUMNS: usize = WIDTH - LABEL;
+const COLUMNS: u32 = 72;
 
 /// A drawing of who held a slot when.
 ///
@@ -32,8 +32,7 @@ impl Timeline<'_> {
 
     fn moments(&self) -> impl Iterator<Item = Instant> {
         let length = self.length();
-        let half_columns = u32::try_from(2 * COLUMNS).unwrap_or(u32::MAX);
-        (0..COLUMNS as u32).map(move |column| self.start + length * (2 * column + 1) / half_columns)
+        (0..COLUMNS).map(move |column| self.start + length * (2 * column + 1) / (2 * COLUMNS))
     }
 
     /// The contenders in the order of their first belief.
@@ -90,7 +89,8 @@ impl fmt::Display for Timeline<'_> {
         writeln!(f, "{:<LABEL$}{}", "at once", self.counts())?;
         let mut scale = String::from("0 s");
         let end = format!("{:.1} s", self.length().as_secs_f64());
-        write!(scale, "{end:>width$}", width = COLUMNS - scale.len())?;
+        let width = WIDTH - LABEL - scale.len();
+        write!(scale, "{end:>width$}")?;
         writeln!(f, "{:<LABEL$}{scale}", "")?;
         writeln!(f, "{:<LABEL$}· waits   █ holds a slot", "")
     }
@@ -157,7 +157,7 @@ mod tests {
     fn it_fits_into_eighty_columns() {
         let drawn = drawing(&[(0, 0, 500), (98, 100, 100_000)]);
         assert!(
-            drawn.iter().all(|line| line.chars().count() <= WIDTH),
+            drawn.iter().all(|line| line.chars().count() <= 80),
             "{drawn:#?}"
         );
     }

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (answers, answered): (Sender<Answer>, Receiver<Answer>) = mpsc::channel();
 
     participant.acquire(now(), 1, Some(now() + Duration::from_secs(30)))?;
-    while !participant.is_idle() {
+    loop {
         // What is due, and what is to be sent.
         participant.handle_timeout(now());
         while let Some(transmit) = participant.poll_transmit(now()) {
@@ -61,6 +61,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
 
+        if participant.is_idle() {
+            return Ok(());
+        }
+
         // Sleep until an answer comes, or until the machine wants to be called again.
         let wake = participant.poll_timeout();
         let sleep = wake.map_or(Duration::from_secs(1), |at| at.saturating_since(now()));
@@ -68,7 +72,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             participant.handle_response(now(), id, result);
         }
     }
-    Ok(())
 }
 
 /// One request on a connection of its own.

@@ -1,10 +1,8 @@
 //! What a user gives is refused before anything is sent; an agent that is not there is told.
 
-mod support;
-
 use std::net::{Ipv4Addr, TcpListener};
 
-use support::{Consul, closed_port, run};
+use crate::support::{Consul, closed_port, run};
 
 const QUICKSTART: &str = env!("CARGO_BIN_EXE_quickstart");
 const CONTEND: &str = env!("CARGO_BIN_EXE_contend");

@@ -1,25 +1,24 @@
 //! Runs the programs as a user does.
-#![allow(dead_code, reason = "each file of tests uses its own part")]
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Output};
 
 /// What a program did.
-pub struct Ran {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Which Consul a program is to use.
 #[derive(Clone, Copy)]
-pub enum Consul<'a> {
+pub(crate) enum Consul<'a> {
     InMemory,
     At(&'a str),
 }
 
 /// Runs the program at `path` to its end, with no other variable of Consul's than the address.
-pub fn run(path: &str, consul: Consul<'_>, args: &[&str]) -> Ran {
+pub(crate) fn run(path: &str, consul: Consul<'_>, args: &[&str]) -> Ran {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CONSUL_") {
@@ -44,7 +43,7 @@ pub fn run(path: &str, consul: Consul<'_>, args: &[&str]) -> Ran {
 impl Ran {
     /// Its output, after an end without any failure.
     #[track_caller]
-    pub fn success(self) -> String {
+    pub(crate) fn success(self) -> String {
         let Self {
             code,
             stdout,
@@ -57,7 +56,7 @@ impl Ran {
 
     /// It ended with `code`, and said `text` and nothing else.
     #[track_caller]
-    pub fn assert_refused(&self, code: i32, text: &str) {
+    pub(crate) fn assert_refused(&self, code: i32, text: &str) {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
         assert!(self.stderr.contains(text), "{}", self.stderr);
         assert_eq!(self.stdout, "");
@@ -65,7 +64,7 @@ impl Ran {
 }
 
 /// An address at which nobody listens.
-pub fn closed_port() -> SocketAddr {
+pub(crate) fn closed_port() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address")
 }

@@ -1,9 +1,7 @@
 //! `quickstart` on every backend, on the Consul in memory and on a real agent.
 
-mod support;
-
+use crate::support::{Consul, run};
 use real_agent::Agent;
-use support::{Consul, run};
 
 const QUICKSTART: &str = env!("CARGO_BIN_EXE_quickstart");
 

@@ -1,9 +1,7 @@
 //! Each short program runs to its end, on the Consul in memory and on a real agent.
 
-mod support;
-
+use crate::support::{Consul, run};
 use real_agent::Agent;
-use support::{Consul, run};
 
 #[track_caller]
 fn runs(path: &str, prefix: &str, last_line_ends_with: &str) {

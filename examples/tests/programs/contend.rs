@@ -1,10 +1,8 @@
 //! `contend`: what it measures, on the Consul in memory and on a real agent.
 
-mod support;
-
+use crate::support::{Consul, run};
 use real_agent::Agent;
 use serde_json::{Map, Value};
-use support::{Consul, run};
 
 const CONTEND: &str = env!("CARGO_BIN_EXE_contend");
 const PREFIX: &str = "examples/contend";
@@ -13,10 +11,7 @@ const PREFIX: &str = "examples/contend";
 fn measured(consul: Consul<'_>, args: &str) -> Map<String, Value> {
     let args: Vec<_> = args.split(' ').chain(["--json"]).collect();
     let shown = run(CONTEND, consul, &args).success();
-    match serde_json::from_str(&shown) {
-        Ok(Value::Object(report)) => report,
-        other => panic!("{other:?}: {shown}"),
-    }
+    serde_json::from_str(&shown).expect("one JSON object")
 }
 
 #[track_caller]
