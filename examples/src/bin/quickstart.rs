@@ -60,8 +60,7 @@ fn main() -> ExitCode {
 fn run(flags: &Flags) -> Result<bool, Failure> {
     let hosts = Hosts::new(flags.backend, Agent::find()?)?;
     let agent = hosts.agent();
-    let first = hosts.host()?;
-    first.probe(agent)?;
+    hosts.host()?.probe(agent)?;
     println!(
         "{} contenders, {} slots, {}, {}",
         flags.contenders,
@@ -85,7 +84,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
         holding: AtomicUsize::new(0),
     });
     let mut crew = Crew::new();
-    let mut handles = Vec::new();
+    let mut members = Vec::new();
     for number in 0..contenders {
         let host = hosts.host()?;
         let builder =
@@ -103,7 +102,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
             observer: observer.clone(),
         };
         contender.start(&handle, &host, &mut crew)?;
-        handles.push(handle);
+        members.push((handle, host));
     }
     let outcomes = crew.finish(patience * 2)?;
 
@@ -112,8 +111,11 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
         eprintln!("error: {}", with_causes(error));
         all_well = false;
     }
-    if let Some(handle) = handles.first() {
-        handle.destroy(&first)?;
+    for (handle, host) in &members {
+        handle.shutdown(host);
+    }
+    if let Some((handle, host)) = members.first() {
+        handle.destroy(host)?;
     }
     let beliefs = gauge.beliefs();
     let most = most_at_once(&beliefs);

@@ -68,8 +68,8 @@ fn a_report_has_every_field_and_no_other() {
 
 #[test]
 fn a_person_is_told_without_json() {
-    let shown = run(CONTEND, Consul::InMemory, &["--contenders", "6"]).success();
-    assert!(shown.starts_with("acquisitions    6 in "), "{shown}");
+    let shown = run(CONTEND, Consul::InMemory, &["--hold-ms", "500"]).success();
+    assert!(shown.starts_with("acquisitions    15 in "), "{shown}");
     assert!(shown.contains("\nheld at once    3\n"), "{shown}");
 }
 
@@ -91,7 +91,7 @@ fn a_cold_cycle_makes_a_session_each_time() {
 
 #[test]
 fn contenders_come_back_for_another_round() {
-    let args = "--contenders 6 --rounds 3 --participants 2 --limit 2 --hold-ms 3";
+    let args = "--contenders 6 --rounds 3 --participants 2 --limit 2 --hold-ms 200";
     is_served(&measured(Consul::InMemory, args), 18, 2);
 }
 
