@@ -1,4 +1,99 @@
-//! A distributed semaphore over Consul as a protocol core that does no I/O.
+//! A distributed counting semaphore over Consul, as a protocol core that does no I/O.
+//!
+//! Services on many machines share a limited resource: at most N at once. Consul holds the truth.
+//! This crate knows the protocol and nothing else: it describes HTTP requests and understands their
+//! answers. An adapter sends them: `transport-reqwest` on tokio, `transport-ureq` on plain threads and
+//! on smol, `transport-mock` against a Consul in memory. Each re-exports this crate, so that one
+//! dependency is enough.
+//!
+//! # Holding a slot
+//! ```
+//! use semaphore_core::{Error, Semaphore};
+//! # use transport_mock::MockConsul;
+//!
+//! # let world = MockConsul::new(1);
+//! # let transport = world.client("node-1");
+//! # async fn work(_token: semaphore_core::FencingToken) {}
+//! # world.run(async {
+//! let semaphore = Semaphore::builder("service/db", 3).value("node-1").connect(transport)?;
+//! let permit = semaphore.acquire().await?; // or try_acquire, acquire_timeout, acquire_many
+//! work(permit.fencing_token()).await;
+//! permit.release().await?; // or drop it: that never blocks
+//! # Ok::<(), Error>(())
+//! # })?;
+//! # Ok::<(), Error>(())
+//! ```
+//! The semaphore is *advisory*: whoever holds a [`Permit`] stops when [`Permit::lost`] resolves, or
+//! asks [`Permit::is_held`] before each step. [`blocking`] has the same handles for threads.
+//!
+//! # Driving it by hand
+//! [`Participant`] is the machine behind the handles. With a socket and a clock of your own, this is
+//! the whole loop:
+//! ```
+//! use semaphore_core::{Event, Instant, Participant, Prefix, Request, Response, Settings};
+//! use semaphore_core::TransportError;
+//! # use transport_mock::{MockClient, MockConsul};
+//! # use semaphore_core::{Runtime as _, Transport as _};
+//! # let world = MockConsul::new(1);
+//! # let client = world.client("node-1");
+//! # let now = || client.now();
+//! # let send = |request: Request| world.run(client.send(request));
+//!
+//! let settings = Settings::new(Prefix::new("service/db")?, 3)?;
+//! let mut participant = Participant::new(settings, 42);
+//! let acquire = participant.acquire(now(), 1, None)?;
+//! let token = loop {
+//!     participant.handle_timeout(now());
+//!     match participant.poll_event() {
+//!         Some(Event::Granted { grant, .. }) => break grant.token,
+//!         Some(event) => panic!("{event:?}"),
+//!         None => {}
+//!     }
+//!     if let Some(transmit) = participant.poll_transmit(now()) {
+//!         let answer: Result<Response, TransportError> = send(transmit.request);
+//!         participant.handle_response(now(), transmit.id, answer);
+//!     } else {
+//!         // Wait until participant.poll_timeout().
+//!     }
+//! };
+//! assert!(participant.is_held(now(), acquire));
+//! # let _ = token;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//! That loop sends one request after the other. A real one keeps the long poll open beside the rest, as [`Request::is_long_poll`] tells: see the `by_hand` example.
+//!
+//! # What is promised
+//! The names are those that the code's comments use.
+//!
+//! - **S1** Never more than the limit believe that they hold, whatever is lost, delayed, repeated or
+//!   reordered, whatever crashes, and however long a process pauses that asks before it acts. What an
+//!   administrator takes away (a session destroyed, a node deregistered, the record edited, a
+//!   snapshot restored) can't be prevented, only noticed: within one answer of the watch.
+//! - **S2** Belief ends without any I/O, at the sending of the last successful renewal plus the TTL
+//!   less a tenth.
+//! - **S3** Nobody is pruned on a view that may be incomplete.
+//! - **S4** The record changes by check-and-set only, and is never overwritten when not understood.
+//! - **S5** A grant carries a [`FencingToken`] higher than any before it on the prefix.
+//! - **L1** While a slot is free and live contenders wait, one of them is admitted within a bounded
+//!   time.
+//! - **L2** Nothing of ours stays behind; where the agent can't be reached, the TTL cleans up.
+//! - **L3** No error makes a hot loop. A participant reads its prefix at most 100 times a second in
+//!   the long run, and once more for each write of its own; whatever fails is retried with growing
+//!   waits.
+//! - **L4** A transient failure costs no slot while the lease lasts; a permanent one is told at once.
+//!
+//! # Inside
+//! ```text
+//!  handle ── Semaphore, Permit        manage ── inspect, resize, destroy, collect, verify
+//!     │                                  │
+//!   driver ──────────────────────────────┘      over two traits: Transport, Runtime
+//!     │
+//!  machine ── Participant: watch, queue, ledger, contenders
+//!     │
+//!   view ── record        what one read of the prefix says
+//!     │
+//!    api ── one file per request of Consul's HTTP API
+//! ```
 
 mod agent_url;
 pub mod api;
@@ -29,4 +124,4 @@ pub use sequencer::{Sequencer, SequencerStatus};
 pub use time::Instant;
 pub use token::Token;
 pub use transport::{BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind};
-pub use view::{Contender, Lock, Orphan, View};
+pub use view::{Contender, Key, Lock, Orphan, View};

@@ -17,6 +17,7 @@ pub struct View {
     contenders: Vec<Contender>,
     alive: BTreeSet<String>,
     orphans: Vec<Orphan>,
+    taken: BTreeSet<SessionId>,
 }
 
 /// The key `<prefix>/.lock`.
@@ -53,6 +54,19 @@ pub struct Orphan {
     pub flags: u64,
 }
 
+/// The key `<prefix>/<session>` as a view shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// Tied to that session.
+    Tied(&'a Contender),
+    /// Tied to no session.
+    Free(&'a Orphan),
+    /// Tied to another session.
+    Taken,
+    /// Not there.
+    Absent,
+}
+
 impl View {
     /// Understands a list of a prefix. Keys deeper than one segment belong to other semaphores.
     pub fn new(prefix: &Prefix, list: &KeyList<'_>) -> Self {
@@ -63,6 +77,7 @@ impl View {
             contenders: Vec::new(),
             alive: BTreeSet::new(),
             orphans: Vec::new(),
+            taken: BTreeSet::new(),
         };
         for entry in &list.entries {
             match prefix.child_name(entry.key()) {
@@ -91,7 +106,9 @@ impl View {
                 modify_index: entry.modify_index(),
                 lock_index: entry.lock_index(),
             }),
-            Some(_) => {}
+            Some(_) => {
+                self.taken.insert(named);
+            }
             None => self.orphans.push(Orphan {
                 session: named,
                 modify_index: entry.modify_index(),
@@ -133,16 +150,22 @@ impl View {
         &self.contenders
     }
 
-    /// The contender of this session.
-    pub fn contender(&self, session: &SessionId) -> Option<&Contender> {
-        self.contenders
-            .iter()
-            .find(|contender| contender.session == *session)
-    }
-
     /// Contender keys without a session.
     pub fn orphans(&self) -> &[Orphan] {
         &self.orphans
+    }
+
+    /// What became of the contender key of this session.
+    pub fn key(&self, session: &SessionId) -> Key<'_> {
+        if let Some(contender) = self.contenders.iter().find(|c| c.session == *session) {
+            Key::Tied(contender)
+        } else if let Some(orphan) = self.orphans.iter().find(|o| o.session == *session) {
+            Key::Free(orphan)
+        } else if self.taken.contains(session) {
+            Key::Taken
+        } else {
+            Key::Absent
+        }
     }
 
     /// Whether this session is known to be alive.

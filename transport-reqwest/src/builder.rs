@@ -9,17 +9,17 @@ use tokio::runtime::Handle;
 use crate::error::BuildError;
 use crate::transport::ReqwestTransport;
 
-/// The largest body of an answer that is read unless [`Builder::max_body`] says otherwise: 32 MiB,
-/// room for some 100,000 contenders.
+/// The largest body of an answer that is read unless [`TransportBuilder::max_body`] says
+/// otherwise: 32 MiB, room for some 100,000 contenders.
 pub const DEFAULT_MAX_BODY: usize = 32 * 1024 * 1024;
 
-/// How long a connection may take to open unless [`Builder::connect_timeout`] says otherwise: 5
-/// seconds.
+/// How long a connection may take to open unless [`TransportBuilder::connect_timeout`] says
+/// otherwise: 5 seconds.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The options of a [`ReqwestTransport`].
 #[must_use]
-pub struct Builder {
+pub struct TransportBuilder {
     url: Result<AgentUrl, BuildError>,
     max_body: usize,
     connection: Connection,
@@ -38,7 +38,7 @@ pub(crate) struct Connection {
     server_name: Option<String>,
 }
 
-impl Builder {
+impl TransportBuilder {
     pub(crate) fn new(url: Result<AgentUrl, BuildError>) -> Self {
         Self {
             url,
@@ -158,10 +158,10 @@ impl Builder {
     }
 }
 
-impl std::fmt::Debug for Builder {
+impl std::fmt::Debug for TransportBuilder {
     /// Shows the address and the limit, never a key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("TransportBuilder")
             .field("url", &self.url)
             .field("max_body", &self.max_body)
             .finish_non_exhaustive()

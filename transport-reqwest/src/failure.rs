@@ -17,14 +17,19 @@ pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> T
 
 /// An error in the time before the answer's headers were there.
 pub(crate) fn before_answer(error: reqwest::Error) -> TransportError {
+    let hyper = find::<hyper::Error>(&error);
     let kind = if is_refused_by_tls(&error) || error.is_builder() {
         TransportErrorKind::Misconfigured
     } else if error.is_connect() {
         TransportErrorKind::NotSent
     } else if error.is_timeout() {
         TransportErrorKind::Timeout
-    } else if find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse) {
+    } else if hyper.is_some_and(hyper::Error::is_parse) {
         TransportErrorKind::BadAnswer
+    } else if hyper.is_some_and(hyper::Error::is_canceled) {
+        // The connection was gone before hyper took the request up. An agent that refuses a client
+        // certificate can do that: in TLS 1.3 it says so after the client's handshake is over.
+        TransportErrorKind::NotSent
     } else {
         TransportErrorKind::Unknown
     };

@@ -34,7 +34,7 @@ mod runtime;
 mod tls;
 mod transport;
 
-pub use builder::{Builder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, token_from_env};
+pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 pub use error::BuildError;
 pub use reqwest;
 pub use semaphore_core::*;

@@ -9,7 +9,7 @@ use reqwest::{Client, Url};
 use semaphore_core::{AgentUrl, Method, Request, Response, Transport, TransportError};
 use tokio::runtime::Handle;
 
-use crate::builder::Builder;
+use crate::builder::TransportBuilder;
 use crate::error::BuildError;
 use crate::failure;
 
@@ -46,16 +46,16 @@ impl ReqwestTransport {
     ///
     /// `url` is `http://host:port`, `https://host:port` or `host:port`. A path in it, as of an
     /// agent behind a proxy, is put before the path of each request.
-    pub fn builder(url: impl AsRef<str>) -> Builder {
-        Builder::new(url.as_ref().parse().map_err(BuildError::Url))
+    pub fn builder(url: impl AsRef<str>) -> TransportBuilder {
+        TransportBuilder::new(url.as_ref().parse().map_err(BuildError::Url))
     }
 
-    /// A transport to the agent that the environment names, see [`Builder::from_env`].
+    /// A transport to the agent that the environment names, see [`TransportBuilder::from_env`].
     ///
     /// # Errors
     /// [`BuildError`], before anything is sent.
     pub fn from_env() -> Result<Self, BuildError> {
-        Builder::from_env()?.build()
+        TransportBuilder::from_env()?.build()
     }
 
     pub(crate) fn from_parts(

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use tokio::runtime::Runtime;
 use transport_conformance::{Backend, BuildError, Options};
-use transport_reqwest::{Builder, ReqwestTransport, Token, reqwest};
+use transport_reqwest::{ReqwestTransport, Token, TransportBuilder, reqwest};
 
 struct Tokio;
 
@@ -34,7 +34,7 @@ impl Backend for Tokio {
     }
 }
 
-fn with(options: Options) -> Builder {
+fn with(options: Options) -> TransportBuilder {
     let mut builder = ReqwestTransport::builder(options.url);
     if let Some(bytes) = options.max_body {
         builder = builder.max_body(bytes);

@@ -36,7 +36,7 @@
 //! | `runtime`, `on_smol` | clock, timer and tasks |
 //!
 //! # Logs
-//! ureq logs through the crate `log`. Down to DEBUG no line of it shows a token. At TRACE the target
+//! ureq logs through the crate `log`. Down to DEBUG no line shows a token. At TRACE the target
 //! `ureq_proto` writes out the bytes of a request, **its token included**: keep that level off
 //! where logs are kept.
 //!
@@ -58,7 +58,7 @@ mod tls;
 mod transport;
 mod workers;
 
-pub use builder::{Builder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, token_from_env};
+pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 pub use error::BuildError;
 #[cfg(feature = "smol")]
 pub use on_smol::SmolTransport;

@@ -35,7 +35,7 @@ impl SmolTransport {
     }
 
     /// A transport to the agent that the environment names, see
-    /// [`Builder::from_env`](crate::Builder::from_env).
+    /// [`TransportBuilder::from_env`](crate::TransportBuilder::from_env).
     ///
     /// # Errors
     /// [`BuildError`], before anything is sent.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use semaphore_core::{AgentUrl, Request, Response, Transport, TransportError};
 
-use crate::builder::Builder;
+use crate::builder::TransportBuilder;
 use crate::client::Agents;
 use crate::error::BuildError;
 use crate::workers::Workers;
@@ -21,7 +21,7 @@ use crate::workers::Workers;
 /// - The future of a request can be awaited on any executor.
 /// - Dropping that future closes the request's connection at once. A name resolution or a TCP
 ///   connect in progress can't be interrupted; its thread ends when that does, after the
-///   [connect timeout](Builder::connect_timeout) at the latest.
+///   [connect timeout](TransportBuilder::connect_timeout) at the latest.
 #[derive(Clone)]
 pub struct UreqTransport {
     url: Arc<AgentUrl>,
@@ -43,16 +43,16 @@ impl UreqTransport {
     ///
     /// `url` is `http://host:port`, `https://host:port` or `host:port`. A path in it, as of an
     /// agent behind a proxy, is put before the path of each request.
-    pub fn builder(url: impl AsRef<str>) -> Builder {
-        Builder::new(url.as_ref().parse().map_err(BuildError::Url))
+    pub fn builder(url: impl AsRef<str>) -> TransportBuilder {
+        TransportBuilder::new(url.as_ref().parse().map_err(BuildError::Url))
     }
 
-    /// A transport to the agent that the environment names, see [`Builder::from_env`].
+    /// A transport to the agent that the environment names, see [`TransportBuilder::from_env`].
     ///
     /// # Errors
     /// [`BuildError`], before anything is sent.
     pub fn from_env() -> Result<Self, BuildError> {
-        Builder::from_env()?.build()
+        TransportBuilder::from_env()?.build()
     }
 
     pub(crate) fn from_parts(url: AgentUrl, max_body: usize, agents: Agents) -> Self {

@@ -38,6 +38,7 @@ struct Shared {
     url: Arc<AgentUrl>,
     max_body: usize,
     agents: Agents,
+    rest: Duration,
     resting: Mutex<Resting>,
 }
 
@@ -52,11 +53,16 @@ struct Resting {
 
 impl Workers {
     pub(crate) fn new(url: Arc<AgentUrl>, max_body: usize, agents: Agents) -> Self {
+        Self::resting(REST, url, max_body, agents)
+    }
+
+    fn resting(rest: Duration, url: Arc<AgentUrl>, max_body: usize, agents: Agents) -> Self {
         Self {
             shared: Arc::new(Shared {
                 url,
                 max_body,
                 agents,
+                rest,
                 resting: Mutex::default(),
             }),
         }
@@ -205,7 +211,7 @@ fn rest(shared: &Shared) -> Option<Place> {
 }
 
 fn wait(shared: &Shared, place: &Place) -> Option<Job> {
-    match place.jobs.recv_timeout(REST) {
+    match place.jobs.recv_timeout(shared.rest) {
         Ok(job) => Some(job),
         Err(RecvTimeoutError::Disconnected) => None,
         Err(RecvTimeoutError::Timeout) => {
@@ -227,4 +233,28 @@ impl Shared {
 /// No invariant spans a panic here: each lock guards single assignments.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use semaphore_core::Method;
+    use transport_conformance::server::Server;
+
+    use super::*;
+
+    /// A worker whose rest is over and a job for it may meet at any moment.
+    #[test]
+    fn a_request_to_a_worker_that_is_about_to_end_is_answered() {
+        let server = Server::start(|connection| connection.answer_all(200, "true"));
+        let url = Arc::new(server.url().parse().unwrap());
+        let own = Agents::Own(Box::new(ureq::agent));
+        let workers = Workers::resting(Duration::from_micros(50), url, 100, own);
+        for microseconds in (0..100).cycle().take(1000) {
+            let request = Request::new(Method::Get, "/v1/status/leader");
+            let answer = async_io::block_on(workers.start(request).unwrap()).unwrap();
+            assert_eq!(answer.body(), b"true");
+            thread::sleep(Duration::from_micros(microseconds));
+        }
+        assert!(server.connections() > 1, "no worker ever ended");
+    }
 }

@@ -3,7 +3,7 @@
 #![cfg(feature = "tls")]
 
 use transport_conformance::{Backend, BuildError, Options};
-use transport_ureq::{Builder, Token, UreqTransport, ureq};
+use transport_ureq::{Token, TransportBuilder, UreqTransport, ureq};
 
 mod threads {
     use super::*;
@@ -55,7 +55,7 @@ mod smol {
     transport_conformance::tests!(Smol);
 }
 
-fn with(options: Options) -> Builder {
+fn with(options: Options) -> TransportBuilder {
     let mut builder = UreqTransport::builder(options.url);
     if let Some(bytes) = options.max_body {
         builder = builder.max_body(bytes);

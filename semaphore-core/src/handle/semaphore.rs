@@ -166,10 +166,10 @@ impl Semaphore {
     /// The record may or may not be changed; doing it again is safe.
     pub async fn resize(&self, limit: u32) -> Result<(), Error> {
         let resize = Resize::new(self.prefix.clone(), self.scope.clone(), limit)?;
+        let shared = &self.owner.0;
+        shared.command(|state, _| state.participant.expect_limit(limit))?;
         self.run(resize).await?;
-        self.owner
-            .0
-            .command(|state, now| state.participant.set_limit(now, limit))?;
+        shared.command(|state, now| state.participant.set_limit(now, limit))?;
         Ok(())
     }
 

@@ -157,10 +157,12 @@ impl State {
         receiver
     }
 
-    /// Where it will be told that nothing is left.
+    /// Where it will be told that nothing is left; at once if nobody is left to clean up.
     pub(crate) fn await_idle(&mut self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        self.idle.push(sender);
+        if !self.ended {
+            self.idle.push(sender);
+        }
         receiver
     }
 

@@ -20,6 +20,7 @@ use crate::http::{Request, Response};
 use crate::id::{AcquireId, Index, SessionId};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
+use crate::transport::{TransportError, TransportErrorKind};
 use crate::view::View;
 
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(super) struct Contender {
     key: ContenderKey,
     phase: Phase,
     presence: Presence,
+    /// Why the last write that was to take it out of the record failed.
+    withdraw_failure: Option<RequestError>,
     /// Why it could not leave in order.
     leave_failure: Option<RequestError>,
 }
@@ -100,6 +103,7 @@ impl Contender {
             key: ContenderKey::new(settings, rng),
             phase: Phase::Entering,
             presence: Presence::No,
+            withdraw_failure: None,
             leave_failure: None,
         }
     }
@@ -148,12 +152,14 @@ impl Contender {
         self.session.lease().and_then(Lease::deadline)
     }
 
-    /// Why its last request failed, or why it could not leave in order.
+    /// Why its last request failed.
     pub(super) fn failure(&self) -> Option<&RequestError> {
-        self.leave_failure
-            .as_ref()
-            .or(self.key.failure())
-            .or(self.session.failure())
+        self.key.failure().or(self.session.failure())
+    }
+
+    /// Why it could not leave in order, if it could not.
+    pub(super) fn leave_failure(&self) -> Option<&RequestError> {
+        self.leave_failure.as_ref()
     }
 
     /// When its key was created, if a view has shown it: its place in the queue.
@@ -189,11 +195,17 @@ impl Contender {
     /// The record certainly does not name it, and no write under way can change that.
     pub(super) fn withdrawn(&mut self, now: Instant) {
         self.presence = Presence::No;
+        self.withdraw_failure = None;
         match self.phase {
             Phase::Claiming => self.phase = Phase::Waiting,
             Phase::Leaving { .. } => self.key.leave(now),
             _ => {}
         }
+    }
+
+    /// A write that was to take it out of the record failed, or its outcome is unknown.
+    pub(super) fn withdrawal_failed(&mut self, failure: &RequestError) {
+        self.withdraw_failure = Some(failure.clone());
     }
 
     /// Starts on the way out, from wherever it is.
@@ -224,6 +236,11 @@ impl Contender {
             self.session.abandon();
         }
         self.settle(now, settings);
+    }
+
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
+    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
+        self.key_is_active() && self.key.needs_read(view_sent_at, settings)
     }
 
     pub(super) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
@@ -283,7 +300,7 @@ impl Contender {
             }
             Part::Key => self.key.handle(now, answer, rng),
         };
-        let event = event.and_then(|event| self.key_event(event));
+        let event = event.and_then(|event| self.key_event(event, settings));
         let refusal = self
             .part_failure(part)
             .filter(|failure| failure.is_permanent())
@@ -316,7 +333,7 @@ impl Contender {
             Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::SessionGone),
             event => event,
         };
-        let mut event = event.and_then(|event| self.key_event(event));
+        let mut event = event.and_then(|event| self.key_event(event, settings));
         if let Some(base) = self.presence.settled_by(view, confirmed) {
             if view
                 .record()
@@ -335,11 +352,13 @@ impl Contender {
         event
     }
 
-    /// Ends belief when the lease is over, and the way out when its time is.
+    /// Ends belief when the lease is over, and the way out when its time is. `last_failure` is the
+    /// participant's, for a contender that got no request of its own out.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
         settings: &Settings,
+        last_failure: Option<&RequestError>,
     ) -> Option<ContenderEvent> {
         match self.phase {
             Phase::Held(acquire) => {
@@ -354,7 +373,14 @@ impl Contender {
                 Some(ContenderEvent::Lost(acquire, lost))
             }
             Phase::Leaving { until } if until <= now => {
-                self.leave_failure = self.failure().cloned();
+                if self.leave_failure.is_none() {
+                    let own = self.withdraw_failure.as_ref().or(self.failure());
+                    let timeout = TransportError::new(TransportErrorKind::Timeout);
+                    self.leave_failure = own
+                        .or(last_failure)
+                        .cloned()
+                        .or(Some(RequestError::Transport(timeout)));
+                }
                 self.phase = Phase::Gone;
                 None
             }
@@ -417,12 +443,19 @@ impl Contender {
         }
     }
 
-    fn key_event(&mut self, event: KeyEvent) -> Option<ContenderEvent> {
+    fn key_event(&mut self, event: KeyEvent, settings: &Settings) -> Option<ContenderEvent> {
         if self.is_leaving() {
             return None;
         }
+        // What an invalidation leaves behind depends on the session's behavior. A caller's session
+        // most likely has Consul's default, which is to release.
+        let event = match event {
+            KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
+            KeyEvent::Freed => KeyEvent::SessionGone,
+            event => event,
+        };
         match event {
-            KeyEvent::Entered => None,
+            KeyEvent::Entered | KeyEvent::Freed => None,
             KeyEvent::Unseen => match self.phase {
                 Phase::Held(_) => None,
                 _ => Some(ContenderEvent::Unseen),

@@ -20,7 +20,7 @@ use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
-use crate::view::{Contender, View};
+use crate::view::{Contender, Key, View};
 
 #[derive(Debug)]
 pub(super) struct ContenderKey {
@@ -60,6 +60,8 @@ pub(super) enum KeyEvent {
     Entered,
     /// Another session, or another user of this session, has the key.
     Taken,
+    /// The key is there and tied to no session.
+    Freed,
     /// The session behind it is gone.
     SessionGone,
     /// The key was acquired, yet the view does not show it.
@@ -119,6 +121,18 @@ impl ContenderKey {
     /// The key as the last view showed it.
     pub(super) fn seen(&self) -> Option<&Contender> {
         self.seen.as_ref()
+    }
+
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
+    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
+        match self.state {
+            State::Contested(since) => view_sent_at < since,
+            State::Deleting(since) => {
+                let is_stuck = !settings.owns_sessions() && self.deletable.is_none();
+                is_stuck && self.in_flight.is_none() && view_sent_at < since
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn failure(&self) -> Option<&RequestError> {
@@ -225,6 +239,7 @@ impl ContenderKey {
             // The key has changed since it was seen: the next view tells what it is now.
             (Sent::Deletion, Ok(false)) => {
                 self.deletable = None;
+                self.state = State::Deleting(now);
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
             (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
@@ -248,48 +263,45 @@ impl ContenderKey {
         sent_at: Instant,
         session: &SessionId,
     ) -> Option<KeyEvent> {
-        let found = view.contender(session);
-        let orphan = view
-            .orphans()
-            .iter()
-            .find(|orphan| orphan.session == *session);
+        let key = view.key(session);
         match self.state {
-            State::Contested(since) if sent_at >= since => match (found, orphan) {
-                (None, None) => self.proceed(State::Reserving),
-                (None, Some(orphan)) if orphan.flags == self.nonce => {
+            State::Contested(since) if sent_at >= since => match key {
+                Key::Absent => self.proceed(State::Reserving),
+                Key::Free(orphan) if orphan.flags == self.nonce => {
                     self.ours = true;
                     self.proceed(State::Acquiring);
                 }
-                _ => {
+                Key::Tied(_) | Key::Free(_) | Key::Taken => {
                     self.forget();
                     return Some(KeyEvent::Taken);
                 }
             },
             // The view may overtake the answer, or show what the lost answer would have said.
             State::Acquiring => {
-                if let Some(found) = found {
+                if let Key::Tied(found) = key {
                     self.seen = Some(found.clone());
                     self.proceed(State::There(sent_at));
                 }
             }
-            State::There(since) => match (found, orphan) {
-                (Some(found), _) => self.seen = Some(found.clone()),
-                (None, None) if view.is_filtered() => {}
-                (None, Some(_)) if self.seen.is_some() => return Some(KeyEvent::Taken),
-                (None, None) if self.seen.is_some() => return Some(KeyEvent::SessionGone),
-                (None, _) if sent_at >= since => return Some(KeyEvent::Unseen),
-                (None, _) => {}
-            },
-            State::Deleting(since) if sent_at >= since && self.in_flight.is_none() => {
-                match (found, orphan) {
-                    (Some(found), _) if self.ours => self.deletable = Some(found.modify_index),
-                    (None, Some(orphan)) if self.ours || orphan.flags == self.nonce => {
-                        self.deletable = Some(orphan.modify_index);
-                    }
-                    (None, None) if view.is_filtered() => {}
-                    _ => self.forget(),
+            State::There(since) => match key {
+                Key::Tied(found) => self.seen = Some(found.clone()),
+                Key::Absent if view.is_filtered() => {}
+                Key::Taken => return Some(KeyEvent::Taken),
+                Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
+                Key::Absent if self.seen.is_some() => return Some(KeyEvent::SessionGone),
+                Key::Free(_) | Key::Absent if sent_at >= since => {
+                    return Some(KeyEvent::Unseen);
                 }
-            }
+                Key::Free(_) | Key::Absent => {}
+            },
+            State::Deleting(since) if sent_at >= since && self.in_flight.is_none() => match key {
+                Key::Tied(found) if self.ours => self.deletable = Some(found.modify_index),
+                Key::Free(orphan) if self.ours || orphan.flags == self.nonce => {
+                    self.deletable = Some(orphan.modify_index);
+                }
+                Key::Absent if view.is_filtered() => {}
+                Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => self.forget(),
+            },
             _ => {}
         }
         None

@@ -11,13 +11,14 @@
 //! followed by a wait for a newer view.
 
 use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::backoff::{Backoff, jitter};
 use super::plan::{Turn, Write};
 use super::settings::Settings;
 use crate::api::CasKey;
 use crate::http::Request;
-use crate::id::Index;
+use crate::id::{Index, SessionId};
 use crate::time::Instant;
 
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Ledger {
     conflicts: Backoff,
     failures: Backoff,
     patience: Option<Instant>,
+    /// Who was waited for in vain, and until when not to wait for them again.
+    overtaken: BTreeMap<SessionId, Instant>,
 }
 
 /// The last write.
@@ -46,9 +49,10 @@ impl Ledger {
             in_flight: None,
             last: None,
             retry_at: None,
-            conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
+            conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(32)),
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             patience: None,
+            overtaken: BTreeMap::new(),
         }
     }
 
@@ -100,6 +104,19 @@ impl Ledger {
 
     pub(super) fn patience_is_over(&self, now: Instant) -> bool {
         self.patience.is_some_and(|end| end <= now)
+    }
+
+    /// Who need not be waited for at the moment.
+    pub(super) fn overtaken(&mut self, now: Instant) -> BTreeSet<SessionId> {
+        self.overtaken.retain(|_, until| *until > now);
+        self.overtaken.keys().cloned().collect()
+    }
+
+    /// These were waited for in vain.
+    pub(super) fn overtake(&mut self, now: Instant, sessions: Vec<SessionId>) {
+        let until = now + OVERTAKEN_FOR;
+        self.overtaken
+            .extend(sessions.into_iter().map(|session| (session, until)));
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
@@ -165,3 +182,7 @@ impl Ledger {
 /// How long the first of the queue leaves a free slot to those ahead of it, and up to as long
 /// again: enough for a round of requests of a live contender.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long those who left a slot unused are not waited for. A waiter that crashed stays in the queue
+/// for up to twice its TTL; it must not cost everybody behind it their patience at every turn.
+const OVERTAKEN_FOR: Duration = Duration::from_secs(5);

@@ -9,7 +9,8 @@
 //!   writing the record from the same index makes sure that it is not (L2).
 //! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
 //!   as there are free slots, in the order of their contender keys. It may claim out of turn when
-//!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1).
+//!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1). Those it was
+//!   waiting for are overtaken then, and not waited for again for a while.
 //! - Several permits are admitted in one write or not at all.
 //! - One write admits one acquisition: it has a fencing token of its own.
 
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 use super::contender::Presence;
 use crate::id::{Index, SessionId};
 use crate::record::Record;
-use crate::view::View;
+use crate::view::{Key, View};
 
 /// Names one contender of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +39,8 @@ pub(super) struct Situation<'a> {
     pub(super) leaving: &'a [(ContenderNo, SessionId, Presence)],
     /// Whether the first of our queue has waited long enough behind others.
     pub(super) patience_is_over: bool,
+    /// Who has been waited for in vain.
+    pub(super) overtaken: &'a BTreeSet<SessionId>,
 }
 
 /// A write of the record.
@@ -93,7 +96,7 @@ impl Situation<'_> {
         self.withdraw(&mut record);
         // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
         record.retain(|holder| self.view.is_filtered() || self.view.is_alive(holder));
-        self.rank() + permits as usize <= free(&record)
+        self.ahead().count() + permits as usize <= free(&record)
     }
 
     fn create(&self) -> Option<Write> {
@@ -126,7 +129,7 @@ impl Situation<'_> {
             .iter()
             .map(|(_, session)| session)
             .chain(self.leaving.iter().map(|(_, session, _)| session))
-            .any(|session| self.view.contender(session).is_some());
+            .any(|session| matches!(self.view.key(session), Key::Tied(_)));
         if sees_ourselves && !self.view.is_filtered() {
             record.retain(|holder| self.view.is_alive(holder));
         }
@@ -139,7 +142,7 @@ impl Situation<'_> {
         if wanted > free(record) || wanted > self.admissible.len() {
             return (Vec::new(), Turn::NotYet);
         }
-        if self.rank() + wanted > free(record) && !self.patience_is_over {
+        if self.ahead().count() + wanted > free(record) && !self.patience_is_over {
             return (Vec::new(), Turn::BehindOthers);
         }
         let admitted = &self.admissible[..wanted];
@@ -149,16 +152,19 @@ impl Situation<'_> {
         (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
     }
 
-    /// How many wait ahead of the first of our queue.
-    fn rank(&self) -> usize {
-        let leaving: BTreeSet<&SessionId> =
-            self.leaving.iter().map(|(_, session, _)| session).collect();
+    /// Those who wait ahead of the first of our queue and have to be waited for.
+    pub(super) fn ahead(&self) -> impl Iterator<Item = &SessionId> {
         let first = self.admissible.first().map(|(_, session)| session);
         self.view
             .waiters()
-            .filter(|waiter| !leaving.contains(&waiter.session))
-            .take_while(|waiter| Some(&waiter.session) != first)
-            .count()
+            .map(|waiter| &waiter.session)
+            .take_while(move |session| Some(*session) != first)
+            .filter(|session| !self.overtaken.contains(session))
+            .filter(|session| {
+                self.leaving
+                    .iter()
+                    .all(|(_, leaving, _)| leaving != *session)
+            })
     }
 }
 

@@ -123,7 +123,10 @@ impl Session {
         self.failure = None;
         self.backoff.reset();
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
-            State::Live(id, _) if settings.owns_sessions() => State::Destroying(id),
+            // One that seems to be gone may not be: its contender key can be deleted alone.
+            State::Live(id, _) | State::Gone(Some(id)) if settings.owns_sessions() => {
+                State::Destroying(id)
+            }
             State::Destroying(id) => State::Destroying(id),
             _ => State::Ended,
         };

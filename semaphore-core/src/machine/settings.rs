@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::error::InvalidInput;
 use crate::id::SessionId;
-use crate::input::{Prefix, Scope, SessionOptions, Value};
+use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
 
 /// What a participant contends for, and how.
 #[derive(Clone, Debug)]
@@ -107,6 +107,14 @@ impl Settings {
     /// Whether sessions are ours to destroy.
     pub(crate) fn owns_sessions(&self) -> bool {
         matches!(self.session, SessionSource::Create(_))
+    }
+
+    /// Whether contender keys vanish with their session.
+    pub(crate) fn deletes_keys(&self) -> bool {
+        match &self.session {
+            SessionSource::Create(options) => options.behavior == Behavior::Delete,
+            SessionSource::Callers(_) => false,
+        }
     }
 
     /// The TTL of new sessions. Of a caller's session the true one is learned from its renewal.

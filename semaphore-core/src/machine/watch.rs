@@ -3,9 +3,14 @@
 //! ```text
 //!           start()                     answered or failed
 //!   Idle ────────────▶ Waiting ◀──────────────────────────── Polling
-//!    ▲                    └──── due, within the budget ────────▲ │
-//!    └───────────────────────────── stop() ──────────────────────┘
+//!    ▲                  │ └──── due, within the budget ────────▲ │
+//!    └── pause() ───────┘                                        │
+//!    └──────────────── answered or failed after pause() ─────────┘
 //! ```
+//! A poll that is under way when nothing is to be watched any more is left to its end: an agent counts
+//! a connection that was closed in the middle of a poll until that poll would have ended, and allows a
+//! client 200.
+//!
 //! The rules of the index are Consul's: a poll names the index of the answer before it; an index
 //! that went backwards or is zero starts again without one. So does one that is answered before its time
 //! with nothing new: that is how an agent ends all polls when a snapshot is restored, and the answer
@@ -24,6 +29,7 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(super) struct Watch {
     state: State,
+    is_paused: bool,
     index: Index,
     polled_at: Instant,
     budget: Budget,
@@ -41,6 +47,7 @@ impl Watch {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             state: State::Idle,
+            is_paused: true,
             index: Index::ZERO,
             polled_at: Instant::ORIGIN,
             budget: Budget::new(READ_INTERVAL, READ_BURST),
@@ -48,18 +55,28 @@ impl Watch {
         }
     }
 
-    /// Begins with a plain read, which is answered at once.
-    pub(super) fn start(&mut self) {
-        if self.state == State::Idle {
-            self.index = Index::ZERO;
-            self.state = State::Waiting {
-                until: Instant::ORIGIN,
-            };
+    /// Watches from now on.
+    pub(super) fn start(&mut self) -> Start {
+        let was_paused = core::mem::replace(&mut self.is_paused, false);
+        match self.state {
+            State::Idle => {
+                self.index = Index::ZERO;
+                self.state = State::Waiting {
+                    until: Instant::ORIGIN,
+                };
+                Start::Anew
+            }
+            State::Polling if was_paused => Start::Resumed,
+            State::Polling | State::Waiting { .. } => Start::Running,
         }
     }
 
-    pub(super) fn stop(&mut self) {
-        self.state = State::Idle;
+    /// Polls no more.
+    pub(super) fn pause(&mut self) {
+        self.is_paused = true;
+        if self.state != State::Polling {
+            self.state = State::Idle;
+        }
     }
 
     /// One more read is within the ceiling: a write of ours has caused it.
@@ -110,9 +127,24 @@ impl Watch {
 
     fn proceed(&mut self, until: Instant) {
         if self.state == State::Polling {
-            self.state = State::Waiting { until };
+            self.state = if self.is_paused {
+                State::Idle
+            } else {
+                State::Waiting { until }
+            };
         }
     }
+}
+
+/// How a watch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With a plain read, which is answered at once.
+    Anew,
+    /// With the poll that was still under way.
+    Resumed,
+    /// It was running already.
+    Running,
 }
 
 /// How long the server may hold a poll open without a change.
@@ -199,6 +231,23 @@ mod tests {
             }
         }
         assert_eq!(reads, 1_050 - 1);
+    }
+
+    #[test]
+    fn a_poll_under_way_is_left_to_its_end_and_may_be_taken_up_again() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        assert_eq!(watch.start(), Start::Anew);
+        assert_eq!(watch.start(), Start::Running);
+        poll(&mut watch, now).unwrap();
+        watch.pause();
+        assert_eq!(watch.start(), Start::Resumed);
+        watch.answered(now, Index(7));
+        assert!(poll(&mut watch, now).unwrap().contains("index=7"));
+        watch.pause();
+        watch.answered(now, Index(8));
+        assert_eq!(poll(&mut watch, now), None);
+        assert_eq!(watch.start(), Start::Anew);
     }
 
     #[test]

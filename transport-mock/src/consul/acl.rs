@@ -147,7 +147,7 @@ impl Acl {
 }
 
 /// What one request may do.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum Authority {
     /// Access control is off.
     Everything,

@@ -15,7 +15,7 @@ use super::session;
 use super::state::State;
 
 /// What a request reads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     /// One key.
     Key { key: Vec<u8>, raw: bool },
@@ -32,6 +32,7 @@ pub(super) enum Read {
 }
 
 /// What a read found.
+#[derive(Clone)]
 pub(super) struct View {
     /// The index of what was read.
     pub(super) index: u64,
@@ -124,6 +125,32 @@ impl Parked {
             }
             _ => !sessions.is_empty(),
         }
+    }
+}
+
+/// What was read of one state, so that many who wait for the same read it once.
+#[derive(Default)]
+pub(super) struct Views {
+    seen: Vec<(Read, Authority, bool, View)>,
+}
+
+impl Views {
+    /// What `parked` reads now, or the answer to a read that is not allowed.
+    pub(super) fn view(&mut self, state: &State, parked: &Parked) -> Result<View, Response> {
+        let same = self.seen.iter().find(|(read, authority, pretty, _)| {
+            *pretty == parked.pretty && *read == parked.read && *authority == parked.authority
+        });
+        if let Some((.., view)) = same {
+            return Ok(view.clone());
+        }
+        let view = parked.read.view(state, &parked.authority, parked.pretty)?;
+        self.seen.push((
+            parked.read.clone(),
+            parked.authority.clone(),
+            parked.pretty,
+            view.clone(),
+        ));
+        Ok(view)
     }
 }
 

@@ -61,7 +61,7 @@ pub use store::Entry;
 
 use acl::{Acl, Authority};
 use answer::Freshness;
-use blocking::Parked;
+use blocking::{Parked, Views};
 use call::{Call, Outcome};
 use options::Options;
 use state::State;
@@ -228,14 +228,12 @@ impl Consul {
             .filter(|(_, parked)| parked.is_woken_by(&self.state, &keys, &sessions))
             .map(|(exchange, _)| *exchange)
             .collect();
+        let mut views = Views::default();
         for exchange in woken {
             let Some(mut parked) = self.parked.remove(&exchange) else {
                 continue;
             };
-            match parked
-                .read
-                .view(&self.state, &parked.authority, parked.pretty)
-            {
+            match views.view(&self.state, &parked) {
                 Err(refusal) => self.ready.push_back((exchange, refusal)),
                 Ok(view) => {
                     let (index, watch) = (view.index, view.watch.clone());

@@ -94,6 +94,8 @@ pub(super) struct Store {
     /// Keys end in a zero byte here, as in the agent, so that none is a prefix of another.
     entries: BTreeMap<Vec<u8>, Entry>,
     tombstones: BTreeMap<Vec<u8>, Tombstone>,
+    /// When the oldest tombstone was left, or an older one that is gone.
+    oldest: Option<Instant>,
     /// The index of the last write that changed an entry or left a tombstone.
     table_index: u64,
     touched: Vec<Vec<u8>>,
@@ -233,8 +235,11 @@ impl Store {
 
     /// Forgets the tombstones that are old enough.
     pub(super) fn reap(&mut self, now: Instant) {
-        self.tombstones
-            .retain(|_, stone| now.saturating_since(stone.buried) < TOMBSTONE_TTL);
+        let is_over = |buried| now.saturating_since(buried) >= TOMBSTONE_TTL;
+        if self.oldest.is_some_and(is_over) {
+            self.tombstones.retain(|_, stone| !is_over(stone.buried));
+            self.oldest = self.tombstones.values().map(|stone| stone.buried).min();
+        }
     }
 
     /// Starts a transaction, to be ended by [`commit`](Self::commit) or
@@ -307,6 +312,7 @@ impl Store {
 
     fn bury(&mut self, now: Instant, index: u64, key: &[u8]) {
         let stone = Tombstone { index, buried: now };
+        self.oldest.get_or_insert(now);
         let before = self.tombstones.insert(terminated(key), stone);
         if let Some(undo) = &mut self.undo {
             undo.tombstones.push((terminated(key), before));

@@ -34,9 +34,7 @@ fn both_give_the_same_answers_to_every_script() {
         .zip(table::quick())
         .flat_map(|(number, script)| {
             let prefix = prefix(number);
-            let real = run::run(&script, &prefix, &mut Real::new(&agent));
-            let memory = run::run(&script, &prefix, &mut Memory::new());
-            compare::differences(&script, &memory, &real)
+            run::compare(&script, &prefix, &mut Memory::new(), &mut Real::new(&agent))
         })
         .collect();
     judge(&differences);
@@ -50,9 +48,7 @@ fn both_give_the_same_answers_to_random_scripts() {
         .flat_map(|seed: u32| {
             let prefix = prefix(1000 + seed);
             let script = random::script_of(seed);
-            let real = run::run(&script, &prefix, &mut Real::new(&agent));
-            let memory = run::run(&script, &prefix, &mut Memory::new());
-            compare::differences(&script, &memory, &real)
+            run::compare(&script, &prefix, &mut Memory::new(), &mut Real::new(&agent))
         })
         .collect();
     judge(&differences);
@@ -68,9 +64,7 @@ fn both_keep_the_same_secrets() {
         .flat_map(|(number, script)| {
             let prefix = prefix(number);
             let mut real = Real::with_acl(&agent, MANAGEMENT);
-            let real = run::run(&script, &prefix, &mut real);
-            let memory = run::run(&script, &prefix, &mut Memory::with_acl());
-            compare::differences(&script, &memory, &real)
+            run::compare(&script, &prefix, &mut Memory::with_acl(), &mut real)
         })
         .collect();
     judge(&differences);
@@ -86,9 +80,7 @@ fn both_end_sessions_and_delays_at_the_same_time() {
             .map(|(number, script)| {
                 scope.spawn(|| {
                     let prefix = prefix(*number);
-                    let real = run::run(script, &prefix, &mut Real::new(&agent));
-                    let memory = run::run(script, &prefix, &mut Memory::new());
-                    compare::differences(script, &memory, &real)
+                    run::compare(script, &prefix, &mut Memory::new(), &mut Real::new(&agent))
                 })
             })
             .collect();

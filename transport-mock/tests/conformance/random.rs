@@ -47,7 +47,7 @@ pub(crate) fn script_of(seed: u32) -> Script {
         steps.push(get(&target).saving_index("x"));
         steps.push(start(
             "q",
-            &format!("{target}{blocking}index={{x}}&wait=60s"),
+            &format!("{target}{blocking}index={{x}}&wait=5s"),
         ));
         let write = draw.write();
         steps.push(write);

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -25,8 +24,7 @@ const QUIET: Duration = Duration::from_millis(60);
 
 pub(crate) struct Real {
     address: SocketAddr,
-    queries: BTreeMap<&'static str, Receiver<Response>>,
-    early: BTreeMap<&'static str, Response>,
+    queries: BTreeMap<&'static str, TcpStream>,
     management_token: Option<Token>,
 }
 
@@ -35,7 +33,6 @@ impl Real {
         Self {
             address: agent.addr(),
             queries: BTreeMap::new(),
-            early: BTreeMap::new(),
             management_token: None,
         }
     }
@@ -67,29 +64,25 @@ impl Backend for Real {
         exchange(self.address, request)
     }
 
-    /// A query that arrives after a later write is answered at once with what it would have been
-    /// woken by, but one that must not wake has to be there before it: hence the pause.
+    /// A query that must not wake has to be there before the write that follows: hence the pause.
     fn start(&mut self, name: &'static str, request: &Request) {
-        let (sender, receiver) = mpsc::channel();
-        let (address, request) = (self.address, request.clone());
-        thread::spawn(move || sender.send(exchange(address, &request)));
-        self.queries.insert(name, receiver);
-        if let Ok(response) = self.queries[name].recv_timeout(QUIET) {
-            self.early.insert(name, response);
-        }
+        let stream = connect(self.address);
+        send(&stream, request).expect("the agent takes a query");
+        thread::sleep(QUIET);
+        self.queries.insert(name, stream);
     }
 
     fn answered(&mut self, name: &'static str) -> Option<Response> {
-        self.early
-            .remove(name)
-            .or_else(|| self.queries[name].recv_timeout(PATIENCE).ok())
+        let stream = &self.queries[name];
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.peek(&mut [0]).ok()?;
+        read_response(&mut BufReader::new(stream))
     }
 
     fn still_waits(&mut self, name: &'static str) -> bool {
-        if let Ok(response) = self.queries[name].recv_timeout(QUIET) {
-            self.early.insert(name, response);
-        }
-        !self.early.contains_key(name)
+        let stream = &self.queries[name];
+        stream.set_read_timeout(Some(QUIET)).unwrap();
+        stream.peek(&mut [0]).is_err()
     }
 
     fn wait_ends(&mut self, name: &'static str) -> Response {
@@ -142,12 +135,25 @@ impl Backend for Real {
 
 /// Sends one request on a connection of its own and reads its whole answer.
 fn exchange(address: SocketAddr, request: &Request) -> Response {
-    let mut stream = TcpStream::connect(address).expect("the agent listens");
+    let stream = connect(address);
+    thread::scope(|scope| {
+        // The agent answers and closes before it has read all of a body that is too large, so that
+        // sending may fail and the answer has to be read meanwhile.
+        scope.spawn(|| send(&stream, request));
+        let response = read_response(&mut BufReader::new(&stream));
+        response.unwrap_or_else(|| panic!("no answer to {request:?}"))
+    })
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the agent listens");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_mins(2)))
-        .unwrap();
+}
+
+fn send(mut stream: &TcpStream, request: &Request) -> io::Result<()> {
     let mut head = format!(
-        "{} {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n",
+        "{} {} HTTP/1.1\r\nHost: consul\r\nConnection: close\r\nContent-Length: {}\r\n",
         request.method(),
         request.target(),
         request.body().len()
@@ -156,16 +162,8 @@ fn exchange(address: SocketAddr, request: &Request) -> Response {
         let _ = write!(head, "{name}: {value}\r\n");
     }
     head.push_str("\r\n");
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    thread::scope(|scope| {
-        // The agent answers and closes before it has read all of a body that is too large, so that
-        // writing may fail and the answer has to be read meanwhile.
-        scope.spawn(|| {
-            let _ = stream.write_all(head.as_bytes());
-            let _ = stream.write_all(request.body());
-        });
-        read_response(&mut reader).unwrap_or_else(|| panic!("no answer to {request:?}"))
-    })
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(request.body())
 }
 
 fn read_response(reader: &mut impl BufRead) -> Option<Response> {

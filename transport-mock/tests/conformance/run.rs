@@ -6,6 +6,7 @@ use std::time::Duration;
 use semaphore_core::{Request, Response, Token};
 use serde_json::Value;
 
+use crate::compare;
 use crate::script::{Lever, Save, Script, Step, Wire, secret};
 
 /// A Consul: the one in memory, or the real one.
@@ -20,7 +21,9 @@ pub(crate) trait Backend {
     fn still_waits(&mut self, name: &'static str) -> bool;
     /// The answer of a blocking query whose wait ends.
     fn wait_ends(&mut self, name: &'static str) -> Response;
+    /// Lets time pass.
     fn pass(&mut self, time: Duration);
+    /// Lets something happen to the cluster.
     fn lever(&mut self, lever: &Lever, prefix: &str);
 }
 
@@ -39,9 +42,28 @@ pub(crate) struct Record {
     pub(crate) sessions: BTreeMap<String, &'static str>,
 }
 
-pub(crate) fn run(script: &Script, prefix: &str, backend: &mut impl Backend) -> Record {
+/// Runs a script on the Consul in memory, then on the real agent, and describes what differs.
+pub(crate) fn compare(
+    script: &Script,
+    prefix: &str,
+    memory: &mut impl Backend,
+    real: &mut impl Backend,
+) -> Vec<String> {
+    let memory = run(script, prefix, memory, None);
+    let real = run(script, prefix, real, Some(&memory));
+    compare::differences(script, &memory, &real)
+}
+
+/// `expected` tells which queries are worth being patient for.
+fn run(
+    script: &Script,
+    prefix: &str,
+    backend: &mut impl Backend,
+    expected: Option<&Record>,
+) -> Record {
     let mut runner = Runner {
         backend,
+        expected,
         variables: BTreeMap::from([("p", prefix.to_owned())]),
         queries: BTreeMap::new(),
         record: Record {
@@ -58,6 +80,7 @@ pub(crate) fn run(script: &Script, prefix: &str, backend: &mut impl Backend) -> 
 
 struct Runner<'a, B> {
     backend: &'a mut B,
+    expected: Option<&'a Record>,
     variables: BTreeMap<&'static str, String>,
     queries: BTreeMap<&'static str, Wire>,
     record: Record,
@@ -86,7 +109,10 @@ impl<B: Backend> Runner<'_, B> {
             },
             Step::StillWaits(name) => Observed::Waits(self.backend.still_waits(name)),
             Step::Peek(name) => {
-                if self.backend.still_waits(name) {
+                let at = self.record.observed.len();
+                let expected = self.expected.map(|record| &record.observed[at]);
+                if !matches!(expected, Some(Observed::Answer(_))) && self.backend.still_waits(name)
+                {
                     Observed::Waits(true)
                 } else {
                     let answer = self.backend.answered(name);

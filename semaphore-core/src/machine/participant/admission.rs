@@ -1,11 +1,12 @@
 //! What follows from what is known: who fails, how many contend, and what is written next.
 
 use super::queue::{Patience, Ticket};
-use super::{Event, From, Participant};
+use super::{Event, Participant};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
-use crate::machine::plan::{ContenderNo, Situation};
+use crate::machine::plan::{ContenderNo, Situation, Turn};
+use crate::machine::watch::Start;
 use crate::time::Instant;
 
 impl Participant {
@@ -81,7 +82,12 @@ impl Participant {
             }
             Some(Ok(record)) => {
                 let theirs = record.limit();
-                if self.settings.adopt_limit {
+                if theirs == ours {
+                    self.former_limit = None;
+                }
+                let is_known = [self.expected_limit, self.former_limit];
+                let is_settled = theirs == ours || self.settings.adopt_limit;
+                if is_settled {
                     self.fail_where(
                         now,
                         |ticket| ticket.permits > theirs,
@@ -90,7 +96,7 @@ impl Participant {
                             InvalidInput::PermitsOverLimit { wanted, limit }.into()
                         },
                     );
-                } else if theirs != ours {
+                } else if !is_known.contains(&Some(theirs)) {
                     self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
                 }
             }
@@ -99,19 +105,35 @@ impl Participant {
 
     /// An instant try ends as soon as a view shows that nothing is free for it.
     fn judge_tries(&mut self, now: Instant) {
-        let Some(observed) = &self.view else {
-            return;
-        };
-        let Some(head) = self.queue.head() else {
-            return;
-        };
+        while let Some(acquire) = self.hopeless_try(now) {
+            self.queue.remove(acquire);
+            self.events.push_back(Event::NotAvailable { acquire });
+        }
+    }
+
+    /// The first of the queue, if it is an instant try for which nothing is free.
+    fn hopeless_try(&mut self, now: Instant) -> Option<AcquireId> {
+        let observed = self.view.as_ref()?;
+        let head = *self.queue.head()?;
+        if head.patience != Patience::None {
+            return None;
+        }
+        let in_phase = |is: fn(Phase) -> bool| self.contenders.values().any(|own| is(own.phase()));
+        if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
+            // The caller's only session is in use.
+            return Some(head.acquire);
+        }
         let is_planable = self
             .ledger
             .may_plan(now, observed.view.lock_index(), observed.sent_at);
-        if head.patience != Patience::None || self.claim.is_some() || !is_planable {
-            return;
+        // The view may show a contender of ours that does not know of its entry yet: it would be
+        // taken for somebody ahead.
+        let is_entering = in_phase(|phase| phase == Phase::Entering);
+        if self.claim.is_some() || !is_planable || is_entering {
+            return None;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -119,23 +141,23 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: false,
+            overtaken: &overtaken,
         };
-        if !situation.has_room_for(head.permits) {
-            let acquire = head.acquire;
-            self.queue.remove(acquire);
-            self.events.push_back(Event::NotAvailable { acquire });
-        }
+        (!situation.has_room_for(head.permits)).then_some(head.acquire)
     }
 
     /// As many contenders as the callers need, and no more.
     fn adjust_contenders(&mut self, now: Instant) {
-        let wanted = self.wanted_contenders();
+        let mut wanted = self.wanted_contenders();
         let mut wanting: Vec<ContenderNo> = self
             .contenders
             .iter()
             .filter(|(_, contender)| contender.is_wanting())
             .map(|(no, _)| *no)
             .collect();
+        if self.is_try_undecided(now) {
+            wanted = wanted.min(wanting.len());
+        }
         while wanting.len() > wanted {
             // The youngest has waited least; one whose claim is out may be needed.
             let is_claiming = |no: &ContenderNo| {
@@ -168,42 +190,75 @@ impl Participant {
         self.bury();
     }
 
+    /// An instant try looks before it makes a session.
+    fn is_try_undecided(&self, now: Instant) -> bool {
+        let is_try = self
+            .queue
+            .head()
+            .is_some_and(|head| head.patience == Patience::None);
+        is_try
+            && self.view.as_ref().is_none_or(|observed| {
+                let lock_index = observed.view.lock_index();
+                !self.ledger.may_plan(now, lock_index, observed.sent_at)
+            })
+    }
+
     fn wanted_contenders(&self) -> usize {
         let Some(head) = self.queue.head() else {
             return 0;
         };
-        // An instant try looks before it makes a session.
-        if head.patience == Patience::None && self.view.is_none() {
-            return 0;
-        }
         if !self.settings.owns_sessions() {
             return 1;
         }
-        let ahead = self.settings.limit.min(CONTENDERS_AHEAD).max(head.permits);
+        let limit = self.settings.limit;
+        // Where the limit is adopted, more may be asked for than there will turn out to be.
+        let known_limit = self
+            .view
+            .as_ref()
+            .and_then(|observed| observed.view.record())
+            .map_or(limit, |record| record.limit().max(limit));
+        let ahead = limit
+            .min(CONTENDERS_AHEAD)
+            .max(head.permits.min(known_limit));
         self.queue.wanted().min(ahead) as usize
     }
 
-    /// The prefix is read while anybody waits, holds or leaves.
+    /// The prefix is read while a decision may follow from it.
     fn adjust_reads(&mut self, now: Instant) {
-        if self.is_idle() {
-            self.watch.stop();
-            self.refresh.stop();
-            self.view = None;
-            self.claim = None;
-            self.ledger.unplan();
-            let reads = self.in_flight.extract_if(.., |_, sent| {
-                matches!(sent.from, From::Watch | From::Refresh)
-            });
-            self.aborts.extend(reads.map(|(id, _)| id));
+        if !self.needs_view() {
+            self.watch.pause();
+            if self.is_idle() {
+                self.refresh.stop();
+                self.view = None;
+                self.former_limit = None;
+                self.claim = None;
+                self.ledger.unplan();
+            }
             return;
         }
-        self.watch.start();
+        match self.watch.start() {
+            Start::Anew => self.view = None,
+            Start::Resumed if self.view.is_none() => self.refresh.want(now),
+            Start::Resumed | Start::Running => {}
+        }
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent_at = known.map_or(Instant::ORIGIN, |observed| observed.sent_at);
-        if self.ledger.needs_read(lock_index, sent_at) {
+        let is_waited_for = self
+            .contenders
+            .values()
+            .any(|contender| contender.needs_read(sent_at, &self.settings));
+        if is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
             self.refresh.want(now);
         }
+    }
+
+    /// Whoever only deletes the key and the session of their own needs no view any more.
+    fn needs_view(&self) -> bool {
+        let needs_view = |contender: &Contender| {
+            contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
+        };
+        !self.queue.is_empty() || self.contenders.values().any(needs_view)
     }
 
     fn plan(&mut self, now: Instant) {
@@ -218,6 +273,7 @@ impl Participant {
             return;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
+        let overtaken = self.ledger.overtaken(now);
         let situation = Situation {
             view: &observed.view,
             limit: self.settings.limit,
@@ -225,8 +281,13 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: self.ledger.patience_is_over(now),
+            overtaken: &overtaken,
         };
         let (write, turn) = situation.plan();
+        if turn == Turn::Now && situation.patience_is_over {
+            let ahead = situation.ahead().cloned().collect();
+            self.ledger.overtake(now, ahead);
+        }
         self.ledger.plan(now, write, turn, &mut self.rng);
     }
 

@@ -99,6 +99,12 @@ impl Participant {
         }
         let confirmed = consistent && self.ledger.ended_before(sent_at);
         self.observe(now, &view, sent_at, confirmed);
+        // The same index is the same state, as fresh as the later of the two requests.
+        let known = self.view.as_ref();
+        let is_same = |known: &&Observed| known.view.index() == view.index();
+        let sent_at = known
+            .filter(is_same)
+            .map_or(sent_at, |known| known.sent_at.max(sent_at));
         self.view = Some(Observed {
             view,
             sent_at,
@@ -187,6 +193,11 @@ impl Participant {
                 self.ledger.failed(now, is_unknown, &mut self.rng);
                 if is_unknown {
                     self.refresh.want(now);
+                }
+                for contender in self.contenders.values_mut() {
+                    if contender.must_withdraw() {
+                        contender.withdrawal_failed(&error);
+                    }
                 }
                 if error.is_permanent() {
                     self.refuse(now, &error);
@@ -355,7 +366,7 @@ impl Participant {
             .contenders
             .iter()
             .filter(|(_, contender)| contender.phase() == Phase::Gone)
-            .map(|(no, contender)| (*no, contender.failure().cloned()))
+            .map(|(no, contender)| (*no, contender.leave_failure().cloned()))
             .collect();
         for (no, failure) in gone {
             self.contenders.remove(&no);

@@ -35,7 +35,8 @@ use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::view::View;
 
-/// One process's part in one semaphore, see the [module](self).
+/// One process's part in one semaphore: a sans-IO machine. Any order of polls is correct, and
+/// spurious calls do nothing.
 #[derive(Debug)]
 pub struct Participant {
     settings: Settings,
@@ -58,6 +59,10 @@ pub struct Participant {
     respawn: super::backoff::Backoff,
     /// In how many views in a row contenders were missing that had been acquired.
     unseen: u32,
+    /// A limit that the record may show from now on: it is being resized.
+    expected_limit: Option<u32>,
+    /// The limit that the record may show until it shows ours.
+    former_limit: Option<u32>,
     /// The last failure since the last success.
     failure: Option<RequestError>,
     closed: bool,
@@ -204,6 +209,8 @@ impl Participant {
             events: VecDeque::new(),
             respawn_at: None,
             unseen: 0,
+            expected_limit: None,
+            former_limit: None,
             failure: None,
             closed: false,
             timed_at: Instant::ORIGIN,
@@ -276,6 +283,19 @@ impl Participant {
         self.settle(now);
     }
 
+    /// Takes this limit in the record for no conflict: the record is about to be resized. To be
+    /// followed by [`Self::set_limit`] when that is done.
+    ///
+    /// # Errors
+    /// [`InvalidInput::LimitZero`].
+    pub fn expect_limit(&mut self, limit: u32) -> Result<(), InvalidInput> {
+        if limit == 0 {
+            return Err(InvalidInput::LimitZero);
+        }
+        self.expected_limit = Some(limit);
+        Ok(())
+    }
+
     /// Contends for a semaphore of another limit from now on: its record was resized.
     ///
     /// # Errors
@@ -284,7 +304,9 @@ impl Participant {
         if limit == 0 {
             return Err(InvalidInput::LimitZero);
         }
-        self.settings.limit = limit;
+        let former = core::mem::replace(&mut self.settings.limit, limit);
+        self.former_limit = Some(former);
+        self.expected_limit = None;
         self.settle(now);
         Ok(())
     }
@@ -316,8 +338,9 @@ impl Participant {
         let (from, request) = self
             .transmit_renewal(now)
             .or_else(|| self.transmit_write())
-            .or_else(|| self.transmit_reads(now))
-            .or_else(|| self.transmit_contender(now))?;
+            .or_else(|| self.transmit_refresh(now))
+            .or_else(|| self.transmit_contender(now))
+            .or_else(|| self.transmit_poll(now))?;
         let id = RequestId(self.fresh_id());
         let sent_at = now;
         self.in_flight.insert(id, InFlight { from, sent_at });
@@ -374,10 +397,9 @@ impl Participant {
         }
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         for no in numbers {
-            let event = self
-                .contenders
-                .get_mut(&no)
-                .and_then(|contender| contender.handle_timeout(now, &self.settings));
+            let event = self.contenders.get_mut(&no).and_then(|contender| {
+                contender.handle_timeout(now, &self.settings, self.failure.as_ref())
+            });
             self.handle_contender_event(now, no, event);
         }
         self.settle(now);
@@ -404,7 +426,7 @@ impl Participant {
             return Err(Error::Closed);
         }
         let acquire = AcquireId(self.fresh_id());
-        let behind_others = patience == Patience::None && !self.queue.is_empty();
+        let behind_others = patience == Patience::None && self.queue.has_waiters();
         if behind_others {
             self.events.push_back(Event::NotAvailable { acquire });
         } else {
@@ -456,12 +478,16 @@ impl Participant {
         Some((From::Ledger, request))
     }
 
-    fn transmit_reads(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.short_requests() < MAX_IN_FLIGHT
-            && let Some(request) = self.refresh.transmit(now, &self.settings)
-        {
-            return Some((From::Refresh, request));
+    fn transmit_refresh(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
         }
+        let request = self.refresh.transmit(now, &self.settings)?;
+        Some((From::Refresh, request))
+    }
+
+    /// Last of all: whoever sends one request after the other is held up by it.
+    fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
         let request = self.watch.transmit(now, &self.settings)?;
         Some((From::Watch, request))
     }

@@ -1,4 +1,4 @@
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 use semaphore_core::TransportErrorKind;
 
@@ -12,10 +12,10 @@ pub fn an_unknown_host_was_not_applied(backend: &impl Backend) {
 }
 
 pub fn a_refused_connection_was_not_applied(backend: &impl Backend) {
-    // A port that was free a moment ago, and that nobody listens on now.
-    let address = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .unwrap();
+    // The port of a connection's own end is taken, and nobody listens on it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let address = taken.local_addr().unwrap();
     let adapter = backend.to(format!("http://{address}"));
     for request in [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()] {
         let error = send(&adapter, request).unwrap_err();

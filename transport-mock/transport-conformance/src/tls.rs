@@ -152,6 +152,19 @@ fn is_misconfigured(backend: &impl Backend, options: Options) {
     assert_eq!(error.kind(), TransportErrorKind::Misconfigured, "{error:?}");
 }
 
+/// As [`is_misconfigured`], for a refusal that comes after the client's handshake is over.
+/// When it is there before the request is under way, the connection is merely gone.
+fn is_misconfigured_in_the_end(backend: &impl Backend, options: Options) {
+    let adapter = backend.build(options).unwrap();
+    let kind = loop {
+        let error = send(&adapter, put("/v1/kv/a", "")).unwrap_err();
+        if error.kind() != TransportErrorKind::NotSent {
+            break error.kind();
+        }
+    };
+    assert_eq!(kind, TransportErrorKind::Misconfigured);
+}
+
 pub fn an_authority_of_the_users_own_is_trusted(backend: &impl Backend) {
     let (stranger, ours) = (Authority::new(), Authority::new());
     let server = start(&ours.certify(Names::loopback()), None);
@@ -212,7 +225,7 @@ pub fn a_client_certificate_is_shown_when_asked_for(backend: &impl Backend) {
 pub fn a_missing_client_certificate_is_a_misconfiguration(backend: &impl Backend) {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let server = start(&ours.certify(Names::loopback()), Some(&theirs));
-    is_misconfigured(backend, trusting(&ours, &server));
+    is_misconfigured_in_the_end(backend, trusting(&ours, &server));
 }
 
 pub fn a_client_certificate_of_a_stranger_is_a_misconfiguration(backend: &impl Backend) {
@@ -225,7 +238,7 @@ pub fn a_client_certificate_of_a_stranger_is_a_misconfiguration(backend: &impl B
             client_cert: Some((client.pem(), client.key_pem())),
             ..trusting(&ours, &server)
         };
-        is_misconfigured(backend, options);
+        is_misconfigured_in_the_end(backend, options);
     }
 }
 

@@ -2,11 +2,11 @@
 //! again in a child with another one.
 
 use std::env;
-use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
 use semaphore_core::{InvalidEnvironment, InvalidUrl};
+use tempfile::TempDir;
 
 use crate::server::Server;
 use crate::tls::{Authority, Names};
@@ -38,26 +38,10 @@ fn is_child() -> bool {
     env::var_os(CHILD).is_some()
 }
 
-struct Files(PathBuf);
-
-impl Files {
-    fn new(name: &str) -> Self {
-        let path = env::temp_dir().join(format!("transport-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, content: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, content).unwrap();
-        path.into_os_string().into_string().unwrap()
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn write(folder: &TempDir, name: &str, content: &str) -> String {
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    path.into_os_string().into_string().unwrap()
 }
 
 pub fn the_variables_of_the_consul_command_are_read(backend: &impl Backend) {
@@ -74,19 +58,19 @@ pub fn the_variables_of_the_consul_command_are_read(backend: &impl Backend) {
             connection.answer(200, &request.target);
         }
     });
-    let files = Files::new("environment");
+    let files = TempDir::new().unwrap();
     let address = server.url().replace("https://", "http://") + "/prefix";
     in_child(&[
         ("CONSUL_HTTP_ADDR", &address),
         ("CONSUL_HTTP_SSL", "true"),
-        ("CONSUL_CACERT", &files.write("ca.pem", &ours.pem())),
+        ("CONSUL_CACERT", &write(&files, "ca.pem", &ours.pem())),
         (
             "CONSUL_CLIENT_CERT",
-            &files.write("cert.pem", &client.pem()),
+            &write(&files, "cert.pem", &client.pem()),
         ),
         (
             "CONSUL_CLIENT_KEY",
-            &files.write("key.pem", &client.key_pem()),
+            &write(&files, "key.pem", &client.key_pem()),
         ),
         ("CONSUL_TLS_SERVER_NAME", "server.dc1.consul"),
     ]);
@@ -155,12 +139,12 @@ pub fn the_token_is_read_from_its_file_first(backend: &impl Backend) {
         assert_eq!(token.unwrap().reveal(), "of-the-file");
         return;
     }
-    let files = Files::new("token");
+    let files = TempDir::new().unwrap();
     in_child(&[
         ("CONSUL_HTTP_TOKEN", "of-the-variable"),
         (
             "CONSUL_HTTP_TOKEN_FILE",
-            &files.write("token", "of-the-file\n"),
+            &write(&files, "token", "of-the-file\n"),
         ),
     ]);
 }

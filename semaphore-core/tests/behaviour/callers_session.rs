@@ -1,0 +1,374 @@
+//! Contending with a session that the caller made, and will end.
+
+use semaphore_core::{Error, Lost, Method, Response, Semaphore, SessionId};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::spy::Spy;
+use crate::stranger::{Stranger, operate};
+use crate::support::*;
+
+const WITH_TTL: &str = r#"{"NodeChecks":[],"TTL":"20s","Behavior":"delete"}"#;
+
+fn with(world: &MockConsul, host: &str, limit: u32, own: &Stranger) -> Semaphore {
+    let builder = builder(limit).session(own.session.clone());
+    connect(builder, &world.client(host))
+}
+
+#[test]
+fn it_is_used_and_renewed_and_not_destroyed() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let spy = Spy::on(&world);
+    let semaphore = with(&world, "a", 1, &own);
+    for _ in 0..3 {
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        assert_eq!(holders(&world), [own.session.to_string()]);
+        assert_eq!(contender_keys(&world), [own.key()]);
+        world.advance(secs(100));
+        assert!(permit.is_held());
+        let before = world.now();
+        world.run(permit.release()).expect("released");
+        assert!(
+            world.now().saturating_since(before) < millis(100),
+            "released at once"
+        );
+        assert_eq!(holders(&world), [""; 0]);
+        assert_eq!(contender_keys(&world), [""; 0]);
+        assert!(own.is_alive(&world));
+    }
+    assert!(spy.of(RequestKind::SessionCreate).is_empty());
+    assert!(spy.of(RequestKind::SessionDestroy).is_empty());
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn its_ttl_is_learned_from_a_renewal() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let semaphore = with(&world, "a", 1, &own);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let remaining = permit.remaining().expect("a lease");
+    assert!(
+        remaining > millis(17_900) && remaining <= secs(18),
+        "{remaining:?}"
+    );
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn one_without_a_ttl_has_no_deadline() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session(&world);
+    let semaphore = with(&world, "a", 1, &own);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    assert_eq!(permit.deadline(), None);
+    assert_eq!(permit.remaining(), None);
+    world.partition("a");
+    world.advance(secs(1_000));
+    assert!(permit.is_held(), "Consul does not end it either");
+    world.heal("a");
+    world.advance(secs(30));
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_second_acquisition_waits_for_the_first_to_end() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let semaphore = with(&world, "a", 3, &own);
+    let first = world.run(semaphore.acquire()).expect("a free slot");
+    let second = semaphore.clone();
+    let mut second = world.start(async move { second.acquire().await });
+    world.advance(secs(60));
+    assert!(second.try_take().is_none());
+    assert!(first.is_held());
+    assert_eq!(holders(&world).len(), 1);
+    let first_token = first.fencing_token();
+    world.run(first.release()).expect("released");
+    let second = world.run(second).expect("its turn");
+    assert!(second.fencing_token() > first_token);
+    world.run(second.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn it_carries_one_permit_only() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session(&world);
+    let semaphore = with(&world, "a", 3, &own);
+    let sent = world.stats().total_requests();
+    let result = world.run(semaphore.acquire_many(2));
+    assert!(matches!(result, Err(Error::InvalidInput(_))), "{result:?}");
+    assert_eq!(world.stats().total_requests(), sent);
+    own.leaves(&world);
+}
+
+#[test]
+fn two_semaphores_do_not_share_it_on_one_prefix() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let first = with(&world, "a", 3, &own);
+    let second = with(&world, "b", 3, &own);
+    let permit = world.run(first.acquire()).expect("a free slot");
+    let before = world.now();
+    match world.run(second.acquire()) {
+        Err(Error::SessionInUse { session }) => assert_eq!(session, own.session),
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        world.now().saturating_since(before) < millis(100),
+        "told at once"
+    );
+    world.advance(secs(60));
+    assert!(permit.is_held(), "the second one left the first alone");
+    assert_eq!(holders(&world).len(), 1);
+    world.run(permit.release()).expect("released");
+    let permit = world.run(second.acquire()).expect("free now");
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn of_two_that_start_at_once_one_gets_in() {
+    for seed in 0..50 {
+        let world = MockConsul::new(seed);
+        let own = Stranger::session_with(&world, WITH_TTL);
+        world.set_latency(millis(1)..=millis(20));
+        let tasks = ["a", "b"].map(|host| {
+            let semaphore = with(&world, host, 3, &own);
+            world.start(async move { semaphore.acquire().await })
+        });
+        let results = tasks.map(|task| world.run(task));
+        let granted = results.iter().filter(|result| result.is_ok()).count();
+        assert!(granted <= 1, "seed {seed}");
+        for result in results {
+            match result {
+                Ok(permit) => {
+                    world.advance(secs(30));
+                    assert!(permit.is_held());
+                    assert_eq!(holders(&world).len(), 1);
+                    world.run(permit.release()).expect("released");
+                }
+                Err(Error::SessionInUse { .. }) => {}
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(granted, 1, "seed {seed}");
+        world.advance(secs(1));
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn on_two_prefixes_it_carries_a_permit_each() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let first = with(&world, "a", 1, &own);
+    let second = Semaphore::builder("service/other", 1).session(own.session.clone());
+    let second = connect(second, &world.client("a"));
+    let permits = [
+        world.run(first.acquire()).expect("a free slot"),
+        world.run(second.acquire()).expect("a free slot"),
+    ];
+    for permit in permits {
+        assert!(permit.is_held());
+        world.run(permit.release()).expect("released");
+    }
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_dead_one_is_told() {
+    let world = MockConsul::new(1);
+    let dead = SessionId::new("4ca8e74b-6350-7587-addf-a18084928f3c").expect("an id");
+    let semaphore = connect(builder(1).session(dead.clone()), &world.client("a"));
+    match world.run(semaphore.acquire()) {
+        Err(Error::SessionGone { session }) => assert_eq!(session, dead),
+        other => panic!("{other:?}"),
+    }
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn one_that_ends_while_it_waits_is_told() {
+    let world = MockConsul::new(1);
+    let holder = semaphore(&world, "a", 1);
+    let permit = world.run(holder.acquire()).expect("a free slot");
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let waiter = with(&world, "b", 1, &own);
+    let waiting = world.start(async move { waiter.acquire().await });
+    world.advance(secs(1));
+    world.consul(|consul, now| consul.destroy_session(now, own.session.as_str()));
+    let result = world.run(waiting);
+    assert!(
+        matches!(result, Err(Error::SessionGone { .. })),
+        "{result:?}"
+    );
+    drop(permit);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn one_that_ends_while_it_holds_is_a_loss() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let semaphore = with(&world, "a", 1, &own);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.consul(|consul, now| consul.destroy_session(now, own.session.as_str()));
+    assert!(matches!(world.run(permit.lost()), Lost::SessionGone { .. }));
+    drop(permit);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn answers_lost_on_the_way_in_are_resolved() {
+    for kind in [
+        RequestKind::SessionRenew,
+        RequestKind::KvCas,
+        RequestKind::KvAcquire,
+    ] {
+        for fault in [
+            Fault::LoseAnswer,
+            Fault::LoseRequest,
+            Fault::ResetAfter,
+            Fault::ResetBefore,
+            Fault::BadAnswer,
+            Fault::Refuse,
+            Fault::no_leader(),
+            Fault::AnswerAfter(Response::new(504, "gateway timeout")),
+            Fault::Duplicate(millis(10)),
+            Fault::Duplicate(secs(2)),
+        ] {
+            for skip in 0..3 {
+                let world = MockConsul::new(1);
+                let own = Stranger::session_with(&world, WITH_TTL);
+                let semaphore = with(&world, "a", 1, &own);
+                let rule = Rule::new(fault.clone()).kind(kind).host("a");
+                world.inject(rule.skip(skip));
+                let case = format!("{kind} {fault} {skip}");
+                let permit = match world.run(semaphore.acquire_timeout(secs(60))) {
+                    Ok(permit) => permit,
+                    Err(error) => panic!("{case}: {error:?}\n{}", world.trace()),
+                };
+                world.advance(secs(10));
+                assert!(permit.is_held(), "{case}");
+                assert_eq!(holders(&world), [own.session.to_string()], "{case}");
+                world.run(permit.release()).expect("released");
+                assert_eq!(contender_keys(&world), [""; 0], "{case}");
+                world.advance(secs(5));
+                own.leaves(&world);
+                assert_nothing_left(&world);
+            }
+        }
+    }
+}
+
+#[test]
+fn cancelling_at_any_time_leaves_only_the_session() {
+    for step in 0..80 {
+        let world = MockConsul::new(1);
+        let own = Stranger::session_with(&world, WITH_TTL);
+        let semaphore = with(&world, "a", 1, &own);
+        let mut waiting = world.start(async move { semaphore.acquire().await });
+        world.advance(std::time::Duration::from_micros(250 * step));
+        let granted = waiting.try_take();
+        waiting.abort();
+        drop(granted);
+        world.advance(secs(1));
+        assert_eq!(contender_keys(&world), [""; 0], "step {step}");
+        assert!(own.is_alive(&world));
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_key_of_its_that_was_there_before_is_in_use() {
+    let world = MockConsul::new(1);
+    let own = Stranger::enters(&world);
+    let semaphore = with(&world, "a", 1, &own);
+    let result = world.run(semaphore.acquire());
+    assert!(
+        matches!(result, Err(Error::SessionInUse { .. })),
+        "{result:?}"
+    );
+    world.advance(secs(1));
+    assert_eq!(contender_keys(&world), [own.key()], "left alone");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_key_of_its_name_that_another_session_has_is_in_use() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session(&world);
+    let other = Stranger::session(&world);
+    other.acquires(&world, &own.key());
+    let semaphore = with(&world, "a", 1, &own);
+    let result = world.run(semaphore.acquire_timeout(secs(1)));
+    assert!(
+        matches!(result, Err(Error::SessionInUse { .. })),
+        "{result:?}"
+    );
+    world.advance(secs(1));
+    assert_eq!(contender_keys(&world), [own.key()], "left alone");
+    let target = format!("/v1/kv/{}", own.key());
+    operate(&world, Method::Delete, &target, "");
+    own.leaves(&world);
+    other.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn an_instant_try_with_it_takes_a_free_slot_and_tells_a_taken_one() {
+    let world = MockConsul::new(1);
+    let [own, other] = [(); 2].map(|()| Stranger::session_with(&world, WITH_TTL));
+    let hosts = [with(&world, "a", 1, &own), with(&world, "b", 1, &other)];
+    let permit = world.run(hosts[0].try_acquire()).expect("an answer");
+    let permit = permit.expect("a free slot");
+    assert!(
+        world
+            .run(hosts[1].try_acquire())
+            .expect("an answer")
+            .is_none()
+    );
+    // With its one session in use, another permit is not to be had at once.
+    assert!(
+        world
+            .run(hosts[0].try_acquire())
+            .expect("an answer")
+            .is_none()
+    );
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    other.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn an_instant_try_does_not_wait_until_it_is_free() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let semaphore = with(&world, "a", 3, &own);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let again = semaphore.clone();
+    let mut again = world.start(async move { again.try_acquire().await });
+    world.advance(secs(1));
+    let again = again.try_take().expect("an answer at once");
+    assert!(again.expect("an answer").is_none());
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}

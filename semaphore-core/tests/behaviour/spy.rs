@@ -1,0 +1,46 @@
+//! Looks over the shoulder of all hosts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use semaphore_core::Request;
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+/// Every request that was sent since [`Spy::on`], in order.
+#[derive(Clone)]
+pub(crate) struct Spy(Arc<Mutex<Vec<Request>>>);
+
+impl Spy {
+    /// Watches what is sent, and lets all of it pass. Call it before any other rule is injected:
+    /// only a rule in front sees everything.
+    pub(crate) fn on(world: &MockConsul) -> Self {
+        let spy = Self(Arc::default());
+        let seen = spy.clone();
+        let note = move |request: &Request| {
+            seen.lock().push(request.clone());
+            false
+        };
+        world.inject(Rule::new(Fault::Refuse).matching(note).always());
+        spy
+    }
+
+    /// What was sent so far.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.lock().clone()
+    }
+
+    /// What was sent so far of this kind.
+    pub(crate) fn of(&self, kind: RequestKind) -> Vec<Request> {
+        let mut requests = self.requests();
+        requests.retain(|request| RequestKind::of(request) == kind);
+        requests
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Request>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bodies of requests, as JSON.
+pub(crate) fn json(request: &Request) -> serde_json::Value {
+    serde_json::from_slice(request.body()).expect("a JSON body")
+}

@@ -1,0 +1,149 @@
+//! Agents with access control, which deny by default.
+
+use real_agent::{Agent, Client};
+use semaphore_core::{Error, RequestError, Semaphore};
+use serde_json::json;
+
+use crate::Backend;
+use crate::keys::GO_FLAGS;
+use crate::scene::Scene;
+
+const MANAGEMENT: &str = "5f0d1b8e-6a3c-4a51-9a70-27d0c2b8f111";
+
+/// What a participant needs.
+const SESSIONS: &str = r#"session_prefix "" { policy = "write" }"#;
+
+fn agent() -> Agent {
+    Agent::builder().acl(MANAGEMENT).start().unwrap()
+}
+
+/// A token with these rules.
+fn token(admin: &Client, name: &str, rules: &str) -> String {
+    let policy = json!({ "Name": name, "Rules": rules }).to_string();
+    let made = admin.put("/v1/acl/policy", policy.as_bytes()).unwrap();
+    assert_eq!(made.status, 200, "{}", made.text());
+    let token = json!({ "Policies": [{ "Name": name }] }).to_string();
+    let made = admin.put("/v1/acl/token", token.as_bytes()).unwrap();
+    made.json().unwrap()["SecretID"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn semaphore<B: Backend>(scene: &Scene<'_, B>, token: &str) -> Semaphore {
+    scene.connect(scene.builder(1).token(token))
+}
+
+/// Someone holds the only slot with all permissions, and the token is refused without harm.
+fn is_refused(backend: &impl Backend, name: &str, rules: impl FnOnce(&str) -> String) {
+    let agent = agent();
+    let scene = Scene::on(backend, &agent);
+    let holder = semaphore(&scene, MANAGEMENT);
+    let permit = scene.acquire(&holder);
+    let token = token(scene.admin(), name, &rules(scene.prefix()));
+    let restricted = semaphore(&scene, &token);
+    let refused = scene.run(restricted.acquire());
+    let denied = matches!(refused, Err(Error::Request(RequestError::Denied { .. })));
+    assert!(denied, "{refused:?}");
+    assert!(!format!("{refused:?}").contains(&token));
+    scene.run(restricted.shutdown());
+    assert!(permit.is_held());
+    assert_eq!(scene.holders().len(), 1);
+    scene.release(permit);
+    agent.assert_nothing_left(scene.prefix());
+}
+
+pub fn a_token_with_the_permissions_does_everything(backend: &impl Backend) {
+    let agent = agent();
+    let scene = Scene::on(backend, &agent);
+    let rules = format!(
+        r#"{SESSIONS} key_prefix "{}/" {{ policy = "write" }}"#,
+        scene.prefix()
+    );
+    let token = token(scene.admin(), "contender", &rules);
+    let semaphore = semaphore(&scene, &token);
+    let permit = scene.acquire(&semaphore);
+    assert!(scene.run(semaphore.try_acquire()).unwrap().is_none());
+    assert_eq!(scene.run(semaphore.inspect()).unwrap().holders.len(), 1);
+    scene.release(permit);
+    scene.run(semaphore.resize(2)).unwrap();
+    assert_eq!(scene.run(semaphore.collect()).unwrap(), 0);
+    scene.run(semaphore.destroy()).unwrap();
+    agent.assert_nothing_left(scene.prefix());
+}
+
+pub fn an_unknown_token_is_refused_at_once(backend: &impl Backend) {
+    let agent = agent();
+    let scene = Scene::on(backend, &agent);
+    let unknown = "00000000-0000-4000-8000-00000000beef";
+    let semaphore = semaphore(&scene, unknown);
+    for refused in [
+        scene.run(semaphore.acquire()).map(drop),
+        scene.run(semaphore.try_acquire()).map(drop),
+        scene.run(semaphore.inspect()).map(drop),
+    ] {
+        let denied = matches!(refused, Err(Error::Request(RequestError::Denied { .. })));
+        assert!(denied, "{refused:?}");
+        assert!(!format!("{refused:?}").contains(unknown));
+    }
+    scene.run(semaphore.shutdown());
+    agent.assert_nothing_left(scene.prefix());
+}
+
+pub fn a_missing_permission_is_refused_at_once(backend: &impl Backend) {
+    is_refused(backend, "no-session", |prefix| {
+        format!(r#"key_prefix "{prefix}/" {{ policy = "write" }}"#)
+    });
+    is_refused(backend, "no-write", |prefix| {
+        format!(r#"{SESSIONS} key_prefix "{prefix}/" {{ policy = "read" }}"#)
+    });
+}
+
+pub fn a_record_that_may_not_be_read_is_left_alone(backend: &impl Backend) {
+    let agent = agent();
+    let scene = Scene::on(backend, &agent);
+    let record = r#"{"Limit":1,"Holders":{}}"#;
+    scene.write_record(record, GO_FLAGS);
+    let rules = format!(
+        r#"{SESSIONS} key_prefix "{0}/" {{ policy = "write" }} key "{0}/.lock" {{ policy = "deny" }}"#,
+        scene.prefix()
+    );
+    let token = token(scene.admin(), "no-record", &rules);
+    let semaphore = semaphore(&scene, &token);
+    let refused = scene.run(semaphore.acquire());
+    assert!(
+        matches!(
+            refused,
+            Err(Error::Request(RequestError::Denied { .. }) | Error::IncompleteView { .. })
+        ),
+        "{refused:?}"
+    );
+    scene.run(semaphore.shutdown());
+    assert_eq!(scene.record(), json!({ "Limit": 1, "Holders": {} }));
+    agent.assert_nothing_left(scene.prefix());
+}
+
+pub fn a_prefix_that_may_not_be_listed_is_refused_at_once(backend: &impl Backend) {
+    let listing = r"acl { enable_key_list_policy = true }";
+    let agent = Agent::builder()
+        .acl(MANAGEMENT)
+        .config(listing)
+        .start()
+        .unwrap();
+    let scene = Scene::on(backend, &agent);
+    let holder = semaphore(&scene, MANAGEMENT);
+    let permit = scene.acquire(&holder);
+    let rules = format!(
+        r#"{SESSIONS} key_prefix "{0}/" {{ policy = "read" }} key "{0}/.lock" {{ policy = "write" }}"#,
+        scene.prefix()
+    );
+    let token = token(scene.admin(), "no-list", &rules);
+    let restricted = semaphore(&scene, &token);
+    let refused = scene.run(restricted.acquire());
+    let denied = matches!(refused, Err(Error::Request(RequestError::Denied { .. })));
+    assert!(denied, "{refused:?}");
+    scene.run(restricted.shutdown());
+    assert!(permit.is_held());
+    scene.release(permit);
+    agent.assert_nothing_left(scene.prefix());
+}

@@ -1,0 +1,99 @@
+//! Connections that break, with and without the answers that were on their way.
+
+use std::sync::Arc;
+
+use real_agent::{Agent, Proxy};
+use semaphore_core::{Method, Request, Semaphore};
+
+use crate::Backend;
+use crate::scene::{Scene, session, wait_until};
+use crate::wrappers::Tap;
+
+pub fn holders_and_waiters_outlive_cut_connections(backend: &impl Backend) {
+    let agent = Agent::start().unwrap();
+    let proxy = Proxy::start(agent.addr()).unwrap();
+    let scene = Scene::on(backend, &agent);
+    let (one, other) = (
+        scene.semaphore_to(&proxy.url(), 1),
+        scene.semaphore_to(&proxy.url(), 1),
+    );
+    let permit = scene.acquire(&one);
+    let waiting = scene.start_acquire(&other);
+    wait_until("both contend", || scene.contenders().len() == 2);
+    for _ in 0..5 {
+        let before = proxy.traffic().connections;
+        proxy.cut();
+        wait_until("both poll again", || {
+            proxy.traffic().connections >= before + 2
+        });
+    }
+    assert!(permit.is_held());
+    assert_eq!(scene.holders(), [session(&permit)]);
+    scene.release(permit);
+    let permit = scene.finish(waiting).unwrap();
+    scene.release(permit);
+    agent.assert_nothing_left(scene.prefix());
+}
+
+pub fn a_claim_whose_answer_is_lost_is_found_by_reading(backend: &impl Backend) {
+    let agent = Agent::start().unwrap();
+    let proxy = Arc::new(Proxy::start(agent.addr()).unwrap());
+    let scene = Scene::on(backend, &agent);
+    let semaphore = silenced(&scene, &proxy, |body| body.contains("true"));
+    let acquiring = scene.start_acquire(&semaphore);
+    wait_until("the claim is applied", || scene.holders().len() == 1);
+    lose_answers(&proxy);
+    let permit = scene.finish(acquiring).unwrap();
+    assert!(permit.is_held());
+    assert_eq!(scene.holders(), [session(&permit)]);
+    scene.release(permit);
+    agent.assert_nothing_left(scene.prefix());
+}
+
+pub fn a_release_whose_answer_is_lost_is_found_by_reading(backend: &impl Backend) {
+    let agent = Agent::start().unwrap();
+    let proxy = Arc::new(Proxy::start(agent.addr()).unwrap());
+    let scene = Scene::on(backend, &agent);
+    let first_holder = Arc::new(std::sync::Mutex::new(false));
+    let semaphore = silenced(&scene, &proxy, move |body| {
+        // The record is without holders twice: when it is made, and after the release.
+        let mut has_held = first_holder.lock().unwrap();
+        *has_held |= body.contains("true");
+        *has_held && !body.contains("true")
+    });
+    let permit = scene.acquire(&semaphore);
+    let releasing = scene.start(permit.release());
+    wait_until("the release is applied", || scene.holders().is_empty());
+    lose_answers(&proxy);
+    scene.finish(releasing).unwrap();
+    agent.assert_nothing_left(scene.prefix());
+}
+
+/// A participant whose first write of a record that `is_it` says goes through, but not its answer.
+fn silenced<B: Backend>(
+    scene: &Scene<'_, B>,
+    proxy: &Arc<Proxy>,
+    is_it: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> Semaphore {
+    let adapter = scene.adapter_to(&proxy.url());
+    let tell = {
+        let proxy = Arc::clone(proxy);
+        let done = std::sync::Once::new();
+        move |request: &Request| {
+            let is_record = request.method() == Method::Put && request.target().contains("/.lock?");
+            if is_record && is_it(&String::from_utf8_lossy(request.body())) {
+                done.call_once(|| proxy.silence_answers());
+            }
+        }
+    };
+    let transport = Arc::new(Tap::new(adapter.clone(), tell));
+    scene
+        .builder(1)
+        .connect_parts(transport, Arc::new(adapter))
+        .unwrap()
+}
+
+fn lose_answers(proxy: &Proxy) {
+    proxy.cut();
+    proxy.resume();
+}

@@ -1,0 +1,191 @@
+//! What a semaphore does on real Consul agents, whatever backend runs it, as tests.
+//!
+//! Each module is one behaviour. An adapter says once how it is built, by implementing
+//! [`Backend`], and gets all of them as tests of its own:
+//!
+//! ```text
+//! real_agent_suite::tests!(MyBackend);
+//! ```
+//!
+//! A test sets a [`Scene`](scene::Scene): an agent, a prefix of its own, participants with
+//! connections of their own, and plain requests that judge what Consul has. It ends by checking
+//! that no session, contender key or holder entry is left.
+//!
+//! Behaviours that wait for a session to expire, or for an outage to outlast a lease, take half a
+//! minute of doing nothing. They run beside one another in one test: [`long_waits`].
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    missing_docs,
+    reason = "every public function is a test, named by what it shows"
+)]
+
+use std::fmt;
+
+use semaphore_core::{BlockOn, Transport};
+
+pub mod acl;
+pub mod acquire;
+pub mod blocking;
+pub mod callers_session;
+pub mod cancel;
+pub mod closing;
+pub mod conflicts;
+pub mod contention;
+pub mod cut_connections;
+pub mod drops;
+pub mod https;
+pub mod keys;
+pub mod long_waits;
+pub mod loss;
+pub mod manage;
+pub mod mixed_fleet;
+pub mod outages;
+pub mod permits;
+pub mod scene;
+pub mod session_options;
+pub mod silence;
+pub mod timeout;
+pub mod try_acquire;
+pub mod wrappers;
+
+/// How an adapter is built.
+pub trait Backend: Sync {
+    type Adapter: Transport + BlockOn + Clone + fmt::Debug + 'static;
+
+    /// An adapter with connections of its own.
+    fn build(&self, options: Options) -> Self::Adapter;
+}
+
+/// Where to connect, and as whom.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub url: String,
+    pub ca_cert: Option<String>,
+    /// The certificate and its key.
+    pub client_cert: Option<(String, String)>,
+}
+
+impl Options {
+    pub fn to(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Makes all behaviours tests of the crate that calls it, for the backend that the expression
+/// gives.
+#[macro_export]
+macro_rules! tests {
+    ($backend:expr) => {
+        $crate::tests! { @ $backend;
+            acl:
+                a_token_with_the_permissions_does_everything,
+                an_unknown_token_is_refused_at_once,
+                a_missing_permission_is_refused_at_once,
+                a_record_that_may_not_be_read_is_left_alone,
+                a_prefix_that_may_not_be_listed_is_refused_at_once;
+            acquire:
+                a_slot_is_acquired_and_given_back,
+                a_slot_is_acquired_again_and_again,
+                a_waiter_is_admitted_when_a_slot_is_given_back,
+                waiters_are_admitted_in_the_order_in_which_they_came,
+                fencing_tokens_rise_from_grant_to_grant,
+                a_datacenter_and_consistent_reads_can_be_asked_for,
+                a_prefix_that_needs_encoding_is_used_as_it_is;
+            blocking:
+                a_thread_acquires_and_gives_back,
+                a_blocked_thread_is_admitted_when_a_slot_is_given_back,
+                a_thread_tries_and_times_out,
+                a_thread_manages_a_semaphore,
+                a_blocked_thread_learns_of_a_loss;
+            callers_session:
+                a_session_of_the_callers_carries_a_slot_and_stays,
+                a_session_of_the_callers_is_not_used_twice,
+                a_session_of_the_callers_that_is_gone_is_an_error;
+            cancel:
+                an_acquisition_dropped_at_any_point_leaves_nothing,
+                a_waiter_that_is_dropped_leaves_the_queue;
+            closing:
+                closing_fails_those_who_wait_and_leaves_those_who_hold,
+                a_shutdown_waits_for_those_who_hold,
+                a_shutdown_of_an_unused_semaphore_ends_at_once;
+            conflicts:
+                another_limit_is_a_conflict_that_names_both,
+                another_limit_is_adopted_when_asked_for,
+                a_record_of_something_else_is_left_alone,
+                flags_of_something_else_are_left_alone,
+                each_dialect_of_the_record_is_kept;
+            contention:
+                fifteen_contenders_share_three_slots,
+                fifteen_threads_share_three_slots,
+                a_hundred_tasks_share_a_handful_of_connections,
+                a_thousand_waiting_tasks_hold_a_handful_of_connections;
+            cut_connections:
+                holders_and_waiters_outlive_cut_connections,
+                a_claim_whose_answer_is_lost_is_found_by_reading,
+                a_release_whose_answer_is_lost_is_found_by_reading;
+            drops:
+                a_dropped_permit_is_given_back,
+                dropping_everything_leaves_nothing;
+            https: an_agent_that_demands_client_certificates_is_used_with_one;
+            keys:
+                the_contender_key_shows_value_and_flags,
+                the_record_is_written_as_go_does;
+            loss:
+                a_destroyed_session_is_noticed_and_its_slot_is_free,
+                a_removed_holder_entry_is_noticed,
+                a_removed_record_is_noticed,
+                a_deleted_contender_key_is_noticed,
+                a_released_contender_key_is_noticed,
+                an_overwritten_contender_key_is_still_its_sessions,
+                a_deregistered_node_is_noticed;
+            manage:
+                an_inspection_shows_holders_and_waiters_in_order,
+                an_inspection_of_nothing_is_not_found,
+                a_greater_limit_admits_those_who_wait,
+                a_smaller_limit_evicts_nobody,
+                only_an_unused_semaphore_is_destroyed,
+                a_sequencer_is_current_for_as_long_as_its_slot_is_held;
+            mixed_fleet: a_fleet_of_consul_lock_and_our_clients_keeps_the_limit;
+            permits:
+                several_permits_are_taken_and_given_back_together,
+                several_permits_are_waited_for_without_holding_any;
+            session_options:
+                the_session_is_made_as_told,
+                the_default_session_has_no_health_checks,
+                a_failing_service_check_ends_the_session,
+                behavior_release_leaves_keys_that_are_collected;
+            timeout:
+                a_wait_ends_with_its_timeout,
+                a_slot_that_is_free_in_time_is_taken;
+            try_acquire:
+                a_free_slot_is_taken_at_once,
+                a_taken_slot_is_not_waited_for;
+        }
+        mod long_waits {
+            use super::*;
+            #[test]
+            fn what_outlasts_a_lease() {
+                let name = concat!(module_path!(), "::what_outlasts_a_lease");
+                $crate::long_waits::what_outlasts_a_lease(&$backend, name);
+            }
+        }
+    };
+    (@ $backend:expr; $($behaviour:ident: $($test:ident),+;)+) => {
+        $(mod $behaviour {
+            use super::*;
+            $(#[test]
+            fn $test() {
+                $crate::$behaviour::$test(&$backend);
+            })+
+        })+
+    };
+}

@@ -1,0 +1,120 @@
+//! `consul lock -n` on the same prefix.
+//!
+//! Each holder writes a line into one file when it has its slot and another before it gives it
+//! back. Appending is atomic, so the lines stand in the order in which things happened.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use real_agent::Agent;
+use semaphore_core::Runtime as _;
+
+use crate::Backend;
+use crate::scene::{Scene, wait_until};
+
+const LIMIT: u32 = 3;
+const PROCESSES: usize = 6;
+const CLIENTS: usize = 6;
+const ROUNDS: usize = 3;
+
+/// `$1` is the file.
+const CHILD: &str = "echo +lock >> $1; sleep 0.05; echo -lock >> $1";
+
+/// Ends with the test, whatever happens to it.
+struct Locker(Child);
+
+impl Locker {
+    fn start(agent: &Agent, prefix: &str, log: &Path) -> Self {
+        let child = Command::new(agent.binary())
+            .args(["lock", "-shell=false", "-n", &LIMIT.to_string()])
+            .arg(format!("-http-addr={}", agent.addr()))
+            .args([prefix, "sh", "-c", CHILD, "sh"])
+            .arg(log)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+}
+
+impl Drop for Locker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Backend) {
+    let agent = Agent::start().unwrap();
+    let scene = Scene::on(backend, &agent);
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    fs::write(&log, "").unwrap();
+
+    // All slots are taken while the fleet gathers.
+    let gate = scene.semaphore(LIMIT);
+    let permit = scene.run(gate.acquire_many(LIMIT)).unwrap();
+    let mut lockers: Vec<_> = (0..PROCESSES)
+        .map(|_| Locker::start(&agent, scene.prefix(), &log))
+        .collect();
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let (semaphore, clock) = (scene.semaphore(LIMIT), scene.home().clone());
+            let log = log.clone();
+            scene.start(async move {
+                for _ in 0..ROUNDS {
+                    let permit = semaphore.acquire().await.unwrap();
+                    append(&log, "+ours");
+                    clock.sleep(Duration::from_millis(30)).await;
+                    append(&log, "-ours");
+                    permit.release().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let gathered = LIMIT as usize + PROCESSES + CLIENTS;
+    wait_until("all contend", || scene.contenders().len() >= gathered);
+    assert_eq!(fs::read_to_string(&log).unwrap(), "");
+    scene.release(permit);
+
+    for client in clients {
+        scene.finish(client);
+    }
+    for Locker(child) in &mut lockers {
+        assert!(child.wait().unwrap().success());
+    }
+    let log = fs::read_to_string(&log).unwrap();
+    let count = |line| log.lines().filter(|found| *found == line).count();
+    for line in ["+ours", "-ours"] {
+        assert_eq!(count(line), CLIENTS * ROUNDS, "{log}");
+    }
+    for line in ["+lock", "-lock"] {
+        assert_eq!(count(line), PROCESSES, "{log}");
+    }
+    assert_eq!(most(&log), LIMIT as usize, "{log}");
+    agent.assert_nothing_left(scene.prefix());
+}
+
+fn append(log: &Path, line: &str) {
+    let mut file = OpenOptions::new().append(true).open(log).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+fn most(log: &str) -> usize {
+    let mut held = 0;
+    let mut most = 0;
+    for line in log.lines() {
+        if line.starts_with('+') {
+            held += 1;
+        } else {
+            held -= 1;
+        }
+        most = most.max(held);
+    }
+    most
+}

@@ -1,0 +1,94 @@
+//! A Consul with a clock beside it, and short words for requests.
+
+use std::time::Duration;
+
+use semaphore_core::{Instant, Method, Request, Response, Token};
+use serde_json::Value;
+use transport_mock::consul::{Consul, Exchange};
+
+pub(crate) struct Bench {
+    pub(crate) consul: Consul,
+    pub(crate) now: Instant,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self {
+            consul: Consul::new(1),
+            now: Instant::ORIGIN,
+        }
+    }
+
+    /// Sends a request that is answered at once.
+    pub(crate) fn send(&mut self, request: &Request) -> Response {
+        let exchange = self.consul.submit(self.now, request);
+        let (answered, response) = self.consul.poll_answer().expect("an answer at once");
+        assert_eq!(answered, exchange);
+        response
+    }
+
+    pub(crate) fn get(&mut self, target: &str) -> Response {
+        self.send(&Request::new(Method::Get, target))
+    }
+
+    pub(crate) fn put(&mut self, target: &str, body: &str) -> Response {
+        self.send(&Request::new(Method::Put, target).with_body(body))
+    }
+
+    pub(crate) fn delete(&mut self, target: &str) -> Response {
+        self.send(&Request::new(Method::Delete, target))
+    }
+
+    pub(crate) fn get_as(&mut self, token: &str, target: &str) -> Response {
+        self.send(&Request::new(Method::Get, target).with_token(Some(Token::new(token).unwrap())))
+    }
+
+    /// Creates a session and returns its id.
+    pub(crate) fn session(&mut self, body: &str) -> String {
+        let response = self.put("/v1/session/create", body);
+        assert_eq!(response.status(), 200, "{}", text(&response));
+        json(&response)["ID"].as_str().unwrap().to_owned()
+    }
+
+    /// Starts a blocking query that has to wait.
+    pub(crate) fn start(&mut self, target: &str) -> Exchange {
+        let exchange = self
+            .consul
+            .submit(self.now, &Request::new(Method::Get, target));
+        assert_eq!(self.consul.poll_answer(), None, "{target} does not wait");
+        exchange
+    }
+
+    /// The only answer that is ready.
+    pub(crate) fn only_answer(&mut self) -> (Exchange, Response) {
+        let answer = self.consul.poll_answer().expect("an answer");
+        assert_eq!(self.consul.poll_answer(), None);
+        answer
+    }
+
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.consul.handle_timeout(self.now);
+    }
+}
+
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A nanosecond less.
+pub(crate) fn just_under(time: Duration) -> Duration {
+    time.saturating_sub(Duration::from_nanos(1))
+}
+
+pub(crate) fn text(response: &Response) -> String {
+    String::from_utf8_lossy(response.body()).into_owned()
+}
+
+pub(crate) fn json(response: &Response) -> Value {
+    serde_json::from_slice(response.body()).unwrap_or_default()
+}
+
+pub(crate) fn index(response: &Response) -> u64 {
+    response.header("X-Consul-Index").unwrap().parse().unwrap()
+}
