@@ -228,3 +228,88 @@ impl Session {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{TransportError, TransportErrorKind};
+    use crate::{Prefix, Settings};
+
+    const ID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+
+    fn at(secs: u64) -> Instant {
+        Instant::from_origin(Duration::from_secs(secs))
+    }
+
+    fn settings() -> Settings {
+        Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap()
+    }
+
+    /// Sends what is due at `sent` and answers it at `answered`.
+    fn exchange(session: &mut Session, sent: u64, answered: u64, status: u16, body: &str) {
+        let settings = settings();
+        let mut rng = fastrand::Rng::with_seed(1);
+        assert!(session.transmit(at(sent), &settings).is_some());
+        let response = Response::new(status, body);
+        session.handle(at(answered), at(sent), Ok(&response), &settings, &mut rng);
+    }
+
+    fn live() -> Session {
+        let mut session = Session::new(&settings());
+        exchange(&mut session, 100, 101, 200, &format!(r#"{{"ID":"{ID}"}}"#));
+        session
+    }
+
+    fn deadline(session: &Session) -> Option<Instant> {
+        session.lease().and_then(Lease::deadline)
+    }
+
+    #[test]
+    fn its_lease_counts_from_when_the_request_was_sent_and_takes_the_servers_ttl_over() {
+        let mut session = live();
+        let half = Duration::from_millis(500);
+        assert_eq!(deadline(&session), Some(at(113) + half));
+        exchange(&mut session, 105, 109, 200, r#"[{"TTL":"30s"}]"#);
+        assert_eq!(deadline(&session), Some(at(105 + 27)));
+        assert_eq!(session.timeout(), Some(at(115)));
+    }
+
+    #[test]
+    fn a_renewal_that_fails_leaves_the_lease_and_is_tried_again() {
+        let mut session = live();
+        let before = deadline(&session);
+        exchange(&mut session, 105, 106, 500, "No cluster leader");
+        assert_eq!(deadline(&session), before);
+        assert!(session.failure().is_some());
+        let due = session.timeout().unwrap();
+        assert!(due > at(106) && due <= at(107), "{due}");
+        exchange(&mut session, 107, 107, 200, r#"[{"TTL":"15s"}]"#);
+        assert!(session.failure().is_none());
+    }
+
+    #[test]
+    fn only_consuls_404_ends_it() {
+        let mut session = live();
+        exchange(&mut session, 105, 105, 404, "<html>not found</html>");
+        assert!(!session.is_gone());
+        exchange(&mut session, 110, 110, 404, "Session id 'x' not found");
+        assert!(session.is_gone());
+        assert_eq!(session.timeout(), None);
+    }
+
+    #[test]
+    fn its_destruction_is_repeated_until_it_is_answered() {
+        let settings = settings();
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut session = live();
+        session.end(&settings);
+        assert!(session.transmit(at(102), &settings).is_some());
+        let timeout = TransportError::new(TransportErrorKind::Timeout);
+        let lost = Err(RequestError::Transport(timeout));
+        session.handle(at(105), at(102), lost, &settings, &mut rng);
+        assert!(!session.has_ended());
+        exchange(&mut session, 106, 106, 200, "true");
+        assert!(session.has_ended());
+        assert!(session.failure().is_none());
+    }
+}
