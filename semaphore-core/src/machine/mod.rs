@@ -13,6 +13,8 @@
 mod backoff;
 mod budget;
 mod contender;
+#[cfg(test)]
+mod fixture;
 mod key;
 mod lease;
 mod ledger;

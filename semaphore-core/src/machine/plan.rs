@@ -171,3 +171,6 @@ impl Situation<'_> {
 fn free(record: &Record) -> usize {
     (record.limit() as usize).saturating_sub(record.holders().len())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! What the machines' tests look at.
+
+use core::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::api::ListKeys;
+use crate::http::Response;
+use crate::id::SessionId;
+use crate::input::Prefix;
+use crate::time::Instant;
+use crate::view::View;
+
+pub(super) const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+pub(super) const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
+pub(super) const C: &str = "cccccccc-0000-0000-0000-000000000000";
+
+pub(super) fn at(millis: u64) -> Instant {
+    Instant::from_origin(Duration::from_millis(millis))
+}
+
+pub(super) fn session(id: &str) -> SessionId {
+    SessionId::new(id).unwrap()
+}
+
+/// What a read of the prefix `jobs` shows.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Shown<'a> {
+    /// `ModifyIndex` and value of the record, if it is there.
+    pub(super) lock: Option<(u64, &'a str)>,
+    /// Contender keys and the sessions that they are tied to, if any; first come first.
+    pub(super) keys: &'a [(&'a str, &'a str)],
+    pub(super) filtered: bool,
+}
+
+impl Shown<'_> {
+    pub(super) fn view(self) -> View {
+        let mut entries = Vec::new();
+        if let Some((index, record)) = self.lock {
+            let value = STANDARD.encode(record);
+            entries.push(format!(
+                r#"{{"Key":"jobs/.lock","Flags":0,"Value":"{value}","ModifyIndex":{index}}}"#
+            ));
+        }
+        for (at, (name, session)) in self.keys.iter().enumerate() {
+            entries.push(format!(
+                r#"{{"Key":"jobs/{name}","Session":"{session}","CreateIndex":{at},"ModifyIndex":{at},"LockIndex":1,"Value":null}}"#
+            ));
+        }
+        let filtered = if self.filtered { "true" } else { "false" };
+        let response = Response::new(200, format!("[{}]", entries.join(",")))
+            .with_header("X-Consul-Index", "100")
+            .with_header("X-Consul-Results-Filtered-By-ACLs", filtered);
+        let list = ListKeys::parse(&response).unwrap();
+        View::new(&Prefix::new("jobs").unwrap(), &list)
+    }
+}
