@@ -186,3 +186,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long those who left a slot unused are not waited for. A waiter that crashed stays in the queue
 /// for up to twice its TTL; it must not cost everybody behind it their patience at every turn.
 const OVERTAKEN_FOR: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests;
