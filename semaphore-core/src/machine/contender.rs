@@ -489,3 +489,6 @@ impl Contender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
