@@ -166,11 +166,14 @@ impl Semaphore {
     /// The record may or may not be changed; doing it again is safe.
     pub async fn resize(&self, limit: u32) -> Result<(), Error> {
         let resize = Resize::new(self.prefix.clone(), self.scope.clone(), limit)?;
-        self.run(resize).await?;
-        self.owner
-            .0
-            .command(|state, now| state.participant.set_limit(now, limit))?;
-        Ok(())
+        let shared = &self.owner.0;
+        // First here: our own watch may show the new limit before the answer comes.
+        let former = shared.command(|state, now| state.participant.set_limit(now, limit))?;
+        let resized = self.run(resize).await;
+        if resized.is_err() {
+            shared.command(|state, now| state.participant.set_limit(now, former))?;
+        }
+        resized
     }
 
     /// Removes the semaphore's record if nobody holds a slot or waits for one.

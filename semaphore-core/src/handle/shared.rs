@@ -157,7 +157,7 @@ impl State {
         receiver
     }
 
-    /// Where it will be told that nothing is left.
+    /// Where it will be told that nothing is left; at once if nobody is left to clean up.
     pub(crate) fn await_idle(&mut self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         if !self.ended {

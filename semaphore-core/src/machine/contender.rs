@@ -327,7 +327,12 @@ impl Contender {
         settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
-        let event = self.key.observe(view, sent_at, &session);
+        // A lease that is over explains why the key is not there.
+        let is_over = self.session.lease().is_some_and(|it| !it.is_valid(now));
+        let event = match self.key.observe(view, sent_at, &session) {
+            Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::SessionGone),
+            event => event,
+        };
         let mut event = event.and_then(|event| self.key_event(event, settings));
         if let Some(base) = self.presence.settled_by(view, confirmed) {
             if view

@@ -286,7 +286,10 @@ impl ContenderKey {
             State::There(since) => match key {
                 Key::Tied(found) => self.seen = Some(found.clone()),
                 Key::Absent if view.is_filtered() => {}
-                Key::Taken => return Some(KeyEvent::Taken),
+                Key::Taken => {
+                    self.forget();
+                    return Some(KeyEvent::Taken);
+                }
                 Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
                 Key::Absent if self.seen.is_some() => return Some(KeyEvent::SessionGone),
                 Key::Free(_) | Key::Absent if sent_at >= since => {
@@ -300,6 +303,7 @@ impl ContenderKey {
                     self.deletable = Some(orphan.modify_index);
                 }
                 Key::Absent if view.is_filtered() => {}
+                // Gone already, or somebody else's.
                 Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => self.forget(),
             },
             _ => {}

@@ -71,6 +71,16 @@ impl Watch {
         }
     }
 
+    /// Gives the poll under way up, for a plain read. Says whether there was one.
+    pub(super) fn restart(&mut self) -> bool {
+        let was_polling = self.state == State::Polling;
+        if was_polling {
+            self.index = Index::ZERO;
+            self.proceed(Instant::ORIGIN);
+        }
+        was_polling
+    }
+
     /// Polls no more.
     pub(super) fn pause(&mut self) {
         self.is_paused = true;

@@ -1,6 +1,7 @@
 //! Acquiring and releasing when nothing goes wrong.
 
 use semaphore_core::{Dialect, Prefix};
+use transport_mock::consul::Entry;
 use transport_mock::{MockConsul, RequestKind};
 
 use crate::spy::{Spy, json};
@@ -56,7 +57,7 @@ fn the_contender_key_shows_the_value_and_is_tied_to_the_holding_session() {
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let [session] = holders(&world).try_into().expect("one holder");
     let key = format!("{PREFIX}/{session}");
-    assert_eq!(contender_keys(&world), [key.clone()]);
+    assert_eq!(contender_keys(&world), std::slice::from_ref(&key));
     world.consul(|consul, _| {
         let entry = consul.entry(&key).expect("a contender key");
         assert_eq!(entry.value(), "node-1 \u{2713}".as_bytes());
@@ -94,7 +95,7 @@ fn the_record_is_created_empty_and_changed_by_its_index() {
     let semaphore = semaphore(&world, "a", 2);
     let lock_key = Prefix::new(PREFIX).expect("a prefix").lock_key();
     let index = |world: &MockConsul| {
-        world.consul(|consul, _| consul.entry(&lock_key).map(|entry| entry.modify_index()))
+        world.consul(|consul, _| consul.entry(&lock_key).map(Entry::modify_index))
     };
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let after_claim = index(&world).expect("a record");
@@ -109,7 +110,9 @@ fn the_record_is_created_empty_and_changed_by_its_index() {
     assert_eq!(json(&writes[0])["Holders"], serde_json::json!({}));
     assert!(!has_parameter(claim, "cas=0"), "{claim}");
     assert_eq!(
-        json(&writes[1])["Holders"].as_object().map(|map| map.len()),
+        json(&writes[1])["Holders"]
+            .as_object()
+            .map(serde_json::Map::len),
         Some(1)
     );
     assert!(

@@ -1,19 +1,32 @@
 //! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 mod acquire;
 mod aftermath;
+mod bad_input;
+mod by_hand;
 mod callers_session;
+mod dead_poll;
+mod environment;
+mod fencing;
+mod foreign_clients;
+mod handles;
 mod host;
+mod hostile_answers;
 mod limit;
 mod loss;
+mod manage;
 mod partition;
 mod permanent_failures;
 mod pruning;
 mod queue;
 mod record_conflicts;
 mod release;
+mod request_rates;
 mod restored_snapshot;
 mod seeded_chaos;
+mod sequencer;
 mod session;
 mod several_permits;
 mod spy;

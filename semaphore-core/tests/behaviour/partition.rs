@@ -1,7 +1,7 @@
 //! Silence between a host and Consul, and processes that stand still.
 
 use semaphore_core::{
-    Event, Lost, Method, Participant, Prefix, Request, RequestId, Settings, Transport as _,
+    Event, Instant, Lost, Method, Participant, Prefix, Request, RequestId, Settings, Transport as _,
 };
 use transport_mock::MockConsul;
 
@@ -15,16 +15,18 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
     let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
-        let waiter = world.start(async move { b.acquire().await });
+        let waiting = world.start(async move { b.acquire().await });
         // The lease is renewed 5 s after the session was created at 0 s, and again at 10 s.
-        world.sleep(secs(12) - world.now().since_origin()).await;
+        world
+            .sleep((Instant::ORIGIN + secs(12)).saturating_since(world.now()))
+            .await;
         world.partition("a");
         let lost = permit.lost().await;
         assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");
         // TTL 15 s, less a tenth, from the renewal that was sent at 10 s.
         assert_eq!(world.now().since_origin(), millis(23_500));
         assert!(!permit.is_held());
-        let next = waiter.await.expect("a slot");
+        let next = waiting.await.expect("a slot");
         // Consul expires the session 30 s after the renewal that arrived at 10.001 s.
         let admitted = world.now().since_origin();
         assert!(
@@ -46,17 +48,17 @@ fn a_waiter_in_silence_comes_back() {
         let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
         world.run(async {
             let permit = a.acquire().await.expect("a slot");
-            let waiter = world.start(async move { b.acquire().await });
+            let waiting = world.start(async move { b.acquire().await });
             world.sleep(secs(1)).await;
             world.partition("b");
             world.sleep(length).await;
             permit.release().await.expect("released");
             world.heal("b");
             let start = world.now();
-            let next = waiter.await.expect("a slot");
-            let waited = world.now().saturating_since(start);
+            let next = waiting.await.expect("a slot");
+            let delay = world.now().saturating_since(start);
             // Its poll was lost in silence: it is given up after its whole time.
-            assert!(waited < secs(20), "{length:?}: {waited:?}");
+            assert!(delay < secs(20), "{length:?}: {delay:?}");
             next.release().await.expect("released");
         });
         assert_recovered(&world, 1);
@@ -69,7 +71,7 @@ fn an_agent_that_stands_still_for_less_than_the_lease_costs_nothing() {
     let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
-        let waiter = world.start(async move { b.acquire().await });
+        let waiting = world.start(async move { b.acquire().await });
         for _ in 0..10 {
             world.stall("a");
             world.stall("b");
@@ -80,7 +82,7 @@ fn an_agent_that_stands_still_for_less_than_the_lease_costs_nothing() {
             assert!(permit.is_held());
         }
         permit.release().await.expect("released");
-        waiter
+        waiting
             .await
             .expect("a slot")
             .release()
@@ -96,11 +98,11 @@ fn what_a_stalled_holder_sent_is_fenced_when_it_arrives_at_last() {
     let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
-        let waiter = world.start(async move { b.acquire().await });
+        let waiting = world.start(async move { b.acquire().await });
         world.sleep(secs(1)).await;
         world.stall("a");
         let release = world.start(permit.release());
-        let next = waiter.await.expect("a slot");
+        let next = waiting.await.expect("a slot");
         let ours = next.sequencers()[0].session.to_string();
         world.heal("a");
         world.sleep(secs(20)).await;
@@ -121,10 +123,10 @@ fn a_process_that_was_paused_beyond_its_lease_knows_without_any_io() {
     let b = semaphore(&world, "b", 1);
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
-        let waiter = world.start(async move { b.acquire().await });
+        let waiting = world.start(async move { b.acquire().await });
         world.sleep(secs(1)).await;
         process.pause();
-        let next = waiter.await.expect("a slot");
+        let next = waiting.await.expect("a slot");
         assert!(next.is_held());
         assert!(!permit.is_held());
         assert_eq!(permit.remaining(), Some(secs(0)));
@@ -178,7 +180,7 @@ fn a_participant_that_nobody_calls_tells_the_truth_all_the_same() {
     }
     assert!(is_granted);
     let deadline = participant.deadline(acquire).expect("a lease");
-    world.advance(deadline.saturating_since(world.now()) - millis(1));
+    world.advance((deadline - millis(1)).saturating_since(world.now()));
     assert!(participant.is_held(world.now(), acquire));
     world.advance(millis(1));
     assert!(!participant.is_held(world.now(), acquire));

@@ -146,6 +146,42 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
 }
 
 #[test]
+fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_view() {
+    let world = MockConsul::new(4);
+    let late = Rule::new(Fault::Delay(millis(500)));
+    world.inject(late.kind(RequestKind::KvWatch));
+    let semaphore = semaphore(&world, "a", 3);
+    world.run(async {
+        let waiters: Vec<_> = (0..3)
+            .map(|_| {
+                let semaphore = semaphore.clone();
+                world.start(async move { semaphore.acquire().await })
+            })
+            .collect();
+        world.sleep(millis(100)).await;
+        assert_eq!(contender_keys(&world).len(), 3);
+        world.consul(|consul, now| {
+            let ids: Vec<_> = consul.sessions().map(|s| s.id().to_owned()).collect();
+            for id in ids {
+                consul.destroy_session(now, &id);
+            }
+        });
+        world.sleep(millis(500)).await;
+        let poke = Request::new(Method::Put, "/v1/kv/service/db/poke");
+        let operator = world.client("operator");
+        operator.send(poke).await.expect("an answer");
+        world.sleep(millis(10)).await;
+        let poke = Request::new(Method::Delete, "/v1/kv/service/db/poke");
+        operator.send(poke).await.expect("an answer");
+        for waiter in waiters {
+            let permit = waiter.await.expect("a slot");
+            permit.release().await.expect("released");
+        }
+    });
+    assert_recovered(&world, 3);
+}
+
+#[test]
 fn keys_of_another_prefix_keep_nobody_alive() {
     let world = MockConsul::new(4);
     let semaphore = semaphore(&world, "a", 1);

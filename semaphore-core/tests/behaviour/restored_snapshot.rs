@@ -66,7 +66,7 @@ fn a_waiter_whose_session_a_restored_snapshot_does_not_know_enters_again() {
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
         let snapshot = world.consul(|consul, _| consul.snapshot());
-        let waiter = world.start(async move { b.acquire().await });
+        let waiting = world.start(async move { b.acquire().await });
         world.sleep(secs(1)).await;
         world.consul(|consul, now| consul.restore(now, &snapshot));
         world.sleep(secs(1)).await;
@@ -74,7 +74,7 @@ fn a_waiter_whose_session_a_restored_snapshot_does_not_know_enters_again() {
         assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
         permit.release().await.expect("released");
         let start = world.now();
-        waiter
+        waiting
             .await
             .expect("a slot")
             .release()
@@ -104,13 +104,13 @@ fn indexes_that_are_counted_anew_cost_nobody_a_slot_and_the_watch_starts_again()
         world.sleep(secs(20)).await;
         assert!(permit.is_held());
         // Its poll ended after its wait at the latest: changes are seen at once again.
-        let waiter = world.start(async move { b.acquire().await });
+        let waiting = world.start(async move { b.acquire().await });
         world.sleep(secs(20)).await;
         let start = world.now();
         permit.release().await.expect("released");
-        let next = waiter.await.expect("a slot");
-        let waited = world.now().saturating_since(start);
-        assert!(waited < millis(100), "{waited:?}");
+        let next = waiting.await.expect("a slot");
+        let delay = world.now().saturating_since(start);
+        assert!(delay < millis(100), "{delay:?}");
         next.release().await.expect("released");
     });
     assert_recovered(&world, 1);
@@ -126,14 +126,14 @@ fn an_index_that_is_wrong_once_changes_nothing() {
                 let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
                 world.run(async {
                     let permit = a.acquire().await.expect("a slot");
-                    let waiter = world.start(async move { b.acquire().await });
+                    let waiting = world.start(async move { b.acquire().await });
                     world.sleep(secs(40)).await;
                     assert!(permit.is_held(), "{}", world.trace());
                     permit.release().await.expect("released");
                     let start = world.now();
-                    let next = waiter.await.expect("a slot");
-                    let waited = world.now().saturating_since(start);
-                    assert!(waited < secs(17), "{waited:?} {index} {kind} {skip}");
+                    let next = waiting.await.expect("a slot");
+                    let delay = world.now().saturating_since(start);
+                    assert!(delay < secs(17), "{delay:?} {index} {kind} {skip}");
                     next.release().await.expect("released");
                 });
                 world.clear_faults();

@@ -17,16 +17,14 @@ use futures_util::future::{Either, select};
 use semaphore_core::{Error, FencingToken, Instant, Permit, Runtime as _, Semaphore};
 use transport_mock::{Faults, MockConsul, Task};
 
+use crate::environment::number;
 use crate::host::Host;
 use crate::support::*;
 
 #[test]
 fn the_limit_is_kept_and_everybody_gets_in_whatever_happens() {
-    let number = |name: &str, default| {
-        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-    };
-    let first: u64 = number("SEMAPHORE_CHAOS_FIRST", 0);
-    let count: u64 = number("SEMAPHORE_CHAOS_SEEDS", 120);
+    let first = number("SEMAPHORE_CHAOS_FIRST", 0);
+    let count = number("SEMAPHORE_CHAOS_SEEDS", 120);
     let mut sum = Figures::default();
     for seed in first..first + count {
         let chaos = Chaos::new(seed);

@@ -346,7 +346,7 @@ fn a_contender_with_behavior_release_leaves_a_key_that_can_be_collected() {
     let other = crate::support::semaphore(&world, "b", 1);
     let snapshot = world.run(other.inspect()).expect("a semaphore");
     let orphans: Vec<_> = snapshot.orphans.iter().map(ToString::to_string).collect();
-    assert_eq!(orphans, [session.clone()]);
+    assert_eq!(orphans, std::slice::from_ref(&session));
     assert!(!snapshot.holders[0].is_alive);
     // The orphan does not stand in the way.
     let permit = world.run(other.acquire()).expect("a free slot");

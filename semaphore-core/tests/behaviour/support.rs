@@ -51,7 +51,7 @@ pub(crate) fn contender_keys(world: &MockConsul) -> Vec<String> {
     world.consul(|consul, _| {
         consul
             .entries(&prefix.directory())
-            .map(|entry| entry.key().to_owned())
+            .map(transport_mock::consul::Entry::key)
             .filter(|key| *key != prefix.lock_key())
             .collect()
     })

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use semaphore_core::{Error, RequestError};
+use semaphore_core::{Error, Permit, RequestError, Semaphore};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::spy::Spy;
@@ -157,6 +157,44 @@ fn cancelling_after_any_request_leaves_nothing() {
             world.advance(std::time::Duration::from_micros(100));
         }
     });
+}
+
+#[test]
+fn cancelling_an_instant_try_at_any_time_leaves_nothing() {
+    cancelling_leaves_nothing(|semaphore| async move {
+        let permit = semaphore.try_acquire().await.expect("an answer");
+        permit.expect("a free slot")
+    });
+}
+
+#[test]
+fn cancelling_one_for_several_permits_at_any_time_leaves_nothing() {
+    cancelling_leaves_nothing(|semaphore| async move {
+        semaphore.acquire_many(3).await.expect("free slots")
+    });
+}
+
+/// Cancels a quarter of a millisecond later each time, until it is granted before that.
+fn cancelling_leaves_nothing<F>(acquire: impl Fn(Semaphore) -> F)
+where
+    F: Future<Output = Permit> + Send + 'static,
+{
+    for step in 0..1_000 {
+        let world = MockConsul::new(1);
+        let mut waiting = world.start(acquire(semaphore(&world, "a", 3)));
+        world.advance(std::time::Duration::from_micros(250 * step));
+        let granted = waiting.try_take();
+        let was_granted = granted.is_some();
+        waiting.abort();
+        drop(granted);
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+        if was_granted {
+            assert!(step > 5, "granted at once");
+            return;
+        }
+    }
+    panic!("never granted");
 }
 
 #[test]

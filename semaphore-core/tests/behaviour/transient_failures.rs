@@ -108,7 +108,7 @@ fn whoever_waits_goes_on_waiting() {
         let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
         world.run(async {
             let permit = a.acquire().await.expect("a slot");
-            let waiter = world.start(async move { b.acquire().await });
+            let waiting = world.start(async move { b.acquire().await });
             world.sleep(secs(1)).await;
             world.inject(Rule::new(fault.clone()).host("b").always());
             // Its session may expire meanwhile: it makes another one.
@@ -116,15 +116,11 @@ fn whoever_waits_goes_on_waiting() {
             world.clear_faults();
             permit.release().await.expect("released");
             let start = world.now();
-            let permit = waiter.await.expect("a slot");
-            let waited = world.now().saturating_since(start);
+            let permit = waiting.await.expect("a slot");
+            let delay = world.now().saturating_since(start);
             // A poll that was lost in silence is given up after its whole time.
             let most = if fault == Fault::LoseRequest { 20 } else { 3 };
-            assert!(
-                waited < secs(most),
-                "{fault}: {waited:?}\n{}",
-                world.trace()
-            );
+            assert!(delay < secs(most), "{fault}: {delay:?}\n{}", world.trace());
             permit.release().await.expect("released");
         });
         assert_recovered(&world, 1);
@@ -163,7 +159,7 @@ fn an_election_shorter_than_the_lease_costs_nobody_a_slot() {
         let first = semaphores[0].acquire().await.expect("a slot");
         let second = semaphores[1].acquire().await.expect("a slot");
         let third = semaphores[2].clone();
-        let waiter = world.start(async move { third.acquire().await });
+        let waiting = world.start(async move { third.acquire().await });
         for _ in 0..10 {
             world.lose_leader();
             world.sleep(secs(7)).await;
@@ -172,7 +168,7 @@ fn an_election_shorter_than_the_lease_costs_nobody_a_slot() {
             assert!(first.is_held() && second.is_held());
         }
         first.release().await.expect("released");
-        let third = waiter.await.expect("a slot");
+        let third = waiting.await.expect("a slot");
         assert!(second.is_held());
         second.release().await.expect("released");
         third.release().await.expect("released");

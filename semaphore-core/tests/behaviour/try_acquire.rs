@@ -19,6 +19,47 @@ fn a_free_slot_is_taken_at_once() {
 }
 
 #[test]
+fn a_free_slot_is_taken_whatever_arrives_first() {
+    for seed in 0..100 {
+        let world = MockConsul::new(seed);
+        world.set_latency(millis(1)..=millis(20));
+        let semaphore = semaphore(&world, "a", 1);
+        for _ in 0..3 {
+            let permit = world.run(semaphore.try_acquire()).expect("an answer");
+            assert!(permit.is_some(), "seed {seed}\n{}", world.trace());
+            drop(permit);
+            world.advance(secs(1));
+            assert_nothing_left(&world);
+        }
+    }
+}
+
+#[test]
+fn tasks_of_one_client_that_try_at_once_share_what_is_free() {
+    for seed in 0..20 {
+        let world = MockConsul::new(seed);
+        world.set_latency(millis(1)..=millis(20));
+        let semaphore = semaphore(&world, "a", 3);
+        let tasks: Vec<_> = (0..5)
+            .map(|_| {
+                let semaphore = semaphore.clone();
+                world.start(async move { semaphore.try_acquire().await })
+            })
+            .collect();
+        let results: Vec<_> = tasks.into_iter().map(|task| world.run(task)).collect();
+        let permits: Vec<_> = results
+            .into_iter()
+            .filter_map(|result| result.expect("an answer"))
+            .collect();
+        assert_eq!(permits.len(), 3, "seed {seed}");
+        assert_eq!(holders(&world).len(), 3);
+        drop(permits);
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
 fn a_taken_slot_is_told_after_one_read_and_without_a_session() {
     let world = MockConsul::new(1);
     let holder = semaphore(&world, "a", 1);

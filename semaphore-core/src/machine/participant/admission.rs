@@ -82,7 +82,11 @@ impl Participant {
             }
             Some(Ok(record)) => {
                 let theirs = record.limit();
-                if self.settings.adopt_limit {
+                if theirs == ours {
+                    self.former_limit = None;
+                }
+                let is_settled = theirs == ours || self.settings.adopt_limit;
+                if is_settled {
                     self.fail_where(
                         now,
                         |ticket| ticket.permits > theirs,
@@ -91,7 +95,7 @@ impl Participant {
                             InvalidInput::PermitsOverLimit { wanted, limit }.into()
                         },
                     );
-                } else if theirs != ours {
+                } else if self.former_limit != Some(theirs) {
                     self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
                 }
             }
@@ -100,28 +104,32 @@ impl Participant {
 
     /// An instant try ends as soon as a view shows that nothing is free for it.
     fn judge_tries(&mut self, now: Instant) {
-        let Some(observed) = &self.view else {
-            return;
-        };
-        let Some(head) = self.queue.head() else {
-            return;
-        };
-        let is_in_use = |contender: &Contender| matches!(contender.phase(), Phase::Held(_));
-        if head.patience == Patience::None
-            && !self.settings.owns_sessions()
-            && self.contenders.values().any(is_in_use)
-        {
-            // The caller's only session is in use.
-            let acquire = head.acquire;
+        while let Some(acquire) = self.hopeless_try(now) {
             self.queue.remove(acquire);
             self.events.push_back(Event::NotAvailable { acquire });
-            return;
+        }
+    }
+
+    /// The first of the queue, if it is an instant try for which nothing is free.
+    fn hopeless_try(&mut self, now: Instant) -> Option<AcquireId> {
+        let observed = self.view.as_ref()?;
+        let head = *self.queue.head()?;
+        if head.patience != Patience::None {
+            return None;
+        }
+        let in_phase = |is: fn(Phase) -> bool| self.contenders.values().any(|own| is(own.phase()));
+        if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
+            // The caller's only session is in use.
+            return Some(head.acquire);
         }
         let is_planable = self
             .ledger
             .may_plan(now, observed.view.lock_index(), observed.sent_at);
-        if head.patience != Patience::None || self.claim.is_some() || !is_planable {
-            return;
+        // The view may show a contender of ours that does not know of its entry yet: it would be
+        // taken for somebody ahead.
+        let is_entering = in_phase(|phase| phase == Phase::Entering);
+        if self.claim.is_some() || !is_planable || is_entering {
+            return None;
         }
         let (admissible, leaving) = (self.admissible(now), self.leaving());
         let overtaken = self.ledger.overtaken(now);
@@ -134,22 +142,21 @@ impl Participant {
             patience_is_over: false,
             overtaken: &overtaken,
         };
-        if !situation.has_room_for(head.permits) {
-            let acquire = head.acquire;
-            self.queue.remove(acquire);
-            self.events.push_back(Event::NotAvailable { acquire });
-        }
+        (!situation.has_room_for(head.permits)).then_some(head.acquire)
     }
 
     /// As many contenders as the callers need, and no more.
     fn adjust_contenders(&mut self, now: Instant) {
-        let wanted = self.wanted_contenders();
+        let mut wanted = self.wanted_contenders();
         let mut wanting: Vec<ContenderNo> = self
             .contenders
             .iter()
             .filter(|(_, contender)| contender.is_wanting())
             .map(|(no, _)| *no)
             .collect();
+        if self.is_try_undecided(now) {
+            wanted = wanted.min(wanting.len());
+        }
         while wanting.len() > wanted {
             // The youngest has waited least; one whose claim is out may be needed.
             let is_claiming = |no: &ContenderNo| {
@@ -182,14 +189,23 @@ impl Participant {
         self.bury();
     }
 
+    /// An instant try looks before it makes a session.
+    fn is_try_undecided(&self, now: Instant) -> bool {
+        let is_try = self
+            .queue
+            .head()
+            .is_some_and(|head| head.patience == Patience::None);
+        is_try
+            && self.view.as_ref().is_none_or(|observed| {
+                let lock_index = observed.view.lock_index();
+                !self.ledger.may_plan(now, lock_index, observed.sent_at)
+            })
+    }
+
     fn wanted_contenders(&self) -> usize {
         let Some(head) = self.queue.head() else {
             return 0;
         };
-        // An instant try looks before it makes a session.
-        if head.patience == Patience::None && self.view.is_none() {
-            return 0;
-        }
         if !self.settings.owns_sessions() {
             return 1;
         }

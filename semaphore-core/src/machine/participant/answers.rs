@@ -29,6 +29,7 @@ impl Participant {
         let answer = result
             .as_ref()
             .map_err(|e| RequestError::Transport(e.clone()));
+        self.judge_poll(from, &result);
         match from {
             From::Watch | From::Refresh => self.handle_view(now, from, sent_at, answer),
             From::Ledger => self.handle_write(now, answer),
@@ -49,6 +50,23 @@ impl Participant {
             }
         }
         self.settle(now);
+    }
+
+    /// When requests are answered again after some were not, the poll that was under way meanwhile
+    /// may be dead, and would be missed only when its time is over.
+    fn judge_poll(&mut self, from: From, result: &Result<Response, TransportError>) {
+        match (from, result) {
+            (From::Watch, _) => self.is_poll_suspect = false,
+            (_, Err(_)) => self.is_poll_suspect = true,
+            (_, Ok(_)) => {
+                if core::mem::take(&mut self.is_poll_suspect) && self.watch.restart() {
+                    let polls = self
+                        .in_flight
+                        .extract_if(.., |_, sent| sent.from == From::Watch);
+                    self.aborts.extend(polls.map(|(id, _)| id));
+                }
+            }
+        }
     }
 
     fn handle_view(
@@ -114,10 +132,16 @@ impl Participant {
 
     fn observe(&mut self, now: Instant, view: &View, sent_at: Instant, confirmed: bool) {
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let mut is_counted = false;
         for no in numbers {
             let event = self.contenders.get_mut(&no).and_then(|contender| {
                 contender.observe(now, view, sent_at, confirmed, &self.settings)
             });
+            // However many vanished at once, they may have done so for one reason.
+            if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
+                self.unseen += 1;
+                is_counted = true;
+            }
             self.handle_contender_event(now, no, event);
         }
         if self
@@ -290,7 +314,6 @@ impl Participant {
                 SessionSource::Create(_) => None,
             }),
             ContenderEvent::Unseen => {
-                self.unseen += 1;
                 let prefix = self.settings.prefix.to_string();
                 let is_hidden = self.unseen >= MAX_UNSEEN;
                 self.replace(now, no, |_| {
@@ -396,5 +419,5 @@ impl Participant {
     }
 }
 
-/// How many contenders in a row may vanish before the view is held to be incomplete.
+/// In how many views in a row contenders may be missing before views are held to be incomplete.
 const MAX_UNSEEN: u32 = 3;

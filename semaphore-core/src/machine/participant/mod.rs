@@ -57,11 +57,15 @@ pub struct Participant {
     /// No new contender before this time.
     respawn_at: Option<Instant>,
     respawn: super::backoff::Backoff,
-    /// How many contenders in a row were acquired and not seen.
+    /// In how many views in a row contenders were missing that had been acquired.
     unseen: u32,
+    /// The limit that the record may show until it shows ours.
+    former_limit: Option<u32>,
     /// The last failure since the last success.
     failure: Option<RequestError>,
     closed: bool,
+    /// Whether a request got no answer since the watch's last one: its poll may be dead too.
+    is_poll_suspect: bool,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
 }
@@ -91,7 +95,8 @@ pub enum Event {
         /// Whose.
         acquire: AcquireId,
     },
-    /// The acquisition ended without a permit. Nothing of it stays behind.
+    /// The acquisition ended without a permit. What it left in Consul is being cleaned up, until
+    /// [`Participant::is_idle`].
     Failed {
         /// Whose.
         acquire: AcquireId,
@@ -205,8 +210,10 @@ impl Participant {
             events: VecDeque::new(),
             respawn_at: None,
             unseen: 0,
+            former_limit: None,
             failure: None,
             closed: false,
+            is_poll_suspect: false,
             timed_at: Instant::ORIGIN,
             settings,
         }
@@ -277,17 +284,20 @@ impl Participant {
         self.settle(now);
     }
 
-    /// Contends for a semaphore of another limit from now on: its record was resized.
+    /// Contends for a semaphore of another limit from now on, because its record is about to be
+    /// resized or was. Until the record shows this limit, the former one is no conflict. Returns the
+    /// former one.
     ///
     /// # Errors
     /// [`InvalidInput::LimitZero`].
-    pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<(), InvalidInput> {
+    pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<u32, InvalidInput> {
         if limit == 0 {
             return Err(InvalidInput::LimitZero);
         }
-        self.settings.limit = limit;
+        let former = core::mem::replace(&mut self.settings.limit, limit);
+        self.former_limit = Some(former);
         self.settle(now);
-        Ok(())
+        Ok(former)
     }
 
     /// Whether nobody waits or holds, and nothing of this participant is left in Consul, as far as
@@ -405,7 +415,7 @@ impl Participant {
             return Err(Error::Closed);
         }
         let acquire = AcquireId(self.fresh_id());
-        let behind_others = patience == Patience::None && !self.queue.is_empty();
+        let behind_others = patience == Patience::None && self.queue.has_waiters();
         if behind_others {
             self.events.push_back(Event::NotAvailable { acquire });
         } else {

@@ -44,6 +44,13 @@ impl Queue {
         self.tickets.is_empty()
     }
 
+    /// Whether anybody waits until a slot is free.
+    pub(super) fn has_waiters(&self) -> bool {
+        self.tickets
+            .iter()
+            .any(|ticket| ticket.patience != Patience::None)
+    }
+
     /// How many permits are wanted in all.
     pub(super) fn wanted(&self) -> u32 {
         self.tickets

@@ -1,0 +1,78 @@
+//! Which Consul a program talks to.
+
+use std::env;
+use std::sync::Arc;
+
+use semaphore_core::{AgentEnvironment, AgentUrl, Token};
+use transport_mock::LoopbackConsul;
+
+use crate::failure::Failure;
+
+/// The agent that `CONSUL_HTTP_ADDR` names, or a Consul in memory when it names none. The one in
+/// memory lives as long as this value.
+#[derive(Debug)]
+pub struct Agent {
+    url: AgentUrl,
+    token: Option<Token>,
+    in_memory: Option<Arc<LoopbackConsul>>,
+}
+
+impl Agent {
+    /// Looks into the environment; starts a Consul in memory if there is no address in it.
+    ///
+    /// # Errors
+    /// [`Failure::Environment`] for an address or a token that can't be used,
+    /// [`Failure::InMemory`] when the system has no port to give.
+    pub fn find() -> Result<Self, Failure> {
+        let is_named = env::var_os("CONSUL_HTTP_ADDR").is_some_and(|addr| !addr.is_empty());
+        if is_named {
+            let found = AgentEnvironment::read(|name| env::var(name).ok())
+                .map_err(|error| Failure::Environment(error.into()))?;
+            let token = transport_reqwest::token_from_env()
+                .map_err(|error| Failure::Environment(error.into()))?;
+            return Ok(Self {
+                url: found.url,
+                token,
+                in_memory: None,
+            });
+        }
+        let consul = LoopbackConsul::start().map_err(Failure::InMemory)?;
+        Ok(Self {
+            url: consul
+                .url()
+                .parse()
+                .map_err(|error| Failure::Environment(Box::new(error)))?,
+            token: None,
+            in_memory: Some(Arc::new(consul)),
+        })
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> &AgentUrl {
+        &self.url
+    }
+
+    /// The ACL token of the environment, if there is one.
+    pub fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+
+    /// Whether this program started it.
+    pub fn is_in_memory(&self) -> bool {
+        self.in_memory.is_some()
+    }
+
+    /// The Consul that this program started, if it did.
+    pub fn in_memory(&self) -> Option<&Arc<LoopbackConsul>> {
+        self.in_memory.as_ref()
+    }
+
+    /// It, for a person.
+    pub fn describe(&self) -> String {
+        if self.is_in_memory() {
+            "a Consul in memory".to_owned()
+        } else {
+            format!("the agent at {}", self.url)
+        }
+    }
+}

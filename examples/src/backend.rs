@@ -1,0 +1,252 @@
+//! The three backends behind one type, so that a program can choose when it starts.
+//!
+//! A program with one backend does not need this: it hands its `ReqwestTransport`, `UreqTransport`
+//! or `SmolTransport` to the builder, as `on_tokio`, `on_threads` and `on_smol` show.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use clap::ValueEnum;
+use semaphore_core::{
+    BlockOn, BoxFuture, Builder, Error, Instant, Method, Request, Response, Runtime, Semaphore,
+    Transport, TransportError, blocking,
+};
+use transport_reqwest::ReqwestTransport;
+use transport_ureq::{SmolTransport, UreqTransport};
+
+use crate::agent::Agent;
+use crate::failure::Failure;
+use crate::meter::{Meter, Metered, Reading};
+
+/// What sends requests and runs contenders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// `transport-reqwest`: a contender is a task of tokio.
+    Tokio,
+    /// `transport-ureq`: a contender is a thread that blocks.
+    Threads,
+    /// `transport-ureq` with its feature `smol`: a contender is a task of smol.
+    Smol,
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tokio => "tokio",
+            Self::Threads => "threads",
+            Self::Smol => "smol",
+        })
+    }
+}
+
+/// Makes the hosts of a program, and counts what all of them send.
+#[derive(Debug)]
+pub struct Hosts {
+    backend: Backend,
+    agent: Agent,
+    meter: Arc<Meter>,
+    tokio: Option<tokio::runtime::Runtime>,
+}
+
+impl Hosts {
+    /// Hosts with this backend, which will talk to `agent`. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Failure::Thread`] when the system has no threads for a runtime.
+    pub fn new(backend: Backend, agent: Agent) -> Result<Self, Failure> {
+        let tokio = (backend == Backend::Tokio)
+            .then(|| {
+                tokio::runtime::Builder::new_multi_thread()
+                    .enable_all()
+                    .build()
+            })
+            .transpose()
+            .map_err(Failure::Thread)?;
+        Ok(Self {
+            backend,
+            agent,
+            meter: Arc::default(),
+            tokio,
+        })
+    }
+
+    /// The agent they talk to.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// What all of them have sent and received so far.
+    pub fn traffic(&self) -> Reading {
+        self.meter.read()
+    }
+
+    /// A host with connections of its own, as if it were another machine.
+    ///
+    /// # Errors
+    /// [`Failure::Backend`], before anything is sent.
+    pub fn host(&self) -> Result<Host, Failure> {
+        match self.backend {
+            Backend::Tokio => {
+                // The transport takes the runtime that it is built in.
+                let _inside = self.tokio.as_ref().map(tokio::runtime::Runtime::enter);
+                let built = match self.in_memory() {
+                    Some(url) => ReqwestTransport::new(url),
+                    None => ReqwestTransport::from_env(),
+                };
+                built.map_or_else(unbuilt, |transport| Ok(self.wrap(transport)))
+            }
+            Backend::Threads => self.ureq().map(|transport| self.wrap(transport)),
+            Backend::Smol => self
+                .ureq()
+                .map(|transport| self.wrap(SmolTransport::from(transport))),
+        }
+    }
+
+    fn ureq(&self) -> Result<UreqTransport, Failure> {
+        let built = match self.in_memory() {
+            Some(url) => UreqTransport::new(url),
+            None => UreqTransport::from_env(),
+        };
+        built.or_else(unbuilt)
+    }
+
+    fn in_memory(&self) -> Option<String> {
+        self.agent
+            .is_in_memory()
+            .then(|| self.agent.url().to_string())
+    }
+
+    fn wrap<B>(&self, backend: B) -> Host
+    where
+        B: Transport + BlockOn + Clone + 'static,
+    {
+        Host {
+            transport: Arc::new(Metered::new(backend.clone(), Arc::clone(&self.meter))),
+            runtime: Arc::new(backend),
+            blocks: self.backend == Backend::Threads,
+        }
+    }
+}
+
+/// One machine: a transport with connections of its own, and the runtime that it belongs to.
+#[derive(Clone)]
+pub struct Host {
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn BlockOn>,
+    blocks: bool,
+}
+
+/// A semaphore with the handles that fit the backend.
+#[derive(Clone, Debug)]
+pub enum Handle {
+    /// For tasks.
+    Async(Semaphore),
+    /// For threads.
+    Blocking(blocking::Semaphore),
+}
+
+impl Host {
+    /// The semaphore that `builder` describes, as this host sees it. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`].
+    pub fn connect(&self, builder: Builder) -> Result<Handle, Error> {
+        if self.blocks {
+            builder.connect_blocking(self.clone()).map(Handle::Blocking)
+        } else {
+            builder.connect(self.clone()).map(Handle::Async)
+        }
+    }
+
+    /// Asks the agent for its leader, so that a wrong address is told at once instead of waited out.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::NotReady`].
+    pub fn probe(&self, agent: &Agent) -> Result<(), Failure> {
+        let request = Request::new(Method::Get, "/v1/status/leader")
+            .with_token(agent.token().cloned())
+            .with_timeout(Duration::from_secs(5));
+        let url = agent.url().clone();
+        match self.wait(self.send(request)) {
+            Ok(answer) if answer.status() == 200 => Ok(()),
+            Ok(answer) => Err(Failure::NotReady {
+                url,
+                status: answer.status(),
+            }),
+            Err(source) => Err(Failure::Unreachable { url, source }),
+        }
+    }
+
+    /// Runs `future` to its end on the calling thread.
+    ///
+    /// # Panics
+    /// When called from within async code.
+    pub fn wait<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
+        let mut output = None;
+        self.block_on(Box::pin(async { output = Some(future.await) }));
+        output.unwrap_or_else(|| unreachable!("a runtime runs the future to its end"))
+    }
+}
+
+impl Handle {
+    /// Waits until nothing of it is left in Consul.
+    pub fn shutdown(&self, host: &Host) {
+        match self {
+            Self::Async(semaphore) => host.wait(semaphore.shutdown()),
+            Self::Blocking(semaphore) => semaphore.shutdown(),
+        }
+    }
+
+    /// Removes the semaphore's record, unless others use it or have removed it.
+    ///
+    /// # Errors
+    /// As [`Semaphore::destroy`], but for [`Error::InUse`] and [`Error::NotFound`].
+    pub fn destroy(&self, host: &Host) -> Result<(), Error> {
+        let destroyed = match self {
+            Self::Async(semaphore) => host.wait(semaphore.destroy()),
+            Self::Blocking(semaphore) => semaphore.destroy(),
+        };
+        match destroyed {
+            Err(Error::InUse { .. } | Error::NotFound) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+#[async_trait]
+impl Transport for Host {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        self.transport.send(request).await
+    }
+}
+
+#[async_trait]
+impl Runtime for Host {
+    fn now(&self) -> Instant {
+        self.runtime.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.runtime.sleep(duration).await;
+    }
+
+    fn spawn(&self, future: BoxFuture<'static, ()>) {
+        self.runtime.spawn(future);
+    }
+
+    fn seed(&self) -> u64 {
+        self.runtime.seed()
+    }
+}
+
+impl BlockOn for Host {
+    fn block_on(&self, future: BoxFuture<'_, ()>) {
+        self.runtime.block_on(future);
+    }
+}
+
+fn unbuilt<T>(error: impl std::error::Error + Send + Sync + 'static) -> Result<T, Failure> {
+    Err(Failure::Backend(error.into()))
+}

@@ -1,0 +1,146 @@
+//! The core alone: the protocol is a state machine, and this file is all the I/O around it. No
+//! adapter, no HTTP library, no async: a thread and a socket for each request.
+//!
+//! `cargo run --bin by_hand`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR` (plain
+//! HTTP, no TLS).
+
+use std::error::Error;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use examples::agent::Agent;
+use semaphore_core::{
+    AgentUrl, Event, Instant, Participant, Prefix, Request, RequestId, Response, Settings,
+    TransportError, TransportErrorKind,
+};
+
+type Answer = (RequestId, Result<Response, TransportError>);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let agent = Agent::find()?;
+    let origin = std::time::Instant::now();
+    // The core reads no clock; it is told. Neither does it draw its own randomness.
+    let now = || Instant::from_origin(origin.elapsed());
+    let settings = Settings::new(Prefix::new("examples/by-hand")?, 3)?;
+    let mut participant = Participant::new(settings, u64::from(std::process::id()));
+    let (answers, answered): (Sender<Answer>, Receiver<Answer>) = mpsc::channel();
+
+    participant.acquire(now(), 1, Some(now() + Duration::from_secs(30)))?;
+    loop {
+        // What is due, and what is to be sent.
+        participant.handle_timeout(now());
+        while let Some(transmit) = participant.poll_transmit(now()) {
+            println!(
+                "{} {} {}",
+                now(),
+                transmit.request.method(),
+                transmit.request.target()
+            );
+            let (answers, url) = (answers.clone(), agent.url().clone());
+            thread::spawn(move || {
+                let _ = answers.send((transmit.id, send(&url, &transmit.request)));
+            });
+        }
+
+        // What happened.
+        while let Some(event) = participant.poll_event() {
+            match event {
+                Event::Granted { acquire, grant } => {
+                    println!("{} held, token {}", now(), grant.token);
+                    participant.release(now(), acquire);
+                }
+                Event::Released { result, .. } => {
+                    println!("{} released", now());
+                    result?;
+                }
+                Event::Failed { error, .. } => return Err(error.into()),
+                other => println!("{} {other:?}", now()),
+            }
+        }
+
+        if participant.is_idle() {
+            return Ok(());
+        }
+
+        // Sleep until an answer comes, or until the machine wants to be called again.
+        let wake = participant.poll_timeout();
+        let sleep = wake.map_or(Duration::from_secs(1), |at| at.saturating_since(now()));
+        if let Ok((id, result)) = answered.recv_timeout(sleep) {
+            participant.handle_response(now(), id, result);
+        }
+    }
+}
+
+/// One request on a connection of its own.
+fn send(url: &AgentUrl, request: &Request) -> Result<Response, TransportError> {
+    // Whether the agent saw the request is the one thing that the core must know of a failure.
+    let failed = |kind| move |error: io::Error| TransportError::with_source(kind, error);
+    let mut stream = TcpStream::connect((url.host(), url.port()))
+        .map_err(failed(TransportErrorKind::NotSent))?;
+    exchange(&mut stream, url, request).map_err(failed(TransportErrorKind::Unknown))
+}
+
+fn exchange(stream: &mut TcpStream, url: &AgentUrl, request: &Request) -> io::Result<Response> {
+    stream.set_read_timeout(Some(request.timeout()))?;
+    write!(
+        stream,
+        "{} {} HTTP/1.1\r\n",
+        request.method(),
+        request.target()
+    )?;
+    write!(stream, "Host: {}\r\nConnection: close\r\n", url.host())?;
+    for (name, value) in request.headers() {
+        write!(stream, "{name}: {value}\r\n")?;
+    }
+    write!(stream, "Content-Length: {}\r\n\r\n", request.body().len())?;
+    stream.write_all(request.body())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// An answer whose end was the end of its connection.
+fn parse(answer: &[u8]) -> Option<Response> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let headers: Vec<_> = lines.filter_map(|line| line.split_once(": ")).collect();
+    let has = |name: &str, value: &str| {
+        headers
+            .iter()
+            .any(|(n, v)| n.eq_ignore_ascii_case(name) && v.eq_ignore_ascii_case(value))
+    };
+    let body = &answer[end + 4..];
+    let is_chunked = has("Transfer-Encoding", "chunked");
+    let is_whole = is_chunked || has("Content-Length", &body.len().to_string());
+    let body = if is_chunked {
+        joined(body)?
+    } else {
+        body.to_vec()
+    };
+    let response = Response::new(status, body);
+    is_whole.then(|| {
+        headers
+            .iter()
+            .fold(response, |r, (name, value)| r.with_header(*name, *value))
+    })
+}
+
+/// The body in chunks, each after a line with its length; an empty one is the last.
+fn joined(mut chunks: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let line = chunks.windows(2).position(|two| two == b"\r\n")?;
+        let length = std::str::from_utf8(&chunks[..line]).ok()?;
+        let length = usize::from_str_radix(length, 16).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(chunks.get(line + 2..line + 2 + length)?);
+        chunks = chunks.get(line + 2 + length + 2..)?;
+    }
+}

@@ -1,0 +1,53 @@
+//! The semaphore on smol: an instant try, and a wait that gives up.
+//!
+//! `cargo run --bin on_smol`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
+
+use std::error::Error;
+use std::time::Duration;
+
+use examples::agent::Agent;
+use transport_ureq::{Error as SemaphoreError, Semaphore, SmolTransport};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    smol::block_on(run())
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
+    let agent = Agent::find()?;
+
+    // Tasks run on smol's executor; requests have threads of their own. There is no tokio in it.
+    let transport = SmolTransport::new(agent.url().to_string())?;
+    let semaphore = Semaphore::builder("examples/on-smol", 1).connect(transport)?;
+
+    let permit = semaphore.acquire_timeout(Duration::from_secs(30)).await?;
+    println!(
+        "the only slot is held, with token {}",
+        permit.fencing_token()
+    );
+
+    // A try waits for nobody: either a slot is free now, or there is none.
+    match semaphore.try_acquire().await? {
+        Some(_) => println!("a try got a slot that is held: impossible"),
+        None => println!("a try finds no slot free"),
+    }
+
+    // Running out of time is an error of its own kind. Dropping the future would give up, too.
+    match semaphore.acquire_timeout(Duration::from_millis(300)).await {
+        Err(SemaphoreError::Timeout { waited, .. }) => println!("gave up after {waited:?}"),
+        Err(error) => return Err(error.into()),
+        Ok(_) => println!("got a slot that is held: impossible"),
+    }
+
+    permit.release().await?;
+    let again = semaphore.acquire_timeout(Duration::from_secs(30)).await?;
+    println!(
+        "released, and acquired with token {}",
+        again.fencing_token()
+    );
+    again.release().await?;
+
+    semaphore.shutdown().await;
+    semaphore.destroy().await?;
+    println!("nothing is left");
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The semaphore in a program that blocks: no async, no runtime, the same names.
+//!
+//! `cargo run --bin on_threads`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
+
+use std::error::Error;
+use std::thread;
+use std::time::Duration;
+
+use examples::agent::Agent;
+use transport_ureq::{UreqTransport, blocking};
+
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let agent = Agent::find()?;
+    let transport = UreqTransport::new(agent.url().to_string())?;
+    let semaphore = blocking::Semaphore::builder("examples/on-threads", 2)
+        .value("on_threads")
+        .connect_blocking(transport)?;
+
+    // A clone for each thread. They share one watch and a few connections.
+    thread::scope(|scope| {
+        let workers: Vec<_> = (1..=4)
+            .map(|number| {
+                let semaphore = semaphore.clone();
+                scope.spawn(move || use_the_resource(number, &semaphore))
+            })
+            .collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(|_| Err("it panicked".into())))
+    })?;
+
+    semaphore.shutdown();
+    semaphore.destroy()?;
+    println!("nothing is left");
+    Ok(())
+}
+
+fn use_the_resource(
+    number: u32,
+    semaphore: &blocking::Semaphore,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let permit = semaphore.acquire_timeout(Duration::from_secs(30))?;
+    println!("thread {number} holds a slot");
+
+    for _step in 0..4 {
+        // Asks the clock and nobody else, so it is right after any pause of the process, too.
+        if !permit.is_held() {
+            return Err(permit.lost().into());
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+
+    println!("thread {number} is done");
+    permit.release()?;
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The semaphore on tokio: tasks share a handle, and stop when their permit is lost.
+//!
+//! `cargo run --bin on_tokio`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR`.
+
+use std::error::Error;
+use std::time::Duration;
+
+use examples::agent::Agent;
+use tokio::task::JoinSet;
+use transport_reqwest::{FencingToken, ReqwestTransport, Semaphore};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let agent = Agent::find()?;
+
+    // The transport is also the runtime: the semaphore's driver runs as a task of it. Where there is
+    // always an agent, `ReqwestTransport::from_env()` reads its address and TLS from `CONSUL_*`.
+    let transport = ReqwestTransport::new(agent.url().to_string())?;
+    let semaphore = Semaphore::builder("examples/on-tokio", 2)
+        .value("on_tokio")
+        .connect(transport)?;
+
+    // Clones share one watch, one queue and a few connections, however many tasks wait.
+    let mut tasks = JoinSet::new();
+    for number in 1..=4 {
+        let semaphore = semaphore.clone();
+        tasks.spawn(async move { use_the_resource(number, &semaphore).await });
+    }
+    for result in tasks.join_all().await {
+        result?;
+    }
+
+    // Waits until nothing of ours is left in Consul. Without it the TTL of the sessions cleans up.
+    semaphore.shutdown().await;
+    semaphore.destroy().await?;
+    println!("nothing is left");
+    Ok(())
+}
+
+async fn use_the_resource(
+    number: u32,
+    semaphore: &Semaphore,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let permit = semaphore.acquire_timeout(Duration::from_secs(30)).await?;
+    println!("task {number} holds a slot");
+
+    // Holding is a lease. Whoever can't stop in the middle hands the fencing token on with every
+    // write, so that the resource itself can refuse whoever comes late.
+    tokio::select! {
+        () = work(permit.fencing_token()) => println!("task {number} is done"),
+        lost = permit.lost() => return Err(lost.into()),
+    }
+
+    // Dropping the permit releases, too, in the background. This waits, and tells of failures.
+    permit.release().await?;
+    Ok(())
+}
+
+async fn work(_token: FencingToken) {
+    tokio::time::sleep(Duration::from_millis(200)).await;
+}

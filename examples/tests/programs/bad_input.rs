@@ -1,0 +1,78 @@
+//! What a user gives is refused before anything is sent; an agent that is not there is told.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use crate::support::{Consul, closed_port, run};
+
+const QUICKSTART: &str = env!("CARGO_BIN_EXE_quickstart");
+const CONTEND: &str = env!("CARGO_BIN_EXE_contend");
+
+#[test]
+fn bad_flags_are_refused_with_the_reason() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["--prefix", ""], "the prefix is empty"),
+        (&["--prefix", "a//b"], "has an empty segment"),
+        (&["--prefix", "a/../b"], "has a segment of dots"),
+        (&["--limit", "0"], "--limit"),
+        (&["--contenders", "0"], "--contenders"),
+        (
+            &["--backend", "actix"],
+            "possible values: tokio, threads, smol",
+        ),
+    ];
+    for (args, reason) in cases {
+        for program in [QUICKSTART, CONTEND] {
+            run(program, Consul::InMemory, args).assert_refused(2, reason);
+        }
+    }
+}
+
+#[test]
+fn flags_that_do_not_fit_together_are_refused() {
+    let cases: [(&[&str], &str); 2] = [
+        (&["--cold"], "--cold is for --mode cycle"),
+        (
+            &["--participants", "5", "--contenders", "4"],
+            "more participants than contenders",
+        ),
+    ];
+    for (args, reason) in cases {
+        run(CONTEND, Consul::InMemory, args).assert_refused(2, reason);
+    }
+}
+
+#[test]
+fn a_bad_address_is_refused_without_being_shown() {
+    for (address, reason) in [
+        ("http://user:secret@127.0.0.1:8500", "credentials"),
+        ("ftp://127.0.0.1", "http"),
+        ("http://", "host"),
+    ] {
+        for program in [QUICKSTART, CONTEND] {
+            let ran = run(program, Consul::At(address), &[]);
+            ran.assert_refused(2, "CONSUL_HTTP_ADDR is not the address of an agent: ");
+            assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+            assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn an_address_where_nobody_listens_is_told() {
+    let address = closed_port().to_string();
+    for program in [QUICKSTART, CONTEND] {
+        for backend in ["tokio", "threads", "smol"] {
+            let ran = run(program, Consul::At(&address), &["--backend", backend]);
+            ran.assert_refused(1, &format!("error: no agent answers at http://{address}: "));
+            assert!(ran.stderr.contains("onnection refused"), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_is_silent_is_not_waited_for_without_end() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let ran = run(QUICKSTART, Consul::At(&address), &[]);
+    ran.assert_refused(1, "the agent did not answer in time");
+}

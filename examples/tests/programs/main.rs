@@ -1,0 +1,8 @@
+//! Every program, run as a user runs it.
+#![allow(clippy::expect_used, reason = "helpers of tests are tests")]
+
+mod bad_input;
+mod contend;
+mod quickstart;
+mod short_programs;
+mod support;

@@ -1,0 +1,235 @@
+//! What the caller gives wrongly is told before anything is sent.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use semaphore_core::{Builder, Error, InvalidInput, Prefix, Semaphore, SessionId, Token};
+use transport_mock::MockConsul;
+
+use crate::support::*;
+
+/// What connecting says, having sent nothing.
+#[track_caller]
+fn refused(builder: Builder) -> InvalidInput {
+    let world = MockConsul::new(1);
+    let error = builder
+        .clone()
+        .connect(world.client("a"))
+        .expect_err("invalid");
+    let blocking = builder
+        .connect_blocking(world.client("a"))
+        .expect_err("invalid");
+    assert_eq!(error.to_string(), blocking.to_string());
+    world.advance(secs(60));
+    assert_eq!(world.stats().total_requests(), 0);
+    let source = error.source().expect("a source").to_string();
+    match error {
+        Error::InvalidInput(input) => {
+            assert_eq!(source, input.to_string());
+            assert!(!source.ends_with('.') && !source.contains('\n'), "{source}");
+            input
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn prefixes_that_consul_would_change_or_that_name_nothing() {
+    use InvalidInput::*;
+    for prefix in ["", "/"] {
+        let found = refused(Semaphore::builder(prefix, 1));
+        assert_eq!(found, PrefixEmpty, "{prefix:?}");
+    }
+    for prefix in ["a//b", "//a", "a//", "//"] {
+        let found = refused(Semaphore::builder(prefix, 1));
+        assert!(
+            matches!(&found, PrefixEmptySegment(given) if given == prefix),
+            "{prefix:?}: {found:?}"
+        );
+    }
+    for prefix in [".", "..", "a/./b", "a/../b", "a/..", "./a", "../a"] {
+        let found = refused(Semaphore::builder(prefix, 1));
+        assert_eq!(found, PrefixDotSegment(prefix.into()));
+    }
+    for prefix in ["a\nb", "a\0", "\u{7f}", "a\r\nHost: b", "a\u{85}b"] {
+        let found = refused(Semaphore::builder(prefix, 1));
+        assert_eq!(found, PrefixControlCharacter(prefix.into()));
+    }
+}
+
+#[test]
+fn prefixes_that_look_odd_and_work() {
+    for prefix in [
+        "a",
+        "a/b",
+        "/a/b",
+        "a/b/",
+        "a b",
+        "a?b#c%d",
+        "\u{e4}\u{2713}",
+        "a/.b",
+        "a/b.c",
+        "...",
+        "a&b=c+d",
+        "a%2Fb",
+    ] {
+        let world = MockConsul::new(1);
+        let semaphore = connect(Semaphore::builder(prefix, 1), &world.client("a"));
+        let permit = world
+            .run(semaphore.acquire_timeout(secs(5)))
+            .unwrap_or_else(|error| panic!("{prefix:?}: {error:?}\n{}", world.trace()));
+        let lock_key = Prefix::new(prefix).expect("a prefix").lock_key();
+        assert_eq!(lock_key, format!("{}/.lock", prefix.trim_matches('/')));
+        assert!(world.consul(|consul, _| consul.entry(&lock_key).is_some()));
+        world.run(permit.release()).expect("released");
+        assert_eq!(world.consul(|consul, _| consul.entries("").count()), 1);
+        assert_eq!(session_count(&world), 0);
+    }
+}
+
+#[test]
+fn a_semaphore_without_slots() {
+    assert_eq!(refused(builder(0)), InvalidInput::LimitZero);
+}
+
+#[test]
+fn ttls_that_consul_does_not_take() {
+    for ttl in [
+        Duration::ZERO,
+        Duration::from_nanos(9_999_999_999),
+        secs(24 * 60 * 60) + Duration::from_nanos(1),
+        Duration::MAX,
+    ] {
+        assert_eq!(refused(builder(1).ttl(ttl)), InvalidInput::Ttl(ttl));
+    }
+    for ttl in [secs(10), secs(24 * 60 * 60)] {
+        assert_takes(builder(1).ttl(ttl));
+    }
+}
+
+#[test]
+fn a_lock_delay_over_a_minute() {
+    let delay = secs(60) + Duration::from_nanos(1);
+    let found = refused(builder(1).lock_delay(delay));
+    assert_eq!(found, InvalidInput::LockDelay(delay));
+    for delay in [secs(0), secs(60)] {
+        assert_takes(builder(1).lock_delay(delay));
+    }
+}
+
+#[test]
+fn a_value_over_what_consul_stores() {
+    let found = refused(builder(1).value(vec![b'x'; 512 * 1024 + 1]));
+    let expected = InvalidInput::ValueTooLarge {
+        len: 512 * 1024 + 1,
+        max: 512 * 1024,
+    };
+    assert_eq!(found, expected);
+    assert_takes(builder(1).value(vec![b'x'; 512 * 1024]));
+    assert_takes(builder(1).value(vec![0, 255, b'\n']));
+    assert_takes(builder(1).value(""));
+}
+
+#[test]
+fn tokens_that_a_header_can_not_carry() {
+    for token in [
+        "",
+        "a b",
+        "secret\r\nX-Other: 1",
+        "secret\n",
+        "\u{e4}",
+        "a\0b",
+    ] {
+        let found = refused(builder(1).token(token));
+        assert_eq!(found, InvalidInput::Token);
+        assert!(!found.to_string().contains("secret"));
+        assert!(!format!("{found:?}").contains("secret"));
+        assert!(Token::new(token).is_err());
+    }
+}
+
+#[test]
+fn names_that_are_empty_or_have_control_characters() {
+    for name in ["", "a\nb", "\0"] {
+        for builder in [
+            builder(1).session_name(name),
+            builder(1).node(name),
+            builder(1).node_checks(["serfHealth", name]),
+            builder(1).service_checks([name]),
+            builder(1).datacenter(name),
+            builder(1).namespace(name),
+            builder(1).partition(name),
+        ] {
+            let found = refused(builder);
+            assert!(
+                matches!(&found, InvalidInput::Name { name: given, .. } if given == name),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_first_thing_that_is_wrong_is_told() {
+    let found = refused(Semaphore::builder("", 0).ttl(secs(1)));
+    assert_eq!(found, InvalidInput::PrefixEmpty);
+    let found = refused(builder(1).lock_delay(secs(61)).ttl(secs(1)));
+    assert_eq!(found, InvalidInput::LockDelay(secs(61)));
+    // What is right afterwards does not mend it.
+    let found = refused(builder(1).ttl(secs(1)).ttl(secs(20)));
+    assert_eq!(found, InvalidInput::Ttl(secs(1)));
+}
+
+#[test]
+fn what_is_no_session_id() {
+    for id in ["", "x", "4ca8e74b-6350-7587-addf-a18084928f3c/.."] {
+        assert_eq!(
+            SessionId::new(id).expect_err("no id"),
+            InvalidInput::SessionId(id.into())
+        );
+    }
+}
+
+#[test]
+fn numbers_of_permits_that_can_not_be_served() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 3);
+    let blocking = builder(3)
+        .connect_blocking(world.client("b"))
+        .expect("valid settings");
+    for wanted in [0, 4, u32::MAX] {
+        for result in [
+            world.run(semaphore.acquire_many(wanted)).map(drop),
+            world
+                .run(semaphore.acquire_many_timeout(wanted, secs(1)))
+                .map(drop),
+            world.run(semaphore.try_acquire_many(wanted)).map(drop),
+            blocking.acquire_many(wanted).map(drop),
+            blocking.acquire_many_timeout(wanted, secs(1)).map(drop),
+            blocking.try_acquire_many(wanted).map(drop),
+        ] {
+            match result {
+                Err(Error::InvalidInput(InvalidInput::PermitsZero)) => assert_eq!(wanted, 0),
+                Err(Error::InvalidInput(InvalidInput::PermitsOverLimit {
+                    wanted: told,
+                    limit: 3,
+                })) => {
+                    assert_eq!(told, wanted);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    world.advance(secs(60));
+    assert_eq!(world.stats().total_requests(), 0);
+}
+
+/// It connects, acquires and releases.
+#[track_caller]
+fn assert_takes(builder: Builder) {
+    let world = MockConsul::new(1);
+    let semaphore = connect(builder, &world.client("a"));
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}

@@ -1,0 +1,411 @@
+//! Answers that are not Consul's, or not sane: a typed error or a retry, never a panic, never an
+//! overwrite of the record.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use base64::Engine as _;
+use fastrand::Rng;
+use semaphore_core::{
+    AcquireId, Event, Instant, Participant, Prefix, RequestId, Response, SessionId, Settings,
+    TransportError, TransportErrorKind,
+};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::aftermath::{STEPS, assert_recovered};
+use crate::environment::number;
+use crate::support::*;
+
+const UUID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+
+/// Bodies that no answer should have.
+fn bodies() -> Vec<String> {
+    let entry = |fields: &str| format!(r#"[{{"Key":"service/db/.lock",{fields}}}]"#);
+    vec![
+        String::new(),
+        "null".into(),
+        "garbage".into(),
+        "<html><body>Please log in</body></html>".into(),
+        "[".repeat(100_000),
+        "{}".into(),
+        "[{}]".into(),
+        "[null]".into(),
+        r#"{"ID":"not a uuid"}"#.into(),
+        r#"{"ID":null}"#.into(),
+        r#"[{"TTL":"-5s"}]"#.into(),
+        r#"[{"TTL":"99999999999999999999h"}]"#.into(),
+        "truefalse".into(),
+        "1e999".into(),
+        "\u{0}\u{0}\u{0}".into(),
+        entry(r#""Flags":0,"Value":"eyJMaW1","ModifyIndex":9"#),
+        entry(r#""Flags":0,"Value":7,"ModifyIndex":9"#),
+        entry(r#""Flags":-1,"Value":null,"ModifyIndex":9"#),
+        entry(r#""Flags":0,"Value":null,"ModifyIndex":99999999999999999999999"#),
+        entry(r#""Flags":0,"Value":null,"ModifyIndex":"9""#),
+    ]
+}
+
+#[test]
+fn a_body_that_is_not_consuls_is_tried_again() {
+    for step in STEPS {
+        for body in bodies() {
+            let world = MockConsul::new(11);
+            let index = if step.0.len() > 5 { None } else { Some("9") };
+            let answer = index
+                .iter()
+                .fold(Response::new(200, body.clone()), |a, index| {
+                    a.with_header("X-Consul-Index", *index)
+                });
+            world.inject(step.aim(Rule::new(Fault::Answer(answer)).times(2)));
+            let semaphore = semaphore(&world, "a", 1);
+            world.run(async {
+                let what = || format!("{}: {body:.60}", step.0);
+                // What looks like a list may hold a record that is none.
+                let permit = match semaphore.acquire().await {
+                    Ok(permit) => permit,
+                    Err(semaphore_core::Error::Conflict { .. }) => loop {
+                        match semaphore.acquire().await {
+                            Ok(permit) => break permit,
+                            Err(semaphore_core::Error::Conflict { .. }) => {
+                                world.sleep(secs(1)).await;
+                            }
+                            Err(error) => panic!("{} {error:?}", what()),
+                        }
+                    },
+                    Err(error) => panic!("{} {error:?}", what()),
+                };
+                assert_eq!(holders(&world).len(), 1, "{}", what());
+                // A forged list may take it away, but nobody else gets it.
+                let _ = permit.release().await;
+            });
+            world.clear_faults();
+            assert_recovered(&world, 1);
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_none_is_tried_again() {
+    for index in [
+        None,
+        Some(""),
+        Some("text"),
+        Some("-1"),
+        Some("1.5"),
+        Some("18446744073709551615"),
+        Some("18446744073709551616"),
+        Some("0"),
+    ] {
+        for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
+            let world = MockConsul::new(11);
+            let answer = Response::new(200, "[]");
+            let answer = match index {
+                Some(index) => answer.with_header("X-Consul-Index", index),
+                None => answer,
+            };
+            world.inject(Rule::new(Fault::Answer(answer)).kind(kind).times(3));
+            let semaphore = semaphore(&world, "a", 1);
+            world.run(async {
+                // An empty list without our key counts as a session that is gone.
+                let permit = semaphore.acquire_timeout(secs(60)).await;
+                let permit = permit.unwrap_or_else(|error| panic!("{index:?} {kind} {error:?}"));
+                let _ = permit.release().await;
+            });
+            world.clear_faults();
+            assert_recovered(&world, 1);
+        }
+    }
+}
+
+#[test]
+fn keys_of_odd_names_and_sessions_are_left_alone() {
+    let world = MockConsul::new(11);
+    let entry = |key: &str, session: &str| {
+        format!(
+            r#"{{"Key":"{key}","Session":"{session}","Value":"AA==","Flags":0,"LockIndex":1,"CreateIndex":1,"ModifyIndex":1}}"#
+        )
+    };
+    let list = [
+        entry("service/db/", UUID),
+        entry("service/db/..", UUID),
+        entry("service/db/not a uuid", "not a session"),
+        entry(&format!("service/db/{UUID}/deeper"), UUID),
+        entry("service/db/\u{1F600}\\u0000", ""),
+        entry("elsewhere", UUID),
+        entry("", ""),
+        entry("service/db/.lock/", UUID),
+    ];
+    let body = format!("[{}]", list.join(","));
+    let answer = Response::new(200, body).with_header("X-Consul-Index", "1");
+    world.inject(Rule::new(Fault::Answer(answer)).kind(RequestKind::KvRead));
+    let semaphore = semaphore(&world, "a", 1);
+    world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        permit.release().await.expect("released");
+    });
+    assert_eq!(world.stats().requests_of(RequestKind::KvDelete), 1);
+    assert_recovered(&world, 1);
+}
+
+/// `SEMAPHORE_FUZZ_SEEDS=10000` runs that many seeds instead of a hundred.
+#[test]
+fn no_answer_in_any_order_makes_a_participant_panic_spin_or_grow() {
+    let mut grants = 0;
+    for seed in 0..number("SEMAPHORE_FUZZ_SEEDS", 100) {
+        // Shown when something below panics.
+        eprintln!("seed {seed}");
+        grants += Fuzz::new(seed).run();
+    }
+    assert!(grants > 0, "some of what is made up makes sense");
+}
+
+struct Fuzz {
+    rng: Rng,
+    now: Instant,
+    participant: Participant,
+    open: Vec<(RequestId, semaphore_core::Request)>,
+    answered: VecDeque<RequestId>,
+    acquisitions: Vec<AcquireId>,
+    sessions: Vec<String>,
+    index: u64,
+    grants: u64,
+}
+
+impl Fuzz {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let prefix = Prefix::new(PREFIX).expect("a prefix");
+        let mut settings = Settings::new(prefix, rng.u32(1..=4))
+            .expect("a limit")
+            .with_limit_adopted(rng.bool());
+        if rng.u32(..4) == 0 {
+            settings = settings.with_session(SessionId::new(UUID).expect("a session"));
+        }
+        Self {
+            now: Instant::from_origin(secs(rng.u64(..100))),
+            participant: Participant::new(settings, seed),
+            open: Vec::new(),
+            answered: VecDeque::new(),
+            acquisitions: Vec::new(),
+            sessions: vec![UUID.to_owned()],
+            index: 10,
+            grants: 0,
+            rng,
+        }
+    }
+
+    fn run(mut self) -> u64 {
+        for _ in 0..600 {
+            match self.rng.u32(..12) {
+                0 => self.command(),
+                1 | 2 => self.let_time_pass(),
+                3 => {
+                    // A spurious call.
+                    self.participant.handle_timeout(self.now);
+                }
+                4 => self.answer_again(),
+                _ => self.answer(),
+            }
+            self.drain();
+        }
+        let size = format!("{:?}", self.participant).len();
+        assert!(size < 300_000, "{size} bytes of state");
+        self.grants
+    }
+
+    fn command(&mut self) {
+        let permits = self.rng.u32(..4);
+        let known = self.rng.choice(&self.acquisitions).copied();
+        let deadline = self.now + millis(self.rng.u64(..20_000));
+        let deadline = self.rng.bool().then_some(deadline);
+        let participant = &mut self.participant;
+        let started = match (self.rng.u32(..8), known) {
+            (0, _) => participant.try_acquire(self.now, permits),
+            (1 | 2, Some(known)) => return participant.cancel(self.now, known),
+            (3 | 4, Some(known)) => return participant.release(self.now, known),
+            _ => participant.acquire(self.now, permits, deadline),
+        };
+        self.acquisitions.extend(started.ok());
+        if self.acquisitions.len() > 20 {
+            let oldest = self.acquisitions.remove(0);
+            self.participant.cancel(self.now, oldest);
+        }
+    }
+
+    fn let_time_pass(&mut self) {
+        let by = Duration::from_millis(self.rng.u64(..5_000));
+        let due = self.participant.poll_timeout();
+        self.now = match due {
+            Some(due) if self.rng.bool() => self.now.max(due),
+            _ => self.now + by,
+        };
+        self.participant.handle_timeout(self.now);
+    }
+
+    /// Takes all output. None of it may go on for ever.
+    fn drain(&mut self) {
+        for polls in 0.. {
+            assert!(polls < 200, "poll_transmit goes on for ever");
+            let Some(transmit) = self.participant.poll_transmit(self.now) else {
+                break;
+            };
+            self.open.push((transmit.id, transmit.request));
+        }
+        for polls in 0.. {
+            assert!(polls < 200, "poll_abort goes on for ever");
+            let Some(id) = self.participant.poll_abort() else {
+                break;
+            };
+            self.open.retain(|(open, _)| *open != id);
+        }
+        for polls in 0.. {
+            assert!(polls < 200, "poll_event goes on for ever");
+            match self.participant.poll_event() {
+                Some(Event::Granted { acquire, .. }) => {
+                    self.grants += 1;
+                    assert!(self.participant.is_held(self.now, acquire));
+                }
+                Some(Event::Lost { acquire, .. }) => {
+                    assert!(!self.participant.is_held(self.now, acquire));
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        assert!(
+            self.open.len() <= 13,
+            "{} requests are open",
+            self.open.len()
+        );
+        self.participant.handle_timeout(self.now);
+        if let Some(due) = self.participant.poll_timeout() {
+            assert!(due > self.now, "a timeout that never ends");
+        }
+    }
+
+    fn answer(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let at = self.rng.usize(..self.open.len());
+        let (id, request) = self.open.swap_remove(at);
+        self.answered.push_back(id);
+        if self.answered.len() > 50 {
+            self.answered.pop_front();
+        }
+        let answer = self.invent(&request);
+        self.participant.handle_response(self.now, id, answer);
+    }
+
+    /// An answer that comes twice.
+    fn answer_again(&mut self) {
+        if let Some(id) = self.answered.front().copied() {
+            let answer = Ok(self.garbage());
+            self.participant.handle_response(self.now, id, answer);
+        }
+    }
+
+    fn invent(&mut self, request: &semaphore_core::Request) -> Result<Response, TransportError> {
+        match self.rng.u32(..20) {
+            0 => return Ok(self.garbage()),
+            1 => {
+                let kinds = [
+                    TransportErrorKind::NotSent,
+                    TransportErrorKind::Unknown,
+                    TransportErrorKind::Timeout,
+                    TransportErrorKind::BadAnswer,
+                    TransportErrorKind::Misconfigured,
+                ];
+                let kind = self.rng.choice(kinds).expect("a kind");
+                return Err(TransportError::new(kind));
+            }
+            _ => {}
+        }
+        self.index += self.rng.u64(..3);
+        let body = match RequestKind::of(request) {
+            RequestKind::SessionCreate => {
+                let id = format!("{:08x}-0000-0000-0000-000000000000", self.rng.u32(..));
+                self.sessions.push(id.clone());
+                format!(r#"{{"ID":"{id}"}}"#)
+            }
+            RequestKind::SessionRenew => {
+                let ttl = self.rng.choice(["15s", "", "10s", "0s", "1ns", "24h"]);
+                format!(r#"[{{"ID":"{UUID}","TTL":"{}"}}]"#, ttl.expect("a TTL"))
+            }
+            RequestKind::KvRead | RequestKind::KvWatch => {
+                let index = if self.rng.u32(..30) == 0 {
+                    self.rng.u64(..)
+                } else {
+                    self.index
+                };
+                let body = self.list();
+                return Ok(Response::new(200, body)
+                    .with_header("X-Consul-Index", index.to_string())
+                    .with_header(
+                        "X-Consul-Results-Filtered-By-ACLs",
+                        (self.rng.u32(..40) == 0).to_string(),
+                    ));
+            }
+            _ => (self.rng.u32(..6) > 0).to_string(),
+        };
+        Ok(Response::new(200, body))
+    }
+
+    /// A list with any of the sessions so far, as holders and as contenders, at any index.
+    fn list(&mut self) -> String {
+        if self.sessions.len() > 12 {
+            self.sessions.drain(..4);
+        }
+        let sessions = self.sessions.clone();
+        let mut entries = Vec::new();
+        for session in &sessions {
+            let tied = match self.rng.u32(..20) {
+                0 => continue,
+                1 => "",
+                2 => UUID,
+                _ => session.as_str(),
+            };
+            let index = self.rng.u64(1..=self.index);
+            entries.push(format!(
+                r#"{{"Key":"{PREFIX}/{session}","Session":"{tied}","Value":null,"Flags":{},"LockIndex":1,"CreateIndex":{index},"ModifyIndex":{index}}}"#,
+                self.rng.u64(..3)
+            ));
+            if self.rng.u32(..20) == 0 {
+                entries.extend(entries.last().cloned());
+            }
+        }
+        if self.rng.u32(..10) > 0 {
+            let holders: Vec<_> = sessions
+                .iter()
+                .filter(|_| self.rng.u32(..4) == 0)
+                .map(|session| format!("\"{session}\""))
+                .collect();
+            let limit = if self.rng.u32(..20) == 0 { 0 } else { 4 };
+            let value = format!(r#"{{"Limit":{limit},"Holders":[{}]}}"#, holders.join(","));
+            let value = base64::engine::general_purpose::STANDARD.encode(value);
+            entries.push(format!(
+                r#"{{"Key":"{PREFIX}/.lock","Value":"{value}","Flags":0,"ModifyIndex":{}}}"#,
+                self.index
+            ));
+        }
+        self.rng.shuffle(&mut entries);
+        format!("[{}]", entries.join(","))
+    }
+
+    fn garbage(&mut self) -> Response {
+        let bodies = bodies();
+        let body = self.rng.choice(bodies).expect("a body");
+        let statuses = [
+            200, 200, 200, 204, 301, 400, 403, 404, 409, 413, 429, 500, 502, 999, 0,
+        ];
+        let status = self.rng.choice(statuses).expect("a status");
+        let body = match self.rng.u32(..6) {
+            0 => format!("invalid session \"{UUID}\""),
+            1 => format!("Session id '{UUID}' not found"),
+            _ => body,
+        };
+        let indexes = ["0", "1", "x", "18446744073709551615", ""];
+        let index = self.rng.choice(indexes).expect("an index");
+        Response::new(status, body).with_header("X-Consul-Index", index)
+    }
+}

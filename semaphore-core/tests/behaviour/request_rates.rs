@@ -1,0 +1,177 @@
+//! No error makes a hot loop (invariant L3): how often a participant asks while things go wrong.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use semaphore_core::{Method, Request, Response};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::support::*;
+
+const TIME: u64 = 600;
+
+/// What one host with a holder and ten waiters asks per second.
+fn rate(what: &str, time: u64, prepare: impl FnOnce(&MockConsul)) -> f64 {
+    let world = MockConsul::new(10);
+    let other = semaphore(&world, "other", 2);
+    let semaphore = semaphore(&world, "a", 2);
+    let elsewhere = world.run(other.acquire()).expect("a slot");
+    let mine = world.run(semaphore.acquire()).expect("a slot");
+    let waiters: Vec<_> = (0..10)
+        .map(|_| {
+            let semaphore = semaphore.clone();
+            world.start(async move {
+                while let Ok(permit) = semaphore.acquire().await {
+                    permit.lost().await;
+                }
+            })
+        })
+        .collect();
+    world.advance(secs(1));
+    prepare(&world);
+    let before = world.stats_of("a");
+    world.advance(secs(time));
+    let after = world.stats_of("a");
+    let count = after.total_requests() - before.total_requests();
+    for waiter in waiters {
+        waiter.abort();
+    }
+    drop((mine, elsewhere));
+    #[expect(clippy::cast_precision_loss, reason = "a rate to look at")]
+    let rate = count as f64 / time as f64;
+    let deltas: Vec<_> = after
+        .requests
+        .iter()
+        .map(|(kind, count)| (*kind, count - before.requests_of(*kind)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    eprintln!("{what}: {rate:.2}/s {deltas:?}");
+    assert!(
+        after.peak_open <= 13,
+        "{what}: {} connections",
+        after.peak_open
+    );
+    rate
+}
+
+#[test]
+fn whatever_fails_is_asked_for_with_growing_waits() {
+    let html = "<html>Bad Gateway</html>";
+    for fault in [
+        Fault::Refuse,
+        Fault::LoseRequest,
+        Fault::LoseAnswer,
+        Fault::ResetBefore,
+        Fault::ResetAfter,
+        Fault::BadAnswer,
+        Fault::too_many_requests(),
+        Fault::no_leader(),
+        Fault::unavailable(),
+        Fault::Answer(Response::new(502, html)),
+        Fault::Answer(Response::new(200, html)),
+        Fault::Answer(Response::new(200, "")),
+        Fault::Answer(Response::new(200, "null")),
+        Fault::Answer(Response::new(404, "")),
+    ] {
+        let what = fault.to_string();
+        let rate = rate(&what, TIME, |world| {
+            world.inject(Rule::new(fault).host("a").always());
+        });
+        // A watch, a refresh, a ledger and nine contenders, each every 1.1 s on average.
+        assert!(rate < 11.0, "{what}: {rate}");
+    }
+}
+
+#[test]
+fn each_kind_of_request_that_fails_alone_makes_no_others_hot() {
+    for kind in [
+        RequestKind::KvRead,
+        RequestKind::KvWatch,
+        RequestKind::KvCas,
+        RequestKind::KvAcquire,
+        RequestKind::KvDelete,
+        RequestKind::SessionCreate,
+        RequestKind::SessionRenew,
+        RequestKind::SessionDestroy,
+    ] {
+        for fault in [Fault::ResetAfter, Fault::no_leader()] {
+            let what = format!("{kind}: {fault}");
+            let rate = rate(&what, TIME, |world| {
+                world.inject(Rule::new(fault).host("a").kind(kind).always());
+            });
+            assert!(rate < 5.0, "{what}: {rate}");
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_always_zero_or_jumps_back_is_read_at_the_ceiling() {
+    let zero = rate("index 0", TIME, |world| {
+        world.inject(Rule::new(Fault::Index(0)).host("a").always());
+    });
+    let backwards = rate("index back and forth", TIME, |world| {
+        let is_second = AtomicBool::new(false);
+        let high = Rule::new(Fault::Index(1_000_000)).matching(move |request| {
+            request.target().contains("recurse") && is_second.fetch_xor(true, Ordering::SeqCst)
+        });
+        world.inject(high.host("a").always());
+        world.inject(Rule::new(Fault::Index(1)).host("a").always());
+    });
+    // 100 reads a second, and its own renewals.
+    for rate in [zero, backwards] {
+        assert!(rate < 103.0, "{rate}");
+    }
+}
+
+#[test]
+fn a_record_that_can_never_be_written_is_tried_with_growing_waits() {
+    let rate = rate("cas always false", TIME, |world| {
+        let refused = Fault::Answer(Response::new(200, "false"));
+        world.inject(
+            Rule::new(refused)
+                .host("a")
+                .kind(RequestKind::KvCas)
+                .always(),
+        );
+        world.consul(|consul, now| {
+            // The other holder's slot is free then, and would be claimed.
+            let other = consul
+                .sessions()
+                .next()
+                .map(|session| session.id().to_owned());
+            consul.destroy_session(now, &other.expect("a session"));
+        });
+    });
+    assert!(rate < 3.0, "{rate}");
+}
+
+/// Writes a thousand times a second.
+fn write_all_the_time(world: &MockConsul, key: &'static str) {
+    let writer = world.clone();
+    world.start(async move {
+        for number in 0_u64.. {
+            let target = format!("/v1/kv/{key}");
+            let request = Request::new(Method::Put, target).with_body(number.to_string());
+            writer.consul(|consul, now| {
+                consul.submit(now, &request);
+            });
+            writer.sleep(millis(1)).await;
+        }
+    });
+}
+
+#[test]
+fn a_writer_beside_the_prefix_wakes_nobody() {
+    let rate = rate("a writer beside", 60, |world| {
+        write_all_the_time(world, "service/db-2/busy");
+    });
+    assert!(rate < 3.0, "{rate}");
+}
+
+#[test]
+fn a_writer_below_the_prefix_is_followed_at_the_ceiling() {
+    let rate = rate("a writer below", 60, |world| {
+        write_all_the_time(world, "service/db/busy");
+    });
+    // The burst of 50 counts for a little in so short a time.
+    assert!(rate < 104.0, "{rate}");
+}
