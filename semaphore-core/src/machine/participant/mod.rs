@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use self::queue::{Patience, Queue, Ticket};
 use self::refresh::Refresh;
 use super::contender::{Contender, Part, Phase};
+use super::inquest::Inquest;
 use super::ledger::Ledger;
 use super::plan::ContenderNo;
 use super::settings::Settings;
@@ -45,6 +46,7 @@ pub struct Participant {
     watch: Watch,
     refresh: Refresh,
     ledger: Ledger,
+    inquest: Inquest,
     queue: Queue,
     contenders: BTreeMap<ContenderNo, Contender>,
     holds: BTreeMap<AcquireId, Hold>,
@@ -178,6 +180,7 @@ enum From {
     Watch,
     Refresh,
     Ledger,
+    Inquest,
     Contender(ContenderNo, Part),
 }
 
@@ -194,6 +197,7 @@ impl Participant {
             watch: Watch::new(&settings),
             refresh: Refresh::new(&settings),
             ledger: Ledger::new(&settings),
+            inquest: Inquest::new(&settings),
             respawn: super::backoff::Backoff::new(
                 core::time::Duration::from_millis(100),
                 settings.retry_cap(),
@@ -327,7 +331,7 @@ impl Participant {
         let (from, request) = self
             .transmit_renewal(now)
             .or_else(|| self.transmit_write())
-            .or_else(|| self.transmit_refresh(now))
+            .or_else(|| self.transmit_read(now))
             .or_else(|| self.transmit_contender(now))
             .or_else(|| self.transmit_poll(now))?;
         let id = RequestId(self.fresh_id());
@@ -357,6 +361,7 @@ impl Participant {
             self.watch.timeout(),
             self.refresh.timeout(),
             self.ledger.timeout(),
+            self.inquest.timeout(),
             self.queue.timeout(),
             self.respawn_at,
         ]
@@ -467,9 +472,12 @@ impl Participant {
         Some((From::Ledger, request))
     }
 
-    fn transmit_refresh(&mut self, now: Instant) -> Option<(From, Request)> {
+    fn transmit_read(&mut self, now: Instant) -> Option<(From, Request)> {
         if self.short_requests() >= MAX_IN_FLIGHT {
             return None;
+        }
+        if let Some(request) = self.inquest.transmit(now, &self.settings) {
+            return Some((From::Inquest, request));
         }
         let request = self.refresh.transmit(now, &self.settings)?;
         Some((From::Refresh, request))
