@@ -372,3 +372,40 @@ fn an_instant_try_does_not_wait_until_it_is_free() {
     own.leaves(&world);
     assert_nothing_left(&world);
 }
+
+#[test]
+fn one_that_the_record_still_names_gets_its_slot_back() {
+    for limit in [1, 2] {
+        let world = MockConsul::new(1);
+        let own = Stranger::session_with(&world, WITH_TTL);
+        // What an earlier user of the session, who was cut off, has left.
+        let record = format!(
+            r#"{{"Holders":{{"{}":true}},"Limit":{limit}}}"#,
+            own.session
+        );
+        let lock = format!("/v1/kv/{PREFIX}/.lock?flags=16210313421097356768");
+        operate(&world, Method::Put, &lock, &record);
+        let other = semaphore(&world, "b", limit);
+        let semaphore = with(&world, "a", limit, &own);
+        let permit = world
+            .run(semaphore.acquire_timeout(secs(30)))
+            .expect("free");
+        assert_eq!(holders(&world), [own.session.to_string()]);
+        if limit == 2 {
+            let second = world.run(other.acquire()).expect("a free slot");
+            assert!(second.fencing_token() > permit.fencing_token());
+            world.run(second.release()).expect("released");
+        } else {
+            let second = world.run(other.try_acquire()).expect("an answer");
+            assert!(second.is_none());
+        }
+        assert!(permit.is_held());
+        world.run(permit.release()).expect("released");
+        let permit = world.run(semaphore.try_acquire()).expect("an answer");
+        world
+            .run(permit.expect("a free slot").release())
+            .expect("released");
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
+}
