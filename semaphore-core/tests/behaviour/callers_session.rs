@@ -409,3 +409,17 @@ fn one_that_the_record_still_names_gets_its_slot_back() {
         assert_nothing_left(&world);
     }
 }
+
+#[test]
+fn a_ttl_of_zero_is_none() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, r#"{"NodeChecks":[],"TTL":"0s"}"#);
+    let semaphore = with(&world, "a", 1, &own);
+    let permit = world
+        .run(semaphore.acquire_timeout(secs(30)))
+        .expect("free");
+    assert_eq!(permit.deadline(), None);
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
