@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::error::InvalidInput;
 
-/// The id of a Consul session: a UUID in lower-case text.
+/// The id of a Consul session: a UUID in lower-case text, whatever case it is given in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(String);
 
@@ -16,8 +16,10 @@ impl SessionId {
     /// [`InvalidInput::SessionId`] when it is not a UUID in its usual form: anything else would
     /// end up as part of a key or a URL.
     pub fn new(id: impl Into<String>) -> Result<Self, InvalidInput> {
-        let id = id.into();
+        let mut id = id.into();
         if is_uuid(&id) {
+            // Consul reads either case as the same session, and its contender keys as two.
+            id.make_ascii_lowercase();
             Ok(Self(id))
         } else {
             Err(InvalidInput::SessionId(id))

@@ -423,3 +423,22 @@ fn a_ttl_of_zero_is_none() {
     own.leaves(&world);
     assert_nothing_left(&world);
 }
+
+#[test]
+fn its_spelling_does_not_make_it_two() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let loud = SessionId::new(own.session.as_str().to_uppercase()).expect("an id");
+    assert_eq!(loud, own.session);
+    let first = with(&world, "a", 2, &own);
+    let second = connect(builder(2).session(loud), &world.client("b"));
+    let permit = world.run(first.acquire()).expect("a free slot");
+    let result = world.run(second.acquire());
+    assert!(
+        matches!(result, Err(Error::SessionInUse { .. })),
+        "{result:?}"
+    );
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
