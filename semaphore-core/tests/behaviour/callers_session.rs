@@ -442,3 +442,26 @@ fn its_spelling_does_not_make_it_two() {
     own.leaves(&world);
     assert_nothing_left(&world);
 }
+
+#[test]
+fn a_reservation_that_is_never_answered_is_tried_with_growing_waits() {
+    for fault in [Fault::ResetBefore, Fault::ResetAfter, Fault::no_leader()] {
+        let world = MockConsul::new(1);
+        let own = Stranger::session_with(&world, WITH_TTL);
+        let key = own.key();
+        let is_reservation = move |request: &semaphore_core::Request| {
+            request.method() == Method::Put && request.target().contains(&format!("{key}?cas=0"))
+        };
+        let rule = Rule::new(fault.clone()).matching(is_reservation).always();
+        world.inject(rule.host("a"));
+        let semaphore = with(&world, "a", 1, &own);
+        let result = world.run(semaphore.acquire_timeout(secs(60)));
+        let sent = world.stats_of("a").total_requests();
+        // Every 1.1 s on average, each followed by a read.
+        assert!(sent < 200, "{fault}: {sent}");
+        drop(result);
+        world.advance(secs(1));
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
+}
