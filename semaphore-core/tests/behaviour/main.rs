@@ -36,3 +36,4 @@ mod timeout_and_cancel;
 mod transient_failures;
 mod try_acquire;
 mod unknown_outcomes;
+mod wakers;
