@@ -73,7 +73,8 @@ pub struct AcquireId(pub(crate) u64);
 /// resource with every operation, and let the resource refuse any that is lower than one seen.
 ///
 /// It is the `ModifyIndex` of the record that the claim replaced: a check-and-set succeeds once
-/// per `ModifyIndex`, and Consul's indexes only rise.
+/// per `ModifyIndex`, and Consul's indexes only rise. A snapshot that an administrator restores takes
+/// them back: let the resource forget what it has seen, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub u64);
 
