@@ -25,6 +25,7 @@ mod record_conflicts;
 mod release;
 mod request_rates;
 mod restored_snapshot;
+mod scope;
 mod seeded_chaos;
 mod sequencer;
 mod session;
