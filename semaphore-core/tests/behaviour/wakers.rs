@@ -107,7 +107,7 @@ fn the_end_of_a_shutdown() {
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let calls = woken(&world, &semaphore, None, semaphore.shutdown(), || {
-        drop(permit)
+        drop(permit);
     });
     assert!(calls > 0);
     assert_nothing_left(&world);
