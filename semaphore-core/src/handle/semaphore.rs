@@ -144,8 +144,8 @@ impl Semaphore {
     /// Who holds a slot and who waits, with the values of their contender keys.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when nobody has used the semaphore yet, [`Error::Conflict`],
-    /// [`Error::Request`].
+    /// [`Error::NotFound`] when nobody has used the semaphore yet, [`Error::IncompleteView`],
+    /// [`Error::Conflict`], [`Error::Request`].
     ///
     /// # Cancel safety
     /// It only reads.
@@ -159,8 +159,8 @@ impl Semaphore {
     /// [`Error::LimitConflict`], unless they adopt the record's.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::Conflict`],
-    /// [`Error::Request`].
+    /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::IncompleteView`] when the
+    /// record itself is hidden, [`Error::Conflict`], [`Error::Request`].
     ///
     /// # Cancel safety
     /// The record may or may not be changed; doing it again is safe.

@@ -14,6 +14,8 @@
 //!   waiting for are overtaken then, and not waited for again for a while.
 //! - Several permits are admitted in one write or not at all.
 //! - One write admits one acquisition: it has a fencing token of its own.
+//! - A write always changes the value, if only in its white space. One that did not would leave the
+//!   record's `ModifyIndex`, and with it every other write from that index, as they were.
 
 use std::collections::BTreeSet;
 
@@ -73,13 +75,16 @@ impl Situation<'_> {
         let Some(lock) = self.view.lock() else {
             return (self.create(), Turn::NotYet);
         };
-        let Ok(record) = &lock.record else {
+        let Ok(found) = &lock.record else {
             return (None, Turn::NotYet);
         };
-        let mut record = record.clone();
+        let mut record = found.clone();
         let withdraw = self.withdraw(&mut record);
         self.prune(&mut record);
         let (admit, turn) = self.admit(&mut record);
+        if record == *found {
+            record.respell();
+        }
         let write = Write {
             record,
             base: lock.modify_index,
@@ -95,7 +100,7 @@ impl Situation<'_> {
         let Some(record) = self.view.record() else {
             return true;
         };
-        let mut record = record.clone();
+        let mut record = self.without_admissible(record);
         self.withdraw(&mut record);
         // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
         record.retain(|holder| self.view.is_filtered() || self.view.is_alive(holder));
@@ -174,10 +179,11 @@ impl Situation<'_> {
         let Some(wanted) = self.wanted.map(|wanted| wanted as usize) else {
             return (Vec::new(), Turn::NotYet);
         };
-        if wanted > free(record) || wanted > self.admissible.len() {
+        let free = free(&self.without_admissible(record));
+        if wanted > free || wanted > self.admissible.len() {
             return (Vec::new(), Turn::NotYet);
         }
-        if self.ahead().count() + wanted > free(record) && !self.patience_is_over {
+        if self.ahead().count() + wanted > free && !self.patience_is_over {
             return (Vec::new(), Turn::BehindOthers);
         }
         let admitted = &self.admissible[..wanted];
@@ -185,6 +191,17 @@ impl Situation<'_> {
             record.add(session.as_str());
         }
         (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
+    }
+
+    /// The record less what an earlier hold with a session of the caller's has left in it: it is
+    /// the slot that the session waits for.
+    fn without_admissible(&self, record: &Record) -> Record {
+        let mut record = record.clone();
+        record.retain(|holder| {
+            let is_holder = |(_, session): &(_, SessionId)| session.as_str() == holder;
+            !self.admissible.iter().any(is_holder)
+        });
+        record
     }
 
     /// Those who wait ahead of the first of our queue and have to be waited for.

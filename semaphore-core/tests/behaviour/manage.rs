@@ -436,6 +436,7 @@ fn a_list_that_says_it_is_incomplete_prunes_and_destroys_nothing() {
     for result in [
         world.run(blind.acquire()).map(drop),
         world.run(blind.try_acquire()).map(drop),
+        world.run(blind.inspect()).map(drop),
         world.run(blind.destroy()),
     ] {
         match result {

@@ -30,7 +30,7 @@ impl Participant {
         let answer = result
             .as_ref()
             .map_err(|e| RequestError::Transport(e.clone()));
-        self.judge_poll(from, &result);
+        self.judge_poll(now, from, &result);
         match from {
             From::Watch | From::Refresh => self.handle_view(now, from, sent_at, answer),
             From::Ledger => self.handle_write(now, answer),
@@ -56,12 +56,14 @@ impl Participant {
 
     /// When requests are answered again after some were not, the poll that was under way meanwhile
     /// may be dead, and would be missed only when its time is over.
-    fn judge_poll(&mut self, from: From, result: &Result<Response, TransportError>) {
+    fn judge_poll(&mut self, now: Instant, from: From, result: &Result<Response, TransportError>) {
         match (from, result) {
             (From::Watch, _) => self.is_poll_suspect = false,
             (_, Err(_)) => self.is_poll_suspect = true,
             (_, Ok(_)) => {
-                if core::mem::take(&mut self.is_poll_suspect) && self.watch.restart() {
+                self.is_poll_suspect &= self.watch.is_polling();
+                if self.is_poll_suspect && self.watch.restart(now) {
+                    self.is_poll_suspect = false;
                     let polls = self
                         .in_flight
                         .extract_if(.., |_, sent| sent.from == From::Watch);

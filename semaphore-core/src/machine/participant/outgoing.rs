@@ -29,10 +29,12 @@ impl Participant {
         let due = |contender: &Contender| {
             matches!(contender.phase(), Phase::Held(_)) && contender.is_due(now, &self.settings)
         };
+        // Where they can't all be sent in time, nobody's lease may end for being last in the list.
         let no = self
             .contenders
             .iter()
-            .find(|(_, c)| due(c))
+            .filter(|(_, c)| due(c))
+            .min_by_key(|(_, c)| c.deadline())
             .map(|(no, _)| *no)?;
         self.transmit_from(now, no)
     }
