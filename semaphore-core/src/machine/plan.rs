@@ -42,6 +42,8 @@ pub(super) struct Situation<'a> {
     pub(super) leaving: &'a [(ContenderNo, SessionId, Presence)],
     /// Whether the first of our queue has waited long enough behind others.
     pub(super) patience_is_over: bool,
+    /// Whether the view shows a contender key of ours.
+    pub(super) sees_ours: bool,
     /// Who has been waited for in vain.
     pub(super) overtaken: &'a BTreeSet<SessionId>,
     /// Holders that an inquest has found dead.
@@ -158,13 +160,7 @@ impl Situation<'_> {
     }
 
     fn may_prune(&self) -> bool {
-        let mut ours = self
-            .admissible
-            .iter()
-            .map(|(_, session)| session)
-            .chain(self.leaving.iter().map(|(_, session, _)| session));
-        !self.view.is_filtered()
-            && ours.any(|session| matches!(self.view.key(session), Key::Tied(_)))
+        self.sees_ours && !self.view.is_filtered()
     }
 
     /// Of a holder that is not alive in the view. A name that is no session's can't live; a key that

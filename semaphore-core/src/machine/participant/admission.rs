@@ -10,6 +10,7 @@ use crate::machine::contender::{Contender, Phase, Presence};
 use crate::machine::plan::{ContenderNo, Situation, Turn};
 use crate::machine::watch::Start;
 use crate::time::Instant;
+use crate::view::{Key, View};
 
 impl Participant {
     /// Brings everything in line with what is known now. Every command, answer and timeout ends
@@ -142,6 +143,7 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: false,
+            sees_ours: self.sees_ours(&observed.view),
             overtaken: &overtaken,
             dead: self.inquest.dead(),
         };
@@ -283,6 +285,7 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: self.ledger.patience_is_over(now),
+            sees_ours: self.sees_ours(&observed.view),
             overtaken: &overtaken,
             dead: self.inquest.dead(),
         };
@@ -297,6 +300,13 @@ impl Participant {
         }
         self.inquest.open(suspects);
         self.ledger.plan(now, write, turn, &mut self.rng);
+    }
+
+    fn sees_ours(&self, view: &View) -> bool {
+        self.contenders
+            .values()
+            .filter_map(Contender::session_id)
+            .any(|session| matches!(view.key(session), Key::Tied(_)))
     }
 
     /// Our contenders that may be admitted, in the order of the queue.
