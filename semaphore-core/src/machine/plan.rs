@@ -3,8 +3,9 @@
 //! The rules, each with its invariant:
 //! - A record that is not there yet is created without holders. A claim then always replaces a
 //!   record, and that record's `ModifyIndex` is the grant's fencing token (S5).
-//! - Holders without a live session are pruned, if the view shows a key of ours and the server
-//!   does not say that it left keys out (S3).
+//! - Holders without a live session are pruned, if the view shows a key of ours, the server does not
+//!   say that it left keys out, and an inquest has found that the holder's key is not merely hidden
+//!   (S3).
 //! - Contenders of ours that leave are taken out. So is one whose admission may still be applied:
 //!   writing the record from the same index makes sure that it is not (L2).
 //! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
@@ -43,6 +44,8 @@ pub(super) struct Situation<'a> {
     pub(super) patience_is_over: bool,
     /// Who has been waited for in vain.
     pub(super) overtaken: &'a BTreeSet<SessionId>,
+    /// Holders that an inquest has found dead.
+    pub(super) dead: &'a BTreeSet<SessionId>,
 }
 
 /// A write of the record.
@@ -128,16 +131,48 @@ impl Situation<'_> {
         withdrawn
     }
 
+    /// Holders that seem dead and may be hidden. They stay until that is known; the next write then
+    /// prunes them.
+    pub(super) fn suspects(&self) -> BTreeSet<SessionId> {
+        if !self.may_prune() {
+            return BTreeSet::new();
+        }
+        self.view
+            .record()
+            .into_iter()
+            .flat_map(Record::holders)
+            .filter(|holder| !self.view.is_alive(holder) && !self.is_dead(holder))
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .filter(|session| {
+                self.leaving
+                    .iter()
+                    .all(|(_, leaving, _)| leaving != session)
+            })
+            .collect()
+    }
+
     fn prune(&self, record: &mut Record) {
-        let sees_ourselves = self
+        if self.may_prune() {
+            record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+        }
+    }
+
+    fn may_prune(&self) -> bool {
+        let mut ours = self
             .admissible
             .iter()
             .map(|(_, session)| session)
-            .chain(self.leaving.iter().map(|(_, session, _)| session))
-            .any(|session| matches!(self.view.key(session), Key::Tied(_)));
-        if sees_ourselves && !self.view.is_filtered() {
-            record.retain(|holder| self.view.is_alive(holder));
-        }
+            .chain(self.leaving.iter().map(|(_, session, _)| session));
+        !self.view.is_filtered()
+            && ours.any(|session| matches!(self.view.key(session), Key::Tied(_)))
+    }
+
+    /// Of a holder that is not alive in the view. A name that is no session's can't live; a key that
+    /// is there and not tied to its session is not hidden.
+    fn is_dead(&self, holder: &str) -> bool {
+        SessionId::new(holder).map_or(true, |session| {
+            self.dead.contains(&session) || self.view.key(&session) != Key::Absent
+        })
     }
 
     fn admit(&self, record: &mut Record) -> (Vec<ContenderNo>, Turn) {

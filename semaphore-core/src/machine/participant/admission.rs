@@ -1,5 +1,7 @@
 //! What follows from what is known: who fails, how many contend, and what is written next.
 
+use std::collections::BTreeSet;
+
 use super::queue::{Patience, Ticket};
 use super::{Event, Participant};
 use crate::error::{Error, InvalidInput, RequestError};
@@ -141,6 +143,7 @@ impl Participant {
             leaving: &leaving,
             patience_is_over: false,
             overtaken: &overtaken,
+            dead: self.inquest.dead(),
         };
         (!situation.has_room_for(head.permits)).then_some(head.acquire)
     }
@@ -228,6 +231,7 @@ impl Participant {
             self.watch.pause();
             if self.is_idle() {
                 self.refresh.stop();
+                self.inquest.open(BTreeSet::new());
                 self.view = None;
                 self.claim = None;
                 self.ledger.unplan();
@@ -280,12 +284,18 @@ impl Participant {
             leaving: &leaving,
             patience_is_over: self.ledger.patience_is_over(now),
             overtaken: &overtaken,
+            dead: self.inquest.dead(),
         };
         let (write, turn) = situation.plan();
+        let suspects = situation.suspects();
         if turn == Turn::Now && situation.patience_is_over {
             let ahead = situation.ahead().cloned().collect();
             self.ledger.overtake(now, ahead);
         }
+        if let Some(record) = observed.view.record() {
+            self.inquest.bury(record);
+        }
+        self.inquest.open(suspects);
         self.ledger.plan(now, write, turn, &mut self.rng);
     }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{AcquireId, RequestId};
 use crate::machine::contender::{ContenderEvent, Part, Phase, Presence};
+use crate::machine::inquest::Finding;
 use crate::machine::plan::{ContenderNo, Write};
 use crate::machine::settings::SessionSource;
 use crate::time::Instant;
@@ -33,6 +34,7 @@ impl Participant {
         match from {
             From::Watch | From::Refresh => self.handle_view(now, from, sent_at, answer),
             From::Ledger => self.handle_write(now, answer),
+            From::Inquest => self.handle_finding(now, answer),
             From::Contender(no, part) => {
                 if part == Part::Key {
                     self.watch.credit();
@@ -221,6 +223,24 @@ impl Participant {
                 }
                 if error.is_permanent() {
                     self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        match self.inquest.handle(now, answer, &mut self.rng) {
+            Finding::Settled => self.note(now, None),
+            Finding::Hidden => {
+                let prefix = self.settings.prefix.to_string();
+                self.fail_waiting(now, |_| Error::IncompleteView {
+                    prefix: prefix.clone(),
+                });
+            }
+            Finding::Failed(error) => {
+                if error.is_permanent() {
+                    self.fail_waiting(now, |_| Error::Request(error.clone()));
                 }
                 self.note(now, Some(error));
             }
