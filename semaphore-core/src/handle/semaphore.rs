@@ -169,11 +169,14 @@ impl Semaphore {
         let shared = &self.owner.0;
         // First here: our own watch may show the new limit before the answer comes.
         let former = shared.command(|state, now| state.participant.set_limit(now, limit))?;
-        let resized = self.run(resize).await;
-        if resized.is_err() {
-            shared.command(|state, now| state.participant.set_limit(now, former))?;
-        }
-        resized
+        let mut undo = LimitGuard {
+            shared,
+            limit,
+            former: Some(former),
+        };
+        self.run(resize).await?;
+        undo.former = None;
+        Ok(())
     }
 
     /// Removes the semaphore's record if nobody holds a slot or waits for one.
@@ -287,6 +290,27 @@ pub(super) struct Owner(pub(super) Arc<Shared>);
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.command(State::abandon);
+    }
+}
+
+/// Takes the limit of a resize back that failed or was given up, unless another resize came after
+/// it.
+struct LimitGuard<'a> {
+    shared: &'a Shared,
+    limit: u32,
+    former: Option<u32>,
+}
+
+impl Drop for LimitGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(former) = self.former {
+            self.shared.command(|state, now| {
+                if state.participant.settings().limit() == self.limit {
+                    // The former limit is one, so it is taken.
+                    let _ = state.participant.set_limit(now, former);
+                }
+            });
+        }
     }
 }
 
