@@ -193,7 +193,7 @@ impl Semaphore {
     }
 
     /// Deletes contender keys whose session is gone, which sessions with behavior `release` leave
-    /// behind. Returns how many.
+    /// behind. Returns how many it found; all of them are gone then.
     ///
     /// # Errors
     /// [`Error::Request`].

@@ -14,6 +14,7 @@ mod foreign_clients;
 mod handles;
 mod host;
 mod hostile_answers;
+mod late_answers;
 mod limit;
 mod loss;
 mod manage;

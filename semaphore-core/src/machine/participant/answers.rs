@@ -39,6 +39,8 @@ impl Participant {
                 if part == Part::Key {
                     self.watch.credit();
                 }
+                // What comes after the lease brings no belief back that has ended.
+                self.let_time_pass(now, no);
                 let event = self.contenders.get_mut(&no).and_then(|contender| {
                     let (settings, rng) = (&self.settings, &mut self.rng);
                     contender.handle(now, part, sent_at, answer, settings, rng)

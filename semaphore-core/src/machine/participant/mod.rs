@@ -374,12 +374,16 @@ impl Participant {
         }
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         for no in numbers {
-            let event = self.contenders.get_mut(&no).and_then(|contender| {
-                contender.handle_timeout(now, &self.settings, self.failure.as_ref())
-            });
-            self.handle_contender_event(now, no, event);
+            self.let_time_pass(now, no);
         }
         self.settle(now);
+    }
+
+    fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
+        let event = self.contenders.get_mut(&no).and_then(|contender| {
+            contender.handle_timeout(now, &self.settings, self.failure.as_ref())
+        });
+        self.handle_contender_event(now, no, event);
     }
 
     fn enqueue(
