@@ -26,3 +26,8 @@ pub mod percentile;
 pub mod plain_put;
 pub mod report;
 pub mod timeline;
+
+/// The README's examples, compiled and run with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

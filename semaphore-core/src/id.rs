@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::error::InvalidInput;
 
-/// The id of a Consul session: a UUID in lower-case text.
+/// The id of a Consul session: a UUID in lower-case text, whatever case it is given in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(String);
 
@@ -16,8 +16,10 @@ impl SessionId {
     /// [`InvalidInput::SessionId`] when it is not a UUID in its usual form: anything else would
     /// end up as part of a key or a URL.
     pub fn new(id: impl Into<String>) -> Result<Self, InvalidInput> {
-        let id = id.into();
+        let mut id = id.into();
         if is_uuid(&id) {
+            // Consul reads either case as the same session, and its contender keys as two.
+            id.make_ascii_lowercase();
             Ok(Self(id))
         } else {
             Err(InvalidInput::SessionId(id))
@@ -71,7 +73,8 @@ pub struct AcquireId(pub(crate) u64);
 /// resource with every operation, and let the resource refuse any that is lower than one seen.
 ///
 /// It is the `ModifyIndex` of the record that the claim replaced: a check-and-set succeeds once
-/// per `ModifyIndex`, and Consul's indexes only rise.
+/// per `ModifyIndex`, and Consul's indexes only rise. A snapshot that an administrator restores takes
+/// them back: let the resource forget what it has seen, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub u64);
 

@@ -35,6 +35,8 @@ pub struct Record {
     holders: Vec<Holder>,
     /// Fields of others, kept as they are.
     extra: Map<String, Json>,
+    /// Whether white space follows the value, which means nothing to any reader.
+    padded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,7 @@ impl Record {
             limit,
             holders: Vec::new(),
             extra: Map::new(),
+            padded: false,
         }
     }
 
@@ -103,6 +106,7 @@ impl Record {
             limit,
             holders,
             extra: fields,
+            padded: value.last().is_some_and(u8::is_ascii_whitespace),
         })
     }
 
@@ -130,7 +134,17 @@ impl Record {
         );
         fields.extend(self.extra.clone());
         // An object with text for names always serializes.
-        serde_json::to_vec(&fields).unwrap_or_default()
+        let mut value = serde_json::to_vec(&fields).unwrap_or_default();
+        if self.padded {
+            value.push(b'\n');
+        }
+        value
+    }
+
+    /// Lets a record that says the same be written as another value: Consul leaves the
+    /// `ModifyIndex` of a key as it is when a write changes nothing.
+    pub(crate) fn respell(&mut self) {
+        self.padded = !self.padded;
     }
 
     /// How it is spelled.
@@ -303,6 +317,23 @@ mod tests {
                 matches!(decode(value), Err(Conflict::Record { .. })),
                 "{value}"
             );
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_respelled_is_another_value_and_says_the_same() {
+        for found in [
+            r#"{"Holders":{"a":true},"Limit":3}"#,
+            "{\"Holders\":{\"a\":true},\"Limit\":3}\n",
+            r#"{"Limit": 3, "Holders": {"a": true}}"#,
+            "{\"Limit\": 3, \"Holders\": {\"a\": true}} ",
+        ] {
+            let mut record = decode(found).unwrap();
+            record.respell();
+            let written = String::from_utf8(record.encode()).unwrap();
+            assert_ne!(written, found);
+            let read = decode(&written).unwrap();
+            assert_eq!((read.limit(), read.holds("a")), (3, true));
         }
     }
 

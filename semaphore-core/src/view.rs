@@ -99,6 +99,9 @@ impl View {
         let Ok(named) = SessionId::new(name) else {
             return;
         };
+        if named.as_str() != name {
+            return;
+        }
         match entry.session() {
             Some(session) if session == name => self.contenders.push(Contender {
                 session: named,

@@ -49,9 +49,9 @@ impl RenewSession<'_> {
         let [renewed]: [Renewed; 1] = answer::json(response, "not one renewed session")?;
         match renewed.ttl.as_deref() {
             None | Some("") => Ok(None),
+            // Consul takes a TTL of zero for none, and gives it back as it was spelled.
             Some(text) => parse_go_duration(text)
-                .filter(|ttl| !ttl.is_zero())
-                .map(Some)
+                .map(|ttl| Some(ttl).filter(|ttl| !ttl.is_zero()))
                 .ok_or(RequestError::Garbled {
                     what: "a session's TTL that is no duration",
                     source: None,
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(ttl("15s").unwrap(), Some(Duration::from_secs(15)));
         assert_eq!(ttl("").unwrap(), None);
         assert!(matches!(ttl("soon"), Err(RequestError::Garbled { .. })));
-        assert!(matches!(ttl("0s"), Err(RequestError::Garbled { .. })));
+        assert_eq!(ttl("0s").unwrap(), None);
     }
 
     #[test]

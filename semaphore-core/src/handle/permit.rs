@@ -93,7 +93,8 @@ impl Permit {
     }
 
     /// Waits until it is lost, and says why. Stop using the resource then. May be awaited any number
-    /// of times, from several tasks.
+    /// of times, from several tasks. After a suspension of the machine it may come late, since the
+    /// timers of runtimes stood still: [`Self::is_held`] does not.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -106,8 +107,8 @@ impl Permit {
     ///
     /// # Errors
     /// [`Error::Lost`] when it had been lost before; [`Error::Request`] when the cleaning up failed
-    /// for good, or for so long that the TTL has done it; [`Error::Closed`] when the runtime has
-    /// ended.
+    /// for good, or for so long that the TTL has done it (for a session of the caller's: that its own
+    /// end has to); [`Error::Closed`] when the runtime has ended.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the release to the background.

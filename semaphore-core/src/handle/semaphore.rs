@@ -144,8 +144,8 @@ impl Semaphore {
     /// Who holds a slot and who waits, with the values of their contender keys.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when nobody has used the semaphore yet, [`Error::Conflict`],
-    /// [`Error::Request`].
+    /// [`Error::NotFound`] when nobody has used the semaphore yet, [`Error::IncompleteView`],
+    /// [`Error::Conflict`], [`Error::Request`].
     ///
     /// # Cancel safety
     /// It only reads.
@@ -159,8 +159,8 @@ impl Semaphore {
     /// [`Error::LimitConflict`], unless they adopt the record's.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::Conflict`],
-    /// [`Error::Request`].
+    /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::IncompleteView`] when the
+    /// record itself is hidden, [`Error::Conflict`], [`Error::Request`].
     ///
     /// # Cancel safety
     /// The record may or may not be changed; doing it again is safe.
@@ -169,11 +169,14 @@ impl Semaphore {
         let shared = &self.owner.0;
         // First here: our own watch may show the new limit before the answer comes.
         let former = shared.command(|state, now| state.participant.set_limit(now, limit))?;
-        let resized = self.run(resize).await;
-        if resized.is_err() {
-            shared.command(|state, now| state.participant.set_limit(now, former))?;
-        }
-        resized
+        let mut undo = LimitGuard {
+            shared,
+            limit,
+            former: Some(former),
+        };
+        self.run(resize).await?;
+        undo.former = None;
+        Ok(())
     }
 
     /// Removes the semaphore's record if nobody holds a slot or waits for one.
@@ -190,7 +193,7 @@ impl Semaphore {
     }
 
     /// Deletes contender keys whose session is gone, which sessions with behavior `release` leave
-    /// behind. Returns how many.
+    /// behind. Returns how many it found; all of them are gone then.
     ///
     /// # Errors
     /// [`Error::Request`].
@@ -287,6 +290,27 @@ pub(super) struct Owner(pub(super) Arc<Shared>);
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.command(State::abandon);
+    }
+}
+
+/// Takes the limit of a resize back that failed or was given up, unless another resize came after
+/// it.
+struct LimitGuard<'a> {
+    shared: &'a Shared,
+    limit: u32,
+    former: Option<u32>,
+}
+
+impl Drop for LimitGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(former) = self.former {
+            self.shared.command(|state, now| {
+                if state.participant.settings().limit() == self.limit {
+                    // The former limit is one, so it is taken.
+                    let _ = state.participant.set_limit(now, former);
+                }
+            });
+        }
     }
 }
 

@@ -30,8 +30,21 @@ pub(crate) struct State {
     lost: BTreeMap<AcquireId, oneshot::Sender<Lost>>,
     released: BTreeMap<AcquireId, oneshot::Sender<Result<(), Error>>>,
     idle: Vec<oneshot::Sender<()>>,
+    /// What is still to be told, once the lock is free: a waker may call back at once.
+    notices: Vec<Notice>,
     handles_gone: bool,
     ended: bool,
+}
+
+/// What somebody waits for, and where.
+enum Notice {
+    Granted(
+        oneshot::Sender<Result<Option<Granted>, Error>>,
+        Result<Option<Granted>, Error>,
+    ),
+    Lost(oneshot::Sender<Lost>, Lost),
+    Released(oneshot::Sender<Result<(), Error>>, Result<(), Error>),
+    Idle(oneshot::Sender<()>),
 }
 
 /// A grant, and where its loss is told.
@@ -53,6 +66,7 @@ impl Shared {
                 lost: BTreeMap::new(),
                 released: BTreeMap::new(),
                 idle: Vec::new(),
+                notices: Vec::new(),
                 handles_gone: false,
                 ended: false,
             }),
@@ -76,6 +90,11 @@ impl Shared {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut state);
         state.deliver();
+        let notices = core::mem::take(&mut state.notices);
+        drop(state);
+        for notice in notices {
+            notice.tell();
+        }
         result
     }
 
@@ -98,18 +117,28 @@ impl Shared {
     pub(crate) fn end(&self) {
         self.with(|state| {
             state.ended = true;
-            for (_, granted) in core::mem::take(&mut state.granted) {
-                // A receiver that is gone has given up already, here and below.
-                let _ = granted.send(Err(Error::Closed));
-            }
-            for (_, lost) in core::mem::take(&mut state.lost) {
-                let _ = lost.send(Lost::RuntimeEnded);
-            }
-            for (_, released) in core::mem::take(&mut state.released) {
-                let _ = released.send(Err(Error::Closed));
-            }
-            state.idle.clear();
+            let granted = core::mem::take(&mut state.granted).into_values();
+            let lost = core::mem::take(&mut state.lost).into_values();
+            let released = core::mem::take(&mut state.released).into_values();
+            let idle = core::mem::take(&mut state.idle).into_iter();
+            let granted = granted.map(|it| Notice::Granted(it, Err(Error::Closed)));
+            let lost = lost.map(|it| Notice::Lost(it, Lost::RuntimeEnded));
+            let released = released.map(|it| Notice::Released(it, Err(Error::Closed)));
+            let notices = granted.chain(lost).chain(released);
+            state.notices.extend(notices.chain(idle.map(Notice::Idle)));
         });
+    }
+}
+
+impl Notice {
+    fn tell(self) {
+        // A receiver that is gone has given up already.
+        match self {
+            Self::Granted(sender, outcome) => drop(sender.send(outcome)),
+            Self::Lost(sender, reason) => drop(sender.send(reason)),
+            Self::Released(sender, result) => drop(sender.send(result)),
+            Self::Idle(sender) => drop(sender.send(())),
+        }
     }
 }
 
@@ -186,29 +215,27 @@ impl State {
                 Event::Failed { acquire, error } => self.answer(acquire, Err(error)),
                 Event::Lost { acquire, reason } => {
                     tracing::warn!(%reason, "lost");
-                    if let Some(lost) = self.lost.remove(&acquire) {
-                        let _ = lost.send(reason);
-                    }
+                    let lost = self.lost.remove(&acquire);
+                    self.notices
+                        .extend(lost.map(|lost| Notice::Lost(lost, reason)));
                 }
                 Event::Released { acquire, result } => {
                     self.lost.remove(&acquire);
-                    if let Some(released) = self.released.remove(&acquire) {
-                        let _ = released.send(result);
-                    }
+                    let released = self.released.remove(&acquire);
+                    self.notices
+                        .extend(released.map(|released| Notice::Released(released, result)));
                 }
             }
         }
         if !self.idle.is_empty() && self.participant.is_idle() {
-            for idle in self.idle.drain(..) {
-                let _ = idle.send(());
-            }
+            self.notices.extend(self.idle.drain(..).map(Notice::Idle));
         }
     }
 
     /// A caller that is gone cancels by itself, in [`Self::forget`].
     fn answer(&mut self, acquire: AcquireId, outcome: Result<Option<Granted>, Error>) {
-        if let Some(granted) = self.granted.remove(&acquire) {
-            let _ = granted.send(outcome);
-        }
+        let granted = self.granted.remove(&acquire);
+        self.notices
+            .extend(granted.map(|granted| Notice::Granted(granted, outcome)));
     }
 }

@@ -221,7 +221,7 @@ impl ContenderKey {
                 self.proceed_from(State::Reserving, State::Acquiring);
             }
             (Sent::Reservation, Ok(false)) => {
-                self.proceed_from(State::Reserving, State::Contested(now));
+                self.contest(now, rng);
             }
             (Sent::Acquisition, Ok(true)) => {
                 if self.proceed_from(State::Acquiring, State::There(now)) {
@@ -243,7 +243,7 @@ impl ContenderKey {
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
             (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
-                self.proceed_from(State::Reserving, State::Contested(now));
+                self.contest(now, rng);
                 self.failure = Some(error);
             }
             // The view has shown that it was applied.
@@ -266,7 +266,8 @@ impl ContenderKey {
         let key = view.key(session);
         match self.state {
             State::Contested(since) if sent_at >= since => match key {
-                Key::Absent => self.proceed(State::Reserving),
+                // Still in the pace that the attempt before it has set.
+                Key::Absent => self.state = State::Reserving,
                 Key::Free(orphan) if orphan.flags == self.nonce => {
                     self.ours = true;
                     self.proceed(State::Acquiring);
@@ -309,6 +310,14 @@ impl ContenderKey {
             _ => {}
         }
         None
+    }
+
+    /// Only a view tells what became of the reservation. Another one has to wait.
+    fn contest(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        if self.state == State::Reserving {
+            self.state = State::Contested(now);
+            self.retry_at = Some(now + self.backoff.next(rng));
+        }
     }
 
     fn proceed_from(&mut self, from: State, to: State) -> bool {

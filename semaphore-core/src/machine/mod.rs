@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!                        Participant          commands, polls and events
-//!            ┌───────────┬───┴──────┬──────────┐
-//!          Watch       Ledger     queue    Contender  one per slot that is wanted, held or left
-//!       long poll   writes of    callers    ┌──┴─────┐
-//!                   the record            Session  ContenderKey
-//!                      │
-//!                     plan                  which write comes next: the rules of admission
+//!     ┌───────────┬──────────┼──────────┬──────────┐
+//!   Watch      Inquest     Ledger     queue    Contender  one per slot that is wanted, held or left
+//! long poll   dead, or    writes of  callers    ┌──┴─────┐
+//!              hidden?   the record           Session  ContenderKey
+//!                            │
+//!                           plan                which write comes next: the rules of admission
 //! ```
 
 mod backoff;
@@ -15,6 +15,7 @@ mod budget;
 mod contender;
 #[cfg(test)]
 mod fixture;
+mod inquest;
 mod key;
 mod lease;
 mod ledger;

@@ -3,8 +3,9 @@
 //! The rules, each with its invariant:
 //! - A record that is not there yet is created without holders. A claim then always replaces a
 //!   record, and that record's `ModifyIndex` is the grant's fencing token (S5).
-//! - Holders without a live session are pruned, if the view shows a key of ours and the server
-//!   does not say that it left keys out (S3).
+//! - Holders without a live session are pruned, if the view shows a key of ours, the server does not
+//!   say that it left keys out, and an inquest has found that the holder's key is not merely hidden
+//!   (S3).
 //! - Contenders of ours that leave are taken out. So is one whose admission may still be applied:
 //!   writing the record from the same index makes sure that it is not (L2).
 //! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
@@ -13,6 +14,8 @@
 //!   waiting for are overtaken then, and not waited for again for a while.
 //! - Several permits are admitted in one write or not at all.
 //! - One write admits one acquisition: it has a fencing token of its own.
+//! - A write always changes the value, if only in its white space. One that did not would leave the
+//!   record's `ModifyIndex`, and with it every other write from that index, as they were.
 
 use std::collections::BTreeSet;
 
@@ -39,8 +42,12 @@ pub(super) struct Situation<'a> {
     pub(super) leaving: &'a [(ContenderNo, SessionId, Presence)],
     /// Whether the first of our queue has waited long enough behind others.
     pub(super) patience_is_over: bool,
+    /// Whether the view shows a contender key of ours.
+    pub(super) sees_ours: bool,
     /// Who has been waited for in vain.
     pub(super) overtaken: &'a BTreeSet<SessionId>,
+    /// Holders that an inquest has found dead.
+    pub(super) dead: &'a BTreeSet<SessionId>,
 }
 
 /// A write of the record.
@@ -70,13 +77,16 @@ impl Situation<'_> {
         let Some(lock) = self.view.lock() else {
             return (self.create(), Turn::NotYet);
         };
-        let Ok(record) = &lock.record else {
+        let Ok(found) = &lock.record else {
             return (None, Turn::NotYet);
         };
-        let mut record = record.clone();
+        let mut record = found.clone();
         let withdraw = self.withdraw(&mut record);
         self.prune(&mut record);
         let (admit, turn) = self.admit(&mut record);
+        if record == *found {
+            record.respell();
+        }
         let write = Write {
             record,
             base: lock.modify_index,
@@ -92,7 +102,7 @@ impl Situation<'_> {
         let Some(record) = self.view.record() else {
             return true;
         };
-        let mut record = record.clone();
+        let mut record = self.without_admissible(record);
         self.withdraw(&mut record);
         // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
         record.retain(|holder| self.view.is_filtered() || self.view.is_alive(holder));
@@ -123,26 +133,53 @@ impl Situation<'_> {
         withdrawn
     }
 
-    fn prune(&self, record: &mut Record) {
-        let sees_ourselves = self
-            .admissible
-            .iter()
-            .map(|(_, session)| session)
-            .chain(self.leaving.iter().map(|(_, session, _)| session))
-            .any(|session| matches!(self.view.key(session), Key::Tied(_)));
-        if sees_ourselves && !self.view.is_filtered() {
-            record.retain(|holder| self.view.is_alive(holder));
+    /// Holders that seem dead and may be hidden. They stay until that is known; the next write then
+    /// prunes them.
+    pub(super) fn suspects(&self) -> BTreeSet<SessionId> {
+        if !self.may_prune() {
+            return BTreeSet::new();
         }
+        self.view
+            .record()
+            .into_iter()
+            .flat_map(Record::holders)
+            .filter(|holder| !self.view.is_alive(holder) && !self.is_dead(holder))
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .filter(|session| {
+                self.leaving
+                    .iter()
+                    .all(|(_, leaving, _)| leaving != session)
+            })
+            .collect()
+    }
+
+    fn prune(&self, record: &mut Record) {
+        if self.may_prune() {
+            record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+        }
+    }
+
+    fn may_prune(&self) -> bool {
+        self.sees_ours && !self.view.is_filtered()
+    }
+
+    /// Of a holder that is not alive in the view. A name that is no session's can't live; a key that
+    /// is there and not tied to its session is not hidden.
+    fn is_dead(&self, holder: &str) -> bool {
+        SessionId::new(holder).map_or(true, |session| {
+            self.dead.contains(&session) || self.view.key(&session) != Key::Absent
+        })
     }
 
     fn admit(&self, record: &mut Record) -> (Vec<ContenderNo>, Turn) {
         let Some(wanted) = self.wanted.map(|wanted| wanted as usize) else {
             return (Vec::new(), Turn::NotYet);
         };
-        if wanted > free(record) || wanted > self.admissible.len() {
+        let free = free(&self.without_admissible(record));
+        if wanted > free || wanted > self.admissible.len() {
             return (Vec::new(), Turn::NotYet);
         }
-        if self.ahead().count() + wanted > free(record) && !self.patience_is_over {
+        if self.ahead().count() + wanted > free && !self.patience_is_over {
             return (Vec::new(), Turn::BehindOthers);
         }
         let admitted = &self.admissible[..wanted];
@@ -150,6 +187,17 @@ impl Situation<'_> {
             record.add(session.as_str());
         }
         (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
+    }
+
+    /// The record less what an earlier hold with a session of the caller's has left in it: it is
+    /// the slot that the session waits for.
+    fn without_admissible(&self, record: &Record) -> Record {
+        let mut record = record.clone();
+        record.retain(|holder| {
+            let is_holder = |(_, session): &(_, SessionId)| session.as_str() == holder;
+            !self.admissible.iter().any(is_holder)
+        });
+        record
     }
 
     /// Those who wait ahead of the first of our queue and have to be waited for.

@@ -71,14 +71,20 @@ impl Watch {
         }
     }
 
-    /// Gives the poll under way up, for a plain read. Says whether there was one.
-    pub(super) fn restart(&mut self) -> bool {
-        let was_polling = self.state == State::Polling;
-        if was_polling {
+    pub(super) fn is_polling(&self) -> bool {
+        self.state == State::Polling
+    }
+
+    /// Gives the poll under way up, for a plain read, unless it has only just begun. Says whether
+    /// it did.
+    pub(super) fn restart(&mut self, now: Instant) -> bool {
+        let age = now.saturating_since(self.polled_at);
+        let is_due = self.is_polling() && age >= LEAST_POLL;
+        if is_due {
             self.index = Index::ZERO;
             self.proceed(Instant::ORIGIN);
         }
-        was_polling
+        is_due
     }
 
     /// Polls no more.
@@ -159,6 +165,10 @@ pub(super) enum Start {
 
 /// How long the server may hold a poll open without a change.
 const WAIT: Duration = Duration::from_secs(15);
+
+/// How long a poll lasts at least before it is given up: then no more than a few of those that an
+/// agent goes on counting are ours.
+const LEAST_POLL: Duration = Duration::from_secs(2);
 
 /// The ceiling of a participant's reads: 100 a second in the long run, 50 at once, and one for
 /// each of its own writes.

@@ -9,7 +9,8 @@ use crate::input::{Prefix, Scope};
 use crate::view::{Orphan, View};
 use std::collections::BTreeSet;
 
-/// Deletes contender keys that are tied to no session, each by check-and-set. Its output is how many.
+/// Deletes contender keys that are tied to no session, each by check-and-set. Its output is how many
+/// it found, all of which are gone then.
 ///
 /// Only keys that are named like a session and have a contender's flags are touched.
 #[derive(Clone, Debug)]

@@ -61,6 +61,10 @@ impl Task for Inspect {
     fn step(&mut self, answer: &Response) -> Result<Step<Snapshot>, RequestError> {
         let list = ListKeys::parse(answer)?;
         let view = View::new(&self.prefix, &list);
+        if view.is_filtered() {
+            let prefix = self.prefix.to_string();
+            return Ok(Step::Done(Err(Error::IncompleteView { prefix })));
+        }
         let Some(lock) = view.lock() else {
             return Ok(Step::Done(Err(Error::NotFound)));
         };

@@ -45,7 +45,12 @@ impl Task for Resize {
     fn step(&mut self, answer: &Response) -> Result<Step<()>, RequestError> {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
         let Some(lock) = view.lock() else {
-            return Ok(Step::Done(Err(Error::NotFound)));
+            let prefix = self.prefix.to_string();
+            return Ok(Step::Done(Err(if view.is_filtered() {
+                Error::IncompleteView { prefix }
+            } else {
+                Error::NotFound
+            })));
         };
         let mut record = match &lock.record {
             Ok(record) => record.clone(),

@@ -372,3 +372,96 @@ fn an_instant_try_does_not_wait_until_it_is_free() {
     own.leaves(&world);
     assert_nothing_left(&world);
 }
+
+#[test]
+fn one_that_the_record_still_names_gets_its_slot_back() {
+    for limit in [1, 2] {
+        let world = MockConsul::new(1);
+        let own = Stranger::session_with(&world, WITH_TTL);
+        // What an earlier user of the session, who was cut off, has left.
+        let record = format!(
+            r#"{{"Holders":{{"{}":true}},"Limit":{limit}}}"#,
+            own.session
+        );
+        let lock = format!("/v1/kv/{PREFIX}/.lock?flags=16210313421097356768");
+        operate(&world, Method::Put, &lock, &record);
+        let other = semaphore(&world, "b", limit);
+        let semaphore = with(&world, "a", limit, &own);
+        let permit = world
+            .run(semaphore.acquire_timeout(secs(30)))
+            .expect("free");
+        assert_eq!(holders(&world), [own.session.to_string()]);
+        if limit == 2 {
+            let second = world.run(other.acquire()).expect("a free slot");
+            assert!(second.fencing_token() > permit.fencing_token());
+            world.run(second.release()).expect("released");
+        } else {
+            let second = world.run(other.try_acquire()).expect("an answer");
+            assert!(second.is_none());
+        }
+        assert!(permit.is_held());
+        world.run(permit.release()).expect("released");
+        let permit = world.run(semaphore.try_acquire()).expect("an answer");
+        world
+            .run(permit.expect("a free slot").release())
+            .expect("released");
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_ttl_of_zero_is_none() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, r#"{"NodeChecks":[],"TTL":"0s"}"#);
+    let semaphore = with(&world, "a", 1, &own);
+    let permit = world
+        .run(semaphore.acquire_timeout(secs(30)))
+        .expect("free");
+    assert_eq!(permit.deadline(), None);
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn its_spelling_does_not_make_it_two() {
+    let world = MockConsul::new(1);
+    let own = Stranger::session_with(&world, WITH_TTL);
+    let loud = SessionId::new(own.session.as_str().to_uppercase()).expect("an id");
+    assert_eq!(loud, own.session);
+    let first = with(&world, "a", 2, &own);
+    let second = connect(builder(2).session(loud), &world.client("b"));
+    let permit = world.run(first.acquire()).expect("a free slot");
+    let result = world.run(second.acquire());
+    assert!(
+        matches!(result, Err(Error::SessionInUse { .. })),
+        "{result:?}"
+    );
+    world.run(permit.release()).expect("released");
+    own.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_reservation_that_is_never_answered_is_tried_with_growing_waits() {
+    for fault in [Fault::ResetBefore, Fault::ResetAfter, Fault::no_leader()] {
+        let world = MockConsul::new(1);
+        let own = Stranger::session_with(&world, WITH_TTL);
+        let key = own.key();
+        let is_reservation = move |request: &semaphore_core::Request| {
+            request.method() == Method::Put && request.target().contains(&format!("{key}?cas=0"))
+        };
+        let rule = Rule::new(fault.clone()).matching(is_reservation).always();
+        world.inject(rule.host("a"));
+        let semaphore = with(&world, "a", 1, &own);
+        let result = world.run(semaphore.acquire_timeout(secs(60)));
+        let sent = world.stats_of("a").total_requests();
+        // Every 1.1 s on average, each followed by a read.
+        assert!(sent < 200, "{fault}: {sent}");
+        drop(result);
+        world.advance(secs(1));
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
+}

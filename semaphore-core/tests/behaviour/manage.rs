@@ -436,6 +436,7 @@ fn a_list_that_says_it_is_incomplete_prunes_and_destroys_nothing() {
     for result in [
         world.run(blind.acquire()).map(drop),
         world.run(blind.try_acquire()).map(drop),
+        world.run(blind.inspect()).map(drop),
         world.run(blind.destroy()),
     ] {
         match result {
@@ -459,4 +460,29 @@ fn managing_ends_with_the_failure_when_consul_stays_away() {
     let sent = world.stats().total_requests();
     assert!((2..20).contains(&sent), "{sent}");
     assert!(world.now().since_origin() < secs(30));
+}
+
+#[test]
+fn a_resize_that_is_given_up_leaves_nobody_waiting_for_ever() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 3);
+    world
+        .run(
+            world
+                .run(semaphore.acquire())
+                .expect("a free slot")
+                .release(),
+        )
+        .expect("released");
+    world.inject(Rule::new(Fault::LoseRequest).kind(RequestKind::KvCas));
+    let clone = semaphore.clone();
+    let resizing = world.start(async move { clone.resize(5).await });
+    world.advance(secs(1));
+    resizing.abort();
+    let result = world.run(semaphore.acquire_many_timeout(4, secs(60)));
+    assert!(matches!(result, Err(Error::InvalidInput(_))), "{result:?}");
+    world.run(semaphore.resize(5)).expect("resized");
+    let permit = world.run(semaphore.acquire_many(4)).expect("free slots");
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
 }

@@ -93,6 +93,27 @@ fn a_view_that_says_it_is_filtered_is_an_error_and_nobody_is_pruned() {
 }
 
 #[test]
+fn a_holder_that_is_hidden_in_silence_is_an_error_and_not_pruned() {
+    let (world, permit) = with_a_hidden_holder(false);
+    let blind = connect(builder(1).token("blind"), &world.client("blind"));
+    world.run(async {
+        let error = blind.acquire().await.expect_err("hidden");
+        assert!(
+            matches!(&error, Error::IncompleteView { prefix } if prefix == PREFIX),
+            "{error:?}"
+        );
+        assert!(world.now().since_origin() < secs(1));
+        world.sleep(secs(40)).await;
+        assert!(permit.is_held());
+        permit.release().await.expect("released");
+        // With nobody hidden in the record, there is nothing to mistake.
+        let permit = blind.acquire().await.expect("a slot");
+        permit.release().await.expect("released");
+    });
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
     let world = MockConsul::new(4);
     world.consul(|consul, _| {

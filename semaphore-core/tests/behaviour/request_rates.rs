@@ -175,3 +175,25 @@ fn a_writer_below_the_prefix_is_followed_at_the_ceiling() {
     // The burst of 50 counts for a little in so short a time.
     assert!(rate < 104.0, "{rate}");
 }
+
+#[test]
+fn failures_among_successes_do_not_give_up_one_poll_after_the_other() {
+    let world = MockConsul::new(10);
+    let semaphore = semaphore(&world, "a", 60);
+    let held = world.run(semaphore.acquire_many(60)).expect("free slots");
+    let is_second = AtomicBool::new(false);
+    let every_second_renewal = Rule::new(Fault::ResetBefore)
+        .kind(RequestKind::SessionRenew)
+        .matching(move |_| is_second.fetch_xor(true, Ordering::SeqCst));
+    world.inject(every_second_renewal.always());
+    let polls = || world.stats_of("a").requests_of(RequestKind::KvWatch);
+    let before = polls();
+    world.advance(secs(60));
+    assert!(held.is_held());
+    // An agent counts each connection of a poll that was given up for as long as the poll would
+    // have taken, 15 s, and allows a client 200.
+    let polls = polls() - before;
+    assert!(polls < 60, "{polls}");
+    world.clear_faults();
+    drop(held);
+}

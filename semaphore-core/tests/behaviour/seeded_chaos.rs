@@ -151,6 +151,8 @@ impl Chaos {
             let semaphore = semaphore(&world, "last", self.shape.limit);
             let permit = semaphore.acquire_timeout(secs(10)).await;
             let permit = permit.expect("all slots are free");
+            // It asks for each of the dead before it lets go, and then writes the record without them.
+            world.sleep(secs(1)).await;
             drop(self.book.granted(permit, self.book.start()));
         });
         world.advance(secs(5));

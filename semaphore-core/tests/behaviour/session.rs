@@ -406,3 +406,17 @@ fn scope_is_in_every_request() {
     assert!(!world.trace().contains("secret"));
     assert_nothing_left(&world);
 }
+
+#[test]
+fn many_renewals_over_a_slow_network_are_sent_in_the_order_of_their_need() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 90);
+    let permits: Vec<_> = (0..90)
+        .map(|_| world.run(semaphore.acquire()).expect("a free slot"))
+        .collect();
+    // Twelve at a time, a second each: all of them fit into a lease, but not into a third of it.
+    world.set_latency(millis(500)..=millis(500));
+    world.advance(secs(120));
+    let held = permits.iter().filter(|permit| permit.is_held()).count();
+    assert_eq!(held, permits.len());
+}

@@ -105,6 +105,40 @@ fn a_cancelled_claim_that_is_applied_later_is_fenced() {
 }
 
 #[test]
+fn a_cancelled_claim_that_nobody_else_fences_leaves_nothing_either() {
+    for cancelled_after in [millis(100), secs(2), millis(3_500), secs(4)] {
+        let world = MockConsul::new(3);
+        let late = Rule::new(Fault::Delay(secs(5))).host("a");
+        world.inject(claim().aim(late));
+        let a = semaphore(&world, "a", 1);
+        let mut waiting = world.start(async move { a.acquire().await });
+        world.advance(cancelled_after);
+        let granted = waiting.try_take();
+        waiting.abort();
+        drop(granted);
+        world.advance(secs(60));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_claim_that_was_given_up_does_not_hold_up_the_next_task() {
+    let world = MockConsul::new(3);
+    let late = Rule::new(Fault::LoseRequest).host("a");
+    world.inject(claim().aim(late));
+    let a = semaphore(&world, "a", 1);
+    let given_up = world.run(a.acquire_timeout(secs(1)));
+    assert!(given_up.is_err());
+    let start = world.now();
+    let permit = world.run(a.acquire()).expect("a slot");
+    let waited = world.now().saturating_since(start);
+    assert!(waited < secs(4), "{waited:?}\n{}", world.trace());
+    world.run(permit.release()).expect("released");
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn a_cancelled_claim_that_was_applied_is_taken_back() {
     for fault in [Fault::LoseAnswer, Fault::ResetAfter] {
         let world = MockConsul::new(3);

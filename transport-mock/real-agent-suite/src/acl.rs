@@ -147,3 +147,28 @@ pub fn a_prefix_that_may_not_be_listed_is_refused_at_once(backend: &impl Backend
     scene.release(permit);
     agent.assert_nothing_left(scene.prefix());
 }
+
+/// Consul 1.8 leaves a key that may not be read out of a list without a word: its holder looks dead.
+pub fn a_holder_that_may_not_be_seen_is_not_evicted(backend: &impl Backend) {
+    let agent = agent();
+    let scene = Scene::on(backend, &agent);
+    let holder = semaphore(&scene, MANAGEMENT);
+    let permit = scene.acquire(&holder);
+    let hidden = scene.contender_key(&crate::scene::session(&permit));
+    let rules = format!(
+        r#"{SESSIONS} key_prefix "{}/" {{ policy = "write" }} key "{hidden}" {{ policy = "deny" }}"#,
+        scene.prefix()
+    );
+    let token = token(scene.admin(), "no-holder", &rules);
+    let restricted = semaphore(&scene, &token);
+    let refused = scene.run(restricted.acquire());
+    assert!(
+        matches!(refused, Err(Error::IncompleteView { .. })),
+        "{refused:?} {:?}",
+        scene.record()
+    );
+    assert!(permit.is_held());
+    scene.release(permit);
+    scene.run(restricted.shutdown());
+    agent.assert_nothing_left(scene.prefix());
+}

@@ -16,6 +16,8 @@ use crate::scene::{Scene, wait_until};
 /// on their way into a pool or out of it.
 const HANDFUL: u64 = 20;
 
+const MOMENT: Duration = Duration::from_millis(5);
+
 /// How many hold a slot, and how many ever did at once.
 #[derive(Default)]
 pub struct Gauge {
@@ -51,6 +53,10 @@ pub fn fifteen_contenders_share_three_slots(backend: &impl Backend) {
             scene.start(async move {
                 let permit = semaphore.acquire().await?;
                 gauge.enter();
+                // The first ones stay until all slots are taken, however slow the machine is.
+                while gauge.most() < 3 {
+                    clock.sleep(MOMENT).await;
+                }
                 clock.sleep(hold).await;
                 assert!(permit.is_held());
                 gauge.leave();
@@ -75,6 +81,7 @@ pub fn fifteen_threads_share_three_slots(backend: &impl Backend) {
             threads.spawn(move || {
                 let permit = semaphore.acquire().unwrap();
                 gauge.enter();
+                wait_until("all slots are taken", || gauge.most() >= 3);
                 thread::sleep(Duration::from_millis(5 + number));
                 assert!(permit.is_held());
                 gauge.leave();
@@ -98,7 +105,10 @@ pub fn a_hundred_tasks_share_a_handful_of_connections(backend: &impl Backend) {
     scene.run(join_all((0..100).map(|_| async {
         let permit = semaphore.acquire().await.unwrap();
         gauge.enter();
-        scene.home().sleep(Duration::from_millis(20)).await;
+        while gauge.most() < 3 {
+            scene.home().sleep(MOMENT).await;
+        }
+        scene.home().sleep(MOMENT).await;
         assert!(permit.is_held());
         gauge.leave();
         permit.release().await.unwrap();

@@ -1,5 +1,7 @@
 //! What follows from what is known: who fails, how many contend, and what is written next.
 
+use std::collections::BTreeSet;
+
 use super::queue::{Patience, Ticket};
 use super::{Event, Participant};
 use crate::error::{Error, InvalidInput, RequestError};
@@ -8,6 +10,7 @@ use crate::machine::contender::{Contender, Phase, Presence};
 use crate::machine::plan::{ContenderNo, Situation, Turn};
 use crate::machine::watch::Start;
 use crate::time::Instant;
+use crate::view::{Key, View};
 
 impl Participant {
     /// Brings everything in line with what is known now. Every command, answer and timeout ends
@@ -140,7 +143,9 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: false,
+            sees_ours: self.sees_ours(&observed.view),
             overtaken: &overtaken,
+            dead: self.inquest.dead(),
         };
         (!situation.has_room_for(head.permits)).then_some(head.acquire)
     }
@@ -228,6 +233,7 @@ impl Participant {
             self.watch.pause();
             if self.is_idle() {
                 self.refresh.stop();
+                self.inquest.open(BTreeSet::new());
                 self.view = None;
                 self.claim = None;
                 self.ledger.unplan();
@@ -279,14 +285,28 @@ impl Participant {
             admissible: &admissible,
             leaving: &leaving,
             patience_is_over: self.ledger.patience_is_over(now),
+            sees_ours: self.sees_ours(&observed.view),
             overtaken: &overtaken,
+            dead: self.inquest.dead(),
         };
         let (write, turn) = situation.plan();
+        let suspects = situation.suspects();
         if turn == Turn::Now && situation.patience_is_over {
             let ahead = situation.ahead().cloned().collect();
             self.ledger.overtake(now, ahead);
         }
+        if let Some(record) = observed.view.record() {
+            self.inquest.bury(record);
+        }
+        self.inquest.open(suspects);
         self.ledger.plan(now, write, turn, &mut self.rng);
+    }
+
+    fn sees_ours(&self, view: &View) -> bool {
+        self.contenders
+            .values()
+            .filter_map(Contender::session_id)
+            .any(|session| matches!(view.key(session), Key::Tied(_)))
     }
 
     /// Our contenders that may be admitted, in the order of the queue.

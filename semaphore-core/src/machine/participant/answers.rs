@@ -7,6 +7,7 @@ use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{AcquireId, RequestId};
 use crate::machine::contender::{ContenderEvent, Part, Phase, Presence};
+use crate::machine::inquest::Finding;
 use crate::machine::plan::{ContenderNo, Write};
 use crate::machine::settings::SessionSource;
 use crate::time::Instant;
@@ -29,14 +30,17 @@ impl Participant {
         let answer = result
             .as_ref()
             .map_err(|e| RequestError::Transport(e.clone()));
-        self.judge_poll(from, &result);
+        self.judge_poll(now, from, &result);
         match from {
             From::Watch | From::Refresh => self.handle_view(now, from, sent_at, answer),
             From::Ledger => self.handle_write(now, answer),
+            From::Inquest => self.handle_finding(now, answer),
             From::Contender(no, part) => {
                 if part == Part::Key {
                     self.watch.credit();
                 }
+                // What comes after the lease brings no belief back that has ended.
+                self.let_time_pass(now, no);
                 let event = self.contenders.get_mut(&no).and_then(|contender| {
                     let (settings, rng) = (&self.settings, &mut self.rng);
                     contender.handle(now, part, sent_at, answer, settings, rng)
@@ -54,12 +58,14 @@ impl Participant {
 
     /// When requests are answered again after some were not, the poll that was under way meanwhile
     /// may be dead, and would be missed only when its time is over.
-    fn judge_poll(&mut self, from: From, result: &Result<Response, TransportError>) {
+    fn judge_poll(&mut self, now: Instant, from: From, result: &Result<Response, TransportError>) {
         match (from, result) {
             (From::Watch, _) => self.is_poll_suspect = false,
             (_, Err(_)) => self.is_poll_suspect = true,
             (_, Ok(_)) => {
-                if core::mem::take(&mut self.is_poll_suspect) && self.watch.restart() {
+                self.is_poll_suspect &= self.watch.is_polling();
+                if self.is_poll_suspect && self.watch.restart(now) {
+                    self.is_poll_suspect = false;
                     let polls = self
                         .in_flight
                         .extract_if(.., |_, sent| sent.from == From::Watch);
@@ -219,6 +225,24 @@ impl Participant {
                 }
                 if error.is_permanent() {
                     self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        match self.inquest.handle(now, answer, &mut self.rng) {
+            Finding::Settled => self.note(now, None),
+            Finding::Hidden => {
+                let prefix = self.settings.prefix.to_string();
+                self.fail_waiting(now, |_| Error::IncompleteView {
+                    prefix: prefix.clone(),
+                });
+            }
+            Finding::Failed(error) => {
+                if error.is_permanent() {
+                    self.fail_waiting(now, |_| Error::Request(error.clone()));
                 }
                 self.note(now, Some(error));
             }

@@ -11,11 +11,13 @@
 //! poll_event                              what happened
 //! poll_abort                              which answers are of no more use
 //! ```
-//! Any order of polls is correct, spurious calls do nothing. The files: this one has the contract,
-//! [`answers`] takes what comes back, [`admission`] decides what follows from it.
+//! Any order of polls is correct, spurious calls do nothing. The files: this one has the commands and
+//! the state, [`outgoing`] says what is sent next, [`answers`] takes what comes back, [`admission`]
+//! decides what follows from it.
 
 mod admission;
 mod answers;
+mod outgoing;
 mod queue;
 mod refresh;
 
@@ -24,6 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use self::queue::{Patience, Queue, Ticket};
 use self::refresh::Refresh;
 use super::contender::{Contender, Part, Phase};
+use super::inquest::Inquest;
 use super::ledger::Ledger;
 use super::plan::ContenderNo;
 use super::settings::Settings;
@@ -45,6 +48,7 @@ pub struct Participant {
     watch: Watch,
     refresh: Refresh,
     ledger: Ledger,
+    inquest: Inquest,
     queue: Queue,
     contenders: BTreeMap<ContenderNo, Contender>,
     holds: BTreeMap<AcquireId, Hold>,
@@ -178,13 +182,9 @@ enum From {
     Watch,
     Refresh,
     Ledger,
+    Inquest,
     Contender(ContenderNo, Part),
 }
-
-/// How many short requests a participant has under way at most. Renewals may go beyond it, up to
-/// [`MAX_RENEWALS_IN_FLIGHT`]: they must not queue behind others.
-const MAX_IN_FLIGHT: usize = 8;
-const MAX_RENEWALS_IN_FLIGHT: usize = 12;
 
 impl Participant {
     /// A participant that does nothing yet. `seed` decides its jitter: give each participant
@@ -194,6 +194,7 @@ impl Participant {
             watch: Watch::new(&settings),
             refresh: Refresh::new(&settings),
             ledger: Ledger::new(&settings),
+            inquest: Inquest::new(&settings),
             respawn: super::backoff::Backoff::new(
                 core::time::Duration::from_millis(100),
                 settings.retry_cap(),
@@ -322,20 +323,6 @@ impl Participant {
             .min()
     }
 
-    /// The next request to send at `now`, if there is one.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        let (from, request) = self
-            .transmit_renewal(now)
-            .or_else(|| self.transmit_write())
-            .or_else(|| self.transmit_refresh(now))
-            .or_else(|| self.transmit_contender(now))
-            .or_else(|| self.transmit_poll(now))?;
-        let id = RequestId(self.fresh_id());
-        let sent_at = now;
-        self.in_flight.insert(id, InFlight { from, sent_at });
-        Some(Transmit { id, request })
-    }
-
     /// A request whose answer is of no more use. Dropping it frees its connection; answering it
     /// all the same is harmless.
     pub fn poll_abort(&mut self) -> Option<RequestId> {
@@ -357,6 +344,7 @@ impl Participant {
             self.watch.timeout(),
             self.refresh.timeout(),
             self.ledger.timeout(),
+            self.inquest.timeout(),
             self.queue.timeout(),
             self.respawn_at,
         ]
@@ -386,12 +374,16 @@ impl Participant {
         }
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         for no in numbers {
-            let event = self.contenders.get_mut(&no).and_then(|contender| {
-                contender.handle_timeout(now, &self.settings, self.failure.as_ref())
-            });
-            self.handle_contender_event(now, no, event);
+            self.let_time_pass(now, no);
         }
         self.settle(now);
+    }
+
+    fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
+        let event = self.contenders.get_mut(&no).and_then(|contender| {
+            contender.handle_timeout(now, &self.settings, self.failure.as_ref())
+        });
+        self.handle_contender_event(now, no, event);
     }
 
     fn enqueue(
@@ -428,85 +420,6 @@ impl Participant {
         }
         self.settle(now);
         Ok(acquire)
-    }
-
-    fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.short_requests() >= MAX_RENEWALS_IN_FLIGHT {
-            return None;
-        }
-        let due = |contender: &Contender| {
-            matches!(contender.phase(), Phase::Held(_)) && contender.is_due(now, &self.settings)
-        };
-        let no = self
-            .contenders
-            .iter()
-            .find(|(_, c)| due(c))
-            .map(|(no, _)| *no)?;
-        self.transmit_from(now, no)
-    }
-
-    fn transmit_write(&mut self) -> Option<(From, Request)> {
-        if self.short_requests() >= MAX_IN_FLIGHT {
-            return None;
-        }
-        let (write, request) = self.ledger.transmit(&self.settings)?;
-        for no in &write.admit {
-            if let Some(contender) = self.contenders.get_mut(no) {
-                contender.claim(write.base);
-            }
-        }
-        self.claim = self
-            .queue
-            .head()
-            .filter(|_| !write.admit.is_empty())
-            .map(|head| Claim {
-                acquire: head.acquire,
-                contenders: write.admit.clone(),
-                token: FencingToken(write.base.0),
-            });
-        Some((From::Ledger, request))
-    }
-
-    fn transmit_refresh(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.short_requests() >= MAX_IN_FLIGHT {
-            return None;
-        }
-        let request = self.refresh.transmit(now, &self.settings)?;
-        Some((From::Refresh, request))
-    }
-
-    /// Last of all: whoever sends one request after the other is held up by it.
-    fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
-        let request = self.watch.transmit(now, &self.settings)?;
-        Some((From::Watch, request))
-    }
-
-    fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.short_requests() >= MAX_IN_FLIGHT {
-            return None;
-        }
-        let due = |contender: &Contender| contender.is_due(now, &self.settings);
-        let no = self
-            .contenders
-            .iter()
-            .find(|(_, c)| due(c))
-            .map(|(no, _)| *no)?;
-        self.transmit_from(now, no)
-    }
-
-    fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
-        let contender = self.contenders.get_mut(&no)?;
-        let (part, request) = contender.transmit(now, &self.settings)?;
-        Some((From::Contender(no, part), request))
-    }
-
-    /// The watch's poll does not count: it is held open.
-    fn short_requests(&self) -> usize {
-        let polls = self
-            .in_flight
-            .values()
-            .any(|in_flight| in_flight.from == From::Watch);
-        self.in_flight.len() - usize::from(polls)
     }
 
     fn is_believed(&self, acquire: AcquireId) -> bool {

@@ -12,7 +12,9 @@ fn idle(view: &View) -> Situation<'_> {
         admissible: &[],
         leaving: &[],
         patience_is_over: false,
+        sees_ours: true,
         overtaken: &NOBODY,
+        dead: &NOBODY,
     }
 }
 
@@ -119,66 +121,121 @@ fn a_claim_replaces_the_record_that_it_was_decided_from() {
     assert_eq!(holders(write.as_ref()), [B, A]);
     let write = write.unwrap();
     assert_eq!(write.base, Index(50));
+    let changed = format!(r#"{{"Holders":["{B}","{A}"],"Limit":2}}"#);
+    assert_eq!(write.record.encode(), changed.as_bytes());
     assert_eq!((write.admit, write.withdraw), (vec![no(A)], vec![]));
 }
 
 #[test]
-fn whoever_claims_prunes_the_dead() {
-    let found = record(1, &[C]);
-    // A key that is tied to no session, and one that is tied to another's, keep nobody alive.
-    for keys in [&[(A, A)][..], &[(A, A), (C, "")], &[(A, A), (C, A)]] {
+fn a_session_that_is_in_the_record_already_claims_the_slot_that_it_has_there() {
+    let found = record(1, &[B]);
+    let view = shown(&found, &[(B, B)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B)],
+        ..idle(&view)
+    };
+    assert!(situation.has_room_for(1));
+    let (write, _) = situation.plan();
+    assert_eq!(holders(write.as_ref()), [B]);
+    let value = write.unwrap().record.encode();
+    let found = Record::decode(found.as_bytes(), 0).unwrap().encode();
+    assert_ne!(value, found, "Consul ignores a write of the same value");
+}
+
+#[test]
+fn whoever_claims_prunes_those_who_are_certainly_dead() {
+    let dead = BTreeSet::from([session(C)]);
+    // No key, and found dead; a key that is tied to no session; one that is tied to another's; a
+    // name that is no session's.
+    for (holder, keys, dead) in [
+        (C, &[(A, A)][..], &dead),
+        (C, &[(A, A), (C, "")], &NOBODY),
+        (C, &[(A, A), (C, A)], &NOBODY),
+        ("node-1", &[(A, A)], &NOBODY),
+    ] {
+        let found = record(1, &[holder]);
         let view = shown(&found, keys).view();
         let situation = Situation {
             wanted: Some(1),
             admissible: &[ours(A)],
+            dead,
             ..idle(&view)
         };
-        assert_eq!(holders(situation.plan().0.as_ref()), [A]);
+        assert_eq!(holders(situation.plan().0.as_ref()), [A], "{keys:?}");
+        assert_eq!(situation.suspects(), NOBODY);
     }
 }
 
 #[test]
-fn whoever_leaves_prunes_the_dead() {
+fn whoever_leaves_prunes_those_who_are_certainly_dead() {
     let found = record(2, &[A, C]);
     let view = shown(&found, &[(A, A)]).view();
     let situation = Situation {
         leaving: &[leaving(A, Presence::Yes(Index(40)))],
+        dead: &BTreeSet::from([session(C)]),
         ..idle(&view)
     };
     assert_eq!(holders(situation.plan().0.as_ref()), [""; 0]);
 }
 
 #[test]
-fn nobody_is_pruned_while_no_key_of_ours_is_in_view() {
-    let found = record(1, &[C]);
-    for keys in [&[][..], &[(A, "")], &[(A, B)], &[(B, B)]] {
-        let view = shown(&found, keys).view();
-        let situation = Situation {
-            wanted: Some(1),
-            admissible: &[ours(A)],
-            patience_is_over: true,
-            ..idle(&view)
-        };
-        assert_eq!(situation.plan(), (None, Turn::NotYet), "{keys:?}");
-    }
+fn a_holder_without_a_key_is_suspected_and_stays() {
+    let found = record(2, &[A, C]);
+    let view = shown(&found, &[(B, B)]).view();
+    let leaving = [leaving(A, Presence::Yes(Index(40)))];
+    let situation = Situation {
+        leaving: &leaving,
+        ..idle(&view)
+    };
+    assert_eq!(holders(situation.plan().0.as_ref()), [C]);
+    let suspects = BTreeSet::from([session(C)]);
+    assert_eq!(situation.suspects(), suspects, "not ours, who leaves");
+    let alive = shown(&found, &[(A, A), ("node-1", C)]).view();
+    assert_eq!(idle(&alive).suspects(), NOBODY);
 }
 
 #[test]
-fn nobody_is_pruned_when_the_server_says_that_it_left_keys_out() {
+fn nobody_is_pruned_or_suspected_while_no_key_of_ours_is_in_view() {
+    let found = record(1, &[C]);
+    let view = shown(&found, &[(C, "")]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(A)],
+        patience_is_over: true,
+        sees_ours: false,
+        dead: &BTreeSet::from([session(C)]),
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan(), (None, Turn::NotYet));
+    let missing = shown(&found, &[]).view();
+    let situation = Situation {
+        sees_ours: false,
+        ..idle(&missing)
+    };
+    assert_eq!(situation.suspects(), NOBODY);
+}
+
+#[test]
+fn nobody_is_pruned_or_suspected_when_the_server_says_that_it_left_keys_out() {
     let found = record(2, &[A, C]);
     let view = Shown {
         filtered: true,
         ..shown(&found, &[(A, A), (B, B)])
     }
     .view();
+    assert_eq!(idle(&view).suspects(), NOBODY);
+    let dead = BTreeSet::from([session(C)]);
     let claim = Situation {
         wanted: Some(1),
         admissible: &[ours(B)],
+        dead: &dead,
         ..idle(&view)
     };
     assert_eq!(claim.plan(), (None, Turn::NotYet));
     let withdrawal = Situation {
         leaving: &[leaving(A, Presence::Yes(Index(40)))],
+        dead: &dead,
         ..idle(&view)
     };
     assert_eq!(holders(withdrawal.plan().0.as_ref()), [C]);
@@ -190,6 +247,7 @@ fn the_dead_alone_are_no_reason_to_write() {
     let view = shown(&found, &[(A, A)]).view();
     let situation = Situation {
         admissible: &[ours(A)],
+        dead: &BTreeSet::from([session(B), session(C)]),
         ..idle(&view)
     };
     assert_eq!(situation.plan(), (None, Turn::NotYet));
@@ -222,6 +280,9 @@ fn a_claim_that_may_still_be_applied_is_fenced_by_a_write_from_the_same_index() 
     assert_eq!(holders(write.as_ref()), [B], "it changes nothing else");
     let write = write.unwrap();
     assert_eq!((write.base, write.withdraw), (Index(50), vec![no(A)]));
+    let value = write.record.encode();
+    let found = Record::decode(found.as_bytes(), 0).unwrap().encode();
+    assert_ne!(value, found, "Consul ignores a write of the same value");
 }
 
 #[test]

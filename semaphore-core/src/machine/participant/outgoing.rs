@@ -1,0 +1,113 @@
+//! What is sent next: the order of the machines that have something to send.
+
+use super::{Claim, From, InFlight, Participant, Transmit};
+use crate::http::Request;
+use crate::id::{FencingToken, RequestId};
+use crate::machine::contender::{Contender, Phase};
+use crate::machine::plan::ContenderNo;
+use crate::time::Instant;
+
+impl Participant {
+    /// The next request to send at `now`, if there is one.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        let (from, request) = self
+            .transmit_renewal(now)
+            .or_else(|| self.transmit_write())
+            .or_else(|| self.transmit_read(now))
+            .or_else(|| self.transmit_contender(now))
+            .or_else(|| self.transmit_poll(now))?;
+        let id = RequestId(self.fresh_id());
+        let sent_at = now;
+        self.in_flight.insert(id, InFlight { from, sent_at });
+        Some(Transmit { id, request })
+    }
+
+    fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_RENEWALS_IN_FLIGHT {
+            return None;
+        }
+        let due = |contender: &Contender| {
+            matches!(contender.phase(), Phase::Held(_)) && contender.is_due(now, &self.settings)
+        };
+        // Where they can't all be sent in time, nobody's lease may end for being last in the list.
+        let no = self
+            .contenders
+            .iter()
+            .filter(|(_, c)| due(c))
+            .min_by_key(|(_, c)| c.deadline())
+            .map(|(no, _)| *no)?;
+        self.transmit_from(now, no)
+    }
+
+    fn transmit_write(&mut self) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        let (write, request) = self.ledger.transmit(&self.settings)?;
+        for no in &write.admit {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.claim(write.base);
+            }
+        }
+        self.claim = self
+            .queue
+            .head()
+            .filter(|_| !write.admit.is_empty())
+            .map(|head| Claim {
+                acquire: head.acquire,
+                contenders: write.admit.clone(),
+                token: FencingToken(write.base.0),
+            });
+        Some((From::Ledger, request))
+    }
+
+    fn transmit_read(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        if let Some(request) = self.inquest.transmit(now, &self.settings) {
+            return Some((From::Inquest, request));
+        }
+        let request = self.refresh.transmit(now, &self.settings)?;
+        Some((From::Refresh, request))
+    }
+
+    /// Last of all: whoever sends one request after the other is held up by it.
+    fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
+        let request = self.watch.transmit(now, &self.settings)?;
+        Some((From::Watch, request))
+    }
+
+    fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        let due = |contender: &Contender| contender.is_due(now, &self.settings);
+        let no = self
+            .contenders
+            .iter()
+            .find(|(_, c)| due(c))
+            .map(|(no, _)| *no)?;
+        self.transmit_from(now, no)
+    }
+
+    fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
+        let contender = self.contenders.get_mut(&no)?;
+        let (part, request) = contender.transmit(now, &self.settings)?;
+        Some((From::Contender(no, part), request))
+    }
+
+    /// The watch's poll does not count: it is held open.
+    fn short_requests(&self) -> usize {
+        let polls = self
+            .in_flight
+            .values()
+            .any(|in_flight| in_flight.from == From::Watch);
+        self.in_flight.len() - usize::from(polls)
+    }
+}
+
+/// How many short requests a participant has under way at most. Renewals may go beyond it, up to
+/// [`MAX_RENEWALS_IN_FLIGHT`]: they must not queue behind others.
+const MAX_IN_FLIGHT: usize = 8;
+const MAX_RENEWALS_IN_FLIGHT: usize = 12;
