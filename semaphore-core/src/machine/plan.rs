@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use super::contender::Presence;
 use crate::id::{Index, SessionId};
 use crate::record::Record;
-use crate::view::{Key, View};
+use crate::view::{Contender, Key, View};
 
 /// Names one contender of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,11 +202,15 @@ impl Situation<'_> {
 
     /// Those who wait ahead of the first of our queue and have to be waited for.
     pub(super) fn ahead(&self) -> impl Iterator<Item = &SessionId> {
-        let first = self.admissible.first().map(|(_, session)| session);
+        let first = match self.admissible.first().map(|(_, us)| self.view.key(us)) {
+            // It need not be among the waiters: an earlier hold may have left it in the record.
+            Some(Key::Tied(first)) => Some(place(first)),
+            _ => None,
+        };
         self.view
             .waiters()
+            .take_while(move |waiter| first.is_none_or(|first| place(waiter) < first))
             .map(|waiter| &waiter.session)
-            .take_while(move |session| Some(*session) != first)
             .filter(|session| !self.overtaken.contains(session))
             .filter(|session| {
                 self.leaving
@@ -214,6 +218,10 @@ impl Situation<'_> {
                     .all(|(_, leaving, _)| leaving != *session)
             })
     }
+}
+
+fn place(contender: &Contender) -> (Index, &SessionId) {
+    (contender.create_index, &contender.session)
 }
 
 fn free(record: &Record) -> usize {

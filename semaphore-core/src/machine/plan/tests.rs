@@ -352,6 +352,20 @@ fn holders_do_not_wait_and_nobody_waits_for_them() {
 }
 
 #[test]
+fn a_session_that_is_in_the_record_already_has_its_place_in_the_queue() {
+    for (limit, turn) in [(1, Turn::BehindOthers), (2, Turn::Now)] {
+        let found = record(limit, &[B]);
+        let view = shown(&found, &queue()).view();
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(B)],
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan().1, turn);
+    }
+}
+
+#[test]
 fn everybody_is_ahead_of_one_whose_key_is_not_in_view_yet() {
     let found = record(2, &[]);
     let view = shown(&found, &[(A, A), (B, B)]).view();
