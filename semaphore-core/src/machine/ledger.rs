@@ -107,9 +107,17 @@ impl Ledger {
     }
 
     /// Who need not be waited for at the moment.
-    pub(super) fn overtaken(&mut self, now: Instant) -> BTreeSet<SessionId> {
+    pub(super) fn overtaken(&self, now: Instant) -> BTreeSet<SessionId> {
+        let overtaken = self.overtaken.iter();
+        overtaken
+            .filter(|(_, until)| **until > now)
+            .map(|(session, _)| session.clone())
+            .collect()
+    }
+
+    /// Waits again for those who were overtaken long enough ago.
+    pub(super) fn forgive(&mut self, now: Instant) {
         self.overtaken.retain(|_, until| *until > now);
-        self.overtaken.keys().cloned().collect()
     }
 
     /// These were waited for in vain.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::queue::{Patience, Ticket};
-use super::{Event, Participant};
+use super::{Event, Observed, Participant};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
@@ -134,20 +134,8 @@ impl Participant {
         if self.claim.is_some() || !is_planable || is_entering {
             return None;
         }
-        let (admissible, leaving) = (self.admissible(now), self.leaving());
-        let overtaken = self.ledger.overtaken(now);
-        let situation = Situation {
-            view: &observed.view,
-            limit: self.settings.limit,
-            wanted: Some(head.permits),
-            admissible: &admissible,
-            leaving: &leaving,
-            patience_is_over: false,
-            sees_ours: self.sees_ours(&observed.view),
-            overtaken: &overtaken,
-            dead: self.inquest.dead(),
-        };
-        (!situation.has_room_for(head.permits)).then_some(head.acquire)
+        let has_room = self.judge(now, observed, |it| it.has_room_for(head.permits));
+        (!has_room).then_some(head.acquire)
     }
 
     /// As many contenders as the callers need, and no more.
@@ -276,30 +264,41 @@ impl Participant {
             self.ledger.unplan();
             return;
         }
-        let (admissible, leaving) = (self.admissible(now), self.leaving());
-        let overtaken = self.ledger.overtaken(now);
-        let situation = Situation {
-            view: &observed.view,
-            limit: self.settings.limit,
-            wanted: self.queue.head().map(|head| head.permits),
-            admissible: &admissible,
-            leaving: &leaving,
-            patience_is_over: self.ledger.patience_is_over(now),
-            sees_ours: self.sees_ours(&observed.view),
-            overtaken: &overtaken,
-            dead: self.inquest.dead(),
-        };
-        let (write, turn) = situation.plan();
-        let suspects = situation.suspects();
-        if turn == Turn::Now && situation.patience_is_over {
-            let ahead = situation.ahead().cloned().collect();
-            self.ledger.overtake(now, ahead);
-        }
+        self.ledger.forgive(now);
+        let (write, turn, suspects, ahead) = self.judge(now, observed, |situation| {
+            let (write, turn) = situation.plan();
+            let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
+            let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
+            (write, turn, situation.suspects(), ahead)
+        });
         if let Some(record) = observed.view.record() {
             self.inquest.bury(record);
         }
         self.inquest.open(suspects);
+        if let Some(ahead) = ahead {
+            self.ledger.overtake(now, ahead);
+        }
         self.ledger.plan(now, write, turn, &mut self.rng);
+    }
+
+    /// Asks the rules of admission about what is known.
+    fn judge<T>(
+        &self,
+        now: Instant,
+        observed: &Observed,
+        ask: impl FnOnce(&Situation<'_>) -> T,
+    ) -> T {
+        ask(&Situation {
+            view: &observed.view,
+            limit: self.settings.limit,
+            wanted: self.queue.head().map(|head| head.permits),
+            admissible: &self.admissible(now),
+            leaving: &self.leaving(),
+            patience_is_over: self.ledger.patience_is_over(now),
+            sees_ours: self.sees_ours(&observed.view),
+            overtaken: &self.ledger.overtaken(now),
+            dead: self.inquest.dead(),
+        })
     }
 
     fn sees_ours(&self, view: &View) -> bool {
