@@ -243,6 +243,9 @@ mod tests {
         ]);
         let waiters: Vec<_> = view.waiters().map(|c| c.session.as_str()).collect();
         assert_eq!(waiters, [B, A]);
+        let contenders: Vec<_> = view.contenders().iter().map(|c| c.create_index).collect();
+        assert_eq!(contenders, [Index(10), Index(20), Index(30)]);
+        assert_eq!(view.index(), Index(100));
         assert_eq!(view.lock_index(), Index(50));
     }
 

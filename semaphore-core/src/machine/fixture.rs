@@ -43,9 +43,9 @@ impl Shown<'_> {
                 r#"{{"Key":"jobs/.lock","Flags":0,"Value":"{value}","ModifyIndex":{index}}}"#
             ));
         }
-        for (at, (name, session)) in self.keys.iter().enumerate() {
+        for (index, (name, session)) in (1..).zip(self.keys) {
             entries.push(format!(
-                r#"{{"Key":"jobs/{name}","Session":"{session}","CreateIndex":{at},"ModifyIndex":{at},"LockIndex":1,"Value":null}}"#
+                r#"{{"Key":"jobs/{name}","Session":"{session}","CreateIndex":{index},"ModifyIndex":{index},"LockIndex":1,"Value":null}}"#
             ));
         }
         let filtered = if self.filtered { "true" } else { "false" };

@@ -33,6 +33,7 @@ mod session;
 mod several_permits;
 mod spy;
 mod stranger;
+mod superseded_claim;
 mod support;
 mod timeout_and_cancel;
 mod transient_failures;
