@@ -3,7 +3,9 @@
 use core::fmt;
 use core::net::Ipv6Addr;
 use core::str::FromStr;
+use std::io;
 
+use crate::build_error::BuildError;
 use crate::error::InvalidInput;
 use crate::token::Token;
 
@@ -196,18 +198,73 @@ impl AgentEnvironment {
         })
     }
 
-    /// Reads `CONSUL_HTTP_TOKEN` through `lookup`.
+    /// The certificates in the files that the variables name, read through `read`.
     ///
     /// # Errors
-    /// [`InvalidEnvironment::Token`] when it can't be sent in a header.
+    /// [`BuildError::File`] when one can't be read, [`BuildError::ClientCertificateIncomplete`] when
+    /// the client's certificate or its key is missing.
+    pub fn certificates(
+        &self,
+        read: impl Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> Result<Certificates, BuildError> {
+        let read_pem = |variable, path: &String| read_file(variable, path, &read);
+        let client = match (&self.client_cert, &self.client_key) {
+            (Some(cert), Some(key)) => {
+                let cert = read_pem("CONSUL_CLIENT_CERT", cert)?;
+                Some((cert, read_pem("CONSUL_CLIENT_KEY", key)?))
+            }
+            (None, None) => None,
+            _ => return Err(BuildError::ClientCertificateIncomplete),
+        };
+        let authorities = self.ca_cert.as_ref();
+        let authorities = authorities.map(|path| read_pem("CONSUL_CACERT", path));
+        Ok(Certificates {
+            authorities: authorities.transpose()?,
+            client,
+        })
+    }
+
+    /// The token that the `consul` command would send: the content of the file that
+    /// `CONSUL_HTTP_TOKEN_FILE` names, else `CONSUL_HTTP_TOKEN`, else none.
+    ///
+    /// # Errors
+    /// [`BuildError::File`] when the file can't be read, [`BuildError::Environment`] when what was
+    /// found can't be sent in a header. The token is not shown.
     pub fn token(
         lookup: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Token>, InvalidEnvironment> {
-        lookup("CONSUL_HTTP_TOKEN")
-            .filter(|value| !value.is_empty())
+        read: impl Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> Result<Option<Token>, BuildError> {
+        let get = |name| lookup(name).filter(|value| !value.is_empty());
+        let content = get(TOKEN_FILE)
+            .map(|path| read_file(TOKEN_FILE, &path, read))
+            .transpose()?;
+        content
+            .map(|content| String::from_utf8_lossy(&content).trim().to_owned())
+            .filter(|token| !token.is_empty())
+            .or_else(|| get("CONSUL_HTTP_TOKEN"))
             .map(Token::new)
             .transpose()
-            .map_err(InvalidEnvironment::Token)
+            .map_err(|error| BuildError::Environment(InvalidEnvironment::Token(error)))
+    }
+}
+
+/// The certificates that the environment names, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Certificates {
+    /// The authorities to trust.
+    pub authorities: Option<Vec<u8>>,
+    /// The client's certificate, and its key.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl fmt::Debug for Certificates {
+    /// Shows what there is, never a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates")
+            .field("authorities", &self.authorities.is_some())
+            .field("client", &self.client.is_some())
+            .finish()
     }
 }
 
@@ -226,7 +283,21 @@ pub enum InvalidEnvironment {
     Token(#[source] InvalidInput),
 }
 
+const TOKEN_FILE: &str = "CONSUL_HTTP_TOKEN_FILE";
+
 const DEFAULT_AGENT: &str = "http://127.0.0.1:8500";
+
+fn read_file(
+    variable: &'static str,
+    path: &str,
+    read: impl Fn(&str) -> io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, BuildError> {
+    read(path).map_err(|source| BuildError::File {
+        variable,
+        path: path.to_owned(),
+        source,
+    })
+}
 
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), InvalidUrl> {
     if authority.starts_with('[') && !authority.contains(']') {

@@ -97,6 +97,7 @@
 
 mod agent_url;
 pub mod api;
+mod build_error;
 mod driver;
 mod error;
 mod handle;
@@ -112,7 +113,8 @@ mod token;
 mod transport;
 mod view;
 
-pub use agent_url::{AgentEnvironment, AgentUrl, InvalidEnvironment, InvalidUrl};
+pub use agent_url::{AgentEnvironment, AgentUrl, Certificates, InvalidEnvironment, InvalidUrl};
+pub use build_error::BuildError;
 pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
 pub use handle::{Builder, Permit, Semaphore, blocking};
 pub use http::{Method, Request, Response};

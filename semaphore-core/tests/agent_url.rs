@@ -1,6 +1,8 @@
 //! The agent's address is read as the `consul` command reads it, and refused with a reason.
 
-use semaphore_core::{AgentEnvironment, AgentUrl, InvalidEnvironment, InvalidUrl};
+use std::io;
+
+use semaphore_core::{AgentEnvironment, AgentUrl, BuildError, InvalidEnvironment, InvalidUrl};
 
 fn parse(text: &str) -> Result<AgentUrl, InvalidUrl> {
     text.parse()
@@ -121,15 +123,65 @@ fn a_variable_that_makes_no_sense_is_named() {
     let ssl = environment(&[("CONSUL_HTTP_SSL", "maybe")]).unwrap_err();
     assert_eq!(ssl, InvalidEnvironment::Ssl);
     let token = [("CONSUL_HTTP_TOKEN", "sec\nret")];
-    let token = AgentEnvironment::token(|name| lookup(&token, name)).unwrap_err();
-    assert!(matches!(token, InvalidEnvironment::Token(_)));
+    let token = AgentEnvironment::token(|name| lookup(&token, name), files).unwrap_err();
+    assert!(matches!(
+        token,
+        BuildError::Environment(InvalidEnvironment::Token(_))
+    ));
     assert!(!format!("{token} {token:?}").contains("sec"));
 }
 
 #[test]
-fn the_token_is_read_apart() {
-    let variables = [("CONSUL_HTTP_TOKEN", "secret")];
-    let token = AgentEnvironment::token(|name| lookup(&variables, name)).unwrap();
-    assert_eq!(token.unwrap().reveal(), "secret");
-    assert_eq!(AgentEnvironment::token(|_| None).unwrap(), None);
+fn certificates_are_read_from_the_files_and_a_missing_one_is_named() {
+    let certificates = |variables| environment(variables).unwrap().certificates(files);
+    let whole = certificates(&[
+        ("CONSUL_CACERT", "ca.pem"),
+        ("CONSUL_CLIENT_CERT", "cert.pem"),
+        ("CONSUL_CLIENT_KEY", "key.pem"),
+    ])
+    .unwrap();
+    assert_eq!(whole.authorities.as_deref(), Some(b"<ca.pem>".as_slice()));
+    let client = (b"<cert.pem>".to_vec(), b"<key.pem>".to_vec());
+    assert!(!format!("{whole:?}").contains("key.pem"));
+    assert_eq!(whole.client, Some(client));
+
+    let half = certificates(&[("CONSUL_CLIENT_KEY", "key.pem")]);
+    assert!(matches!(half, Err(BuildError::ClientCertificateIncomplete)));
+    match certificates(&[("CONSUL_CACERT", "missing")]) {
+        Err(BuildError::File { variable, path, .. }) => {
+            assert_eq!((variable, path.as_str()), ("CONSUL_CACERT", "missing"));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_token_is_read_apart_and_from_its_file_first() {
+    let read = |variables: &[(&str, &str)]| {
+        AgentEnvironment::token(|name| lookup(variables, name), files).map(|token| {
+            let token = token?;
+            Some(token.reveal().to_owned())
+        })
+    };
+    let variable = ("CONSUL_HTTP_TOKEN", "secret");
+    let file = |path| ("CONSUL_HTTP_TOKEN_FILE", path);
+    assert_eq!(read(&[]).unwrap(), None);
+    assert_eq!(read(&[variable]).unwrap().as_deref(), Some("secret"));
+    let both = read(&[variable, file("token")]).unwrap();
+    assert_eq!(both.as_deref(), Some("<token>"));
+    let empty = read(&[variable, file("empty")]).unwrap();
+    assert_eq!(empty.as_deref(), Some("secret"));
+    assert!(matches!(
+        read(&[variable, file("missing")]),
+        Err(BuildError::File { .. })
+    ));
+}
+
+/// Each file holds its own path.
+fn files(path: &str) -> io::Result<Vec<u8>> {
+    match path {
+        "missing" => Err(io::ErrorKind::NotFound.into()),
+        "empty" => Ok(b"\n".to_vec()),
+        path => Ok(format!("<{path}>").into_bytes()),
+    }
 }

@@ -27,7 +27,6 @@
 //! [`BuildError::TlsNotBuilt`].
 
 mod builder;
-mod error;
 mod failure;
 mod runtime;
 #[cfg(feature = "tls")]
@@ -35,7 +34,6 @@ mod tls;
 mod transport;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
-pub use error::BuildError;
 pub use reqwest;
 pub use semaphore_core::*;
 pub use transport::ReqwestTransport;

@@ -8,10 +8,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
-use semaphore_core::AgentUrl;
+use semaphore_core::{AgentUrl, BuildError};
 
 use crate::builder::Connection;
-use crate::error::BuildError;
 
 /// The TLS configuration of a client. The provider is named here because reqwest panics when the
 /// process has none installed, also for a plain `http` address.

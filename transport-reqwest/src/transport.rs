@@ -6,11 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::header::{CONTENT_LENGTH, HeaderValue};
 use reqwest::{Client, Url};
-use semaphore_core::{AgentUrl, Method, Request, Response, Transport, TransportError};
+use semaphore_core::{AgentUrl, BuildError, Method, Request, Response, Transport, TransportError};
 use tokio::runtime::Handle;
 
 use crate::builder::TransportBuilder;
-use crate::error::BuildError;
 use crate::failure;
 
 /// HTTP(S) to a Consul agent through reqwest, on tokio.

@@ -2,11 +2,10 @@ use std::env;
 use std::fs;
 use std::time::Duration;
 
-use semaphore_core::{AgentEnvironment, AgentUrl, Token};
+use semaphore_core::{AgentEnvironment, AgentUrl, BuildError, Token};
 
 use crate::client::Agents;
 use crate::dial::Dial;
-use crate::error::BuildError;
 use crate::transport::UreqTransport;
 
 /// The largest body of an answer that is read unless [`TransportBuilder::max_body`] says
@@ -137,20 +136,10 @@ impl TransportBuilder {
 
     #[cfg(feature = "tls")]
     fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
-        if let Some(path) = found.ca_cert {
-            self = self.ca_cert(read_file("CONSUL_CACERT", path)?);
-        }
-        match (found.client_cert, found.client_key) {
-            (Some(cert), Some(key)) => {
-                let cert = read_file("CONSUL_CLIENT_CERT", cert)?;
-                self = self.client_cert(cert, read_file("CONSUL_CLIENT_KEY", key)?);
-            }
-            (None, None) => {}
-            _ => return Err(BuildError::ClientCertificateIncomplete),
-        }
-        if let Some(name) = found.tls_server_name {
-            self = self.tls_server_name(name);
-        }
+        let certificates = found.certificates(|path| fs::read(path))?;
+        self.connection.ca_cert = certificates.authorities;
+        self.connection.client_cert = certificates.client;
+        self.connection.server_name = found.tls_server_name;
         Ok(self)
     }
 }
@@ -202,29 +191,10 @@ impl Connection {
 /// ureq's own 128 KiB, twice for each connection, are far more than a request of Consul's needs.
 const BUFFER: usize = 8 * 1024;
 
-/// The token that the `consul` command would send: the content of the file that
-/// `CONSUL_HTTP_TOKEN_FILE` names, else `CONSUL_HTTP_TOKEN`, else none.
+/// The token of the process's environment, see [`AgentEnvironment::token`].
 ///
 /// # Errors
-/// [`BuildError::File`] when the file can't be read, [`BuildError::Environment`] when what was
-/// found can't be sent in a header. The token is not shown.
+/// [`BuildError::File`] or [`BuildError::Environment`].
 pub fn token_from_env() -> Result<Option<Token>, BuildError> {
-    let file = match env::var("CONSUL_HTTP_TOKEN_FILE") {
-        Ok(path) if !path.is_empty() => {
-            let content = read_file("CONSUL_HTTP_TOKEN_FILE", path)?;
-            Some(String::from_utf8_lossy(&content).trim().to_owned())
-        }
-        _ => None,
-    };
-    let file = file.filter(|token| !token.is_empty());
-    AgentEnvironment::token(|name| file.clone().or_else(|| env::var(name).ok()))
-        .map_err(BuildError::Environment)
-}
-
-fn read_file(variable: &'static str, path: String) -> Result<Vec<u8>, BuildError> {
-    fs::read(&path).map_err(|source| BuildError::File {
-        variable,
-        path,
-        source,
-    })
+    AgentEnvironment::token(|name| env::var(name).ok(), |path| fs::read(path))
 }

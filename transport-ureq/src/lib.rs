@@ -48,7 +48,6 @@
 mod builder;
 mod client;
 mod dial;
-mod error;
 mod failure;
 #[cfg(feature = "smol")]
 mod on_smol;
@@ -59,7 +58,6 @@ mod transport;
 mod workers;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
-pub use error::BuildError;
 #[cfg(feature = "smol")]
 pub use on_smol::SmolTransport;
 pub use semaphore_core::*;

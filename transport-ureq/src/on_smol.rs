@@ -2,10 +2,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use semaphore_core::{
-    BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
+    BlockOn, BoxFuture, BuildError, Instant, Request, Response, Runtime, Transport, TransportError,
 };
 
-use crate::error::BuildError;
 use crate::transport::UreqTransport;
 
 /// A [`UreqTransport`] whose tasks run on smol's executor instead of threads.

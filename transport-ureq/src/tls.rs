@@ -5,11 +5,10 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use semaphore_core::AgentUrl;
+use semaphore_core::{AgentUrl, BuildError};
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig, TlsProvider};
 
 use crate::builder::Connection;
-use crate::error::BuildError;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 

@@ -2,11 +2,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use semaphore_core::{AgentUrl, Request, Response, Transport, TransportError};
+use semaphore_core::{AgentUrl, BuildError, Request, Response, Transport, TransportError};
 
 use crate::builder::TransportBuilder;
 use crate::client::Agents;
-use crate::error::BuildError;
 use crate::workers::Workers;
 
 /// HTTP(S) to a Consul agent through ureq, on threads of its own.

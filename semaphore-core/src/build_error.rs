@@ -1,6 +1,8 @@
+//! Why an adapter could not be built: the same words for all of them.
+
 use std::io;
 
-use semaphore_core::{InvalidEnvironment, InvalidUrl};
+use crate::agent_url::{InvalidEnvironment, InvalidUrl};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -45,4 +47,10 @@ pub enum BuildError {
     /// Options of the connection were set beside a client that has options of its own.
     #[error("a client of the user's own takes no further options of the connection")]
     OptionsOfOwnClient,
+    /// Not called from within a tokio runtime.
+    #[error("called outside of a tokio runtime")]
+    NoRuntime(#[source] Cause),
+    /// The HTTP client refused the configuration.
+    #[error("the HTTP client can't be built")]
+    Client(#[source] Cause),
 }
