@@ -193,14 +193,13 @@ impl Contender {
     }
 
     /// The record certainly does not name it, and no write under way can change that.
-    pub(super) fn withdrawn(&mut self, now: Instant) {
+    pub(super) fn withdrawn(&mut self, now: Instant, settings: &Settings) {
         self.presence = Presence::No;
         self.withdraw_failure = None;
-        match self.phase {
-            Phase::Claiming => self.phase = Phase::Waiting,
-            Phase::Leaving { .. } => self.key.leave(now),
-            _ => {}
+        if self.phase == Phase::Claiming {
+            self.phase = Phase::Waiting;
         }
+        self.settle(now, settings);
     }
 
     /// A write that was to take it out of the record failed, or its outcome is unknown.
@@ -216,9 +215,6 @@ impl Contender {
         self.phase = Phase::Leaving {
             until: now + settings.cleanup_time(),
         };
-        if self.presence == Presence::No {
-            self.key.leave(now);
-        }
         self.settle(now, settings);
     }
 
@@ -229,7 +225,7 @@ impl Contender {
         }
         self.leave_failure.get_or_insert(failure);
         if self.presence != Presence::No {
-            self.withdrawn(now);
+            self.withdrawn(now, settings);
         } else if !self.key.is_deleted() {
             self.key.forget();
         } else {
@@ -345,7 +341,7 @@ impl Contender {
                     let lost = Lost::RemovedFromHolders { session };
                     event.get_or_insert(ContenderEvent::Lost(acquire, lost));
                 }
-                self.withdrawn(now);
+                self.withdrawn(now, settings);
             }
         }
         self.settle(now, settings);
@@ -357,7 +353,6 @@ impl Contender {
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
-        settings: &Settings,
         last_failure: Option<&RequestError>,
     ) -> Option<ContenderEvent> {
         match self.phase {
@@ -382,10 +377,6 @@ impl Contender {
                         .or(Some(RequestError::Transport(timeout)));
                 }
                 self.phase = Phase::Gone;
-                None
-            }
-            Phase::Leaving { .. } => {
-                self.settle(now, settings);
                 None
             }
             _ => None,

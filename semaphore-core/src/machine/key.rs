@@ -345,47 +345,4 @@ enum Sent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::ListKeys;
-    use crate::transport::{TransportError, TransportErrorKind};
-    use crate::{Prefix, Settings};
-
-    const SESSION: &str = "aaaaaaaa-0000-0000-0000-000000000000";
-
-    fn at(millis: u64) -> Instant {
-        Instant::from_origin(Duration::from_millis(millis))
-    }
-
-    fn view(settings: &Settings, key: &str) -> View {
-        let body = format!(
-            r#"[{{"Key":"jobs/{key}","Session":"{SESSION}","CreateIndex":9,"ModifyIndex":9,"LockIndex":1,"Value":null}}]"#
-        );
-        let response = Response::new(200, body).with_header("X-Consul-Index", "9");
-        View::new(&settings.prefix, &ListKeys::parse(&response).unwrap())
-    }
-
-    #[test]
-    fn a_view_that_overtakes_the_answer_shows_that_the_key_is_there() {
-        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
-        let session = SessionId::new(SESSION).unwrap();
-        let timeout = RequestError::Transport(TransportError::new(TransportErrorKind::Timeout));
-        let late = Response::new(200, "true");
-        for answer in [Ok(&late), Err(timeout)] {
-            let mut rng = fastrand::Rng::with_seed(1);
-            let mut key = ContenderKey::new(&settings, &mut rng);
-            key.enter(&settings);
-            assert!(key.transmit(at(1), &session, &settings).is_some());
-            assert_eq!(
-                key.observe(&view(&settings, SESSION), at(0), &session),
-                None
-            );
-            assert!(key.is_there());
-            assert_eq!(key.seen().unwrap().create_index, Index(9));
-            assert_eq!(key.handle(at(3), answer, &mut rng), None);
-            assert!(key.is_there(), "the answer comes too late to matter");
-            assert!(key.failure().is_none());
-            assert!(!key.is_due(at(10_000), &settings));
-        }
-    }
-}
+mod tests;

@@ -312,4 +312,15 @@ mod tests {
         assert!(session.has_ended());
         assert!(session.failure().is_none());
     }
+
+    #[test]
+    fn one_of_the_callers_is_adopted_by_a_renewal_and_never_destroyed() {
+        let settings = settings().with_session(SessionId::new(ID).unwrap());
+        let mut session = Session::new(&settings);
+        exchange(&mut session, 100, 100, 200, r#"[{"TTL":"20s"}]"#);
+        assert_eq!(deadline(&session), Some(at(118)));
+        session.end(&settings);
+        assert!(session.has_ended());
+        assert!(session.transmit(at(200), &settings).is_none());
+    }
 }

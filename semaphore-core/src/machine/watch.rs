@@ -295,4 +295,35 @@ mod tests {
         assert!(request.is_long_poll());
         assert!(request.timeout() > Duration::from_secs(15) * 17 / 16);
     }
+
+    #[test]
+    fn a_poll_is_given_up_for_a_plain_read_unless_it_has_only_just_begun() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        watch.answered(now, Index(7));
+        assert!(!watch.is_polling());
+        assert!(!watch.restart(now + LEAST_POLL), "there is none");
+        poll(&mut watch, now).unwrap();
+        assert!(watch.is_polling());
+        assert!(!watch.restart(now + LEAST_POLL - Duration::from_nanos(1)));
+        assert!(watch.restart(now + LEAST_POLL));
+        let target = poll(&mut watch, now + LEAST_POLL).unwrap();
+        assert_eq!(target, "/v1/kv/jobs/?recurse");
+    }
+
+    #[test]
+    fn a_write_of_ours_allows_one_more_read() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        for index in 1..=u64::from(READ_BURST) {
+            poll(&mut watch, now).unwrap();
+            watch.answered(now, Index(index));
+        }
+        assert_eq!(poll(&mut watch, now), None);
+        watch.credit();
+        assert!(poll(&mut watch, now).is_some());
+    }
 }

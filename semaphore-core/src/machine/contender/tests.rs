@@ -65,6 +65,10 @@ impl Bench {
         self.contender.leave(at(now), &self.settings);
     }
 
+    fn withdrawn(&mut self, now: u64) {
+        self.contender.withdrawn(at(now), &self.settings);
+    }
+
     fn skip(&mut self, now: u64) {
         let failure = RequestError::Denied {
             text: format!("at {now}"),
@@ -100,7 +104,7 @@ impl Bench {
     }
 
     fn handle_timeout(&mut self, now: u64, last: Option<&RequestError>) -> Option<ContenderEvent> {
-        self.contender.handle_timeout(at(now), &self.settings, last)
+        self.contender.handle_timeout(at(now), last)
     }
 
     /// The key is deleted, then the session destroyed, then nothing is left.

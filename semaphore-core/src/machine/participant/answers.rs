@@ -252,7 +252,7 @@ impl Participant {
     fn apply(&mut self, now: Instant, write: &Write) {
         for no in &write.withdraw {
             if let Some(contender) = self.contenders.get_mut(no) {
-                contender.withdrawn(now);
+                contender.withdrawn(now, &self.settings);
             }
         }
         for no in &write.admit {

@@ -380,9 +380,10 @@ impl Participant {
     }
 
     fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
-        let event = self.contenders.get_mut(&no).and_then(|contender| {
-            contender.handle_timeout(now, &self.settings, self.failure.as_ref())
-        });
+        let event = self
+            .contenders
+            .get_mut(&no)
+            .and_then(|contender| contender.handle_timeout(now, self.failure.as_ref()));
         self.handle_contender_event(now, no, event);
     }
 

@@ -60,10 +60,21 @@ fn leaving_with_a_claim_or_a_slot_waits_until_the_record_does_not_name_it() {
         assert!(bench.contender.must_withdraw());
         assert_eq!(bench.send(20_000), None, "its key tells that it is alive");
         assert!(!bench.contender.is_due(at(20_000), &bench.settings));
-        bench.contender.withdrawn(at(20_000));
+        bench.withdrawn(20_000);
         assert!(!bench.contender.must_withdraw());
         bench.assert_goes(20_000);
     }
+}
+
+#[test]
+fn leaving_without_a_key_destroys_the_session_once_it_is_out_of_the_record() {
+    let mut bench = Bench::held();
+    let lost = bench.observe(1, with_our_key_tied_to(B), false);
+    assert!(matches!(lost, Some(ContenderEvent::Lost(ACQUIRE, _))));
+    bench.leave(1);
+    assert_eq!(bench.send(1), None);
+    bench.withdrawn(1);
+    bench.assert_destroys(1);
 }
 
 #[test]
@@ -158,6 +169,17 @@ fn it_gives_up_when_consul_must_have_expired_its_session() {
 }
 
 #[test]
+fn one_that_has_given_up_sends_and_reports_nothing_more() {
+    let mut bench = Bench::waiting();
+    let (part, _) = bench.send(5_000).unwrap();
+    bench.leave(5_000);
+    bench.handle_timeout(35_000, None);
+    bench.assert_gone(35_000);
+    let gone = (404, "Session id 'x' not found");
+    assert!(bench.answer(35_000, part, gone).is_none());
+}
+
+#[test]
 fn giving_up_names_the_failure_that_is_nearest() {
     let denied = |text: &str| RequestError::Denied { text: text.into() };
     let others = denied("another request's");
@@ -195,7 +217,7 @@ fn giving_up_names_the_failure_that_is_nearest() {
     bench
         .contender
         .withdrawal_failed(&denied("the withdrawal's"));
-    bench.contender.withdrawn(at(0));
+    bench.withdrawn(0);
     bench.handle_timeout(30_000, Some(&others));
     assert!(text(&bench).contains("another request's"), "it was mended");
 }
