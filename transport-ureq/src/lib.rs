@@ -31,14 +31,14 @@
 //! | `workers` | the threads: start, rest, cancel, end |
 //! | `client` | one request and its answer, on a worker's thread |
 //! | `dial` | how a connection is opened |
+//! | `hidden` | how the token is sent without ureq's knowing it |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `runtime`, `on_smol` | clock, timer and tasks |
 //!
 //! # Logs
-//! ureq logs through the crate `log`. Down to DEBUG no line shows a token. At TRACE the target
-//! `ureq_proto` writes out the bytes of a request, **its token included**: keep that level off
-//! where logs are kept.
+//! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
+//! not among them, at no level: ureq never gets it.
 //!
 //! # Features
 //! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
@@ -49,6 +49,7 @@ mod builder;
 mod client;
 mod dial;
 mod failure;
+mod hidden;
 #[cfg(feature = "smol")]
 mod on_smol;
 mod runtime;

@@ -247,7 +247,7 @@ mod tests {
     fn a_request_to_a_worker_that_is_about_to_end_is_answered() {
         let server = Server::start(|connection| connection.answer_all(200, "true"));
         let url = Arc::new(server.url().parse().unwrap());
-        let own = Agents::Own(Box::new(ureq::agent));
+        let own = Agents::Own(Box::default());
         let workers = Workers::resting(Duration::from_micros(50), url, 100, own);
         for microseconds in (0..100).cycle().take(1000) {
             let request = Request::new(Method::Get, "/v1/status/leader");

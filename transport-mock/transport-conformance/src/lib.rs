@@ -7,6 +7,8 @@
 //! transport_conformance::tests!(MyBackend);
 //! ```
 //!
+//! What the [logs](secrecy) must not say is a test file of the adapter's own.
+//!
 //! A test plays the agent with a [`Server`](server::Server) that follows a script, and says what
 //! must have arrived there.
 
@@ -30,11 +32,14 @@ pub mod broken_answers;
 pub mod cancellation;
 pub mod environment;
 pub mod keep_alive;
+pub mod logs;
 pub mod long_polls;
 pub mod own_client;
 pub mod redirects;
 pub mod requests;
 pub mod runtime;
+pub mod secrecy;
+pub mod secret;
 pub mod server;
 pub mod timeouts;
 pub mod tls;
@@ -137,6 +142,7 @@ macro_rules! tests {
                 a_path_in_the_url_comes_before_the_target,
                 a_host_name_is_resolved,
                 the_token_travels_in_its_header,
+                each_request_on_a_kept_connection_has_its_own_token,
                 the_token_is_in_no_error_and_no_debug_output,
                 any_status_is_an_answer,
                 the_headers_of_the_answer_are_handed_over;
