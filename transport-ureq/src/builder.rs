@@ -162,6 +162,8 @@ impl Connection {
             ))
             .input_buffer_size(BUFFER)
             .output_buffer_size(BUFFER)
+            // A head that fills the buffer would look like the end of the connection.
+            .max_response_header_size(BUFFER - 1)
             .max_idle_connections(1)
             .max_idle_connections_per_host(1)
             .max_idle_age(crate::workers::REST);

@@ -7,9 +7,9 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody};
 
+use crate::connection::{Connecting, Exchange};
 use crate::dial::{Dial, NoResolver};
 use crate::failure;
-use crate::hidden::{Connecting, Exchange};
 
 /// How to make an agent for a worker.
 pub(crate) enum Agents {

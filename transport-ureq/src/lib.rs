@@ -31,7 +31,7 @@
 //! | `workers` | the threads: start, rest, cancel, end |
 //! | `client` | one request and its answer, on a worker's thread |
 //! | `dial` | how a connection is opened |
-//! | `hidden` | how the token is sent without ureq's knowing it |
+//! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `runtime`, `on_smol` | clock, timer and tasks |
@@ -47,9 +47,9 @@
 
 mod builder;
 mod client;
+mod connection;
 mod dial;
 mod failure;
-mod hidden;
 #[cfg(feature = "smol")]
 mod on_smol;
 mod runtime;

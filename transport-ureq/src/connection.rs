@@ -1,12 +1,17 @@
-//! The token's way past ureq, which logs at TRACE the bytes of every head it writes. So ureq never
-//! gets the token: it is added when ureq hands the first bytes of the head to the connection.
+//! What stands between ureq and its connections.
 //!
 //! ```text
 //!   client ── head without token ──► ureq ──► Connected ──► TLS ──► socket
 //!      └───────── the token's header ──────────────┘
 //! ```
+//!
+//! - ureq logs at TRACE the bytes of every head it writes. So it never gets the token: that is added
+//!   when ureq hands the first bytes of the head to the connection.
+//! - ureq takes a reset, and an end without TLS's leave, for the end of a body that has no length. So
+//!   it gets to know them as errors of another kind.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -101,7 +106,7 @@ impl<C> fmt::Debug for Connecting<C> {
     }
 }
 
-/// A connection that ureq writes heads without a token to.
+/// A connection as ureq sees it.
 pub(crate) struct Connected<T> {
     transport: T,
     exchange: Arc<Exchange>,
@@ -126,7 +131,12 @@ impl<T: Transport> Transport for Connected<T> {
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        self.transport.await_input(timeout)
+        self.transport
+            .await_input(timeout)
+            .map_err(|error| match error {
+                Error::Io(error) if is_cut(error.kind()) => Error::Io(io::Error::other(error)),
+                error => error,
+            })
     }
 
     fn is_open(&mut self) -> bool {
@@ -136,6 +146,13 @@ impl<T: Transport> Transport for Connected<T> {
     fn is_tls(&self) -> bool {
         self.transport.is_tls()
     }
+}
+
+fn is_cut(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset
+    )
 }
 
 impl<T> fmt::Debug for Connected<T> {
