@@ -9,6 +9,7 @@ use shuttle::{Config, Runner};
 
 /// Runs the scene in as many schedules as the variable `RACES_SCHEDULES` says: half of them drawn
 /// freely, half with few changes of the running thread at the worst places.
+#[allow(clippy::disallowed_methods, reason = "read by tests, not by the core")]
 pub fn check(scene: impl Fn() + Send + Sync + 'static) {
     let schedules: usize = env::var("RACES_SCHEDULES").map_or(500, |count| count.parse().unwrap());
     let scene = Arc::new(scene);
