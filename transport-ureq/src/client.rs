@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
 use semaphore_core::{AgentUrl, Method, Request, Response, TransportError};
+pub(crate) use ureq::Agent;
+use ureq::AsSendBody;
 use ureq::config::Config;
 use ureq::http;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::DefaultConnector;
-use ureq::{Agent, AsSendBody};
 
 use crate::connection::{Connecting, Exchange};
 use crate::dial::{Dial, NoResolver};

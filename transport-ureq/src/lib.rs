@@ -29,6 +29,7 @@
 //! | `builder` | which options there are |
 //! | `transport` | the handle |
 //! | `workers` | the threads: start, rest, cancel, end |
+//! | `sync` | what they share and wait with |
 //! | `client` | one request and its answer, on a worker's thread |
 //! | `dial` | how a connection is opened |
 //! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
@@ -53,6 +54,7 @@ mod failure;
 #[cfg(feature = "smol")]
 mod on_smol;
 mod runtime;
+mod sync;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;

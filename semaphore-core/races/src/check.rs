@@ -21,7 +21,9 @@ pub fn check(scene: impl Fn() + Send + Sync + 'static) {
 
 /// Lets the others do some of their steps, however many.
 pub fn sometime() {
-    for _ in 0..shuttle::rand::thread_rng().gen_range(0..100) {
+    let mut random = shuttle::rand::thread_rng();
+    let most = 10_u32.pow(random.gen_range(1..=3));
+    for _ in 0..random.gen_range(0..most) {
         shuttle::thread::yield_now();
     }
 }
@@ -37,15 +39,19 @@ fn run(scheduler: impl Scheduler + 'static, scene: Arc<impl Fn() + Send + Sync +
     });
 }
 
+thread_local! {
+    /// Shuttle's threads of one test are all on one of the system's.
+    static STEPS: AtomicUsize = const { AtomicUsize::new(0) };
+}
+
 /// A step of the core is one of shuttle's.
 fn step(waits: bool) {
-    static STEPS: AtomicUsize = AtomicUsize::new(0);
     if panicking() {
         return;
     }
     if waits {
         shuttle::thread::yield_now();
     } else {
-        STEPS.load(Ordering::SeqCst);
+        STEPS.with(|steps| steps.load(Ordering::SeqCst));
     }
 }

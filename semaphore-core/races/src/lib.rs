@@ -1,4 +1,5 @@
-//! What threads share in handles and driver, run under a scheduler that chooses their order.
+//! What threads share in handles and driver, and in the workers of `transport-ureq`, run under a
+//! scheduler that chooses their order.
 //!
 //! Only in builds with `--cfg semaphore_races`, as `scripts/races` makes them: there each lock, flag and
 //! waker of the core is a step, after which [shuttle](https://docs.rs/shuttle) lets some thread go on,

@@ -103,9 +103,8 @@ fn is_lost_while_it_is_let_go(releases: bool) {
     };
     sometime();
     if releases {
-        let released = block_on(permit.release());
-        let told = matches!(released, Ok(()) | Err(Error::Lost(_)));
-        assert!(told, "{released:?}");
+        let end = block_on(permit.release());
+        assert!(matches!(end, Ok(()) | Err(Error::Lost(_))), "{end:?}");
     } else {
         drop(permit);
     }
@@ -197,9 +196,9 @@ fn whoever_waits_when_the_runtime_ends_is_told() {
                     Err(error) => return assert!(matches!(error, Error::Closed), "{error:?}"),
                 };
                 if releases {
-                    let released = block_on(permit.release());
-                    let told = matches!(released, Ok(()) | Err(Error::Closed | Error::Lost(_)));
-                    assert!(told, "{released:?}");
+                    let end = block_on(permit.release());
+                    let told = matches!(end, Ok(()) | Err(Error::Closed | Error::Lost(_)));
+                    assert!(told, "{end:?}");
                 } else {
                     let lost = block_on(permit.lost());
                     assert!(matches!(lost, Lost::RuntimeEnded), "{lost:?}");
