@@ -6,9 +6,10 @@
 use std::fmt::{Debug, Write as _};
 use std::time::Duration;
 
-use semaphore_core::manage::{Collect, Destroy, Inspect, Operation, Resize};
+use semaphore_core::manage::{Collect, Destroy, Inspect, Operation, Resize, Verify};
 use semaphore_core::{
-    BlockOn, Participant, Prefix, Request, Scope, Semaphore, Settings, Token, Transport,
+    AgentEnvironment, BlockOn, Participant, Prefix, Request, Scope, Semaphore, Settings, Token,
+    Transport,
 };
 use transport_mock::LoopbackConsul;
 use transport_mock::consul::{Access, Consul, Policy};
@@ -56,6 +57,10 @@ pub fn guarded() -> Consul {
     consul
 }
 
+fn scope() -> Scope {
+    Scope::new().with_token(Token::new(SECRET).unwrap())
+}
+
 /// What a user could print.
 #[derive(Default)]
 pub struct Shown(pub String);
@@ -93,7 +98,9 @@ impl Shown {
         let patience = Duration::from_millis(10);
         self.result(&run(adapter, semaphore.acquire_timeout(patience)));
         self.result(&run(adapter, semaphore.inspect()));
-        self.result(&run(adapter, semaphore.verify(&permit.sequencers()[0])));
+        let sequencer = &permit.sequencers()[0];
+        self.result(&run(adapter, semaphore.verify(sequencer)));
+        self.debug(Operation::new(Verify::new(sequencer.clone(), scope()), 1));
         self.result(&run(adapter, semaphore.resize(3)));
         self.result(&run(adapter, semaphore.resize(2)));
         self.result(&run(adapter, semaphore.destroy()));
@@ -114,6 +121,8 @@ impl Shown {
         let broken = format!("{SECRET}\r\nX: y");
         self.error(&Token::new(broken.clone()).unwrap_err());
         self.debug(Semaphore::builder("service/db", 2).token(broken.clone()));
+        let variable = |name: &str| (name == "CONSUL_HTTP_TOKEN").then(|| broken.clone());
+        self.result(&AgentEnvironment::token(variable, |_| Ok(Vec::new())));
         self.result(
             &Semaphore::builder("service/db", 2)
                 .token(broken)
@@ -124,8 +133,8 @@ impl Shown {
 
     /// The machines that the handles are made of.
     fn by_hand<A: Transport + BlockOn + Clone + 'static>(&mut self, adapter: &A) {
-        let prefix = Prefix::new("service/db").unwrap();
-        let scope = Scope::new().with_token(Token::new(SECRET).unwrap());
+        let prefix = Prefix::new("service/by-hand").unwrap();
+        let scope = scope();
         self.debug((&scope, scope.token()));
         let settings = Settings::new(prefix.clone(), 2)
             .unwrap()
@@ -135,6 +144,10 @@ impl Shown {
         participant.acquire(adapter.now(), 1, None).unwrap();
         while let Some(transmit) = participant.poll_transmit(adapter.now()) {
             self.debug((&transmit, &participant));
+            // Nobody else writes what a poll would wait for.
+            if transmit.request.is_long_poll() {
+                break;
+            }
             let answer = send(adapter, transmit.request);
             self.result(&answer);
             participant.handle_response(adapter.now(), transmit.id, answer);
