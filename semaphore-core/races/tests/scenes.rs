@@ -214,6 +214,24 @@ fn whoever_waits_when_the_runtime_ends_is_told() {
     });
 }
 
+/// A release that meets the runtime's end, before it or after it.
+#[test]
+fn a_release_when_the_runtime_ends_is_told() {
+    check(|| {
+        let world = World::new();
+        let semaphore = world.semaphore(1);
+        let permit = block_on(semaphore.acquire()).unwrap();
+        let ending = {
+            let world = world.clone();
+            thread::spawn(move || world.end_runtime())
+        };
+        sometime();
+        let end = block_on(permit.release());
+        assert!(matches!(end, Ok(()) | Err(Error::Closed)), "{end:?}");
+        ending.join().unwrap();
+    });
+}
+
 /// Closing meets acquisitions, releases and other closings.
 #[test]
 fn a_shutdown_waits_for_those_inside_and_refuses_the_others() {
