@@ -12,7 +12,6 @@ mod environment;
 mod fencing;
 mod foreign_clients;
 mod handles;
-mod host;
 mod hostile_answers;
 mod late_answers;
 mod limit;

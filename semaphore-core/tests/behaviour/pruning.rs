@@ -2,16 +2,15 @@
 
 use semaphore_core::{Error, Method, Request, Transport as _};
 use transport_mock::consul::{Access, Policy};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
 use crate::aftermath::assert_recovered;
-use crate::host::Host;
 use crate::support::*;
 
 #[test]
 fn a_dead_holder_is_pruned_when_its_session_has_expired() {
     let world = MockConsul::new(4);
-    let process = Host::new(&world.client("dead"));
+    let process = MockProcess::new(&world.client("dead"));
     let dead = builder(1).connect(process.clone()).expect("valid settings");
     world.run(async {
         let permit = dead.acquire().await.expect("a slot");

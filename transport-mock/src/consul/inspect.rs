@@ -42,6 +42,12 @@ impl Consul {
         self.state.sessions.iter()
     }
 
+    /// The Raft index of the last write. It moves with every change of the state, and with writes
+    /// that change nothing, too.
+    pub fn last_index(&self) -> u64 {
+        self.state.last_index()
+    }
+
     /// How many requests of this kind were submitted.
     pub fn requests(&self, kind: Kind) -> u64 {
         self.counts.get(&kind).copied().unwrap_or_default()

@@ -110,6 +110,24 @@ impl Consul {
         }
     }
 
+    /// Another agent of this cluster as it is at this moment, which learns of nothing from now on.
+    pub(crate) fn lagging(&self) -> Self {
+        let mut state = self.state.clone();
+        // Sessions are ended by the leader alone.
+        state.sessions.stop_all_timers();
+        Self {
+            state,
+            acl: self.acl.clone(),
+            leaderless_since: self.leaderless_since,
+            node: self.node.clone(),
+            parked: BTreeMap::new(),
+            ready: VecDeque::new(),
+            submitted: 0,
+            rng: self.rng.clone(),
+            counts: BTreeMap::new(),
+        }
+    }
+
     /// Hands a request over. Its answer comes out of [`poll_answer`](Self::poll_answer), at once
     /// unless it is a blocking query that has to wait.
     ///

@@ -37,6 +37,11 @@ impl State {
         self.raft_index
     }
 
+    /// The index of the last write.
+    pub(super) fn last_index(&self) -> u64 {
+        self.raft_index
+    }
+
     /// Ends a session: its keys are released or deleted, and their lock delays begin.
     pub(super) fn end_session(&mut self, now: Instant, id: &[u8]) {
         let index = self.next_index();
