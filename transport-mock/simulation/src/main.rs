@@ -1,12 +1,59 @@
-fn main() {
-    let mut sum = simulation::Figures::default();
-    let n: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
-    let start = std::time::Instant::now();
-    for seed in n..n + 200 {
-        let plan = simulation::plan::Plan::draw(seed);
-        let o = simulation::run(&plan, false);
-        sum.add(&o.figures);
-        if let Some(v) = o.violation { println!("{seed}: {v}"); }
+//! `simulate`: runs plans by their seeds, reports the figures, and tells how to repeat what failed.
+
+mod arguments;
+mod campaign;
+
+use std::process::ExitCode;
+
+use simulation::check::Violation;
+use simulation::plan::Plan;
+use simulation::{run, shrink};
+
+use self::arguments::{Arguments, USAGE};
+
+/// A plan that fails is cut down by running at most so many others.
+const MOST_SHRINKING: usize = 2_000;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse() {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("simulate: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if let Err(error) = arguments.switch_defect_on() {
+        eprintln!("simulate: {error}");
+        return ExitCode::from(2);
     }
-    println!("{sum}\n{:?}", start.elapsed());
+    // A panic inside a run is a violation that is reported with its seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let result = campaign::run_all(arguments.seeds(), arguments.jobs, arguments.fails_fast);
+    println!("{}", result.figures);
+    println!("{}", result.pace());
+    for (seed, violation) in &result.violations {
+        println!("seed {seed} violates {violation}");
+    }
+    let Some((seed, violation)) = result.violations.first() else {
+        return ExitCode::SUCCESS;
+    };
+    if arguments.tells {
+        tell(*seed, violation);
+    }
+    ExitCode::FAILURE
+}
+
+/// Tells the story of a seed that failed, as short as it gets.
+fn tell(seed: u64, violation: &Violation) {
+    let plan = Plan::draw(seed);
+    let shrunk = shrink(&plan, violation, MOST_SHRINKING);
+    let outcome = run(&shrunk.plan, true);
+    println!("\n== seed {seed}, cut down in {} runs\n", shrunk.runs);
+    println!("{}\n{}", shrunk.plan, outcome.story);
+    println!("{}", shrunk.violation);
+    println!("repeat: scripts/simulate --from {seed} --seeds 1");
 }
