@@ -93,6 +93,8 @@ pub enum Happening {
     },
     /// An operator took what stands behind this session away.
     Taken { session: String },
+    /// A token may no longer read what its host's holds stand on.
+    Blinded { host: usize },
     /// An answer of the watch tells a host that these are holders no longer.
     Shown { host: usize, gone: Vec<String> },
     /// Indexes go backwards: they compare only with those from now on.
@@ -159,6 +161,7 @@ impl fmt::Display for Happening {
                 write!(f, "record of {prefix}: {} -> {}, by {by}", Shown(before), Shown(after))
             }
             Self::Taken { session } => write!(f, "{} is taken away", short(session)),
+            Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
             Self::Shown { host, gone } => {
                 write!(f, "node-{host} is shown a record without")?;
                 gone.iter().try_for_each(|it| write!(f, " {}", short(it)))

@@ -1,7 +1,7 @@
 //! L4: a transient failure costs nobody their slot.
 //!
 //! A loss is justified when the session has ended, when somebody took the holder or its contender
-//! key away, or when the lease ran out while nothing worked for so long that no renewal could have
+//! key away or the permission to see them, or when the lease ran out while nothing worked for so long that no renewal could have
 //! been answered. An acquisition fails only where something permanent stands in its way.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,7 @@ const SLACK: Duration = Duration::from_millis(500);
 pub(super) struct JustifiedLoss {
     bounds: Bounds,
     gone: BTreeSet<String>,
+    blinded: BTreeSet<Who>,
     trouble: BTreeMap<Option<usize>, Instant>,
 }
 
@@ -26,6 +27,7 @@ impl JustifiedLoss {
         Self {
             bounds,
             gone: BTreeSet::new(),
+            blinded: BTreeSet::new(),
             trouble: BTreeMap::new(),
         }
     }
@@ -47,6 +49,7 @@ impl JustifiedLoss {
                 }
                 Ok(())
             }
+            _ if self.blinded.contains(&belief.who) => Ok(()),
             _ if belief.sessions.iter().any(|it| self.gone.contains(it)) => Ok(()),
             _ => Err(format!("{belief} is lost ({reason}), and nobody took it away")),
         }
@@ -63,6 +66,9 @@ impl Check for JustifiedLoss {
             Happening::Trouble { host, until } => {
                 let known = self.trouble.entry(*host).or_default();
                 *known = (*known).max(*until);
+            }
+            Happening::Blinded { host } => {
+                self.blinded.insert(Who::Ours(*host));
             }
             Happening::SessionEnded { session, .. } | Happening::Taken { session } => {
                 self.gone.insert(session.clone());

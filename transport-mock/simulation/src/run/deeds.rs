@@ -145,6 +145,9 @@ impl Run<'_> {
             }
             Deed::Restrict { what, time, .. } if self.plan.access_control.is_some() => {
                 host.line.lock().is_fooled = true;
+                if *what != Hidden::Others {
+                    self.book.happened(Happening::Blinded { host: number });
+                }
                 self.forbid(number, *what);
                 self.later(*time, Undo::Permit(number));
             }

@@ -64,7 +64,11 @@ impl User {
             }
         };
         match outcome {
-            Ok(Some(permit)) => self.hold(permit, turn.hold, turn.end).await,
+            Ok(Some(permit)) => {
+                // The storm's holds end with it, or the rest would wait for them.
+                let left = self.storm_end.saturating_since(self.truth.now());
+                self.hold(permit, turn.hold.min(left), turn.end).await;
+            }
             Ok(None) => self.book.unserved("nothing free"),
             Err(Error::Timeout { .. }) => self.book.unserved("timed out"),
             // An instant try fails with the first request that does.
