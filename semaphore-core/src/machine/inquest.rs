@@ -104,6 +104,8 @@ impl Inquest {
             }
             Err(RequestError::Denied { .. }) => {
                 self.suspects.clear();
+                // It stays a suspect in every view.
+                self.retry_at = Some(now + self.backoff.next(rng));
                 Finding::Hidden
             }
             Err(error) => {

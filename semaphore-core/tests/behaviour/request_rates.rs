@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use semaphore_core::{Method, Request, Response};
+use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::*;
@@ -51,6 +52,35 @@ fn rate(what: &str, time: u64, prepare: impl FnOnce(&MockConsul)) -> f64 {
         after.peak_open
     );
     rate
+}
+
+#[test]
+fn a_holder_who_may_not_be_seen_is_asked_for_with_growing_waits() {
+    let world = MockConsul::new(10);
+    let all = Policy::management;
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token("a", all());
+        consul.add_token("other", all());
+    });
+    let other = connect(builder(2).token("other"), &world.client("other"));
+    let elsewhere = world.run(other.acquire()).expect("a slot");
+    let hidden = elsewhere.sequencers()[0].key.clone();
+    world.consul(|consul, _| consul.add_token("a", all().with_key(&hidden, Access::Deny)));
+    // A slot is free, but the one who waits for it can't tell whether the other is dead.
+    let semaphore = connect(builder(2).token("a"), &world.client("a"));
+    let waiter = world.start({
+        let semaphore = semaphore.clone();
+        async move { semaphore.acquire().await }
+    });
+    world.advance(secs(1));
+    let mine = world.run(waiter).expect("a slot");
+    let before = world.stats_of("a").total_requests();
+    world.advance(secs(60));
+    let after = world.stats_of("a").total_requests();
+    assert!(mine.is_held());
+    assert!(after - before < 120, "{} in a minute", after - before);
+    drop(elsewhere);
 }
 
 #[test]
