@@ -14,10 +14,12 @@ Runs the semaphore through everything that can go wrong, and judges every step.
   --jobs N        how many threads (as many as there are processors)
   --fail-fast     stop at the first seed that fails
   --no-story      name what failed, without its story
-  --defect NAME   with this deliberate defect in the semaphore (needs a build with
-                  --cfg semaphore_defects, as scripts/simulate makes it)
+  --defect NAME   with this deliberate defect in the semaphore
+  --defects       every defect in turn: by which invariant and how soon it is found
+  --most N        how many schedules one defect may survive (5000)
   --help
 
+Defects need a build with --cfg semaphore_defects, as scripts/simulate makes it.
 Exit status: 0 without a violation, 1 with one, 2 when it was called in a wrong way.";
 
 #[derive(Debug)]
@@ -27,7 +29,9 @@ pub(crate) struct Arguments {
     pub(crate) jobs: usize,
     pub(crate) fails_fast: bool,
     pub(crate) tells: bool,
-    defect: Option<String>,
+    pub(crate) defect: Option<String>,
+    pub(crate) all_defects: bool,
+    pub(crate) most: u64,
 }
 
 impl Arguments {
@@ -40,6 +44,8 @@ impl Arguments {
             fails_fast: false,
             tells: true,
             defect: None,
+            all_defects: false,
+            most: 5_000,
         };
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
@@ -53,6 +59,8 @@ impl Arguments {
                 Long("fail-fast") => arguments.fails_fast = true,
                 Long("no-story") => arguments.tells = false,
                 Long("defect") => arguments.defect = Some(parser.value()?.string()?),
+                Long("defects") => arguments.all_defects = true,
+                Long("most") => arguments.most = parser.value()?.parse()?,
                 Long("help") => return Ok(None),
                 other => return Err(other.unexpected()),
             }
@@ -65,28 +73,5 @@ impl Arguments {
 
     pub(crate) fn seeds(&self) -> Range<u64> {
         self.from..self.from + self.count
-    }
-
-    #[cfg(semaphore_defects)]
-    pub(crate) fn switch_defect_on(&self) -> Result<(), String> {
-        use semaphore_core::defect::{Defect, switch_on};
-
-        let Some(name) = &self.defect else {
-            return Ok(());
-        };
-        let defect = name.parse::<Defect>().map_err(|_| {
-            let all: Vec<_> = Defect::ALL.iter().map(ToString::to_string).collect();
-            format!("there is no defect {name:?}; there are: {}", all.join(", "))
-        })?;
-        switch_on(Some(defect));
-        Ok(())
-    }
-
-    #[cfg(not(semaphore_defects))]
-    pub(crate) fn switch_defect_on(&self) -> Result<(), String> {
-        match &self.defect {
-            None => Ok(()),
-            Some(_) => Err("this build has no defects; scripts/simulate --defect makes one".into()),
-        }
     }
 }

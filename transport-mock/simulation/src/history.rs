@@ -121,7 +121,11 @@ impl fmt::Display for Who {
 
 impl fmt::Display for Belief {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "hold {} of {} ({} of ", self.no.0, self.who, self.permits)?;
+        write!(
+            f,
+            "hold {} of {} ({} of ",
+            self.no.0, self.who, self.permits
+        )?;
         f.write_str(&crate::plan::Plan::prefix(self.prefix))?;
         for session in &self.sessions {
             write!(f, " {}", short(session))?;
@@ -142,13 +146,17 @@ impl fmt::Display for Happening {
             Self::Granted { belief, token } => write!(f, "{belief} begins, token {token}"),
             Self::Lost { belief, reason } => write!(f, "{belief} is lost: {reason}"),
             Self::Released { belief } => write!(f, "hold {} is given back", belief.0),
-            Self::Failed { host, error } => write!(f, "an acquisition of node-{host} fails: {error}"),
+            Self::Failed { host, error } => {
+                write!(f, "an acquisition of node-{host} fails: {error}")
+            }
             Self::SessionBegan { session, owner } => {
                 write!(f, "session {} of {owner} begins", short(session))
             }
             Self::SessionEnded { session, by } => match by {
                 Ending::Ttl => write!(f, "session {} ends by its TTL", short(session)),
-                Ending::Destroyed(by) => write!(f, "session {} is destroyed by {by}", short(session)),
+                Ending::Destroyed(by) => {
+                    write!(f, "session {} is destroyed by {by}", short(session))
+                }
             },
             Self::RecordChanged {
                 prefix,
@@ -158,7 +166,12 @@ impl fmt::Display for Happening {
                 ..
             } => {
                 let prefix = crate::plan::Plan::prefix(*prefix);
-                write!(f, "record of {prefix}: {} -> {}, by {by}", Shown(before), Shown(after))
+                write!(
+                    f,
+                    "record of {prefix}: {} -> {}, by {by}",
+                    Shown(before),
+                    Shown(after)
+                )
             }
             Self::Taken { session } => write!(f, "{} is taken away", short(session)),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),

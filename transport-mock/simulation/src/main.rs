@@ -2,6 +2,7 @@
 
 mod arguments;
 mod campaign;
+mod defects;
 
 use std::process::ExitCode;
 
@@ -26,12 +27,17 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Err(error) = arguments.switch_defect_on() {
+    // A panic inside a run is a violation that is reported with its seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    if arguments.all_defects {
+        return defects::find_all(&arguments);
+    }
+    if let Some(name) = &arguments.defect
+        && let Err(error) = defects::switch_on(name)
+    {
         eprintln!("simulate: {error}");
         return ExitCode::from(2);
     }
-    // A panic inside a run is a violation that is reported with its seed.
-    std::panic::set_hook(Box::new(|_| {}));
     let result = campaign::run_all(arguments.seeds(), arguments.jobs, arguments.fails_fast);
     println!("{}", result.figures);
     println!("{}", result.pace());

@@ -37,6 +37,11 @@ impl State {
         self.raft_index
     }
 
+    /// The index after so many more writes.
+    pub(super) fn advance_index(&mut self, by: u64) {
+        self.raft_index += by;
+    }
+
     /// The index of the last write.
     pub(super) fn last_index(&self) -> u64 {
         self.raft_index

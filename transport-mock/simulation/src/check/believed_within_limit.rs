@@ -92,8 +92,12 @@ impl Check for BelievedWithinLimit {
     fn settle(&mut self, at: Instant, held: &[&Belief]) -> Verdict {
         for (host, gone) in self.shown.drain(..) {
             let mut held = held.iter();
-            if let Some(belief) = held.find(|it| it.who == Who::Ours(host) && it.sessions.contains(&gone)) {
-                return Err(format!("{belief} goes on after an answer of the watch that shows it gone"));
+            if let Some(belief) =
+                held.find(|it| it.who == Who::Ours(host) && it.sessions.contains(&gone))
+            {
+                return Err(format!(
+                    "{belief} goes on after an answer of the watch that shows it gone"
+                ));
             }
         }
         let must_be_noticed = self
@@ -116,7 +120,10 @@ impl Check for BelievedWithinLimit {
                     .map(ToString::to_string)
                     .collect();
                 let limit = self.allowed(belief.prefix);
-                return Err(format!("{sum} are held at once of {limit}: {}", all.join(", ")));
+                return Err(format!(
+                    "{sum} are held at once of {limit}: {}",
+                    all.join(", ")
+                ));
             }
         }
         Ok(())

@@ -51,7 +51,9 @@ impl JustifiedLoss {
             }
             _ if self.blinded.contains(&belief.who) => Ok(()),
             _ if belief.sessions.iter().any(|it| self.gone.contains(it)) => Ok(()),
-            _ => Err(format!("{belief} is lost ({reason}), and nobody took it away")),
+            _ => Err(format!(
+                "{belief} is lost ({reason}), and nobody took it away"
+            )),
         }
     }
 }
@@ -74,7 +76,8 @@ impl Check for JustifiedLoss {
                 self.gone.insert(session.clone());
             }
             Happening::RecordChanged { removed, .. } => {
-                self.gone.extend(removed.iter().map(|it| it.session.clone()));
+                self.gone
+                    .extend(removed.iter().map(|it| it.session.clone()));
             }
             Happening::Lost { belief, reason } => return self.judge(at, belief, reason),
             Happening::Failed { host, error } if !self.bounds.expects_refusals => {

@@ -40,7 +40,10 @@ impl Check for NoLiveHolderRemoved {
                 let mut removed = removed.iter();
                 let wrong = removed.find(|it| it.is_alive && it.owner != Some(*by));
                 if let Some(it) = wrong {
-                    return Err(format!("{by} removed the holder {}, which lives", it.session));
+                    return Err(format!(
+                        "{by} removed the holder {}, which lives",
+                        it.session
+                    ));
                 }
             }
             _ => {}

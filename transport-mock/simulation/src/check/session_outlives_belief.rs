@@ -18,12 +18,18 @@ impl Check for SessionOutlivesBelief {
     }
 
     fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
-        if let Happening::SessionEnded {
-            session,
-            by: Ending::Ttl,
-        } = what
-        {
-            self.expired.insert(session.clone());
+        match what {
+            Happening::SessionEnded {
+                session,
+                by: Ending::Ttl,
+            } => {
+                self.expired.insert(session.clone());
+            }
+            // A restored snapshot brings it back.
+            Happening::SessionBegan { session, .. } => {
+                self.expired.remove(session);
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -35,7 +41,9 @@ impl Check for SessionOutlivesBelief {
         let ours = held.iter().filter(|it| matches!(it.who, Who::Ours(_)));
         for belief in ours {
             if let Some(session) = belief.sessions.iter().find(|it| self.expired.contains(*it)) {
-                return Err(format!("{belief} goes on, and session {session} has ended by its TTL"));
+                return Err(format!(
+                    "{belief} goes on, and session {session} has ended by its TTL"
+                ));
             }
         }
         Ok(())

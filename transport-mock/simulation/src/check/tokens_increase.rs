@@ -27,7 +27,9 @@ impl TokensIncrease {
     fn grant(&mut self, prefix: usize, sessions: &[String], token: FencingToken) -> Verdict {
         let mut admissions = sessions.iter().map(|it| self.admissions.get(it).copied());
         let Some(Some(first)) = admissions.next() else {
-            return Err(format!("token {token} was granted, and no write of the record admitted it"));
+            return Err(format!(
+                "token {token} was granted, and no write of the record admitted it"
+            ));
         };
         if admissions.any(|it| it != Some(first)) {
             return Err(format!("token {token} was granted for more than one write"));
@@ -45,7 +47,9 @@ impl TokensIncrease {
             Ok(())
         } else {
             let (before, after) = (before.map(|it| it.1), after.map(|it| it.1));
-            Err(format!("token {token} is not between its neighbours {before:?} and {after:?}"))
+            Err(format!(
+                "token {token} is not between its neighbours {before:?} and {after:?}"
+            ))
         }
     }
 }

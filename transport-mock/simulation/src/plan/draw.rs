@@ -93,7 +93,10 @@ impl Draft {
             seed,
             limit: self.limit,
             ttl: self.ttl,
-            behavior: pick(rng, &[Behavior::Delete, Behavior::Delete, Behavior::Release]),
+            behavior: pick(
+                rng,
+                &[Behavior::Delete, Behavior::Delete, Behavior::Release],
+            ),
             prefixes: self.prefixes,
             latency: millis(pick(rng, &[1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
@@ -290,7 +293,12 @@ impl Draft {
             host,
             what: pick(
                 rng,
-                &[Hidden::Others, Hidden::Others, Hidden::Contenders, Hidden::Everything],
+                &[
+                    Hidden::Others,
+                    Hidden::Others,
+                    Hidden::Contenders,
+                    Hidden::Everything,
+                ],
             ),
             time: millis(rng.u64(100..20_000)),
         }

@@ -33,7 +33,11 @@ impl<'a> Pieces<'a> {
         all.extend((0..plan.strangers.len()).map(Piece::Stranger));
         for (host, it) in plan.hosts.iter().enumerate() {
             all.push(Piece::Host(host));
-            all.extend(it.troubles.keys().map(|number| Piece::Trouble(host, *number)));
+            all.extend(
+                it.troubles
+                    .keys()
+                    .map(|number| Piece::Trouble(host, *number)),
+            );
             for (user, it) in it.users.iter().enumerate() {
                 all.push(Piece::User(host, user));
                 all.extend((0..it.turns.len()).map(|turn| Piece::Turn(host, user, turn)));
@@ -53,7 +57,9 @@ impl<'a> Pieces<'a> {
         let stays = |piece: Piece| left_out.binary_search(&piece).is_err();
         let mut plan = self.plan.clone();
         retain(&mut plan.deeds, |deed| stays(Piece::Deed(deed)));
-        retain(&mut plan.strangers, |stranger| stays(Piece::Stranger(stranger)));
+        retain(&mut plan.strangers, |stranger| {
+            stays(Piece::Stranger(stranger))
+        });
         for (host, it) in plan.hosts.iter_mut().enumerate() {
             it.troubles
                 .retain(|number, _| stays(Piece::Trouble(host, *number)));

@@ -20,7 +20,9 @@ impl fmt::Display for Plan {
         match self.access_control {
             None => {}
             Some(Told::InHeader) => writeln!(f, "tokens are asked for; filtered reads say so")?,
-            Some(Told::NotAtAll) => writeln!(f, "tokens are asked for; filtered reads don't say so")?,
+            Some(Told::NotAtAll) => {
+                writeln!(f, "tokens are asked for; filtered reads don't say so")?
+            }
         }
         for host in &self.hosts {
             let prefix = Self::prefix(host.prefix);
@@ -114,7 +116,11 @@ impl fmt::Display for Deed {
             Self::Restore => f.write_str("the snapshot is restored"),
             Self::DestroySession { nth } => write!(f, "session {nth} is destroyed"),
             Self::DeleteKey { prefix, nth } => {
-                write!(f, "contender key {nth} of {} is deleted", Plan::prefix(*prefix))
+                write!(
+                    f,
+                    "contender key {nth} of {} is deleted",
+                    Plan::prefix(*prefix)
+                )
             }
             Self::RemoveHolder { prefix, nth } => {
                 write!(f, "holder {nth} of {} is removed", Plan::prefix(*prefix))

@@ -38,6 +38,7 @@ impl Run<'_> {
     }
 
     fn commit(&mut self, deed: &Deed) -> Judged {
+        // What a late request has caused comes too late.
         if self.world.now() >= self.rounds[0] {
             return Ok(());
         }
@@ -64,6 +65,11 @@ impl Run<'_> {
                 Ok(())
             }
             Deed::ResetIndex => {
+                // A second time, an index from before could come to mean something else: no
+                // check-and-set can tell, and nothing is promised then.
+                if std::mem::replace(&mut self.was_reset, true) {
+                    return Ok(());
+                }
                 self.new_epoch();
                 // What was sent to the old cluster does not arrive at the new one.
                 self.world.break_connections();
@@ -87,9 +93,7 @@ impl Run<'_> {
                     record.retain(|it| it != holder);
                 }
             }),
-            Deed::Resize { prefix, limit } => {
-                self.edit(*prefix, |record| record.set_limit(*limit))
-            }
+            Deed::Resize { prefix, limit } => self.edit(*prefix, |record| record.set_limit(*limit)),
             Deed::DeleteRecord { prefix } => {
                 self.submit_on(*prefix, |key| Request::new(Method::Delete, key));
                 self.judge_operation()
@@ -206,6 +210,9 @@ impl Run<'_> {
             host.line.calm();
         }
         self.world.clear_faults();
+        for prefix in 0..self.prefixes.len() {
+            self.repair(prefix)?;
+        }
         self.book.happened(Happening::Quiet);
         self.judge_step()
     }
@@ -235,7 +242,9 @@ impl Run<'_> {
         let seen = &self.seen;
         self.world.consul(|consul, _| {
             let policy = match what {
-                Hidden::Everything => Policy::management().with_key_prefix(&directory, Access::Deny),
+                Hidden::Everything => {
+                    Policy::management().with_key_prefix(&directory, Access::Deny)
+                }
                 Hidden::Contenders => Policy::management()
                     .with_key_prefix(&directory, Access::Deny)
                     .with_key(&lock, Access::Write),
@@ -284,7 +293,10 @@ impl Run<'_> {
                 .collect();
             let key = keys.get(nth % keys.len().max(1))?;
             let session = key.strip_prefix(&directory)?.to_owned();
-            consul.submit(now, &Request::new(Method::Delete, format!("/v1/kv/{key}")).with_token(self.token()));
+            consul.submit(
+                now,
+                &Request::new(Method::Delete, format!("/v1/kv/{key}")).with_token(self.token()),
+            );
             Some(session)
         });
         if let Some(session) = deleted {
@@ -296,7 +308,10 @@ impl Run<'_> {
 
     /// Changes the record, if there is one.
     fn edit(&mut self, prefix: usize, edit: impl FnOnce(&mut Record)) -> Judged {
-        let key = self.prefixes.get(prefix).map(semaphore_core::Prefix::lock_key);
+        let key = self
+            .prefixes
+            .get(prefix)
+            .map(semaphore_core::Prefix::lock_key);
         let record = self.world.consul(|consul, _| {
             let entry = consul.entry(key.as_deref()?)?;
             Record::decode(entry.value(), entry.flags()).ok()
@@ -313,7 +328,10 @@ impl Run<'_> {
 
     /// Takes away what is no record.
     fn repair(&mut self, prefix: usize) -> Judged {
-        let key = self.prefixes.get(prefix).map(semaphore_core::Prefix::lock_key);
+        let key = self
+            .prefixes
+            .get(prefix)
+            .map(semaphore_core::Prefix::lock_key);
         let is_garbled = self.world.consul(|consul, _| {
             let entry = key.as_deref().and_then(|key| consul.entry(key));
             entry.is_some_and(|entry| Record::decode(entry.value(), entry.flags()).is_err())
@@ -357,4 +375,3 @@ impl Run<'_> {
         self.book.happened(Happening::Trouble { host, until });
     }
 }
-

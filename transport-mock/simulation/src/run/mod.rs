@@ -113,6 +113,7 @@ struct Run<'a> {
     agenda: BTreeMap<(Instant, usize), Act>,
     agenda_length: usize,
     snapshot: Option<Snapshot>,
+    was_reset: bool,
     rounds: [Instant; 2],
     figures: Figures,
 }
@@ -161,6 +162,7 @@ impl<'a> Run<'a> {
             agenda: BTreeMap::new(),
             agenda_length: 0,
             snapshot: None,
+            was_reset: false,
             rounds,
             figures: Figures::default(),
         };
@@ -197,8 +199,10 @@ impl<'a> Run<'a> {
         self.world.set_patience(Duration::from_hours(24));
         let least = Duration::from_millis(1);
         self.world.set_latency(least..=plan.latency.max(least));
-        self.world
-            .consul(|consul, _| consul.set_session_lifetime(plan.lifetime));
+        self.world.consul(|consul, _| {
+            consul.set_session_lifetime(plan.lifetime);
+            consul.advance_index(BUSY_CLUSTER);
+        });
         self.forbid_nothing();
     }
 
@@ -444,7 +448,11 @@ impl<'a> Run<'a> {
             left.extend(consul.sessions().map(|it| format!("session {}", it.id())));
             for (number, prefix) in self.prefixes.iter().enumerate() {
                 // A record is written by whoever comes.
-                let is_used = self.plan.hosts.iter().any(|it| it.prefix == number && !it.users.is_empty());
+                let is_used = self
+                    .plan
+                    .hosts
+                    .iter()
+                    .any(|it| it.prefix == number && !it.users.is_empty());
                 if !is_used {
                     continue;
                 }
@@ -486,6 +494,9 @@ impl<'a> Run<'a> {
         self.agenda.insert((at, self.agenda_length), act);
     }
 }
+
+/// Where indexes begin, so that those after a reset are all lower.
+const BUSY_CLUSTER: u64 = 1_000_000;
 
 /// How long the requests take that are under way when all have left.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);

@@ -54,8 +54,8 @@ impl Seen {
         changes: &mut Vec<Happening>,
     ) {
         let count = consul.sessions().count();
-        let is_same = count == self.alive.len()
-            && consul.sessions().all(|it| self.alive.contains(it.id()));
+        let is_same =
+            count == self.alive.len() && consul.sessions().all(|it| self.alive.contains(it.id()));
         if is_same {
             return;
         }
@@ -141,8 +141,14 @@ fn is_check_and_set(request: &Request, key: &str) -> bool {
             let operations = body.ok().and_then(|body| body.as_array().cloned());
             operations.unwrap_or_default().iter().all(|operation| {
                 let operation = &operation["KV"];
-                let is_write = !["get", "get-tree", "check-session", "check-index", "check-not-exists"]
-                    .contains(&operation["Verb"].as_str().unwrap_or_default());
+                let is_write = ![
+                    "get",
+                    "get-tree",
+                    "check-session",
+                    "check-index",
+                    "check-not-exists",
+                ]
+                .contains(&operation["Verb"].as_str().unwrap_or_default());
                 operation["Key"] != *key || !is_write || operation["Verb"] == "cas"
             })
         }
