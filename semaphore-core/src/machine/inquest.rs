@@ -53,6 +53,7 @@ impl Inquest {
         self.suspects = suspects;
         if self.suspects.is_empty() {
             self.retry_at = None;
+            self.backoff.reset();
         }
     }
 
@@ -94,10 +95,13 @@ impl Inquest {
         };
         match answer.and_then(ReadKey::parse) {
             Ok(found) => {
-                self.backoff.reset();
                 self.suspects.remove(&session);
                 let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
-                if !is_tied {
+                if is_tied {
+                    // It stays a suspect until a view shows it.
+                    self.retry_at = Some(now + self.backoff.next(rng));
+                } else {
+                    self.backoff.reset();
                     self.dead.insert(session);
                 }
                 Finding::Settled
