@@ -18,6 +18,7 @@ mod late_answers;
 mod limit;
 mod loss;
 mod manage;
+mod operation_by_hand;
 mod partition;
 mod permanent_failures;
 mod pruning;
