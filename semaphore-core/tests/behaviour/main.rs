@@ -5,6 +5,7 @@
 mod acquire;
 mod aftermath;
 mod bad_input;
+mod bench;
 mod by_hand;
 mod callers_session;
 mod dead_poll;
