@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::{
-    AcquireId, Event, Instant, Participant, Prefix, Request, RequestId, Response, Settings,
+    AcquireId, Event, Instant, Method, Participant, Prefix, Record, Request, RequestId, Response,
+    Settings, TransportError, TransportErrorKind,
 };
 use transport_mock::consul::{Consul, Exchange};
 
 use crate::support::*;
 
-/// One participant and the Consul it talks to, with nothing between them but the test.
+/// One participant and the Consul it talks to, with nothing between them but the test, which may
+/// keep requests for itself.
 pub(crate) struct Bench {
     pub(crate) now: Instant,
     pub(crate) participant: Participant,
@@ -19,6 +21,9 @@ pub(crate) struct Bench {
     pub(crate) answers: Vec<(RequestId, Response)>,
     pub(crate) events: Vec<Event>,
     pub(crate) sent: Vec<String>,
+    keeps: fn(&Request) -> bool,
+    /// Requests that were not passed on.
+    pub(crate) kept: Vec<(RequestId, Request)>,
 }
 
 impl Bench {
@@ -32,6 +37,8 @@ impl Bench {
             answers: Vec::new(),
             events: Vec::new(),
             sent: Vec::new(),
+            keeps: |_| false,
+            kept: Vec::new(),
         }
     }
 
@@ -107,12 +114,82 @@ impl Bench {
             request.method(),
             request.target()
         ));
+        if (self.keeps)(request) {
+            self.kept.push((id, request.clone()));
+        } else {
+            self.pass_on(id, request);
+        }
+    }
+
+    fn pass_on(&mut self, id: RequestId, request: &Request) {
         let exchange = self.consul.submit(self.now, request);
         self.asked.insert(exchange, id);
     }
 
+    /// From now on keeps the requests that `keeps` says, instead of passing them on.
+    pub(crate) fn keep(&mut self, keeps: fn(&Request) -> bool) {
+        self.keeps = keeps;
+    }
+
+    /// Passes on what was kept, and keeps no more.
+    pub(crate) fn pass_on_kept(&mut self) {
+        self.keep(|_| false);
+        for (id, request) in std::mem::take(&mut self.kept) {
+            self.pass_on(id, &request);
+        }
+        self.turn();
+    }
+
+    /// The one request that was kept.
+    #[track_caller]
+    pub(crate) fn take_kept(&mut self) -> RequestId {
+        let kept = std::mem::take(&mut self.kept);
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        kept[0].0
+    }
+
+    /// Consul's answer to the poll under way will not arrive. The test may answer it.
+    #[track_caller]
+    pub(crate) fn lose_poll(&mut self) -> RequestId {
+        let asked = Vec::from_iter(std::mem::take(&mut self.asked));
+        assert_eq!(asked.len(), 1, "only the poll is under way");
+        asked[0].1
+    }
+
+    /// What Consul shows of the prefix now.
+    pub(crate) fn read(&mut self) -> Response {
+        let prefix = Prefix::new(PREFIX).expect("a prefix");
+        let target = format!("/v1/kv/{}?recurse", prefix.directory());
+        let asked = self
+            .consul
+            .submit(self.now, &Request::new(Method::Get, target));
+        let mut found = None;
+        while let Some((exchange, response)) = self.consul.poll_answer() {
+            if exchange == asked {
+                found = Some(response);
+            } else if let Some(id) = self.asked.remove(&exchange) {
+                self.answers.push((id, response));
+            }
+        }
+        found.expect("an answer at once")
+    }
+
+    /// Gives the participant an answer, and lets happen what follows from it.
+    pub(crate) fn answer(&mut self, id: RequestId, result: Result<Response, TransportError>) {
+        self.participant.handle_response(self.now, id, result);
+        self.turn();
+    }
+
+    /// Ends every request that is kept like this.
+    pub(crate) fn fail_kept(&mut self, kind: TransportErrorKind) {
+        for (id, _) in std::mem::take(&mut self.kept) {
+            self.answer(id, Err(TransportError::new(kind)));
+        }
+    }
+
     pub(crate) fn abort(&mut self, id: RequestId) {
         self.asked.retain(|_, asked| *asked != id);
+        self.kept.retain(|(kept, _)| *kept != id);
     }
 
     pub(crate) fn collect(&mut self) {
@@ -156,4 +233,15 @@ impl Bench {
         assert!(self.participant.is_idle());
         assert_eq!(self.participant.poll_timeout(), None);
     }
+}
+
+/// Whether a request reads the prefix.
+pub(crate) fn is_read(request: &Request) -> bool {
+    request.method() == Method::Get
+}
+
+/// Whether a request writes a holder into the record.
+pub(crate) fn is_claim(request: &Request) -> bool {
+    request.target().contains("/.lock?")
+        && Record::decode(request.body(), 0).is_ok_and(|record| record.holders().count() > 0)
 }
