@@ -37,14 +37,13 @@ fn the_answer_of_a_claim_is_a_grant_whatever_the_watch_shows() {
 #[test]
 fn a_caller_that_leaves_behind_a_claim_does_not_touch_it() {
     let (mut bench, [first, second]) = with_a_claim_under_way();
-    let sessions = sessions_made(&bench);
+    let claim = bench.take_kept();
+    bench.keep(|_| true);
     bench.participant.cancel(bench.now, second);
-    bench.pass_on_kept();
+    bench.turn();
+    bench.answer(claim, Ok(Response::new(200, "true")));
     assert!(bench.is_granted(first));
     assert!(bench.participant.is_held(bench.now, first));
-    bench.run_for(secs(60));
-    assert!(bench.participant.is_held(bench.now, first));
-    assert_eq!(sessions_made(&bench), sessions);
 }
 
 #[test]
@@ -89,4 +88,21 @@ fn a_claim_that_was_certainly_not_applied_is_repeated_without_a_read() {
     bench.pass_on_kept();
     bench.run_for(secs(1));
     assert!(bench.participant.is_held(bench.now, first));
+}
+
+#[test]
+fn a_poll_that_ends_with_nothing_new_leaves_a_read_after_it_as_fresh_as_it_was() {
+    let (mut bench, _) = with_a_claim_under_way();
+    let poll = bench.lose_poll();
+    bench.keep(|request| is_claim(request) || is_read(request));
+    bench.fail_kept(TransportErrorKind::Unknown);
+    let read = bench.take_kept();
+    // Asked for after the claim had ended, and before.
+    for asked in [read, poll] {
+        let view = bench.read();
+        bench.answer(asked, Ok(view));
+    }
+    bench.run_for(secs(1));
+    let claims = bench.kept.iter().filter(|(_, it)| is_claim(it));
+    assert_eq!(claims.count(), 1, "{:?}", bench.kept);
 }
