@@ -188,6 +188,16 @@ mod tests {
     }
 
     #[test]
+    fn it_is_tried_again_at_its_time_and_not_before() {
+        let (_, mut inquest) = finding(Ok(&Response::new(500, "No cluster leader")));
+        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+        let due = inquest.timeout().unwrap();
+        let early = due - Duration::from_nanos(1);
+        assert!(inquest.transmit(early, &settings).is_none());
+        assert!(inquest.transmit(due, &settings).is_some());
+    }
+
+    #[test]
     fn the_dead_are_forgotten_with_their_place_in_the_record() {
         let (_, mut inquest) = finding(Ok(&found("")));
         let mut record = Record::new(1);

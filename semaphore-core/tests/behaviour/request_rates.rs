@@ -199,6 +199,34 @@ fn write_all_the_time(world: &MockConsul, key: &'static str) {
 }
 
 #[test]
+fn a_session_that_is_destroyed_again_and_again_is_replaced_after_a_wait_each_time() {
+    let world = MockConsul::new(10);
+    let [holder, waiter] = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(holder.acquire()).expect("a free slot");
+    let kept = permit.sequencers()[0].session.to_string();
+    let waiting = world.start(async move { waiter.acquire().await });
+    for _ in 0..20 {
+        world.advance(secs(1));
+        assert_eq!(session_count(&world), 2);
+        world.consul(|consul, now| {
+            let others: Vec<_> = consul
+                .sessions()
+                .map(|session| session.id().to_owned())
+                .filter(|id| *id != kept)
+                .collect();
+            for id in others {
+                consul.destroy_session(now, &id);
+            }
+        });
+        world.advance(millis(45));
+        assert_eq!(session_count(&world), 1, "{}", world.trace());
+    }
+    drop(permit);
+    let permit = world.run(waiting).expect("a slot");
+    world.run(permit.release()).expect("released");
+}
+
+#[test]
 fn a_writer_beside_the_prefix_wakes_nobody() {
     let rate = rate("a writer beside", 60, |world| {
         write_all_the_time(world, "service/db-2/busy");
