@@ -162,6 +162,7 @@ impl Scene {
     #[must_use]
     pub fn in_round_trips(mut self) -> Self {
         self.messages = Messages::RoundTrips;
+        self.name.push_str(", round trips");
         self
     }
 

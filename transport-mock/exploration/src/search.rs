@@ -158,7 +158,7 @@ impl Search {
         let is_new = found == number;
         if is_new {
             self.origins.push(origin);
-            if state.is_over() {
+            if state.is_over(scene) {
                 self.over.push(number);
             }
         }

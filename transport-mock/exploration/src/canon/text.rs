@@ -113,8 +113,10 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     if !matches!(rest[0], b'I' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i') {
         return None;
     }
+    let second = *rest.get(1)?;
     MARKS
         .iter()
+        .filter(|(word, _)| word.as_bytes()[1] == second)
         .find(|(word, _)| rest.starts_with(word.as_bytes()))
         .map(|(word, mark)| (Some(*mark), at + word.len()))
 }

@@ -18,6 +18,7 @@ pub(crate) struct Agent {
     pub(crate) consul: Consul,
     /// The session that lives for ever.
     stranger: Option<String>,
+    holders: Vec<String>,
     tokens: Vec<Token>,
 }
 
@@ -26,6 +27,7 @@ impl Agent {
         let mut agent = Self {
             consul: Consul::without_chance(),
             stranger: None,
+            holders: Vec::new(),
             tokens: Vec::new(),
         };
         let put = |target: String, body: &str| Request::new(Method::Put, target).with_body(body);
@@ -39,7 +41,7 @@ impl Agent {
                 let creation = put("/v1/session/create".into(), r#"{"NodeChecks":[]}"#);
                 agent.consul.submit(now, &creation);
                 let stranger = agent.sessions().next();
-                for id in &stranger {
+                if let Some(id) = &stranger {
                     let target = format!("/v1/kv/{PREFIX}/{id}?acquire={id}");
                     agent.consul.submit(now, &put(target, ""));
                 }
@@ -87,19 +89,17 @@ impl Agent {
             .is_some_and(|(expiry, ttl)| expiry <= now + ttl)
     }
 
-    pub(crate) fn holders(&self) -> Vec<String> {
-        self.consul
-            .entry(LOCK)
-            .and_then(|entry| Record::decode(entry.value(), entry.flags()).ok())
-            .map(|record| record.holders().map(str::to_owned).collect())
-            .unwrap_or_default()
+    /// Whom the record names.
+    pub(crate) fn holders(&self) -> &[String] {
+        &self.holders
     }
 
-    /// Whether nothing of any participant is left.
-    pub(crate) fn is_clean(&self) -> bool {
+    /// Whether nothing of any participant is left. Where one could not leave in order, the record may
+    /// name its session, which is dead, until somebody else wants the slot.
+    pub(crate) fn is_clean(&self, may_name_dead: bool) -> bool {
         let is_strangers = |entry: &Entry| entry.session() == self.stranger.as_deref();
         self.sessions().next().is_none()
-            && self.holders().is_empty()
+            && (may_name_dead || self.holders().is_empty())
             && self
                 .consul
                 .entries(PREFIX)
@@ -109,6 +109,12 @@ impl Agent {
     /// To be called after every change. Shows all that decides what Consul answers later on:
     /// deletions by the index that they leave behind, for no run lasts until that is forgotten.
     pub(crate) fn refresh(&mut self) {
+        self.holders = self
+            .consul
+            .entry(LOCK)
+            .and_then(|entry| Record::decode(entry.value(), entry.flags()).ok())
+            .map(|record| record.holders().map(str::to_owned).collect())
+            .unwrap_or_default();
         let mut text = String::new();
         for entry in self.consul.entries("") {
             let value = String::from_utf8_lossy(entry.value());

@@ -74,12 +74,14 @@ impl State {
     }
 
     /// Whether all are served and gone, and nothing of them is left.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self, scene: &Scene) -> bool {
+        let has_crashed = self.nodes.iter().any(|node| node.participant.is_none());
+        let may_name_dead = has_crashed || scene.may_lose_leases() && self.budget < scene.budget;
         self.nodes
             .iter()
             .all(|node| node.participant.is_none() || node.is_done())
             && self.messages.iter().all(|message| message.id.is_none())
-            && self.agent.is_clean()
+            && self.agent.is_clean(may_name_dead)
     }
 
     /// What must hold in every state.
