@@ -17,7 +17,7 @@ use crate::id::SessionId;
 use crate::record::Record;
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Inquest {
     suspects: BTreeSet<SessionId>,
     in_flight: Option<SessionId>,

@@ -187,6 +187,16 @@ impl Sessions {
         self.expiries.values().min().copied()
     }
 
+    pub(super) fn expiry(&self, id: &[u8]) -> Option<Instant> {
+        self.expiries.get(id).copied()
+    }
+
+    pub(super) fn lock_delays(&self) -> impl Iterator<Item = (&[u8], Instant)> {
+        self.lock_delays
+            .iter()
+            .map(|(key, until)| (key.as_slice(), *until))
+    }
+
     /// The session whose time was up first.
     pub(super) fn expired(&self, now: Instant) -> Option<Vec<u8>> {
         let (id, at) = self.expiries.iter().min_by_key(|(_, at)| **at)?;

@@ -31,6 +31,11 @@ impl State {
         }
     }
 
+    /// The index of the last write.
+    pub(super) fn raft_index(&self) -> u64 {
+        self.raft_index
+    }
+
     /// The index of the write that is now made.
     pub(super) fn next_index(&mut self) -> u64 {
         self.raft_index += 1;
