@@ -23,7 +23,7 @@ pub struct Line<E> {
 /// Where one process or thread writes what happens to it. A line is handed to the system as it is
 /// written, so the lines of a process that is killed are there up to its end.
 #[derive(Debug)]
-pub struct Diary<E> {
+pub(crate) struct Diary<E> {
     file: File,
     events: PhantomData<fn(E)>,
 }
@@ -33,7 +33,7 @@ impl<E: Serialize> Diary<E> {
     ///
     /// # Errors
     /// When the file can't be opened.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self {
             file,
@@ -45,7 +45,7 @@ impl<E: Serialize> Diary<E> {
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn write(&self, at: Moment, event: E) -> io::Result<()> {
+    pub(crate) fn write(&self, at: Moment, event: E) -> io::Result<()> {
         let mut line = serde_json::to_vec(&Line { at, event })?;
         line.push(b'\n');
         // Whole lines in one call: threads and processes that append don't mix theirs.
@@ -57,7 +57,7 @@ impl<E: Serialize> Diary<E> {
 ///
 /// # Errors
 /// When the file can't be read, or a whole line is not what was expected.
-pub fn read<E: DeserializeOwned>(path: &Path) -> io::Result<Vec<Line<E>>> {
+pub(crate) fn read<E: DeserializeOwned>(path: &Path) -> io::Result<Vec<Line<E>>> {
     let text = fs::read_to_string(path)?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole
@@ -70,15 +70,16 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> io::Result<Vec<Line<E>>> {
 mod tests {
     use super::*;
 
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(tag = "event", rename_all = "snake_case")]
+    enum Event {
+        Fell { from: u32 },
+    }
+
     #[test]
     fn what_is_written_is_read_but_for_a_line_cut_short() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(tag = "event", rename_all = "snake_case")]
-        enum Event {
-            Fell { from: u32 },
-        }
         let diary = Diary::open(&path).unwrap();
         diary.write(Moment(7), Event::Fell { from: 3 }).unwrap();
         diary.write(Moment(8), Event::Fell { from: 4 }).unwrap();

@@ -14,7 +14,7 @@ use crate::record::{Folder, Run};
 
 /// All client processes. Dropping it kills them.
 #[derive(Debug)]
-pub struct Fleet {
+pub(crate) struct Fleet {
     members: Vec<Member>,
 }
 
@@ -32,7 +32,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When a proxy or a process can't be started.
-    pub fn start(
+    pub(crate) fn start(
         run: &Run,
         cluster: &Cluster,
         folder: &Folder,
@@ -67,17 +67,12 @@ impl Fleet {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
-    }
-
     /// The proxy in front of a client's agent.
-    pub fn proxy(&self, number: usize) -> &Proxy {
+    pub(crate) fn proxy(&self, number: usize) -> &Proxy {
         &self.members[number].proxy
     }
 
@@ -85,7 +80,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When the process can't be started.
-    pub fn begin(&mut self, number: usize) -> io::Result<()> {
+    pub(crate) fn begin(&mut self, number: usize) -> io::Result<()> {
         let member = &mut self.members[number];
         let plan = &mut member.plan;
         plan.incarnation += 1;
@@ -107,7 +102,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When it can't be waited for.
-    pub fn kill(&mut self, number: usize) -> io::Result<()> {
+    pub(crate) fn kill(&mut self, number: usize) -> io::Result<()> {
         if let Some(mut process) = self.members[number].process.take() {
             process.kill()?;
             process.wait()?;
@@ -119,7 +114,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn stop(&self, number: usize) -> io::Result<()> {
+    pub(crate) fn stop(&self, number: usize) -> io::Result<()> {
         self.signal(number, Signal::STOP)
     }
 
@@ -127,7 +122,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When there is no such process.
-    pub fn cont(&self, number: usize) -> io::Result<()> {
+    pub(crate) fn cont(&self, number: usize) -> io::Result<()> {
         self.signal(number, Signal::CONT)
     }
 
@@ -135,7 +130,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When one can't be waited for.
-    pub fn end(&mut self, within: Duration) -> io::Result<Vec<String>> {
+    pub(crate) fn end(&mut self, within: Duration) -> io::Result<Vec<String>> {
         for member in &mut self.members {
             let pipe = member.process.as_mut().and_then(|it| it.stdin.as_mut());
             if let Some(pipe) = pipe {

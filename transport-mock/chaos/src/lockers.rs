@@ -120,8 +120,7 @@ fn wait(lock: &mut Child, stop: &AtomicBool) -> io::Result<Option<ExitStatus>> {
             return Ok(Some(status));
         }
         if stop.load(Ordering::SeqCst) {
-            let deadline =
-                *patience.get_or_insert_with(|| Instant::now() + Duration::from_mins(1));
+            let deadline = *patience.get_or_insert_with(|| Instant::now() + Duration::from_mins(1));
             if Instant::now() > deadline {
                 lock.kill()?;
                 lock.wait()?;

@@ -17,15 +17,15 @@ use crate::record::{Deed, Kind, Phase, Target};
 
 /// Whom it hurts, and where it writes that down.
 #[derive(Debug)]
-pub struct Nemesis<'n> {
+pub(crate) struct Nemesis<'n> {
     /// The servers.
-    pub cluster: &'n mut Cluster,
+    pub(crate) cluster: &'n mut Cluster,
     /// The clients.
-    pub fleet: &'n mut Fleet,
+    pub(crate) fleet: &'n mut Fleet,
     /// The deeds.
-    pub diary: &'n Diary<Deed>,
+    pub(crate) diary: &'n Diary<Deed>,
     /// What it draws from.
-    pub rng: Rng,
+    pub(crate) rng: Rng,
 }
 
 /// The beginning or the end of a deed, and when in its round.
@@ -42,9 +42,9 @@ impl Nemesis<'_> {
     ///
     /// # Errors
     /// When something could not be hurt or healed.
-    pub fn storm(&mut self, end: Instant) -> Result<(), Failure> {
+    pub(crate) fn storm(&mut self, end: Instant) -> Result<(), Failure> {
         loop {
-            let calm = Duration::from_millis(self.rng.u64(1_000..5_000));
+            let calm = Duration::from_millis(self.rng.u64(500..4_000));
             let left = end.saturating_duration_since(Instant::now());
             thread::sleep(min(calm, left));
             let left = end.saturating_duration_since(Instant::now());
@@ -122,6 +122,12 @@ impl Nemesis<'_> {
         left: Duration,
     ) {
         let after = Duration::from_millis(self.rng.u64(..2_000));
+        // Most things are over soon, and some outlast the lease.
+        let longest = if self.rng.bool() {
+            longest / 4
+        } else {
+            longest
+        };
         let length = Duration::from_millis(self.rng.u64(..=longest));
         let end = min(after + length, left.max(SHORTEST));
         let act = |after, phase| Act {

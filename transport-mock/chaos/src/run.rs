@@ -67,7 +67,9 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     let deeds = Diary::open(&folder.deeds()).doing("opening a log")?;
     fs::write(folder.locks(), "").doing("opening a log")?;
     let mut rng = Rng::with_seed(run.seed);
-    eprintln!("chaos: starting three servers");
+    let start = Instant::now();
+    let tell = |what: &str| eprintln!("{:5.0} s  {what}", start.elapsed().as_secs_f64());
+    tell("starting three servers");
     let mut cluster = Cluster::start().doing("starting the cluster")?;
     let admins: Vec<_> = (0..SERVERS)
         .map(|number| cluster.server(number).client())
@@ -85,8 +87,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     };
     let lockers = Lockers::start(&setup, LOCKERS, &mut rng);
 
-    let seconds = run.chaos.as_secs();
-    eprintln!("chaos: everything goes wrong for {seconds} s");
+    tell("everything goes wrong");
     let mut nemesis = Nemesis {
         cluster: &mut cluster,
         fleet: &mut fleet,
@@ -102,11 +103,13 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         quiet_from: Moment::now(),
         ..End::default()
     };
-    eprintln!("chaos: quiet for {} s", run.quiet().as_secs());
+    tell("nothing goes wrong any more");
     thread::sleep(run.quiet());
+    tell("all clients end");
     end.hung = fleet.end(ENDING).doing("ending the clients")?;
     look_for_ours(&admins[0], run, &mut end).doing("looking for what is left")?;
     end.hung_locks = lockers.end().doing("ending consul lock")?;
+    tell("one takes all slots at last");
     witnesses.end().doing("writing down what was seen")?;
     for slots in &run.semaphores {
         if let Err(error) = all_at_last(run, slots, &admins[0]) {
@@ -158,4 +161,3 @@ fn all_at_last(run: &Run, slots: &Slots, admin: &Admin) -> Result<(), Failure> {
     semaphore.shutdown();
     Ok(())
 }
-

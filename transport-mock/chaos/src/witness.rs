@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One thread for each server.
 #[derive(Debug)]
-pub struct Witnesses {
+pub(crate) struct Witnesses {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
@@ -31,7 +31,7 @@ impl Witnesses {
     ///
     /// # Errors
     /// When the log can't be opened.
-    pub fn start(servers: Vec<Client>, log: &Path) -> io::Result<Self> {
+    pub(crate) fn start(servers: Vec<Client>, log: &Path) -> io::Result<Self> {
         let stop = Arc::<AtomicBool>::default();
         let mut threads = Vec::new();
         for (server, client) in servers.into_iter().enumerate() {
@@ -47,7 +47,7 @@ impl Witnesses {
     ///
     /// # Errors
     /// When a sighting could not be written.
-    pub fn end(mut self) -> io::Result<()> {
+    pub(crate) fn end(mut self) -> io::Result<()> {
         self.stop.store(true, Ordering::SeqCst);
         self.threads.drain(..).try_for_each(|thread| {
             let ended = thread.join();
@@ -87,7 +87,7 @@ fn look(
 ///
 /// # Errors
 /// When there is no such answer.
-pub fn session_names(client: &Client) -> io::Result<Vec<String>> {
+pub(crate) fn session_names(client: &Client) -> io::Result<Vec<String>> {
     let answer = client.get("/v1/session/list?consistent")?;
     if answer.status != 200 {
         return Err(io::Error::other(answer.text()));

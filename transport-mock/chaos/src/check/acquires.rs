@@ -7,7 +7,11 @@ use crate::record::{Belief, Outcome, Way};
 
 pub(super) fn check(logs: &Logs, report: &mut Report) {
     for log in &logs.clients {
-        let backend = logs.run.clients.get(log.client).map(|client| client.backend);
+        let backend = logs
+            .run
+            .clients
+            .get(log.client)
+            .map(|client| client.backend);
         let mut open = BTreeMap::new();
         for line in &log.lines {
             match &line.event {
@@ -42,7 +46,10 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
         if has_stopped || logs.killed_at(log).is_none() {
             for (acquire, (at, way)) in open {
                 report.figures.unended += 1;
-                let story = format!("{} acquire {acquire} ({way:?}) of {at} never ended", name(log));
+                let story = format!(
+                    "{} acquire {acquire} ({way:?}) of {at} never ended",
+                    name(log)
+                );
                 report.violation(Invariant::Admission, story);
             }
         }

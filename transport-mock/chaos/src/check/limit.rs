@@ -11,11 +11,10 @@ pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
             .chain(&holds.theirs)
             .filter(|span| span.prefix == slots.prefix)
             .collect();
-        report.figures.most_at_once.push((
-            slots.prefix.clone(),
-            most_at_once(&spans),
-            slots.limit,
-        ));
+        report
+            .figures
+            .most_at_once
+            .push((slots.prefix.clone(), most_at_once(&spans), slots.limit));
         for (at, held, holders) in overlaps(&spans, slots.limit) {
             report.figures.overlaps += 1;
             let story = format!(

@@ -38,8 +38,8 @@ const ROUNDING: Duration = Duration::from_millis(50);
 /// after a tenth at most. So two fifths of the TTL within reach are enough for one to succeed.
 fn could_renew(logs: &Logs, ours: &Ours, deadline: Moment) -> bool {
     let ttl = logs.run.ttl;
-    let sent = deadline.minus(ttl - ttl / 10);
-    could_reach(logs, ours.client, (sent.plus(ttl / 3), deadline), ttl * 2 / 5)
+    let due = deadline.minus(ttl * 9 / 10).plus(ttl / 3);
+    could_reach(logs, ours.client, (due, deadline), ttl * 2 / 5)
 }
 
 #[cfg(test)]

@@ -83,7 +83,9 @@ impl Invariant {
             Self::Fencing => "S5 (tokens rise strictly)",
             Self::Admission => "L1 (every acquisition ends, and all slots can be had again)",
             Self::NothingLeft => "L2 (nothing is left behind)",
-            Self::TransientFailures => "L4 (a transient failure costs nothing while the lease lasts)",
+            Self::TransientFailures => {
+                "L4 (a transient failure costs nothing while the lease lasts)"
+            }
             Self::NoCrash => "no client ends by itself",
         }
     }

@@ -35,7 +35,8 @@ pub(super) fn could_reach(
             stretch = None;
             continue;
         }
-        let is_hurt_between = |since: Moment| hurts.iter().any(|hurt| hurt.0 <= end && since <= hurt.1);
+        let is_hurt_between =
+            |since: Moment| hurts.iter().any(|hurt| hurt.0 <= end && since <= hurt.1);
         let since = match stretch {
             Some((since, last)) if begin.since(last) < BLINK && !is_hurt_between(last) => since,
             _ => begin,

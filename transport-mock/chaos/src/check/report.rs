@@ -87,7 +87,11 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let figures = &self.figures;
-        writeln!(f, "chaos: {:.1} minutes", figures.chaos.as_secs_f64() / 60.0)?;
+        writeln!(
+            f,
+            "chaos: {:.1} minutes",
+            figures.chaos.as_secs_f64() / 60.0
+        )?;
         let total: u64 = figures.deeds.values().sum();
         writeln!(f, "deeds: {total}")?;
         for ((whom, kind), count) in &figures.deeds {

@@ -112,7 +112,7 @@ impl<B: BlockOn> Contender<B> {
         let end = Moment::now().plus(turn.hold);
         loop {
             let left = end.since(Moment::now());
-            if left.is_zero() {
+            if left.is_zero() || self.book.must_stop() {
                 return;
             }
             match first(permit.lost(), self.backend.sleep(left.min(BEAT))).await {

@@ -73,7 +73,7 @@ impl Contender<'_> {
         let entry = self.book.wanted(self.slots, turn);
         match self.acquire(turn) {
             Ok(Some(permit)) => {
-                hold(entry, &permit, turn);
+                self.hold(entry, &permit, turn);
                 entry.ending(&permit);
                 match turn.farewell {
                     Farewell::Release => entry.ended(&permit.release()),
@@ -95,19 +95,19 @@ impl Contender<'_> {
             Way::Try => semaphore.try_acquire_many(permits),
         }
     }
-}
 
-fn hold(entry: Entry<'_>, permit: &blocking::Permit, turn: &Turn) {
-    entry.granted(permit);
-    let end = Moment::now().plus(turn.hold);
-    loop {
-        let left = end.since(Moment::now());
-        if left.is_zero() {
-            return;
-        }
-        match permit.lost_timeout(left.min(BEAT)) {
-            Some(lost) => return entry.lost(&lost),
-            None => entry.beat(permit),
+    fn hold(&self, entry: Entry<'_>, permit: &blocking::Permit, turn: &Turn) {
+        entry.granted(permit);
+        let end = Moment::now().plus(turn.hold);
+        loop {
+            let left = end.since(Moment::now());
+            if left.is_zero() || self.book.must_stop() {
+                return;
+            }
+            match permit.lost_timeout(left.min(BEAT)) {
+                Some(lost) => return entry.lost(&lost),
+                None => entry.beat(permit),
+            }
         }
     }
 }
