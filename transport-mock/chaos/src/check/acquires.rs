@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{ClientLog, Invariant, Logs, Report};
+use super::{Invariant, Logs, Report};
+use crate::client;
 use crate::record::{Belief, Outcome, Way};
 
 pub(super) fn check(logs: &Logs, report: &mut Report) {
@@ -20,7 +21,10 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                     open.insert(*acquire, (line.at, *way));
                 }
                 Belief::Granted { acquire, .. } => {
-                    open.remove(acquire);
+                    if let Some((at, _)) = open.remove(acquire) {
+                        let wait = line.at.since(at);
+                        report.figures.longest_wait = report.figures.longest_wait.max(wait);
+                    }
                     if let Some(backend) = backend {
                         *report.figures.granted.entry(backend).or_default() += 1;
                     }
@@ -35,7 +39,7 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                     // Only who would not wait may fail for a moment's failure, and there is no other.
                     if *outcome == Outcome::Failed && way != Some(Way::Try) {
                         let words = words.as_deref().unwrap_or_default();
-                        let story = format!("{} acquire {acquire} failed: {words}", name(log));
+                        let story = format!("{} acquire {acquire} failed: {words}", log.name());
                         report.violation(Invariant::TransientFailures, story);
                     }
                 }
@@ -48,15 +52,18 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                 report.figures.unended += 1;
                 let story = format!(
                     "{} acquire {acquire} ({way:?}) of {at} never ended",
-                    name(log)
+                    log.name()
                 );
                 report.violation(Invariant::Admission, story);
             }
         }
         if !has_stopped && logs.killed_at(log).is_none() {
-            let hung = format!("chaos-client-{}", name(log).trim_start_matches("client "));
-            if !logs.end.hung.contains(&hung) {
-                report.violation(Invariant::NoCrash, format!("{} ended by itself", name(log)));
+            let name = client::name(log.client, log.incarnation);
+            if !logs.end.hung.contains(&name) {
+                report.violation(
+                    Invariant::NoCrash,
+                    format!("{} ended by itself", log.name()),
+                );
             }
         }
     }
@@ -64,10 +71,6 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
         let story = format!("{hung} did not end when it was told to");
         report.violation(Invariant::Admission, story);
     }
-}
-
-fn name(log: &ClientLog) -> String {
-    format!("client {}-{}", log.client, log.incarnation)
 }
 
 #[cfg(test)]

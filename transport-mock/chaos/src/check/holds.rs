@@ -78,10 +78,7 @@ fn ours(logs: &Logs, log: &ClientLog) -> Vec<Ours> {
     let mut ours = Vec::new();
     for (acquire, told) in all {
         let Some(token) = told.token else { continue };
-        let who = format!(
-            "client {}-{} acquire {acquire} (token {token})",
-            log.client, log.incarnation
-        );
+        let who = format!("{} acquire {acquire} (token {token})", log.name());
         let span = told.first_held.zip(told.last_held);
         ours.push(Ours {
             span: span.map(|(from, last_held)| {

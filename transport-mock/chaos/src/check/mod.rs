@@ -2,6 +2,7 @@
 
 mod acquires;
 mod holds;
+mod lease;
 mod leftovers;
 mod limit;
 mod losses;
@@ -63,6 +64,8 @@ pub struct Violation {
 pub enum Invariant {
     /// S1: never more than the limit believe that they hold.
     Limit,
+    /// S2: belief ends with the lease.
+    Lease,
     /// S5: tokens rise.
     Fencing,
     /// L1: who waits gets in, and every acquisition ends.
@@ -75,11 +78,18 @@ pub enum Invariant {
     NoCrash,
 }
 
+impl ClientLog {
+    fn name(&self) -> String {
+        format!("client {}-{}", self.client, self.incarnation)
+    }
+}
+
 impl Invariant {
     /// As it is written in a report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Limit => "S1 (never more than the limit believe that they hold)",
+            Self::Lease => "S2 (belief ends with the lease, a tenth of the TTL before Consul's)",
             Self::Fencing => "S5 (tokens rise strictly)",
             Self::Admission => "L1 (every acquisition ends, and all slots can be had again)",
             Self::NothingLeft => "L2 (nothing is left behind)",
@@ -150,6 +160,7 @@ pub fn check(logs: &Logs) -> Report {
     let holds = holds::of(logs);
     let mut report = Report::new(logs);
     limit::check(logs, &holds, &mut report);
+    lease::check(logs, &mut report);
     tokens::check(logs, &holds, &mut report);
     acquires::check(logs, &mut report);
     losses::check(logs, &holds, &mut report);

@@ -27,6 +27,8 @@ pub struct Figures {
     pub wanted: u64,
     /// Those that were granted.
     pub granted: BTreeMap<Backend, u64>,
+    /// The longest that one took that was granted.
+    pub longest_wait: Duration,
     /// Those that were not.
     pub not_granted: BTreeMap<Outcome, u64>,
     /// Slots that `consul lock` had.
@@ -43,6 +45,8 @@ pub struct Figures {
     pub most_at_once: Vec<(String, u32, u32)>,
     /// How often there was one too many.
     pub overlaps: u64,
+    /// Beliefs beyond their lease.
+    pub lease_violations: u64,
     /// Pairs of tokens in the wrong order.
     pub token_violations: u64,
     /// Acquisitions that never ended.
@@ -101,6 +105,8 @@ impl fmt::Display for Report {
         for (backend, count) in &figures.granted {
             writeln!(f, "  granted on {}: {count}", backend.name())?;
         }
+        let longest = figures.longest_wait.as_secs_f64();
+        writeln!(f, "  longest wait of those: {longest:.1} s")?;
         for (outcome, count) in &figures.not_granted {
             writeln!(f, "  {}: {count}", outcome.name())?;
         }
@@ -120,6 +126,7 @@ impl fmt::Display for Report {
             ("lost while the lease lasted", figures.covered_losses),
             ("lost with a quorum within reach", figures.reachable_losses),
             ("overlaps", figures.overlaps),
+            ("beliefs beyond their lease", figures.lease_violations),
             ("tokens out of order", figures.token_violations),
             ("acquisitions that never ended", figures.unended),
             ("left behind", figures.leftovers),

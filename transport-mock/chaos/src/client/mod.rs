@@ -52,7 +52,7 @@ pub struct Plan {
 impl Plan {
     /// What its sessions and contender keys are called.
     pub fn name(&self) -> String {
-        format!("{OURS}{}-{}", self.number, self.incarnation)
+        name(self.number, self.incarnation)
     }
 
     fn builder(&self, slots: &Slots) -> Builder {
@@ -65,6 +65,11 @@ impl Plan {
 
 /// The beginning of the names of all our sessions and of the values of our contender keys.
 pub const OURS: &str = "chaos-client-";
+
+/// What the sessions and contender keys of an incarnation are called.
+pub fn name(client: usize, incarnation: u32) -> String {
+    format!("{OURS}{client}-{incarnation}")
+}
 
 /// Runs a client to its end.
 ///

@@ -39,10 +39,10 @@ impl Turn {
             1
         };
         let hold = match rng.u32(..10) {
-            0..7 => rng.u64(10..1_000),
-            7..9 => rng.u64(1_000..5_000),
+            0..8 => rng.u64(10..300),
+            8 => rng.u64(300..4_000),
             // Long enough for renewals, and for an outage in the middle of it.
-            _ => rng.u64(5_000..20_000),
+            _ => rng.u64(4_000..20_000),
         };
         Self {
             way: match rng.u32(..10) {
