@@ -107,7 +107,7 @@ fn lock_again_and_again(
             // It gives up at the first failure that it can't wait out.
             Some(_) => thread::sleep(Duration::from_secs(1)),
         }
-        thread::sleep(Duration::from_millis(rng.u64(..1_500)));
+        thread::sleep(Duration::from_millis(rng.u64(..4_000)));
     }
     Ok(false)
 }

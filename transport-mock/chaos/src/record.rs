@@ -309,6 +309,9 @@ pub struct Sighting {
     pub end: Moment,
     /// The names of the `consul lock` holders whose sessions exist; none when there was no answer.
     pub locks: Option<Vec<String>>,
+    /// The names of the holders of each semaphore's record, read just afterwards.
+    #[serde(default)]
+    pub holders: Vec<Vec<String>>,
 }
 
 /// What was found when all was over.

@@ -18,7 +18,7 @@ use crate::lockers::{Lockers, Setup};
 use crate::moment::Moment;
 use crate::nemesis::Nemesis;
 use crate::record::{Backend, Client, End, Folder, Run, Slots};
-use crate::witness::{Witnesses, session_names};
+use crate::witness::{Witnesses, sessions};
 
 /// The shortest that Consul allows.
 const TTL: Duration = Duration::from_secs(10);
@@ -74,7 +74,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     let admins: Vec<_> = (0..SERVERS)
         .map(|number| cluster.server(number).client())
         .collect();
-    let witnesses = Witnesses::start(admins.clone(), &folder.sightings())
+    let witnesses = Witnesses::start(admins.clone(), run, &folder.sightings())
         .doing("opening the log of what is seen")?;
     let mut fleet = Fleet::start(run, &cluster, folder, defect)?;
     let setup = Setup {
@@ -130,7 +130,7 @@ fn write(path: &std::path::Path, what: &impl Serialize) -> Result<(), Failure> {
 
 /// By now the sessions of those who were killed have expired.
 fn look_for_ours(admin: &Admin, run: &Run, end: &mut End) -> io::Result<()> {
-    let names = session_names(admin)?.into_iter();
+    let names = sessions(admin)?.into_values();
     end.sessions = names.filter(|name| name.starts_with(OURS)).collect();
     for slots in &run.semaphores {
         for key in admin.leftovers(&slots.prefix)?.keys {

@@ -1,6 +1,7 @@
 //! Looks at the cluster through each server, to tell later who could have reached it when, and
 //! whose session existed.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::diary::Diary;
 use crate::lockers::THEIRS;
 use crate::moment::Moment;
-use crate::record::Sighting;
+use crate::record::{Run, Sighting};
 
 const EVERY: Duration = Duration::from_millis(250);
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,14 +32,19 @@ impl Witnesses {
     ///
     /// # Errors
     /// When the log can't be opened.
-    pub(crate) fn start(servers: Vec<Client>, log: &Path) -> io::Result<Self> {
+    pub(crate) fn start(servers: Vec<Client>, run: &Run, log: &Path) -> io::Result<Self> {
         let stop = Arc::<AtomicBool>::default();
         let mut threads = Vec::new();
         for (server, client) in servers.into_iter().enumerate() {
             let diary = Diary::open(log)?;
             let stop = Arc::clone(&stop);
-            let client = client.with_timeout(TIMEOUT);
-            threads.push(thread::spawn(move || look(server, &client, &diary, &stop)));
+            let witness = Witness {
+                server,
+                client: client.with_timeout(TIMEOUT),
+                prefixes: run.semaphores.iter().map(|it| it.prefix.clone()).collect(),
+                diary,
+            };
+            threads.push(thread::spawn(move || witness.look(&stop)));
         }
         Ok(Self { stop, threads })
     }
@@ -62,39 +68,57 @@ impl Drop for Witnesses {
     }
 }
 
-fn look(
+struct Witness {
     server: usize,
-    client: &Client,
-    diary: &Diary<Sighting>,
-    stop: &AtomicBool,
-) -> io::Result<()> {
-    while !stop.load(Ordering::SeqCst) {
-        let at = Moment::now();
-        let names = session_names(client).ok();
-        let is_theirs = |name: &String| name.starts_with(THEIRS);
-        let sighting = Sighting {
-            server,
-            end: Moment::now(),
-            locks: names.map(|names| names.into_iter().filter(is_theirs).collect()),
-        };
-        diary.write(at, sighting)?;
-        thread::sleep(EVERY);
-    }
-    Ok(())
+    client: Client,
+    prefixes: Vec<String>,
+    diary: Diary<Sighting>,
 }
 
-/// The names of all sessions, as the leader confirms them.
+impl Witness {
+    fn look(&self, stop: &AtomicBool) -> io::Result<()> {
+        while !stop.load(Ordering::SeqCst) {
+            let at = Moment::now();
+            let sessions = sessions(&self.client).ok();
+            let end = Moment::now();
+            let holders = sessions.as_ref().and_then(|names| self.holders(names).ok());
+            let is_theirs = |name: &String| name.starts_with(THEIRS);
+            let sighting = Sighting {
+                server: self.server,
+                end,
+                locks: sessions.map(|names| names.into_values().filter(is_theirs).collect()),
+                holders: holders.unwrap_or_default(),
+            };
+            self.diary.write(at, sighting)?;
+            thread::sleep(EVERY);
+        }
+        Ok(())
+    }
+
+    /// The names of the holders of each record; of one whose session is gone, its id.
+    fn holders(&self, names: &BTreeMap<String, String>) -> io::Result<Vec<Vec<String>>> {
+        let of_prefix = |prefix: &String| {
+            let holders = self.client.leftovers(prefix)?.holders.into_iter();
+            let name = |id: String| names.get(&id).cloned().unwrap_or(id);
+            Ok(holders.map(name).collect())
+        };
+        self.prefixes.iter().map(of_prefix).collect()
+    }
+}
+
+/// The names of all sessions by their ids, as the leader confirms them.
 ///
 /// # Errors
 /// When there is no such answer.
-pub(crate) fn session_names(client: &Client) -> io::Result<Vec<String>> {
+pub(crate) fn sessions(client: &Client) -> io::Result<BTreeMap<String, String>> {
     let answer = client.get("/v1/session/list?consistent")?;
     if answer.status != 200 {
         return Err(io::Error::other(answer.text()));
     }
     let Value::Array(sessions) = answer.json()? else {
-        return Ok(Vec::new());
+        return Ok(BTreeMap::new());
     };
-    let name = |session: &Value| session["Name"].as_str().unwrap_or_default().to_owned();
-    Ok(sessions.iter().map(name).collect())
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let named = |session: &Value| (text(&session["ID"]), text(&session["Name"]));
+    Ok(sessions.iter().map(named).collect())
 }

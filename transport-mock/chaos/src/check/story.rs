@@ -207,6 +207,7 @@ impl Story {
             server,
             end: millis(at + 5),
             locks,
+            holders: Vec::new(),
         };
         let at = millis(at);
         self.logs.sightings.push(Line { at, event });
