@@ -29,6 +29,8 @@ pub struct Session {
     pub(super) ttl: String,
     pub(super) node_checks: Option<Vec<String>>,
     pub(super) service_checks: Option<Vec<ServiceCheck>>,
+    #[serde(rename = "Checks", skip_serializing_if = "Vec::is_empty")]
+    pub(super) legacy_checks: Vec<String>,
     pub(super) create_index: u64,
     pub(super) modify_index: u64,
     #[serde(skip)]
@@ -92,12 +94,13 @@ impl Session {
 
     /// The health checks that end it when they turn critical, those of services included.
     pub fn checks(&self) -> impl Iterator<Item = &str> {
+        let nodes = self.node_checks.iter().flatten();
         let services = self.service_checks.iter().flatten();
-        self.node_checks
+        self.legacy_checks
             .iter()
-            .flatten()
+            .chain(nodes)
+            .chain(services.map(|check| &check.id))
             .map(String::as_str)
-            .chain(services.map(|check| check.id.as_str()))
     }
 
     /// The Raft index of its creation.
