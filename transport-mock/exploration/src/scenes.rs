@@ -29,7 +29,9 @@ pub fn large() -> Vec<Scene> {
         Scene::new(2, &[2]).in_round_trips(),
         Scene::new(2, &[1, 1]).in_round_trips(),
         two().together().with_cancels(),
-        two().together().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
+        two()
+            .together()
+            .with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
         two().together().with_faults(1, &[Fault::Repeat]),
         two().together().with_faults(1, &[Fault::Pause]),
         two().together().with_faults(1, &[Fault::Destroy]),
