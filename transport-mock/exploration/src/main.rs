@@ -170,7 +170,10 @@ mod defects {
             states += report.states;
             if let Outcome::Broken { violation, story } = report.outcome {
                 let faults = scene.faults_in_words();
-                println!("{defect}: {violation}; after {states} states, in: {}; {faults}", scene.name);
+                println!(
+                    "{defect}: {violation}; after {states} states, in: {}; {faults}",
+                    scene.name
+                );
                 if in_full {
                     tell(&violation, &story);
                 }

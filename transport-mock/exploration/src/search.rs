@@ -175,7 +175,10 @@ impl Search {
         }
         while let Some(state) = pending.pop() {
             let first = self.progress.partition_point(|(_, to)| *to < state);
-            for (from, _) in self.progress[first..].iter().take_while(|(_, to)| *to == state) {
+            for (from, _) in self.progress[first..]
+                .iter()
+                .take_while(|(_, to)| *to == state)
+            {
                 if !core::mem::replace(&mut hopeful[*from as usize], true) {
                     pending.push(*from);
                 }

@@ -110,7 +110,10 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
         let is_session = rest.starts_with(SESSION.as_bytes()) && rest.len() >= SESSION.len() + 12;
         return is_session.then_some((None, at));
     }
-    if !matches!(rest[0], b'I' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i') {
+    if !matches!(
+        rest[0],
+        b'I' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
+    ) {
         return None;
     }
     let second = *rest.get(1)?;
@@ -193,7 +196,10 @@ mod tests {
         assert_eq!(found("/v1/kv/a/.lock?cas=12&flags=1"), [Token::Index(12)]);
         let id = "00000000-0000-4000-8000-00000000001f";
         assert_eq!(found(id), [Token::Session(31)]);
-        assert_eq!(found("retry_at: Some(Instant(2s))"), [Token::Timer(2_000_000_000)]);
+        assert_eq!(
+            found("retry_at: Some(Instant(2s))"),
+            [Token::Timer(2_000_000_000)]
+        );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
         assert_eq!(found("view: 1, sent_at: Instant(1ns)"), [Token::Order(1)]);
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));

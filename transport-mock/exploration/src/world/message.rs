@@ -57,12 +57,13 @@ impl Message {
     /// The same, with nobody waiting for what comes of it. A read of which nobody learns is nothing.
     pub(crate) fn into_ghost(self) -> Option<Self> {
         let is_write = self.as_request()?.method() != Method::Get;
-        is_write.then(|| Self {
-            id: None,
-            is_slow: true,
-            ..self
-        })
-        .map(Self::refreshed)
+        is_write
+            .then_some(Self {
+                id: None,
+                is_slow: true,
+                ..self
+            })
+            .map(Self::refreshed)
     }
 
     pub(crate) fn slowed(self) -> Self {

@@ -109,7 +109,9 @@ impl Monitor {
                 return Err(Violation::LiveHolderRemoved { writer, session });
             }
         }
-        let added = record.holders().filter(|it| !had.iter().any(|had| had == it));
+        let added = record
+            .holders()
+            .filter(|it| !had.iter().any(|had| had == it));
         let index = after.modify_index();
         self.admitted
             .extend(added.map(|session| (session.to_owned(), index)));
@@ -117,11 +119,7 @@ impl Monitor {
     }
 
     /// Compares a grant's token with those of other grants, in the order of the writes.
-    pub(crate) fn judge_grant(
-        &mut self,
-        sessions: &[String],
-        token: u64,
-    ) -> Result<(), Violation> {
+    pub(crate) fn judge_grant(&mut self, sessions: &[String], token: u64) -> Result<(), Violation> {
         let admitted = self.admitted.iter();
         let write = admitted
             .filter(|(session, _)| sessions.contains(session))

@@ -163,8 +163,7 @@ impl State {
             match message.id {
                 Some(id) => {
                     let deadline = message.deadline;
-                    let parked =
-                        Parked::new(message.node, id, exchange, index, ends_at, deadline);
+                    let parked = Parked::new(message.node, id, exchange, index, ends_at, deadline);
                     self.parked.push(parked);
                 }
                 None => self.agent().consul.abandon(exchange),
@@ -195,7 +194,11 @@ impl State {
             return self.pump(scene, at);
         }
         let answer = Message::answer(at, id, Ok(response), request.deadline);
-        let answer = if request.is_slow { answer.slowed() } else { answer };
+        let answer = if request.is_slow {
+            answer.slowed()
+        } else {
+            answer
+        };
         self.messages.push(answer);
         Ok(())
     }
@@ -300,7 +303,12 @@ impl State {
             .iter()
             .filter(|message| message.node == at)
             .filter_map(|message| message.id)
-            .chain(self.parked.iter().filter(|it| it.node == at).map(|it| it.id))
+            .chain(
+                self.parked
+                    .iter()
+                    .filter(|it| it.node == at)
+                    .map(|it| it.id),
+            )
             .collect();
         for id in ids {
             self.abort(at, id);
@@ -352,7 +360,10 @@ impl State {
         let monitor = Arc::clone(&self.monitor);
         let it = &mut self.node(at).callers[caller];
         let is_excused = scene.may_lose_leases()
-            || it.sessions.iter().any(|session| monitor.is_destroyed(session));
+            || it
+                .sessions
+                .iter()
+                .any(|session| monitor.is_destroyed(session));
         match event {
             Event::Granted { grant, .. } => {
                 it.step = Step::Holds;

@@ -71,12 +71,20 @@ impl State {
 
     fn show(&self, message: &Message) -> String {
         let name = self.nodes[message.node].name;
-        let late = if message.id.is_none() { " (nobody waits)" } else { "" };
+        let late = if message.id.is_none() {
+            " (nobody waits)"
+        } else {
+            ""
+        };
         match &*message.content {
             Content::Request(request) => {
                 let body = String::from_utf8_lossy(request.body());
                 let target = shorten(request.target());
-                format!("{name} → {} {target} {}{late}", request.method(), shorten(&body))
+                format!(
+                    "{name} → {} {target} {}{late}",
+                    request.method(),
+                    shorten(&body)
+                )
             }
             Content::Answer(Ok(response)) => {
                 let index = response.header("X-Consul-Index").unwrap_or("-");
