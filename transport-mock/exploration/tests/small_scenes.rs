@@ -1,6 +1,6 @@
 //! Every run of the small scenes, one by one.
 
-use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore, scenes};
+use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
 
 #[test]
 fn one_caller() {
@@ -50,11 +50,6 @@ fn two_callers_of_one_participant() {
 #[test]
 fn two_participants() {
     assert_proved(&Scene::new(1, &[1, 1]).in_round_trips().together());
-}
-
-#[test]
-fn these_are_the_small_scenes_of_the_table() {
-    assert_eq!(scenes::small().len(), 10);
 }
 
 #[test]
