@@ -1,5 +1,6 @@
 //! What is explored: who contends for how many slots, and what may go wrong.
 
+use core::fmt::Write as _;
 use core::time::Duration;
 
 /// One scene.
@@ -146,7 +147,7 @@ impl Scene {
     #[must_use]
     pub fn with_rounds(mut self, rounds: u8) -> Self {
         self.rounds = rounds;
-        self.name.push_str(&format!(", {rounds} rounds"));
+        let _ = write!(self.name, ", {rounds} rounds");
         self
     }
 

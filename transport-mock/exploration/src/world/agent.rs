@@ -82,7 +82,7 @@ impl Agent {
             .consul
             .sessions()
             .find(|it| it.id() == session)
-            .and_then(|it| it.ttl());
+            .and_then(transport_mock::consul::Session::ttl);
         self.consul
             .expiry(session)
             .zip(ttl)

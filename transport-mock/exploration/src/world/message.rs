@@ -58,7 +58,7 @@ impl Message {
     pub(crate) fn into_ghost(self) -> Option<Self> {
         let is_write = self.as_request()?.method() != Method::Get;
         is_write
-            .then(|| Self {
+            .then_some(Self {
                 id: None,
                 is_slow: true,
                 ..self

@@ -33,7 +33,7 @@ impl State {
     pub(crate) fn next_stop(&self, scene: &Scene) -> Option<Instant> {
         let holds_time_up = |message: &Message| {
             let is_answer = matches!(*message.content, Content::Answer(_));
-            !message.is_slow && !(is_answer && self.nodes[message.node].is_paused)
+            !(message.is_slow || is_answer && self.nodes[message.node].is_paused)
         };
         if self.messages.iter().any(holds_time_up) {
             return None;
