@@ -86,15 +86,29 @@ pub(super) fn quote(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            '\u{fffd}' => quoted.push(c),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\x{:02x}", u32::from(c));
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\u{c}' => quoted.push_str("\\f"),
+            c if is_printable(c) => quoted.push(c),
+            c => {
+                let _ = match u32::from(c) {
+                    code if c.is_ascii() => write!(quoted, "\\x{code:02x}"),
+                    code @ ..0x1_0000 => write!(quoted, "\\u{code:04x}"),
+                    code => write!(quoted, "\\U{code:08x}"),
+                };
             }
-            c => quoted.push(c),
         }
     }
     quoted.push('"');
     quoted
+}
+
+/// Whether Go prints a character as it is. Rust's idea of it is the same, except for marks, which
+/// it takes for printable only after another character.
+pub(super) fn is_printable(c: char) -> bool {
+    let printed = String::from_iter(['a', c]).escape_debug().count() == 2;
+    printed || matches!(c, '\'' | '"' | '\\')
 }
 
 /// `value` as Go's encoder writes it: `<`, `>` and `&` escaped; indented by four spaces and ended

@@ -2,6 +2,8 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 
+use super::go;
+
 /// What Go leaves alone when it writes a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -50,6 +52,13 @@ impl Target {
             query: Query::parse(raw_query.unwrap_or_default()),
             raw_query: raw_query.map(str::to_owned),
         })
+    }
+
+    /// Whether the path can be printed, bytes that are not UTF-8 counting as replaced.
+    pub(super) fn is_printable(&self) -> bool {
+        String::from_utf8_lossy(&self.path)
+            .chars()
+            .all(go::is_printable)
     }
 
     /// The path as it should be, if it is not so already.
