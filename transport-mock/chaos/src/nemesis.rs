@@ -43,6 +43,7 @@ impl Nemesis<'_> {
     /// # Errors
     /// When something could not be hurt or healed.
     pub(crate) fn storm(&mut self, end: Instant) -> Result<(), Failure> {
+        let mut leader = None;
         loop {
             let calm = Duration::from_millis(self.rng.u64(500..4_000));
             let left = end.saturating_duration_since(Instant::now());
@@ -51,7 +52,12 @@ impl Nemesis<'_> {
             if left < SHORTEST {
                 return Ok(());
             }
-            let acts = self.plan(left)?;
+            let found = self.cluster.wait_for_leader();
+            let found = found.doing("waiting for a leader")?;
+            if leader.replace(found).is_some_and(|former| former != found) {
+                self.write_elected(found)?;
+            }
+            let acts = self.plan(found, left);
             self.act(&acts)?;
             self.cluster
                 .wait_for_leader()
@@ -60,12 +66,8 @@ impl Nemesis<'_> {
     }
 
     /// What happens in the next round, within `left`.
-    fn plan(&mut self, left: Duration) -> Result<Vec<Act>, Failure> {
+    fn plan(&mut self, leader: usize, left: Duration) -> Vec<Act> {
         let mut acts = Vec::new();
-        let leader = self
-            .cluster
-            .wait_for_leader()
-            .doing("waiting for a leader")?;
         let one = self.server(leader);
         match self.rng.u32(..10) {
             0..3 => self.add(&mut acts, Kind::Kill, one, 6_000, left),
@@ -92,7 +94,7 @@ impl Nemesis<'_> {
             }
         }
         acts.sort_by_key(|act| act.after);
-        Ok(acts)
+        acts
     }
 
     fn server(&mut self, leader: usize) -> Target {
@@ -166,6 +168,15 @@ impl Nemesis<'_> {
 
     fn write(&self, at: Moment, deed: Deed) -> Result<(), Failure> {
         self.diary.write(at, deed).doing("writing a deed down")
+    }
+
+    fn write_elected(&self, leader: usize) -> Result<(), Failure> {
+        let elected = Deed {
+            deed: Kind::Elect,
+            target: Target::Leader(leader),
+            phase: Phase::Begin,
+        };
+        self.write(Moment::now(), elected)
     }
 
     fn begin(&mut self, kind: Kind, target: Target) -> Result<(), Failure> {

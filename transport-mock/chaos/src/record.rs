@@ -262,6 +262,8 @@ pub enum Kind {
     Silence,
     /// Only answers don't come through.
     SilenceAnswers,
+    /// The others' choice of another leader, which is none of the nemesis's own deeds.
+    Elect,
 }
 
 impl Kind {
@@ -274,6 +276,7 @@ impl Kind {
             Self::Cut => "cut off",
             Self::Silence => "silenced",
             Self::SilenceAnswers => "left without answers",
+            Self::Elect => "elected",
         }
     }
 }

@@ -167,3 +167,73 @@ pub fn check(logs: &Logs) -> Report {
     leftovers::check(logs, &mut report);
     report
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde::Serialize;
+
+    use super::story::{Story, millis};
+    use super::*;
+    use crate::diary::Diary;
+    use crate::record::Way;
+
+    fn save<E: Serialize + Clone>(path: &Path, lines: &[Line<E>]) {
+        let diary = Diary::open(path).unwrap();
+        for line in lines {
+            diary.write(line.at, line.event.clone()).unwrap();
+        }
+    }
+
+    #[test]
+    fn saved_logs_are_judged_as_they_were() {
+        let mut story = Story::new(1);
+        story.held(0, 10, 100, 500);
+        story.held(1, 11, 400, 600);
+        story.wanted(2, 700, 1, Way::Plain);
+        story.deed(800, Kind::Kill, Target::Client(2), Phase::Begin);
+        story.sighting(900, 0, Some(&["chaos-lock-0-0"]));
+        story.lock("chaos-lock-0-0", 850, 950);
+        let again = ClientLog {
+            client: 2,
+            incarnation: 2,
+            lines: vec![Line {
+                at: millis(1_000),
+                event: Belief::Stopped,
+            }],
+        };
+        story.logs().clients.push(again);
+        let logs = story.logs().clone();
+
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder(scratch.path().to_owned());
+        fs::create_dir(folder.clients()).unwrap();
+        fs::write(folder.run(), serde_json::to_vec(&logs.run).unwrap()).unwrap();
+        fs::write(folder.end(), serde_json::to_vec(&logs.end).unwrap()).unwrap();
+        for log in &logs.clients {
+            save(&folder.client(log.client, log.incarnation), &log.lines);
+        }
+        save(&folder.locks(), &logs.locks);
+        save(&folder.deeds(), &logs.deeds);
+        save(&folder.sightings(), &logs.sightings);
+
+        let read = Logs::read(&folder).unwrap();
+        assert_eq!(read.clients.len(), 4);
+        assert_eq!(check(&read).violations, check(&logs).violations);
+        assert_eq!(check(&read).figures.overlaps, 1);
+        // The one that was killed need not have ended its acquisition.
+        assert_eq!(check(&read).figures.unended, 0);
+    }
+
+    #[test]
+    fn a_report_names_what_was_violated() {
+        let mut story = Story::new(1);
+        assert!(story.check().to_string().ends_with("violations: 0\n"));
+        story.held(0, 10, 100, 500);
+        story.held(1, 11, 400, 600);
+        let report = story.check().to_string();
+        assert!(report.contains("VIOLATED S1"), "{report}");
+        assert!(report.contains("2 of 1 slots of chaos/shared"), "{report}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::record::{Phase, Target};
 
 /// A witness that waits longer than this, for an answer or for its turn, has not seen anything of
 /// the time between.
-const BLINK: Duration = Duration::from_secs(1);
+pub(super) const BLINK: Duration = Duration::from_secs(1);
 
 /// Whether `client` could reach a quorum for so long at a stretch between `from` and `until`.
 pub(super) fn could_reach(

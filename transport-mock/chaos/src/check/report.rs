@@ -53,6 +53,8 @@ pub struct Figures {
     pub unended: u64,
     /// What was left.
     pub leftovers: u64,
+    /// Sessions left to their TTL, since the machine was too slow to answer their creation.
+    pub orphans: u64,
 }
 
 /// So many stories are told of each invariant.
@@ -96,8 +98,7 @@ impl fmt::Display for Report {
             "chaos: {:.1} minutes",
             figures.chaos.as_secs_f64() / 60.0
         )?;
-        let total: u64 = figures.deeds.values().sum();
-        writeln!(f, "deeds: {total}")?;
+        writeln!(f, "deeds:")?;
         for ((whom, kind), count) in &figures.deeds {
             writeln!(f, "  {whom} {}: {count}", kind.name())?;
         }
@@ -133,6 +134,13 @@ impl fmt::Display for Report {
         ];
         for (what, count) in judged {
             writeln!(f, "{what}: {count}")?;
+        }
+        if figures.orphans > 0 {
+            let orphans = figures.orphans;
+            writeln!(
+                f,
+                "sessions whose creation was not answered in time: {orphans}"
+            )?;
         }
         writeln!(f, "violations: {}", self.violations.len())?;
         let mut by_invariant = BTreeMap::<Invariant, Vec<&str>>::new();
