@@ -12,7 +12,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::api::SEMAPHORE_FLAGS;
+use crate::api::{SEMAPHORE_FLAGS, excerpt};
 use crate::error::Conflict;
 
 /// How a record is spelled.
@@ -217,7 +217,8 @@ fn listed_holders(sessions: Vec<Json>) -> Result<Vec<Holder>, Conflict> {
 
 fn refuse(reason: impl core::fmt::Display) -> Conflict {
     Conflict::Record {
-        reason: reason.to_string(),
+        // A parser may quote the whole value.
+        reason: excerpt(reason.to_string().as_bytes()),
     }
 }
 

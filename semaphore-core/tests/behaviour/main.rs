@@ -9,6 +9,7 @@ mod by_hand;
 mod callers_session;
 mod dead_poll;
 mod environment;
+mod error_texts;
 mod fencing;
 mod foreign_clients;
 mod handles;
