@@ -10,9 +10,12 @@
 //! this crate does not know included. What is no record is a [`Conflict`], never overwritten
 //! (invariant S4).
 
+use std::collections::BTreeMap;
+
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value as Json};
 
-use crate::api::SEMAPHORE_FLAGS;
+use crate::api::{SEMAPHORE_FLAGS, excerpt};
 use crate::error::Conflict;
 
 /// How a record is spelled.
@@ -34,10 +37,22 @@ pub struct Record {
     limit: u32,
     holders: Vec<Holder>,
     /// Fields of others, kept as they are.
-    extra: Map<String, Json>,
+    extra: BTreeMap<String, Kept>,
     /// Whether white space follows the value, which means nothing to any reader.
     padded: bool,
 }
+
+/// A value in the very text in which it was found: read as a number, it could lose digits.
+#[derive(Clone, Debug)]
+struct Kept(Box<RawValue>);
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+impl Eq for Kept {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Holder {
@@ -54,7 +69,7 @@ impl Record {
             flags: SEMAPHORE_FLAGS,
             limit,
             holders: Vec::new(),
-            extra: Map::new(),
+            extra: BTreeMap::new(),
             padded: false,
         }
     }
@@ -105,34 +120,35 @@ impl Record {
             flags,
             limit,
             holders,
-            extra: fields,
+            extra: kept(value, &fields)?,
             padded: value.last().is_some_and(u8::is_ascii_whitespace),
         })
     }
 
     /// The value to store. [`Self::flags`] belong with it.
     pub fn encode(&self) -> Vec<u8> {
-        let mut fields = Map::new();
         let (limit, holders) = match self.dialect {
             Dialect::Map | Dialect::Array => ("Limit", "Holders"),
             Dialect::LowerCaseArray => ("limit", "holders"),
         };
         let sessions = self.holders.iter();
-        fields.insert(limit.to_owned(), self.limit.into());
-        fields.insert(
-            holders.to_owned(),
-            match self.dialect {
-                Dialect::Map => sessions
-                    .map(|holder| (holder.session.clone(), holder.mark.clone()))
-                    .collect::<Map<_, _>>()
-                    .into(),
-                Dialect::Array | Dialect::LowerCaseArray => sessions
-                    .map(|holder| Json::from(holder.session.as_str()))
-                    .collect::<Vec<_>>()
-                    .into(),
-            },
-        );
-        fields.extend(self.extra.clone());
+        let listed: Json = match self.dialect {
+            Dialect::Map => sessions
+                .map(|holder| (holder.session.clone(), holder.mark.clone()))
+                .collect::<Map<_, _>>()
+                .into(),
+            Dialect::Array | Dialect::LowerCaseArray => sessions
+                .map(|holder| Json::from(holder.session.as_str()))
+                .collect::<Vec<_>>()
+                .into(),
+        };
+        // Numbers, texts and what is made of them always serialize.
+        let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::from([
+            (limit, to_raw_value(&self.limit).unwrap_or_default()),
+            (holders, to_raw_value(&listed).unwrap_or_default()),
+        ]);
+        let extra = self.extra.iter();
+        fields.extend(extra.map(|(name, kept)| (name.as_str(), kept.0.clone())));
         // An object with text for names always serializes.
         let mut value = serde_json::to_vec(&fields).unwrap_or_default();
         if self.padded {
@@ -193,6 +209,19 @@ impl Record {
     }
 }
 
+/// These fields of the value, as they are spelled in it.
+fn kept(value: &[u8], fields: &Map<String, Json>) -> Result<BTreeMap<String, Kept>, Conflict> {
+    if fields.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let spelled: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(value).map_err(refuse)?;
+    Ok(spelled
+        .into_iter()
+        .filter(|(name, _)| fields.contains_key(name))
+        .map(|(name, text)| (name, Kept(text)))
+        .collect())
+}
+
 fn marked_holders(map: Map<String, Json>) -> Result<Vec<Holder>, Conflict> {
     map.into_iter()
         .map(|(session, mark)| match mark {
@@ -217,7 +246,8 @@ fn listed_holders(sessions: Vec<Json>) -> Result<Vec<Holder>, Conflict> {
 
 fn refuse(reason: impl core::fmt::Display) -> Conflict {
     Conflict::Record {
-        reason: reason.to_string(),
+        // A parser may quote the whole value.
+        reason: excerpt(reason.to_string().as_bytes()),
     }
 }
 
@@ -266,6 +296,13 @@ mod tests {
         for flags in [1, 3_304_740_253_564_472_344, u64::MAX] {
             assert_eq!(Record::decode(value, flags), Err(Conflict::Flags { flags }));
         }
+    }
+
+    #[test]
+    fn numbers_of_others_keep_all_their_digits() {
+        let others = r#""a":7.290302514918642e-304,"b":123456789012345678901234567890,"c":1.0e+2"#;
+        let value = format!(r#"{{"Holders":{{}},"Limit":3,{others}}}"#);
+        assert_eq!(decode(&value).unwrap().encode(), value.as_bytes());
     }
 
     #[test]

@@ -17,7 +17,7 @@
 //! `cargo run -p semaphore-fuzz --bin machine -- FILE …` shows a finding on any toolchain.
 #![expect(
     clippy::expect_used,
-    clippy::panic,
+    clippy::missing_panics_doc,
     reason = "a target tells what it has found by a panic"
 )]
 
@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 pub mod answers;
 mod choices;
+mod habit;
 pub mod inputs;
 pub mod machine;
 mod mangle;
@@ -35,8 +36,11 @@ pub mod pace;
 pub mod record;
 pub mod view;
 
+/// Panics when it finds something.
+pub type Run = fn(&[u8]);
+
 /// Every target by its name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Run)] = &[
     ("answers", answers::run),
     ("record", record::run),
     ("view", view::run),
@@ -64,7 +68,7 @@ macro_rules! entry {
 }
 
 /// Runs a target with each of these files.
-pub fn replay(run: fn(&[u8]), files: impl Iterator<Item = impl Into<PathBuf>>) -> ExitCode {
+pub fn replay(run: Run, files: impl Iterator<Item = impl Into<PathBuf>>) -> ExitCode {
     for file in files.map(Into::into) {
         match std::fs::read(&file) {
             Ok(input) => run(&input),

@@ -38,15 +38,6 @@ const MOST_STEPS: usize = 600;
 /// Short requests, renewals and one poll.
 pub(crate) const MOST_OPEN: usize = 13;
 
-/// What a transport may fail with.
-pub(crate) const FAILURES: &[TransportErrorKind] = &[
-    TransportErrorKind::Timeout,
-    TransportErrorKind::NotSent,
-    TransportErrorKind::Unknown,
-    TransportErrorKind::BadAnswer,
-    TransportErrorKind::Misconfigured,
-];
-
 struct Run {
     now: Instant,
     consul: Consul,
@@ -114,7 +105,7 @@ impl Run {
             }),
             8 => self.answer(choices, |_, choices| Ok(mangle::invent(choices))),
             9 => self.answer(choices, |_, choices| {
-                Err(TransportError::new(choices.pick(FAILURES)))
+                Err(TransportError::new(choices.pick(mangle::FAILURES)))
             }),
             10 => self.answer_again(choices),
             11 | 12 => self.let_time_pass(choices),

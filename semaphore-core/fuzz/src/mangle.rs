@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::Response;
+use semaphore_core::{Response, TransportError, TransportErrorKind};
 use serde_json::{Map, Value as Json, json};
 
 use crate::choices::Choices;
@@ -10,6 +10,15 @@ use crate::choices::Choices;
 /// Status codes that mean something to a client, and some that mean nothing.
 pub(crate) const STATUSES: &[u16] = &[
     200, 404, 500, 403, 429, 503, 301, 400, 409, 413, 204, 502, 504, 408, 405, 0, 999,
+];
+
+/// What a transport may fail with.
+pub(crate) const FAILURES: &[TransportErrorKind] = &[
+    TransportErrorKind::Timeout,
+    TransportErrorKind::NotSent,
+    TransportErrorKind::Unknown,
+    TransportErrorKind::BadAnswer,
+    TransportErrorKind::Misconfigured,
 ];
 
 /// Sessions that may be anybody's.
@@ -111,6 +120,19 @@ pub(crate) fn mangle(response: &Response, choices: &mut Choices<'_>) -> Response
     headers.into_iter().fold(answer, |answer, (name, value)| {
         answer.with_header(name, value)
     })
+}
+
+/// What comes back where Consul answered this: that, something like it, something else, or nothing.
+pub(crate) fn result(
+    honest: Response,
+    choices: &mut Choices<'_>,
+) -> Result<Response, TransportError> {
+    match choices.below(8) {
+        0..=2 => Ok(honest),
+        3..=5 => Ok(mangle(&honest, choices)),
+        6 => Ok(invent(choices)),
+        _ => Err(TransportError::new(choices.pick(FAILURES))),
+    }
 }
 
 /// A value of `.lock` that is a record, or nearly.

@@ -5,13 +5,11 @@
 use std::time::Duration;
 
 use semaphore_core::manage::{Collect, Destroy, Inspect, Operation, Resize, Task, Verify};
-use semaphore_core::{
-    Instant, Method, Prefix, Request, Scope, Sequencer, SessionId, TransportError,
-};
+use semaphore_core::{Instant, Method, Prefix, Request, Scope, Sequencer, SessionId};
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;
-use crate::machine::FAILURES;
+use crate::habit::Habit;
 use crate::oracle::{Oracle, check_line};
 use crate::{PREFIX, mangle};
 
@@ -65,9 +63,10 @@ fn play<T: Task>(mut choices: Choices<'_>, task: T, check: impl Fn(&Oracle, &Req
     fill(&mut consul, now, &mut choices);
     let mut operation = Operation::new(task, choices.number());
     let (start, mut requests) = (now, 0);
-    // Used up, the choices give honest answers.
-    let stubborn = choices.once_in(4);
-    let habit = choices.bytes(32);
+    let mut habits = choices.once_in(2).then(|| {
+        let mut habit = || Habit::new(&mut choices);
+        [habit(), habit()]
+    });
     for _ in 0..2_000 {
         if operation.poll_output().is_some() {
             assert!(
@@ -92,14 +91,12 @@ fn play<T: Task>(mut choices: Choices<'_>, task: T, check: impl Fn(&Oracle, &Req
         assert!(operation.poll_transmit(now).is_none(), "one at a time");
         consul.submit(now, &request);
         let (_, honest) = consul.poll_answer().expect("an answer at once");
-        let mut habits = Choices::new(habit);
-        let choices = if stubborn { &mut habits } else { &mut choices };
         now = now + Duration::from_millis(choices.pick(&[0, 1, 100]));
-        let result = match choices.below(8) {
-            0..=2 => Ok(honest),
-            3..=5 => Ok(mangle::mangle(&honest, choices)),
-            6 => Ok(mangle::invent(choices)),
-            _ => Err(TransportError::new(choices.pick(FAILURES))),
+        // Used up, the choices give honest answers.
+        let result = match &mut habits {
+            Some([reads, _]) if request.method() == Method::Get => reads.answer(honest),
+            Some([_, writes]) => writes.answer(honest),
+            None => mangle::result(honest, &mut choices),
         };
         if let Ok(response) = &result {
             oracle.show(&request, response);

@@ -3,12 +3,12 @@
 //! It is told every answer that is delivered. A write of the record has to be justified by a list
 //! among them: made from its index, keeping what is not the writer's to change.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use percent_encoding::percent_decode_str;
 use semaphore_core::api::{CreateSession, ListKeys, ReadKey, SEMAPHORE_FLAGS};
 use semaphore_core::{Dialect, Key, Method, Prefix, Record, Request, Response, SessionId, View};
-use serde_json::{Map, Value as Json};
+use serde_json::value::RawValue;
 use transport_mock::RequestKind;
 
 use crate::PREFIX;
@@ -85,7 +85,7 @@ impl Oracle {
             match name {
                 "" => assert!(!write, "{request:?}"),
                 ".lock" if request.method() == Method::Put => {
-                    let record = self.written(request, flags);
+                    let record = written(request, flags);
                     self.justify(request, cas, |shown| self.may_write(shown, &record));
                 }
                 ".lock" => assert!(!write, "a participant deletes the record"),
@@ -111,7 +111,7 @@ impl Oracle {
         }
         assert_eq!(path, "/v1/kv/service/db/.lock");
         assert_eq!(request.method(), Method::Put);
-        let record = self.written(request, flags);
+        let record = written(request, flags);
         self.justify(request, cas, |shown| {
             shown.view.record().is_some_and(|found| {
                 let mut expected = found.clone();
@@ -155,11 +155,6 @@ impl Oracle {
             })
         });
         assert!(is_justified, "{request:?}");
-    }
-
-    fn written(&self, request: &Request, flags: Option<u64>) -> Record {
-        let flags = flags.expect("a record is written with flags");
-        Record::decode(request.body(), flags).expect("a record is written")
     }
 
     /// One of the lists has the record at this index and allows the write.
@@ -230,13 +225,22 @@ impl Shown {
 /// How many lists may be the newest one that a machine has accepted.
 const REMEMBERED: usize = 256;
 
-/// The fields of a value that are none of a record's.
-pub(crate) fn others(value: &[u8]) -> Map<String, Json> {
-    let mut fields: Map<String, Json> = serde_json::from_slice(value).unwrap_or_default();
+fn written(request: &Request, flags: Option<u64>) -> Record {
+    let flags = flags.expect("a record is written with flags");
+    Record::decode(request.body(), flags).expect("a record is written")
+}
+
+/// The fields of a value that are none of a record's, as they are spelled.
+pub(crate) fn others(value: &[u8]) -> BTreeMap<String, String> {
+    let mut fields: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_slice(value).unwrap_or_default();
     for name in ["limit", "holders", "Limit", "Holders"] {
         fields.remove(name);
     }
+    let fields = fields.into_iter();
     fields
+        .map(|(name, text)| (name, text.get().to_owned()))
+        .collect()
 }
 
 /// Nothing in it ends or splits the request's line.

@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{
-    Instant, Participant, Prefix, Request, RequestId, Response, Settings, TransportError,
-};
+use semaphore_core::{Instant, Participant, Prefix, Request, RequestId, Response, Settings};
 use transport_mock::RequestKind;
 use transport_mock::consul::{Consul, Exchange};
 
 use crate::choices::Choices;
-use crate::machine::{FAILURES, MOST_OPEN};
+use crate::habit::Habit;
+use crate::machine::MOST_OPEN;
 use crate::oracle::Oracle;
 use crate::{PREFIX, mangle};
 
@@ -32,7 +31,11 @@ pub fn run(input: &[u8]) {
     }
     let habits = KINDS
         .iter()
-        .map(|kind| (*kind, Habit::new(&mut choices)))
+        .map(|kind| {
+            let after = choices.pick(&[Some(0), Some(1), Some(50), Some(1_000), None]);
+            let after = after.map(Duration::from_millis);
+            (*kind, (after, Habit::new(&mut choices)))
+        })
         .collect();
     let mut run = Run {
         now: start,
@@ -73,47 +76,12 @@ const KINDS: &[RequestKind] = &[
     RequestKind::KvDelete,
 ];
 
-/// How requests of one kind are answered.
-struct Habit {
-    after: Option<Duration>,
-    /// Every second one is answered honestly.
-    alternates: bool,
-    count: u64,
-    bytes: Vec<u8>,
-}
-
-impl Habit {
-    fn new(choices: &mut Choices<'_>) -> Self {
-        let after = choices.pick(&[Some(0), Some(1), Some(50), Some(1_000), None]);
-        Self {
-            after: after.map(Duration::from_millis),
-            alternates: choices.once_in(4),
-            count: 0,
-            bytes: choices.bytes(24).to_vec(),
-        }
-    }
-
-    fn answer(&mut self, honest: &Response) -> Result<Response, TransportError> {
-        self.count += 1;
-        if self.alternates && self.count.is_multiple_of(2) {
-            return Ok(honest.clone());
-        }
-        let mut choices = Choices::new(&self.bytes);
-        match choices.below(8) {
-            0..=2 => Ok(honest.clone()),
-            3..=5 => Ok(mangle::mangle(honest, &mut choices)),
-            6 => Ok(mangle::invent(&mut choices)),
-            _ => Err(TransportError::new(choices.pick(FAILURES))),
-        }
-    }
-}
-
 struct Run {
     now: Instant,
     consul: Consul,
     participant: Participant,
     oracle: Oracle,
-    habits: BTreeMap<RequestKind, Habit>,
+    habits: BTreeMap<RequestKind, (Option<Duration>, Habit)>,
     /// When which answer is delivered, if it comes at all.
     pending: BTreeMap<(Instant, RequestId), (Request, Response)>,
     /// What Consul itself has not answered.
@@ -154,7 +122,7 @@ impl Run {
                 continue;
             };
             let habit = self.habits.get(&RequestKind::of(&request));
-            let after = habit.map_or(Some(Duration::ZERO), |habit| habit.after);
+            let after = habit.map_or(Some(Duration::ZERO), |(after, _)| *after);
             let at = self.now + after.unwrap_or(request.timeout());
             self.pending.insert((at, id), (request, response));
         }
@@ -169,7 +137,10 @@ impl Run {
         {
             let ((_, id), (request, honest)) = entry.remove_entry();
             let habit = self.habits.get_mut(&RequestKind::of(&request));
-            let result = habit.map_or(Ok(honest.clone()), |habit| habit.answer(&honest));
+            let result = match habit {
+                Some((_, habit)) => habit.answer(honest),
+                None => Ok(honest),
+            };
             if let Ok(response) = &result {
                 self.oracle.show(&request, response);
             }

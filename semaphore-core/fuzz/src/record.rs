@@ -29,7 +29,7 @@ pub fn run(input: &[u8]) {
     let decoded = Record::decode(&value, flags);
     assert_eq!(decoded.is_ok(), is_record(&value, flags), "{decoded:?}");
     match decoded {
-        Ok(record) => check(&value, flags, new_limit.max(1), kept, record),
+        Ok(record) => check(&value, flags, new_limit.max(1), kept, &record),
         Err(conflict) => {
             let text = conflict.to_string();
             assert!(text.len() <= 1_000, "{} bytes of conflict", text.len());
@@ -71,12 +71,12 @@ fn is_record(value: &[u8], flags: u64) -> bool {
         && is_holders
 }
 
-fn check(value: &[u8], flags: u64, new_limit: u32, kept: usize, record: Record) {
+fn check(value: &[u8], flags: u64, new_limit: u32, kept: usize, record: &Record) {
     assert_eq!(record.flags(), flags);
     let written = record.encode();
     assert_eq!(
         Record::decode(&written, flags).as_ref(),
-        Ok(&record),
+        Ok(record),
         "written back as something else"
     );
     assert_eq!(others(value), others(&written), "a field of others changed");

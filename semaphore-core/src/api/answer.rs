@@ -39,15 +39,17 @@ pub(super) fn json<T: DeserializeOwned>(
 }
 
 /// An answer that is not what Consul sends.
-pub(super) fn garbled(
-    what: &'static str,
-    source: impl std::error::Error + Send + Sync + 'static,
-) -> RequestError {
+pub(super) fn garbled(what: &'static str, source: impl std::error::Error) -> RequestError {
     RequestError::Garbled {
         what,
-        source: Some(Arc::new(source)),
+        source: Some(Arc::new(Detail(excerpt(source.to_string().as_bytes())))),
     }
 }
+
+/// What a parser says of an answer. It may quote all of it, and an error is kept and logged.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Detail(String);
 
 fn refused(status: u16, response: &Response) -> RequestError {
     let text = excerpt(response.body());
@@ -94,7 +96,7 @@ fn mentions(text: &str, fragments: &[&str]) -> bool {
 }
 
 /// The beginning of a text from outside, fit for one line of a log.
-fn excerpt(bytes: &[u8]) -> String {
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const MAX: usize = 200;
     let head = &bytes[..bytes.len().min(4 * MAX)];
     String::from_utf8_lossy(head)

@@ -26,7 +26,7 @@ mod renew_session;
 mod session_info;
 mod target;
 
-pub(crate) use answer::flag;
+pub(crate) use answer::{excerpt, flag};
 
 pub use acquire_key::AcquireKey;
 pub use cas_key::CasKey;

@@ -34,11 +34,9 @@ impl RenewSession<'_> {
     pub fn parse(response: &Response) -> Result<Option<Duration>, RequestError> {
         // Only Consul's own 404 speaks of the session: a proxy's would end a live hold.
         if response.status() == 404 {
-            let text = String::from_utf8_lossy(response.body());
+            let text = answer::excerpt(response.body());
             return Err(if text.contains("Session id") {
-                RequestError::InvalidSession {
-                    text: text.chars().take(80).collect(),
-                }
+                RequestError::InvalidSession { text }
             } else {
                 RequestError::Garbled {
                     what: "a 404 that does not speak of a session",

@@ -11,6 +11,7 @@ mod callers_session;
 mod claim_under_way;
 mod dead_poll;
 mod environment;
+mod error_texts;
 mod fencing;
 mod foreign_clients;
 mod handles;
