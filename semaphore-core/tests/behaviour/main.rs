@@ -26,7 +26,6 @@ mod release;
 mod request_rates;
 mod restored_snapshot;
 mod scope;
-mod seeded_chaos;
 mod sequencer;
 mod session;
 mod several_permits;

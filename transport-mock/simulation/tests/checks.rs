@@ -295,6 +295,19 @@ fn l2_nothing_is_left() {
 }
 
 #[test]
+fn l2_whoever_destroys_their_session_is_out_of_the_record_and_stays_so() {
+    let destroyed = ended(A, Ending::Destroyed(Who::Ours(0)));
+    let out = || written(record(1, &[A]), record(1, &[]), &[]);
+    let left = || history().then(&admits(A)).then(&out()).then(&destroyed);
+    assert_eq!(left().verdict, None);
+    assert_eq!(left().then(&admits(A)).verdict, Some(Invariant::L2));
+    let early = history().then(&admits(A)).then(&destroyed);
+    assert_eq!(early.verdict, Some(Invariant::L2));
+    let by_force = history().then(&admits(A)).then(&taken(A)).then(&destroyed);
+    assert_eq!(by_force.verdict, None);
+}
+
+#[test]
 fn l3_requests_stay_under_the_ceiling() {
     for (is_read, allowed) in [(true, 50), (false, 100)] {
         let sent = Happening::Sent { host: 0, is_read };
