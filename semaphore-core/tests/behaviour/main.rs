@@ -31,7 +31,6 @@ mod request_limits;
 mod request_rates;
 mod restored_snapshot;
 mod scope;
-mod seeded_chaos;
 mod sequencer;
 mod session;
 mod several_permits;

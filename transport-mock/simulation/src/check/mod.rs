@@ -122,7 +122,7 @@ impl Judge {
                 Box::new(record_by_check_and_set::RecordByCheckAndSet),
                 Box::new(tokens_increase::TokensIncrease::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
-                Box::new(clean_end::CleanEnd),
+                Box::new(clean_end::CleanEnd::default()),
                 Box::new(request_rate::RequestRate::default()),
                 Box::new(justified_loss::JustifiedLoss::new(bounds)),
             ],

@@ -8,8 +8,8 @@ use semaphore_core::{Behavior, Response};
 use transport_mock::Fault;
 
 use super::{
-    Deed, End, FASTEST_CLOCK, Hidden, HostPlan, How, Plan, SLOWEST_CLOCK, Stranger, StrangerPlan,
-    Told, Trouble, Turn, UserPlan,
+    Deed, End, FASTEST_CLOCK, Hidden, HostPlan, How, Plan, SLOWEST_CLOCK, Sort, Stranger,
+    StrangerPlan, Told, Trouble, Turn, UserPlan,
 };
 
 impl Plan {
@@ -29,7 +29,7 @@ struct Draft {
     prefixes: usize,
     hosts: usize,
     storm: Duration,
-    /// How many requests of a hundred meet trouble.
+    /// How many requests of a host meet trouble at most.
     troubles: u64,
     longest_delay: Duration,
 }
@@ -72,8 +72,8 @@ impl Draft {
                 rng.usize(1..=3)
             },
             storm: secs(rng.u64(10..=if is_large { 90 } else { 40 })),
-            troubles: pick(rng, &[0, 0, 2, 5, 10, 20]),
-            longest_delay: millis(pick(rng, &[20, 200, 3_000, 12_000])),
+            troubles: pick(rng, &[0, 2, 4, 8, 16, 32]),
+            longest_delay: millis(pick(rng, &[20, 200, 1_500, 3_000, 12_000])),
         }
     }
 
@@ -116,14 +116,28 @@ impl Draft {
             rng.usize(1..=2)
         };
         let users = (0..users).map(|_| self.user(rng)).collect();
+        let most = if self.is_large {
+            self.troubles * 2
+        } else {
+            self.troubles
+        };
         let mut troubles = BTreeMap::new();
-        let mut at = 0;
-        while self.troubles > 0 {
-            at += rng.u64(1..=200 / self.troubles);
-            if at > 400 {
-                break;
-            }
-            troubles.insert(at, self.trouble(rng, number));
+        for _ in 0..rng.u64(0..=most) {
+            let sorts = [
+                (Sort::Any, 100),
+                (Sort::Record, 8),
+                (Sort::Record, 4),
+                (Sort::Key, 6),
+                (Sort::Session, 6),
+                (Sort::Renewal, 10),
+                (Sort::Read, 30),
+                (Sort::Read, 6),
+            ];
+            let (sort, range) = pick(rng, &sorts);
+            troubles.insert((sort, rng.u64(1..=range)), self.trouble(rng, number));
+        }
+        if self.theme != Theme::Network && rng.u32(..4) == 0 {
+            self.slow_then_silent(rng, number, &mut troubles);
         }
         HostPlan {
             number,
@@ -132,6 +146,26 @@ impl Draft {
             users,
             troubles,
         }
+    }
+
+    /// A network that fails slowly: the answer to one renewal is late, and the next one gets none.
+    fn slow_then_silent(
+        &self,
+        rng: &mut Rng,
+        host: usize,
+        troubles: &mut BTreeMap<(Sort, u64), Trouble>,
+    ) {
+        let renewal = rng.u64(1..=3);
+        let late = Fault::DelayAnswer(self.ttl.mul_f64(0.05 + 0.14 * rng.f64()));
+        troubles.insert((Sort::Renewal, renewal), Trouble::Fault(late));
+        let time = self.ttl.mul_f64(1.0 + rng.f64());
+        let silence = if rng.bool() {
+            Deed::Partition { host, time }
+        } else {
+            Deed::AgentDown { host, time }
+        };
+        let silence = Trouble::Deed(Duration::ZERO, silence);
+        troubles.insert((Sort::Renewal, renewal + 1), silence);
     }
 
     fn user(&self, rng: &mut Rng) -> UserPlan {
@@ -235,18 +269,22 @@ impl Draft {
         match self.theme {
             Theme::Network | Theme::Failures => self.failure(rng, host),
             Theme::Operator => self.operation(rng),
-            Theme::Access => self.restriction(rng, host),
+            Theme::Access => Self::restriction(rng, host),
             Theme::Everything => match rng.u32(..3) {
                 0 => self.failure(rng, host),
                 1 => self.operation(rng),
-                _ => self.restriction(rng, host),
+                _ => Self::restriction(rng, host),
             },
         }
     }
 
     fn failure(&self, rng: &mut Rng, host: usize) -> Deed {
-        let longest = pick(rng, &[100, 2_000, 10_000, 30_000]);
-        let time = millis(rng.u64(..longest));
+        // Short, or long enough to cost a lease.
+        let time = match rng.u32(..3) {
+            0 => millis(rng.u64(..100)),
+            1 => self.ttl.mul_f64(rng.f64()),
+            _ => self.ttl.mul_f64(0.5 + 2.0 * rng.f64()),
+        };
         match rng.u32(..9) {
             0 | 1 => Deed::Kill {
                 host,
@@ -288,7 +326,7 @@ impl Draft {
         }
     }
 
-    fn restriction(&self, rng: &mut Rng, host: usize) -> Deed {
+    fn restriction(rng: &mut Rng, host: usize) -> Deed {
         Deed::Restrict {
             host,
             what: pick(

@@ -72,8 +72,25 @@ pub struct HostPlan {
     pub clock: f64,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
-    /// What its requests meet, by their number.
-    pub troubles: BTreeMap<u64, Trouble>,
+    /// What its requests meet, by their number among those of their sort.
+    pub troubles: BTreeMap<(Sort, u64), Trouble>,
+}
+
+/// A sort of requests, to aim troubles at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sort {
+    /// Any.
+    Any,
+    /// What changes the record.
+    Record,
+    /// What makes, changes or deletes a contender key.
+    Key,
+    /// The creation or the end of a session.
+    Session,
+    /// The renewal of a session.
+    Renewal,
+    /// A read, blocking or not.
+    Read,
 }
 
 /// One task that uses a semaphore again and again.

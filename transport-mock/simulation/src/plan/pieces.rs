@@ -1,6 +1,6 @@
 //! The parts of a plan that can be left out, one by one.
 
-use super::Plan;
+use super::{Plan, Sort};
 
 /// One part of a plan that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub enum Piece {
     /// One turn of a user.
     Turn(usize, usize, usize),
     /// What one request of a host meets.
-    Trouble(usize, u64),
+    Trouble(usize, Sort, u64),
     /// A stranger, by its place.
     Stranger(usize),
     /// A deed, by its place.
@@ -36,7 +36,7 @@ impl<'a> Pieces<'a> {
             all.extend(
                 it.troubles
                     .keys()
-                    .map(|number| Piece::Trouble(host, *number)),
+                    .map(|(sort, number)| Piece::Trouble(host, *sort, *number)),
             );
             for (user, it) in it.users.iter().enumerate() {
                 all.push(Piece::User(host, user));
@@ -62,7 +62,7 @@ impl<'a> Pieces<'a> {
         });
         for (host, it) in plan.hosts.iter_mut().enumerate() {
             it.troubles
-                .retain(|number, _| stays(Piece::Trouble(host, *number)));
+                .retain(|(sort, number), _| stays(Piece::Trouble(host, *sort, *number)));
             for (user, it) in it.users.iter_mut().enumerate() {
                 retain(&mut it.turns, |turn| stays(Piece::Turn(host, user, turn)));
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Deed, End, Hidden, How, Plan, Stranger, Told, Trouble, Turn};
+use super::{Deed, End, Hidden, How, Plan, Sort, Stranger, Told, Trouble, Turn};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,7 +21,7 @@ impl fmt::Display for Plan {
             None => {}
             Some(Told::InHeader) => writeln!(f, "tokens are asked for; filtered reads say so")?,
             Some(Told::NotAtAll) => {
-                writeln!(f, "tokens are asked for; filtered reads don't say so")?
+                writeln!(f, "tokens are asked for; filtered reads don't say so")?;
             }
         }
         for host in &self.hosts {
@@ -37,8 +37,16 @@ impl fmt::Display for Plan {
                     writeln!(f, "    {turn}")?;
                 }
             }
-            for (number, trouble) in &host.troubles {
-                writeln!(f, "  its request {number}: {trouble}")?;
+            for ((sort, number), trouble) in &host.troubles {
+                let of = match sort {
+                    Sort::Any => "",
+                    Sort::Record => " for the record",
+                    Sort::Key => " for a contender key",
+                    Sort::Session => " for the life of a session",
+                    Sort::Renewal => " for a renewal",
+                    Sort::Read => " for a read",
+                };
+                writeln!(f, "  its request {number}{of}: {trouble}")?;
             }
         }
         for stranger in &self.strangers {

@@ -53,7 +53,10 @@ impl Run<'_> {
             | Deed::Stall { host, .. }
             | Deed::AgentDown { host, .. }
             | Deed::Lag { host, .. }
-            | Deed::Restrict { host, .. } => self.hit_host(*host, deed),
+            | Deed::Restrict { host, .. } => {
+                self.hit_host(*host, deed);
+                Ok(())
+            }
             Deed::LoseLeader { time } => {
                 self.world.lose_leader();
                 self.trouble(None, *time);
@@ -108,10 +111,10 @@ impl Run<'_> {
         }
     }
 
-    fn hit_host(&mut self, number: usize, deed: &Deed) -> Judged {
+    fn hit_host(&mut self, number: usize, deed: &Deed) {
         let name = format!("node-{number}");
         let Some(host) = self.hosts.get_mut(&number) else {
-            return Ok(());
+            return;
         };
         match deed {
             Deed::Kill { down, .. } => {
@@ -157,7 +160,6 @@ impl Run<'_> {
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn undo(&mut self, undo: Undo) -> Judged {

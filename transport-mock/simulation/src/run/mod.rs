@@ -34,8 +34,8 @@ use self::user::{ROUND_HOLD, User};
 use self::wire::{Line, Wire};
 use crate::check::{Bounds, Invariant, Judge, Violation};
 use crate::figures::Figures;
-use crate::history::Happening;
-use crate::plan::{Deed, HostPlan, Plan, Turn};
+use crate::history::{Happening, Who};
+use crate::plan::{Deed, HostPlan, Plan, Stranger, Turn};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -318,7 +318,7 @@ impl<'a> Run<'a> {
                 Vec::new()
             }
         });
-        self.judge_all(changes)
+        self.judge_all(&changes)
     }
 
     /// What an operator did is compared by itself: whom it has hit is known then.
@@ -338,10 +338,10 @@ impl<'a> Run<'a> {
         self.book.lock().taken.extend(taken.iter().cloned());
         let taken = taken.into_iter();
         changes.extend(taken.map(|session| Happening::Taken { session }));
-        self.judge_all(changes)
+        self.judge_all(&changes)
     }
 
-    fn judge_all(&mut self, changes: Vec<Happening>) -> Judged {
+    fn judge_all(&mut self, changes: &[Happening]) -> Judged {
         let now = self.world.now();
         let (written, causes) = {
             let mut book = self.book.lock();
@@ -406,7 +406,7 @@ impl<'a> Run<'a> {
             let strangers: Vec<_> = consul
                 .sessions()
                 .map(|it| it.id().to_owned())
-                .filter(|it| !matches!(seen.owner(it), Some(crate::history::Who::Ours(_))))
+                .filter(|it| !matches!(seen.owner(it), Some(Who::Ours(_))))
                 .collect();
             for session in strangers {
                 consul.destroy_session(now, &session);
@@ -464,7 +464,7 @@ impl<'a> Run<'a> {
                     }
                     let record = semaphore_core::Record::decode(entry.value(), entry.flags());
                     let record = record.iter();
-                    let holders = record.flat_map(|it| it.holders());
+                    let holders = record.flat_map(semaphore_core::Record::holders);
                     left.extend(holders.map(|it| format!("holder {it} of {prefix}")));
                 }
             }
@@ -518,14 +518,14 @@ fn second_round(plan: &Plan) -> Duration {
 /// Each user holds for its time, and leaves the slot to a stranger for its patience at most.
 fn turns(plan: &Plan) -> Duration {
     let users: usize = plan.hosts.iter().map(|host| host.users.len()).sum();
-    let strangers: u32 = plan
+    let strangers: Duration = plan
         .strangers
         .iter()
         .map(|it| match it.kind {
-            crate::plan::Stranger::Go { turns, hold } => hold.as_secs() as u32 + turns,
-            crate::plan::Stranger::Stuck(_) => 2,
+            Stranger::Go { turns, hold } => hold + Duration::from_secs(turns.into()),
+            Stranger::Stuck(_) => Duration::from_secs(2),
         })
         .sum();
     let one = ROUND_HOLD + Duration::from_secs(1) + plan.latency * 10;
-    one * u32::try_from(users).unwrap_or(u32::MAX) + Duration::from_secs(strangers.into()) * 2
+    one * u32::try_from(users).unwrap_or(u32::MAX) + strangers * 2
 }

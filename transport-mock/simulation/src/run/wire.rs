@@ -13,7 +13,7 @@ use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
 use crate::history::Happening;
-use crate::plan::{FASTEST_CLOCK, Trouble};
+use crate::plan::{FASTEST_CLOCK, Sort, Trouble};
 
 /// The transport of one process.
 pub(super) struct Wire {
@@ -33,8 +33,8 @@ pub(super) struct Wire {
 pub(super) struct Line(Arc<Mutex<LineState>>);
 
 pub(super) struct LineState {
-    sent: u64,
-    troubles: BTreeMap<u64, Trouble>,
+    sent: BTreeMap<Sort, u64>,
+    troubles: BTreeMap<(Sort, u64), Trouble>,
     pub(super) is_agent_down: bool,
     /// What the watch is shown may be wrong in its index, or incomplete: the next answer need not
     /// be believed.
@@ -43,9 +43,9 @@ pub(super) struct LineState {
 }
 
 impl Line {
-    pub(super) fn new(troubles: BTreeMap<u64, Trouble>) -> Self {
+    pub(super) fn new(troubles: BTreeMap<(Sort, u64), Trouble>) -> Self {
         Self(Arc::new(Mutex::new(LineState {
-            sent: 0,
+            sent: BTreeMap::new(),
             troubles,
             is_agent_down: false,
             is_fooled: false,
@@ -65,13 +65,27 @@ impl Line {
     }
 }
 
+impl LineState {
+    /// What the next request of this sort meets.
+    fn next_trouble(&mut self, sort: Sort) -> Option<Trouble> {
+        if self.troubles.is_empty() {
+            return None;
+        }
+        let mut trouble = None;
+        for sort in [Sort::Any, sort] {
+            let sent = self.sent.entry(sort).or_default();
+            *sent += 1;
+            trouble = self.troubles.remove(&(sort, *sent)).or(trouble);
+        }
+        trouble
+    }
+}
+
 impl Wire {
     /// What the next request meets.
     fn next_fault(&self, request: &Request) -> Option<Fault> {
         let mut line = self.line.lock();
-        line.sent += 1;
-        let number = line.sent;
-        let trouble = line.troubles.remove(&number);
+        let trouble = line.next_trouble(sort(request));
         if line.is_agent_down {
             return Some(Fault::Refuse);
         }
@@ -159,6 +173,17 @@ impl Transport for Wire {
             self.look_at(answer);
         }
         answer
+    }
+}
+
+/// The sort of a request of ours. A transaction is of the sort of the most that it changes.
+fn sort(request: &Request) -> Sort {
+    match RequestKind::of(request) {
+        RequestKind::SessionRenew => Sort::Renewal,
+        RequestKind::SessionCreate | RequestKind::SessionDestroy => Sort::Session,
+        RequestKind::KvCas | RequestKind::Txn => Sort::Record,
+        kind if kind.is_write() => Sort::Key,
+        _ => Sort::Read,
     }
 }
 
