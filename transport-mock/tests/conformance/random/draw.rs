@@ -277,17 +277,6 @@ impl Draw {
         format!("{target}{and}{}", self.one_of(ODD_PARAMETERS))
     }
 
-    /// A read that can be waited for. Which sessions of strangers wake a query about a session
-    /// that is not there depends on random ids: there is none.
-    pub(super) fn watchable(&mut self) -> String {
-        match self.below(8) {
-            0 => "/v1/session/list".into(),
-            1 => "/v1/session/node/mock".into(),
-            2 => "/v1/session/info/{u}".into(),
-            _ => super::keys::plain_read(self),
-        }
-    }
-
     /// A body of JSON that was cut, or in which something else stands at some place.
     pub(super) fn malformed(&mut self, mut body: String) -> String {
         let places: Vec<usize> = body.char_indices().map(|(at, _)| at).collect();
