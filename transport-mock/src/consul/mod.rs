@@ -42,7 +42,7 @@
 //! | JSON that no encoder writes is refused with the real status, but not always in the same words: a number out of range, several faults in one body, a syntax error in a strange place. One half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
 //! | The JSON of a key or name that holds U+FFFD shows it escaped, as Go does only for bytes that are not UTF-8; a backspace or form feed in it is `\b` or `\f`, which Go writes in digits | Such keys are not met |
 //! | The transaction `[null]` is one without operations; a real agent's handler panics and hangs up | It is a bug |
-//! | After a transaction that writes and then deletes the whole store (`delete-tree` without a key), a real agent dies of the next write, with "close of closed channel" | It is a bug |
+//! | A transaction that deletes a tree after it wrote in it wakes who waits for what is deleted. A real agent forgets them, and when the tree was the whole store (`delete-tree` without a key) it dies of the next write, with "close of closed channel" | It is a bug |
 //! | A node that was registered with `serfHealth` and is no member of the cluster stays; a real leader removes it within a minute | A test decides what becomes of its nodes |
 
 mod acl;

@@ -25,7 +25,7 @@ use crate::shrink::shrink;
 const ENOUGH: usize = 8;
 
 const REQUESTS_OF_AN_AGENT: u64 = 3000;
-const MOST_AGENTS: u64 = 4;
+const MOST_AGENTS: u64 = 6;
 
 /// Scripts that let time pass start so long after one another, to spread what they ask.
 const STAGGER: Duration = Duration::from_millis(150);
@@ -105,10 +105,10 @@ fn compare_in_time(script: &Script, prefix: &str, agent: &Agent) -> Comparison {
 
 /// Compares a script on an agent that nothing else uses, and that an earlier one may have killed.
 fn compare_alone(script: &Script, prefix: &str, agent: &mut Agent) -> Comparison {
-    let mut real = Real::new(agent);
-    if !real.is_alive() {
+    if !Real::new(agent).is_alive() {
         agent.restart().expect("the agent starts again");
     }
+    let mut real = Real::new(agent);
     real.clean_up();
     run::compare(script, prefix, &mut Memory::new(), &mut real)
 }
@@ -127,7 +127,9 @@ fn shortest(script: &Script, prefix: &str, agent: &mut Agent) -> Option<String> 
             agent.restart().expect("the agent starts again");
         }
         let prefix = format!("{prefix}-{}", name_of(attempts));
-        compare_alone(script, &prefix, agent).differences
+        let mut real = Real::new(agent).impatient();
+        real.clean_up();
+        run::compare(script, &prefix, &mut Memory::new(), &mut real).differences
     };
     let mut differences = Some(attempt(script)).filter(|found| !found.is_empty())?;
     let short = shrink(script.clone(), random::SCENE, |script| {

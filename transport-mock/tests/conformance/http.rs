@@ -9,7 +9,7 @@ use std::time::Duration;
 use semaphore_core::{Request, Response};
 
 /// How long an answer may take that is due at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A longer body has a connection of its own, since the agent may answer and close before it has
 /// read it.
@@ -79,10 +79,11 @@ pub(crate) struct Query(Option<TcpStream>);
 
 impl Query {
     /// The answer, if there is one in time.
-    pub(crate) fn answer(&self) -> Option<Response> {
+    pub(crate) fn answer_within(&self, patience: Duration) -> Option<Response> {
         let stream = self.0.as_ref()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_read_timeout(Some(patience)).ok()?;
         stream.peek(&mut [0]).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         read_response(&mut BufReader::new(stream))
     }
 

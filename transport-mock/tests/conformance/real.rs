@@ -9,17 +9,21 @@ use semaphore_core::{Method, Request, Response, Token};
 use serde_json::{Value, json};
 use transport_mock::consul::{Access, NODE};
 
-use crate::http::{Connections, NO_ANSWER, Query};
+use crate::http::{Connections, NO_ANSWER, PATIENCE, Query};
 use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
 
 /// How long a query that must not wake is given to do so.
 const QUIET: Duration = Duration::from_millis(60);
 
+const IMPATIENCE: Duration = Duration::from_secs(1);
+
 pub(crate) struct Real {
     connections: Connections,
     queries: BTreeMap<&'static str, Query>,
     management_token: Option<Token>,
+    /// How long a query is given that ought to be answered.
+    patience: Duration,
     started: Instant,
     /// The moment that the script waited for last, after its start.
     moment: Duration,
@@ -33,6 +37,7 @@ impl Real {
             connections: Connections::new(agent.addr()),
             queries: BTreeMap::new(),
             management_token: None,
+            patience: PATIENCE,
             started: Instant::now(),
             moment: Duration::ZERO,
             longest_phase: Duration::ZERO,
@@ -44,6 +49,14 @@ impl Real {
         Self {
             management_token: Some(Token::new(management_token).unwrap()),
             ..Self::new(agent)
+        }
+    }
+
+    /// Does not wait long for an answer, since there may be none as before.
+    pub(crate) fn impatient(self) -> Self {
+        Self {
+            patience: IMPATIENCE,
+            ..self
         }
     }
 
@@ -106,7 +119,7 @@ impl Backend for Real {
     }
 
     fn answered(&mut self, name: &'static str) -> Option<Response> {
-        self.queries[name].answer()
+        self.queries[name].answer_within(self.patience)
     }
 
     fn still_waits(&mut self, name: &'static str) -> bool {

@@ -184,12 +184,15 @@ impl Draw {
     }
 
     pub(super) fn key(&mut self) -> &'static str {
-        let keys = self.keys;
         if self.chance(0.03) {
             self.odd_key()
         } else {
-            KEYS[self.below(keys)]
+            self.usual_key()
         }
+    }
+
+    pub(super) fn usual_key(&mut self) -> &'static str {
+        KEYS[self.rng.usize(..self.keys)]
     }
 
     pub(super) fn odd_key(&mut self) -> &'static str {
@@ -198,7 +201,6 @@ impl Draw {
 
     /// A key as a text of JSON shows it, so without escapes.
     pub(super) fn plain_key(&mut self) -> &'static str {
-        let keys = self.keys;
         if self.chance(0.03) {
             self.one_of(&[
                 "",
@@ -216,7 +218,7 @@ impl Draw {
                 "🐙",
             ])
         } else {
-            KEYS[self.below(keys)]
+            self.usual_key()
         }
     }
 

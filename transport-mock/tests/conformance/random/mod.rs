@@ -59,6 +59,8 @@ pub(crate) fn script_of(seed: u64) -> Script {
     while steps.len() < STEPS {
         if draw.chance(0.06) {
             watch(&mut draw, profile, &mut steps);
+        } else if draw.chance(0.08) {
+            steps.extend(keys::conditional(&mut draw));
         } else {
             steps.push(step(&mut draw, profile));
         }
