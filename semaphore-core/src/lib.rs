@@ -98,6 +98,15 @@
 mod agent_url;
 pub mod api;
 mod build_error;
+#[cfg(semaphore_defects)]
+pub mod defect;
+#[cfg(not(semaphore_defects))]
+#[expect(
+    unreachable_pub,
+    dead_code,
+    reason = "public and whole in builds with defects"
+)]
+mod defect;
 mod driver;
 mod error;
 mod handle;
@@ -108,6 +117,10 @@ mod machine;
 pub mod manage;
 mod record;
 mod sequencer;
+#[cfg(not(semaphore_races))]
+mod sync;
+#[cfg(semaphore_races)]
+pub mod sync;
 mod time;
 mod token;
 mod transport;

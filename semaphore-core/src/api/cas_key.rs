@@ -2,6 +2,7 @@
 
 use super::answer;
 use super::target::Target;
+use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
 use crate::id::Index;
@@ -23,9 +24,11 @@ pub struct CasKey<'a> {
 impl CasKey<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        let target = Target::key(self.key)
-            .with("cas", self.index)
-            .with("flags", self.flags);
+        let mut target = Target::key(self.key);
+        if !is_on(Defect::WriteWithoutCas) {
+            target = target.with("cas", self.index);
+        }
+        let target = target.with("flags", self.flags);
         Request::new(Method::Put, target.scoped(scope))
             .with_body(self.value)
             .with_token(scope.token().cloned())

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::defect::{Defect, is_on};
+
 /// Exponential backoff with jitter: each wait is between half of and the whole of its step.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
@@ -26,6 +28,9 @@ impl Backoff {
             .saturating_mul(1 << self.failures.min(16))
             .min(self.cap);
         self.failures = self.failures.saturating_add(1);
+        if is_on(Defect::RetryWithoutBackoff) {
+            return Duration::ZERO;
+        }
         jitter(step / 2, step / 2, rng)
     }
 

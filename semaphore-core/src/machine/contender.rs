@@ -15,6 +15,7 @@ use super::key::{ContenderKey, KeyEvent};
 use super::lease::Lease;
 use super::session::Session;
 use super::settings::Settings;
+use crate::defect::{Defect, is_on};
 use crate::error::{Lost, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{AcquireId, Index, SessionId};
@@ -23,7 +24,7 @@ use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 use crate::view::View;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Contender {
     session: Session,
     key: ContenderKey,
@@ -215,6 +216,9 @@ impl Contender {
         self.phase = Phase::Leaving {
             until: now + settings.cleanup_time(),
         };
+        if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
+            self.presence = Presence::No;
+        }
         self.settle(now, settings);
     }
 
@@ -337,7 +341,9 @@ impl Contender {
             {
                 self.admitted(base);
             } else {
-                if let Phase::Held(acquire) = self.phase {
+                if let Phase::Held(acquire) = self.phase
+                    && !is_on(Defect::EvictionUnnoticed)
+                {
                     let lost = Lost::RemovedFromHolders { session };
                     event.get_or_insert(ContenderEvent::Lost(acquire, lost));
                 }

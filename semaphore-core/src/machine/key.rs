@@ -16,13 +16,14 @@ use core::time::Duration;
 use super::backoff::Backoff;
 use super::settings::Settings;
 use crate::api::{AcquireKey, CasKey, DeleteKey, SEMAPHORE_FLAGS};
+use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
 use crate::view::{Contender, Key, View};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ContenderKey {
     state: State,
     in_flight: Option<Sent>,
@@ -99,6 +100,7 @@ impl ContenderKey {
         match self.state {
             State::Absent => self.forget(),
             State::Deleting(_) | State::Deleted => {}
+            _ if is_on(Defect::KeyLeftBehind) => self.forget(),
             _ => self.proceed(State::Deleting(now)),
         }
     }

@@ -11,6 +11,7 @@
 
 use core::time::Duration;
 
+use crate::defect::{Defect, is_on};
 use crate::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,12 @@ impl Lease {
 
     /// When belief ends; never for a session without a TTL.
     pub(super) fn deadline(&self) -> Option<Instant> {
+        if is_on(Defect::LeaseEndIgnored) {
+            return None;
+        }
+        if is_on(Defect::LeaseMarginGone) {
+            return self.ttl.map(|ttl| self.sent_at + ttl);
+        }
         self.ttl.map(|ttl| self.sent_at + ttl - ttl / MARGIN)
     }
 

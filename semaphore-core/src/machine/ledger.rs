@@ -17,11 +17,12 @@ use super::backoff::{Backoff, jitter};
 use super::plan::{Turn, Write};
 use super::settings::Settings;
 use crate::api::CasKey;
+use crate::defect::{Defect, is_on};
 use crate::http::Request;
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ledger {
     planned: Option<Write>,
     in_flight: Option<Write>,
@@ -32,6 +33,8 @@ pub(super) struct Ledger {
     patience: Option<Instant>,
     /// Who was waited for in vain, and until when not to wait for them again.
     overtaken: BTreeMap<SessionId, Instant>,
+    #[cfg(semaphore_defects)]
+    refused: Option<Write>,
 }
 
 /// The last write.
@@ -53,6 +56,8 @@ impl Ledger {
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             patience: None,
             overtaken: BTreeMap::new(),
+            #[cfg(semaphore_defects)]
+            refused: None,
         }
     }
 
@@ -86,6 +91,8 @@ impl Ledger {
         rng: &mut fastrand::Rng,
     ) {
         self.planned = write;
+        #[cfg(semaphore_defects)]
+        self.plan_as_before();
         match turn {
             Turn::BehindOthers => {
                 if self.patience.is_none() {
@@ -103,7 +110,7 @@ impl Ledger {
     }
 
     pub(super) fn patience_is_over(&self, now: Instant) -> bool {
-        self.patience.is_some_and(|end| end <= now)
+        self.patience.is_some_and(|end| end <= now) && !is_on(Defect::PatienceInfinite)
     }
 
     /// Who need not be waited for at the moment.
@@ -158,6 +165,8 @@ impl Ledger {
     /// It was refused: the record has changed since the view.
     pub(super) fn refused(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Option<Write> {
         self.retry_at = Some(now + self.conflicts.next(rng));
+        #[cfg(semaphore_defects)]
+        self.refused.clone_from(&self.in_flight);
         self.end(now, false)
     }
 
@@ -173,6 +182,17 @@ impl Ledger {
             self.end(now, true)
         } else {
             self.in_flight.take()
+        }
+    }
+
+    #[cfg(semaphore_defects)]
+    fn plan_as_before(&mut self) {
+        if is_on(Defect::StaleDecision)
+            && let Some(planned) = &mut self.planned
+            && let Some(refused) = self.refused.take()
+        {
+            let base = planned.base;
+            *planned = Write { base, ..refused };
         }
     }
 

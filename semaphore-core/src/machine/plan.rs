@@ -20,6 +20,7 @@
 use std::collections::BTreeSet;
 
 use super::contender::Presence;
+use crate::defect::{Defect, is_on};
 use crate::id::{Index, SessionId};
 use crate::record::Record;
 use crate::view::{Contender, Key, View};
@@ -78,13 +79,18 @@ impl Situation<'_> {
             return (self.create(), Turn::NotYet);
         };
         let Ok(found) = &lock.record else {
-            return (None, Turn::NotYet);
+            let replace = self.create().map(|write| Write {
+                base: lock.modify_index,
+                ..write
+            });
+            let write = replace.filter(|_| is_on(Defect::GarbageOverwritten));
+            return (write, Turn::NotYet);
         };
         let mut record = found.clone();
         let withdraw = self.withdraw(&mut record);
         self.prune(&mut record);
         let (admit, turn) = self.admit(&mut record);
-        if record == *found {
+        if record == *found && !is_on(Defect::FenceWithoutChange) {
             record.respell();
         }
         let write = Write {
@@ -154,6 +160,11 @@ impl Situation<'_> {
     }
 
     fn prune(&self, record: &mut Record) {
+        let is_incomplete = is_on(Defect::PruneWithoutOwnKey) && !self.sees_ours
+            || is_on(Defect::PruneFiltered) && self.view.is_filtered();
+        if is_incomplete || is_on(Defect::PruneWithoutInquest) && self.may_prune() {
+            record.retain(|holder| self.view.is_alive(holder));
+        }
         if self.may_prune() {
             record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
         }
@@ -225,7 +236,8 @@ fn place(contender: &Contender) -> (Index, &SessionId) {
 }
 
 fn free(record: &Record) -> usize {
-    (record.limit() as usize).saturating_sub(record.holders().len())
+    let limit = record.limit() as usize + usize::from(is_on(Defect::LimitExceeded));
+    limit.saturating_sub(record.holders().len())
 }
 
 #[cfg(test)]

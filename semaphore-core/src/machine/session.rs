@@ -21,12 +21,13 @@ use super::backoff::Backoff;
 use super::lease::Lease;
 use super::settings::{SessionSource, Settings};
 use crate::api::{CreateSession, DestroySession, RenewSession};
+use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     state: State,
     in_flight: Option<Sent>,
@@ -36,7 +37,7 @@ pub(super) struct Session {
     failure: Option<RequestError>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Creating,
     Adopting(SessionId),
@@ -124,7 +125,9 @@ impl Session {
         self.backoff.reset();
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // One that seems to be gone may not be: its contender key can be deleted alone.
-            State::Live(id, _) | State::Gone(Some(id)) if settings.owns_sessions() => {
+            State::Live(id, _) | State::Gone(Some(id))
+                if settings.owns_sessions() && !is_on(Defect::SessionLeftBehind) =>
+            {
                 State::Destroying(id)
             }
             State::Destroying(id) => State::Destroying(id),
@@ -189,6 +192,11 @@ impl Session {
         settings: &Settings,
         rng: &mut fastrand::Rng,
     ) {
+        let sent_at = if is_on(Defect::LeaseFromAnswer) {
+            now
+        } else {
+            sent_at
+        };
         let outcome = match (self.in_flight.take(), &self.state) {
             (Some(Sent::Creation), State::Creating) => {
                 let lease = Lease::new(sent_at, Some(settings.ttl()));
@@ -211,11 +219,19 @@ impl Session {
                 self.backoff.reset();
             }
             Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
+            Err(_) if self.is_live() && is_on(Defect::TransientTakenForLoss) => self.handle_gone(),
             Err(error) => {
                 self.failure = Some(error);
                 self.retry_at = Some(now + self.backoff.next(rng));
+                if self.is_live() && is_on(Defect::RenewalStoppedAfterTransient) {
+                    self.retry_at = Some(now + settings.ttl());
+                }
             }
         }
+    }
+
+    fn is_live(&self) -> bool {
+        matches!(self.state, State::Live(..))
     }
 
     fn handle_gone(&mut self) {

@@ -22,11 +22,12 @@ use super::backoff::Backoff;
 use super::budget::Budget;
 use super::settings::Settings;
 use crate::api::ListKeys;
+use crate::defect::{Defect, is_on};
 use crate::http::Request;
 use crate::id::Index;
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watch {
     state: State,
     is_paused: bool,
@@ -36,7 +37,7 @@ pub(super) struct Watch {
     backoff: Backoff,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Idle,
     Waiting { until: Instant },
@@ -128,16 +129,20 @@ impl Watch {
     pub(super) fn answered(&mut self, now: Instant, index: Index) {
         self.backoff.reset();
         let is_early = index == self.index && now.saturating_since(self.polled_at) < WAIT;
-        self.index = if index < self.index || is_early {
+        let is_reset = index < self.index && !is_on(Defect::IndexResetIgnored);
+        self.index = if is_reset || is_early {
             Index::ZERO
         } else {
-            index
+            self.index.max(index)
         };
         self.proceed(now);
     }
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         let wait = self.backoff.next(rng);
+        if is_on(Defect::WatchStoppedAfterTransient) {
+            return;
+        }
         self.proceed(now + wait);
     }
 

@@ -16,10 +16,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::future::{Either, select};
 use semaphore_core::{Error, FencingToken, Instant, Permit, Runtime as _, Semaphore};
-use transport_mock::{Faults, MockConsul, Task};
+use transport_mock::{Faults, MockConsul, MockProcess, Task};
 
 use crate::environment::number;
-use crate::host::Host;
 use crate::support::*;
 
 #[test]
@@ -220,7 +219,7 @@ impl Chaos {
 
     fn boot(&mut self, number: usize, end: Instant) -> Running {
         let name = format!("node-{number}");
-        let process = Host::new(&self.world.client(&name));
+        let process = MockProcess::new(&self.world.client(&name));
         let semaphore = builder(self.shape.limit)
             .ttl(self.shape.ttl)
             .connect(process.clone())
@@ -247,13 +246,13 @@ impl Chaos {
 
 struct Running {
     name: String,
-    process: Host,
+    process: MockProcess,
     tasks: Vec<Task<Option<()>>>,
 }
 
 /// One task that uses the semaphore in every way.
 struct User {
-    process: Host,
+    process: MockProcess,
     semaphore: Semaphore,
     book: Book,
     rng: Rng,

@@ -84,6 +84,7 @@ impl Read {
 }
 
 /// A blocking query that waits.
+#[derive(Clone)]
 pub(super) struct Parked {
     pub(super) read: Read,
     pub(super) authority: Authority,

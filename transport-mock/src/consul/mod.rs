@@ -95,6 +95,7 @@ const VERSION: &str = "1.8.7";
 const JITTER_FRACTION: u32 = 16;
 
 /// A Consul agent in memory. The [module](self) tells how to drive it.
+#[derive(Clone)]
 pub struct Consul {
     state: State,
     acl: Acl,
@@ -104,7 +105,8 @@ pub struct Consul {
     parked: BTreeMap<Exchange, Parked>,
     ready: VecDeque<(Exchange, Response)>,
     submitted: u64,
-    rng: fastrand::Rng,
+    /// None where nothing is left to chance.
+    rng: Option<fastrand::Rng>,
     counts: BTreeMap<Kind, u64>,
 }
 
@@ -124,8 +126,35 @@ impl Consul {
             parked: BTreeMap::new(),
             ready: VecDeque::new(),
             submitted: 0,
-            rng: fastrand::Rng::with_seed(seed),
+            rng: Some(fastrand::Rng::with_seed(seed)),
             counts: BTreeMap::new(),
+        }
+    }
+
+    /// Another agent of this cluster as it is at this moment, which learns of nothing from now on.
+    pub(crate) fn lagging(&self) -> Self {
+        let mut state = self.state.clone();
+        // Sessions are ended by the leader alone.
+        state.sessions.stop_all_timers();
+        Self {
+            state,
+            acl: self.acl.clone(),
+            leaderless_since: self.leaderless_since,
+            node: self.node.clone(),
+            parked: BTreeMap::new(),
+            ready: VecDeque::new(),
+            submitted: 0,
+            rng: self.rng.clone(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// A new agent that leaves nothing to chance: the ids of its sessions count up, and its waits
+    /// have no jitter. A state that was reached in two ways can then be recognised.
+    pub fn without_chance() -> Self {
+        Self {
+            rng: None,
+            ..Self::new(0)
         }
     }
 
@@ -215,10 +244,9 @@ impl Consul {
         }
         let wait = options.wait();
         let jitter = wait / JITTER_FRACTION;
-        let jitter = Duration::from_nanos(
-            self.rng
-                .u64(..u64::try_from(jitter.as_nanos()).unwrap_or(u64::MAX).max(1)),
-        );
+        let jitter = u64::try_from(jitter.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let jitter = self.rng.as_mut().map_or(0, |rng| rng.u64(..jitter));
+        let jitter = Duration::from_nanos(jitter);
         self.parked.insert(
             exchange,
             Parked {
@@ -316,7 +344,11 @@ impl Consul {
 
     /// A UUID in the shape of version 4.
     fn new_session_id(&mut self) -> String {
-        let bits = self.rng.u128(..);
+        let bits = match &mut self.rng {
+            Some(rng) => rng.u128(..),
+            // The index of the write that creates it.
+            None => u128::from(self.state.raft_index() + 1),
+        };
         let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{bits:032x}");
         [

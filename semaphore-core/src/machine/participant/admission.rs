@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::queue::{Patience, Ticket};
 use super::{Event, Observed, Participant};
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
@@ -40,6 +41,9 @@ impl Participant {
 
     /// A claim for this acquisition is of no more use: who it admits leaves again.
     pub(super) fn drop_claim(&mut self, now: Instant, acquire: AcquireId) {
+        if is_on(Defect::CancelledClaimKept) {
+            return;
+        }
         if let Some(claim) = self.claim.take_if(|claim| claim.acquire == acquire) {
             self.leave(now, &claim.contenders);
         }

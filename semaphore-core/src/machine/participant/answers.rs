@@ -3,9 +3,10 @@
 
 use super::{Claim, Event, From, Grant, Hold, InFlight, Observed, Owner, Participant};
 use crate::api::{CasKey, ListKeys};
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::http::Response;
-use crate::id::{AcquireId, RequestId};
+use crate::id::{AcquireId, FencingToken, RequestId};
 use crate::machine::contender::{ContenderEvent, Part, Phase, Presence};
 use crate::machine::inquest::Finding;
 use crate::machine::plan::{ContenderNo, Write};
@@ -112,6 +113,7 @@ impl Participant {
     fn accept(&mut self, now: Instant, view: View, sent_at: Instant, consistent: bool) {
         if let Some(known) = &self.view
             && view.index() < known.view.index()
+            && !is_on(Defect::OlderViewAccepted)
         {
             if sent_at < known.received_at {
                 return;
@@ -212,11 +214,25 @@ impl Participant {
                 self.note(now, None);
                 self.ledger.refused(now, &mut self.rng);
             }
+            Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
+                if let Some(write) = self.ledger.applied(now) {
+                    self.apply(now, &write);
+                }
+            }
             Err(error) => {
                 let is_unknown = !error.was_not_applied();
                 self.ledger.failed(now, is_unknown, &mut self.rng);
                 if is_unknown {
                     self.refresh.want(now);
+                }
+                if is_on(Defect::UnknownTakenForNotApplied)
+                    && let Some(claim) = self.claim.take()
+                {
+                    for no in &claim.contenders {
+                        if let Some(contender) = self.contenders.get_mut(no) {
+                            contender.withdrawn(now, &self.settings);
+                        }
+                    }
                 }
                 for contender in self.contenders.values_mut() {
                     if contender.must_withdraw() {
@@ -279,9 +295,13 @@ impl Participant {
             self.leave(now, &claim.contenders);
             return;
         }
+        let mut token = claim.token;
         let mut sequencers = Vec::new();
         for no in &claim.contenders {
             if let Some(contender) = self.contenders.get_mut(no) {
+                if is_on(Defect::TokenOfQueue) {
+                    token = FencingToken(contender.create_index().unwrap_or_default().0);
+                }
                 contender.hold(claim.acquire);
                 sequencers.extend(contender.sequencer(&self.settings));
             }
@@ -297,10 +317,7 @@ impl Participant {
         );
         self.events.push_back(Event::Granted {
             acquire: claim.acquire,
-            grant: Grant {
-                token: claim.token,
-                sequencers,
-            },
+            grant: Grant { token, sequencers },
         });
     }
 

@@ -1,0 +1,4 @@
+//! See [`semaphore_fuzz::machine`].
+#![cfg_attr(fuzzing, no_main)]
+
+semaphore_fuzz::entry!(machine);

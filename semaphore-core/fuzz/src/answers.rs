@@ -1,0 +1,112 @@
+//! Any bytes as the answer to each request.
+//!
+//! Input: status, `X-Consul-Index`, filtering, a `Location`, then the body.
+
+use semaphore_core::api::{
+    AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, Entry, ListKeys, ReadKey,
+    RenewSession, SessionInfo,
+};
+use semaphore_core::{Prefix, RequestError, Response, View};
+
+use crate::choices::Choices;
+use crate::{PREFIX, mangle};
+
+/// Has every parser read the answer.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let status = if choices.once_in(4) {
+        u16::try_from(choices.number() & 0xffff).unwrap_or_default()
+    } else {
+        choices.pick(mangle::STATUSES)
+    };
+    let mut head = Response::new(status, "");
+    if !choices.once_in(8) {
+        let index = if choices.flag() {
+            choices.text(24)
+        } else {
+            choices.number().to_string()
+        };
+        head = head.with_header("X-Consul-Index", index);
+    }
+    if choices.once_in(4) {
+        let filtered = choices.text(5);
+        head = head.with_header("x-consul-results-filtered-by-acls", filtered);
+    }
+    if choices.once_in(8) {
+        head = head.with_header("Location", choices.text(32));
+    }
+    let body = choices.rest();
+    let response = head
+        .headers()
+        .fold(Response::new(status, body), |response, (name, value)| {
+            response.with_header(name, value)
+        });
+    read_all(&response);
+}
+
+fn read_all(response: &Response) {
+    let served = response.status() == 200;
+    let created = CreateSession::parse(response);
+    if let Some(id) = served_only(served, created) {
+        assert_eq!(id.as_str().len(), 36);
+    }
+    served_only(served, RenewSession::parse(response));
+    served_only(served, SessionInfo::parse(response));
+    served_only(served, DestroySession::parse(response));
+    let flags = [
+        CasKey::parse(response),
+        AcquireKey::parse(response),
+        DeleteKey::parse(response),
+    ];
+    for flag in flags {
+        if let Some(flag) = served_only(served, flag) {
+            assert_eq!(response.body().trim_ascii(), flag.to_string().as_bytes());
+        }
+    }
+    let found = served || response.status() == 404;
+    if let Some(Some(entry)) = served_only(found, ReadKey::parse(response)) {
+        read_entry(&entry);
+    }
+    if let Some(list) = served_only(found, ListKeys::parse(response)) {
+        list.entries.iter().for_each(read_entry);
+        let prefix = Prefix::new(PREFIX).expect("a prefix");
+        let view = View::new(&prefix, &list);
+        assert!(view.waiters().count() <= view.contenders().len());
+        assert!(view.contenders().len() + view.orphans().len() <= list.entries.len());
+    }
+}
+
+fn read_entry(entry: &Entry<'_>) {
+    assert_ne!(entry.session(), Some(""));
+    if let Err(error) = entry.value() {
+        check_error(&error);
+    }
+}
+
+/// The answer, which there is none of unless it was `possible`.
+fn served_only<T>(possible: bool, parsed: Result<T, RequestError>) -> Option<T> {
+    match parsed {
+        Ok(value) => {
+            assert!(possible, "read from an answer that says otherwise");
+            Some(value)
+        }
+        Err(error) => {
+            check_error(&error);
+            None
+        }
+    }
+}
+
+/// An error is one line of a log, whatever the answer was.
+fn check_error(error: &RequestError) {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    assert!(text.chars().count() <= 1_000, "{} characters", text.len());
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+    // One that is certainly not applied may be sent again; one that is permanent was refused.
+    let _ = (error.is_permanent(), error.was_not_applied());
+}

@@ -1,0 +1,235 @@
+//! What people type.
+//!
+//! Input: which kind, then its text.
+
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use semaphore_core::api::{AcquireKey, CasKey, CreateSession, DeleteKey, ListKeys, ReadKey};
+use semaphore_core::{
+    AgentEnvironment, AgentUrl, Behavior, Index, Prefix, Request, Scope, Sequencer, SessionId,
+    SessionOptions, Settings, Token, Value,
+};
+
+use crate::choices::Choices;
+use crate::mangle;
+use crate::oracle::check_line;
+
+/// Hands the text over to one of the types that take some.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    match choices.below(6) {
+        0 => prefix(&text(choices)),
+        1 => url(&text(choices)),
+        2 => sequencer(&text(choices)),
+        3 => environment(&mut choices),
+        4 => options(&mut choices),
+        _ => names(&mut choices),
+    }
+}
+
+fn text(choices: Choices<'_>) -> String {
+    String::from_utf8_lossy(choices.rest()).into_owned()
+}
+
+fn prefix(text: &str) {
+    let prefix = match Prefix::new(text) {
+        Ok(prefix) => prefix,
+        Err(error) => return drop(error.to_string()),
+    };
+    assert_eq!(Prefix::new(prefix.as_str()).as_ref(), Ok(&prefix));
+    let scope = Scope::new();
+    let session = SessionId::new(mangle::SESSIONS[0]).expect("a session");
+    let contender = prefix.contender_key(&session);
+    let list = ListKeys {
+        prefix: &prefix,
+        wait: Some((Index(1), Duration::from_millis(1))),
+        consistent: true,
+    };
+    check_key(&list.request(&scope), &prefix.directory());
+    let lock = prefix.lock_key();
+    let cas = CasKey {
+        key: &lock,
+        index: Index(u64::MAX),
+        value: b"",
+        flags: u64::MAX,
+    };
+    check_key(&cas.request(&scope), &lock);
+    let acquire = AcquireKey {
+        key: &contender,
+        session: &session,
+        value: b"",
+        flags: 0,
+    };
+    check_key(&acquire.request(&scope), &contender);
+    let delete = DeleteKey {
+        key: &contender,
+        index: None,
+    };
+    check_key(&delete.request(&scope), &contender);
+    Settings::new(prefix, 1).expect("a limit");
+}
+
+/// The request names this key, and nothing that Consul would redirect.
+fn check_key(request: &Request, key: &str) {
+    check_line(request);
+    let (path, _) = split(request);
+    let path = path.strip_prefix("/v1/kv/").expect("a key");
+    let decoded = percent_decode_str(path).decode_utf8().expect("UTF-8");
+    assert_eq!(decoded, key);
+    for segment in path.trim_end_matches('/').split('/') {
+        assert!(!matches!(segment, "" | "." | ".."), "{path}");
+    }
+}
+
+fn split(request: &Request) -> (&str, &str) {
+    request
+        .target()
+        .split_once('?')
+        .unwrap_or((request.target(), ""))
+}
+
+fn url(text: &str) {
+    let url: AgentUrl = match text.parse() {
+        Ok(url) => url,
+        Err(error) => return drop(error.to_string()),
+    };
+    let shown = url.to_string();
+    assert_eq!(shown.parse::<AgentUrl>().as_ref(), Ok(&url));
+    assert!(!url.host().is_empty());
+    assert!(url.port() > 0);
+    assert!(!shown.contains(['@', '?', '#', ' ']));
+    assert!(url.join("/v1/x").ends_with("/v1/x"));
+    assert!(url.clone().with_https().to_string().starts_with("https://"));
+    if let Ok(renamed) = url.with_host(text) {
+        assert_eq!(renamed.host(), text);
+        assert_eq!(renamed.to_string().parse::<AgentUrl>(), Ok(renamed));
+    }
+}
+
+fn sequencer(text: &str) {
+    let Ok(sequencer) = text.parse::<Sequencer>() else {
+        return;
+    };
+    assert_eq!(sequencer.to_string().parse().as_ref(), Ok(&sequencer));
+    check_line(&sequencer.verify(&Scope::new()));
+    assert_eq!(
+        percent_decode_str(split(&sequencer.verify(&Scope::new())).0)
+            .decode_utf8()
+            .expect("UTF-8"),
+        format!("/v1/kv/{}", sequencer.key)
+    );
+}
+
+fn environment(choices: &mut Choices<'_>) {
+    let names = [
+        "CONSUL_HTTP_ADDR",
+        "CONSUL_HTTP_SSL",
+        "CONSUL_HTTP_TOKEN",
+        "CONSUL_HTTP_TOKEN_FILE",
+        "CONSUL_CACERT",
+        "CONSUL_CLIENT_CERT",
+        "CONSUL_CLIENT_KEY",
+    ];
+    let variables: Vec<_> = names
+        .iter()
+        .map(|name| (*name, choices.flag().then(|| choices.text(24))))
+        .collect();
+    let content = choices.bytes(32).to_vec();
+    let lookup = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.and_then(|(_, value)| value.clone())
+    };
+    let read = |path: &str| {
+        if path.len() % 2 == 0 {
+            Ok(content.clone())
+        } else {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    };
+    if let Ok(environment) = AgentEnvironment::read(lookup) {
+        let _ = environment.certificates(read);
+    }
+    if let Ok(Some(token)) = AgentEnvironment::token(lookup, read) {
+        check_token(&token);
+    }
+}
+
+fn check_token(token: &Token) {
+    assert!(token.reveal().bytes().all(|byte| byte.is_ascii_graphic()));
+    assert_eq!(format!("{token:?}"), "Token(hidden)");
+}
+
+fn options(choices: &mut Choices<'_>) {
+    let duration = |choices: &mut Choices<'_>| {
+        let nanos = u32::try_from(choices.below(1_000_000_000)).unwrap_or_default();
+        Duration::new(choices.number() >> choices.below(64), nanos)
+    };
+    let (ttl, lock_delay) = (duration(choices), duration(choices));
+    let options = SessionOptions::new();
+    let options = options.clone().with_ttl(ttl).unwrap_or(options);
+    let options = options
+        .clone()
+        .with_lock_delay(lock_delay)
+        .unwrap_or(options);
+    let (name, node) = (choices.text(16), choices.text(16));
+    let options = options.clone().with_name(name).unwrap_or(options);
+    let options = options.clone().with_node(node).unwrap_or(options);
+    let checks = [choices.text(8), choices.text(8)];
+    let options = options
+        .clone()
+        .with_node_checks(checks.clone())
+        .unwrap_or(options);
+    let options = options
+        .clone()
+        .with_service_checks(checks)
+        .unwrap_or(options);
+    let options = options.with_behavior(choices.pick(&[Behavior::Delete, Behavior::Release]));
+    assert!((SessionOptions::MIN_TTL..=SessionOptions::MAX_TTL).contains(&options.ttl()));
+    let request = CreateSession { options: &options }.request(&Scope::new());
+    let body: serde_json::Value = serde_json::from_slice(request.body()).expect("JSON");
+    assert!(body["NodeChecks"].is_array());
+    let ttl = body["TTL"].as_str().expect("a TTL");
+    let shown = ttl
+        .strip_suffix("ns")
+        .map(|nanos| nanos.parse().map(Duration::from_nanos))
+        .unwrap_or_else(|| ttl.trim_end_matches('s').parse().map(Duration::from_secs));
+    assert_eq!(shown.as_ref(), Ok(&options.ttl()));
+}
+
+fn names(choices: &mut Choices<'_>) {
+    let mut scope = Scope::new().with_consistent_reads(choices.flag());
+    let values = [choices.text(16), choices.text(16), choices.text(16)];
+    let [datacenter, namespace, partition] = values.clone();
+    scope = scope.clone().with_datacenter(datacenter).unwrap_or(scope);
+    scope = scope.clone().with_namespace(namespace).unwrap_or(scope);
+    scope = scope.clone().with_partition(partition).unwrap_or(scope);
+    if let Ok(token) = Token::new(choices.text(16)) {
+        check_token(&token);
+        scope = scope.with_token(token);
+    }
+    let request = ReadKey { key: "k" }.request(&scope);
+    check_line(&request);
+    let (_, query) = split(&request);
+    for (name, value) in ["dc", "ns", "partition"].iter().zip(values) {
+        let sent = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        if let Some(sent) = sent {
+            let decoded = percent_decode_str(sent).decode_utf8().expect("UTF-8");
+            assert_eq!(decoded, value);
+        }
+    }
+    if scope.token().is_some() {
+        let other = scope.with_token(Token::new("other").expect("a token"));
+        let another = ReadKey { key: "k" }.request(&other);
+        assert_eq!(format!("{request:?}"), format!("{another:?}"));
+    }
+    let value = Value::new(choices.bytes(64)).expect("a small value");
+    assert!(value.as_bytes().len() <= 64);
+    let id = choices.text(40);
+    if let Ok(session) = SessionId::new(id.as_str()) {
+        assert_eq!(session.as_str(), id.to_ascii_lowercase());
+        assert_eq!(SessionId::new(session.as_str()), Ok(session));
+    }
+}

@@ -1,0 +1,128 @@
+//! A mangled Consul, to the operations of `manage`.
+//!
+//! Input: which operation, what the prefix holds, then one choice for each request.
+
+use std::time::Duration;
+
+use semaphore_core::manage::{Collect, Destroy, Inspect, Operation, Resize, Task, Verify};
+use semaphore_core::{
+    Instant, Method, Prefix, Request, Scope, Sequencer, SessionId, TransportError,
+};
+use transport_mock::consul::Consul;
+
+use crate::choices::Choices;
+use crate::machine::FAILURES;
+use crate::oracle::{Oracle, check_line};
+use crate::{PREFIX, mangle};
+
+/// Plays the input.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let prefix = Prefix::new(PREFIX).expect("a prefix");
+    let scope = Scope::new();
+    match choices.below(5) {
+        0 => play(choices, Inspect::new(prefix, scope), |_, request| {
+            assert_eq!(request.method(), Method::Get);
+            check_line(request);
+        }),
+        1 => {
+            let limit = choices.pick(&[1, 2, 3, u32::MAX]);
+            let resize = Resize::new(prefix, scope, limit).expect("a limit");
+            play(choices, resize, |oracle, request| {
+                oracle.check_resize(request, limit);
+            });
+        }
+        2 => play(choices, Destroy::new(prefix, scope), |oracle, request| {
+            oracle.check_destroy(request);
+        }),
+        3 => play(choices, Collect::new(prefix, scope), |oracle, request| {
+            oracle.check_collect(request);
+        }),
+        _ => {
+            let session = SessionId::new(mangle::SESSIONS[0]).expect("a session");
+            let key = prefix.contender_key(&session);
+            let sequencer = Sequencer {
+                key,
+                lock_index: 1,
+                session,
+            };
+            play(choices, Verify::new(sequencer, scope), |_, request| {
+                assert_eq!(request.method(), Method::Get);
+                check_line(request);
+            });
+        }
+    }
+}
+
+/// How many requests an operation may make in a burst, and in a second after that.
+const BURST: u32 = 100;
+const PER_SECOND: u32 = 250;
+
+fn play<T: Task>(mut choices: Choices<'_>, task: T, check: impl Fn(&Oracle, &Request)) {
+    let mut now = Instant::from_origin(Duration::from_secs(1));
+    let mut consul = Consul::new(1);
+    let mut oracle = Oracle::new(None);
+    fill(&mut consul, now, &mut choices);
+    let mut operation = Operation::new(task, choices.number());
+    let (start, mut requests) = (now, 0);
+    // Used up, the choices give honest answers.
+    let stubborn = choices.once_in(4);
+    let habit = choices.bytes(32);
+    for _ in 0..2_000 {
+        if operation.poll_output().is_some() {
+            assert!(
+                operation.poll_transmit(now).is_none(),
+                "sends after its end"
+            );
+            return;
+        }
+        let Some(request) = operation.poll_transmit(now) else {
+            let due = operation.poll_timeout().expect("it ends, sends or waits");
+            assert!(due > now, "due at {due}, which is handled");
+            now = due;
+            continue;
+        };
+        requests += 1;
+        let seconds = u32::try_from(now.saturating_since(start).as_secs()).unwrap_or(u32::MAX);
+        assert!(
+            requests <= BURST + PER_SECOND.saturating_mul(seconds),
+            "{requests} requests in {seconds} s"
+        );
+        check(&oracle, &request);
+        assert!(operation.poll_transmit(now).is_none(), "one at a time");
+        consul.submit(now, &request);
+        let (_, honest) = consul.poll_answer().expect("an answer at once");
+        let mut habits = Choices::new(habit);
+        let choices = if stubborn { &mut habits } else { &mut choices };
+        now = now + Duration::from_millis(choices.pick(&[0, 1, 100]));
+        let result = match choices.below(8) {
+            0..=2 => Ok(honest),
+            3..=5 => Ok(mangle::mangle(&honest, choices)),
+            6 => Ok(mangle::invent(choices)),
+            _ => Err(TransportError::new(choices.pick(FAILURES))),
+        };
+        if let Ok(response) = &result {
+            oracle.show(&request, response);
+        }
+        operation.handle_response(now, &result);
+        if choices.once_in(8) {
+            operation.handle_response(now, &result);
+        }
+    }
+}
+
+/// Something to work on.
+fn fill(consul: &mut Consul, now: Instant, choices: &mut Choices<'_>) {
+    let mut put = |name: &str, body: &[u8]| {
+        let target = format!("/v1/kv/service/db/{}", name.replace(' ', "%20"));
+        consul.submit(now, &Request::new(Method::Put, target).with_body(body));
+    };
+    if !choices.once_in(8) {
+        let flags = choices.pick(&[semaphore_core::api::SEMAPHORE_FLAGS, 0, 1]);
+        put(&format!(".lock?flags={flags}"), &mangle::record(choices));
+    }
+    for _ in 0..choices.below(4) {
+        put(choices.pick(mangle::SESSIONS), b"node");
+    }
+    while consul.poll_answer().is_some() {}
+}

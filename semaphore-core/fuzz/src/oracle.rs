@@ -1,0 +1,268 @@
+//! Whether what a machine sends follows from what it was shown.
+//!
+//! It is told every answer that is delivered. A write of the record has to be justified by a list
+//! among them: made from its index, keeping what is not the writer's to change.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use percent_encoding::percent_decode_str;
+use semaphore_core::api::{CreateSession, ListKeys, ReadKey, SEMAPHORE_FLAGS};
+use semaphore_core::{Dialect, Key, Method, Prefix, Record, Request, Response, SessionId, View};
+use serde_json::{Map, Value as Json};
+use transport_mock::RequestKind;
+
+use crate::PREFIX;
+
+/// What one participant, or one operation, was shown.
+pub(crate) struct Oracle {
+    prefix: Prefix,
+    shown: VecDeque<Shown>,
+    /// The sessions that it made or was given.
+    ours: BTreeSet<SessionId>,
+    callers: Option<SessionId>,
+    /// Whose contender key was read alone, and is not theirs.
+    missing: BTreeSet<SessionId>,
+}
+
+/// One list.
+struct Shown {
+    view: View,
+    /// The value of `.lock`.
+    value: Vec<u8>,
+}
+
+impl Oracle {
+    pub(crate) fn new(callers: Option<SessionId>) -> Self {
+        Self {
+            prefix: Prefix::new(PREFIX).expect("a prefix"),
+            shown: VecDeque::new(),
+            ours: callers.iter().cloned().collect(),
+            callers,
+            missing: BTreeSet::new(),
+        }
+    }
+
+    /// An answer is about to be delivered.
+    pub(crate) fn show(&mut self, request: &Request, response: &Response) {
+        match RequestKind::of(request) {
+            RequestKind::SessionCreate => self.ours.extend(CreateSession::parse(response)),
+            RequestKind::KvRead | RequestKind::KvWatch if request.target().contains("recurse") => {
+                if let Ok(list) = ListKeys::parse(response) {
+                    let key = self.prefix.lock_key();
+                    let entry = list.entries.iter().rfind(|entry| entry.key() == key);
+                    let value = entry.and_then(|entry| entry.value().ok());
+                    self.shown.push_back(Shown {
+                        view: View::new(&self.prefix, &list),
+                        value: value.unwrap_or_default(),
+                    });
+                    if self.shown.len() > REMEMBERED {
+                        self.shown.pop_front();
+                    }
+                }
+            }
+            RequestKind::KvRead => {
+                let (path, ..) = parts(request);
+                let session = path
+                    .rsplit('/')
+                    .next()
+                    .and_then(|name| SessionId::new(name).ok());
+                if let (Some(session), Ok(entry)) = (session, ReadKey::parse(response))
+                    && entry.is_none_or(|entry| entry.session() != Some(session.as_str()))
+                {
+                    self.missing.insert(session);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A participant sends a request.
+    pub(crate) fn check_participant(&self, request: &Request) {
+        check_line(request);
+        let (path, cas, flags) = parts(request);
+        let write = request.method() != Method::Get;
+        if let Some(name) = path.strip_prefix("/v1/kv/service/db/") {
+            match name {
+                "" => assert!(!write, "{request:?}"),
+                ".lock" if request.method() == Method::Put => {
+                    let record = self.written(request, flags);
+                    self.justify(request, cas, |shown| self.may_write(shown, &record));
+                }
+                ".lock" => assert!(!write, "a participant deletes the record"),
+                session => assert!(!write || self.is_ours(session), "{request:?}"),
+            }
+        } else if let Some(session) = path.strip_prefix("/v1/session/renew/") {
+            assert!(self.is_ours(session), "{request:?}");
+        } else if let Some(session) = path.strip_prefix("/v1/session/destroy/") {
+            assert!(self.is_ours(session), "{request:?}");
+            let callers = self.callers.as_ref().map(SessionId::as_str);
+            assert_ne!(callers, Some(session), "the caller's session is destroyed");
+        } else {
+            assert_eq!(path, "/v1/session/create");
+        }
+    }
+
+    /// An operation that sets the limit sends a request.
+    pub(crate) fn check_resize(&self, request: &Request, limit: u32) {
+        check_line(request);
+        let (path, cas, flags) = parts(request);
+        if request.method() == Method::Get {
+            return;
+        }
+        assert_eq!(path, "/v1/kv/service/db/.lock");
+        assert_eq!(request.method(), Method::Put);
+        let record = self.written(request, flags);
+        self.justify(request, cas, |shown| {
+            shown.view.record().is_some_and(|found| {
+                let mut expected = found.clone();
+                expected.set_limit(limit);
+                // Only the order of a map's names may differ.
+                expected.encode() == record.encode()
+            })
+        });
+    }
+
+    /// An operation that removes an unused record sends a request.
+    pub(crate) fn check_destroy(&self, request: &Request) {
+        check_line(request);
+        let (path, cas, _) = parts(request);
+        if request.method() == Method::Get {
+            return;
+        }
+        assert_eq!(path, "/v1/kv/service/db/.lock");
+        assert_eq!(request.method(), Method::Delete);
+        self.justify(request, cas, |shown| {
+            let view = &shown.view;
+            let lives = |record: &Record| record.holders().any(|holder| view.is_alive(holder));
+            !view.is_filtered()
+                && view.waiters().count() == 0
+                && view.record().is_some_and(|record| !lives(record))
+        });
+    }
+
+    /// An operation that removes what the dead left sends a request.
+    pub(crate) fn check_collect(&self, request: &Request) {
+        check_line(request);
+        let (path, cas, _) = parts(request);
+        if request.method() == Method::Get {
+            return;
+        }
+        assert_eq!(request.method(), Method::Delete);
+        let is_justified = self.shown.back().is_some_and(|shown| {
+            shown.view.orphans().iter().any(|orphan| {
+                format!("/v1/kv/{}", self.prefix.contender_key(&orphan.session)) == path
+                    && Some(orphan.modify_index.0) == cas
+            })
+        });
+        assert!(is_justified, "{request:?}");
+    }
+
+    fn written(&self, request: &Request, flags: Option<u64>) -> Record {
+        let flags = flags.expect("a record is written with flags");
+        Record::decode(request.body(), flags).expect("a record is written")
+    }
+
+    /// One of the lists has the record at this index and allows the write.
+    fn justify(&self, request: &Request, cas: Option<u64>, allows: impl Fn(&Shown) -> bool) {
+        let cas = cas.expect("the record is written by check-and-set only");
+        let is_justified = self.shown.iter().rev().any(|shown| {
+            shown.view.lock_index().0 == cas && shown.may_replace(request) && allows(shown)
+        });
+        assert!(
+            is_justified,
+            "no answer justifies {request:?} with {}",
+            String::from_utf8_lossy(request.body())
+        );
+    }
+
+    fn may_write(&self, shown: &Shown, record: &Record) -> bool {
+        let Some(found) = shown.view.record() else {
+            return shown.view.lock().is_none()
+                && record.holders().len() == 0
+                && record.dialect() == Dialect::Map
+                && record.flags() == SEMAPHORE_FLAGS;
+        };
+        let added = record
+            .holders()
+            .filter(|holder| !found.holds(holder))
+            .collect::<Vec<_>>();
+        let sees_ours = || {
+            let mut ours = self.ours.iter();
+            ours.any(|session| matches!(shown.view.key(session), Key::Tied(_)))
+        };
+        let may_prune =
+            |holder: &str| !shown.view.is_filtered() && self.is_dead(shown, holder) && sees_ours();
+        record.dialect() == found.dialect()
+            && record.flags() == found.flags()
+            && record.limit() == found.limit()
+            && others(&record.encode()) == others(&shown.value)
+            && added.iter().all(|holder| self.is_ours(holder))
+            && (added.is_empty() || record.holders().len() <= record.limit() as usize)
+            && found
+                .holders()
+                .filter(|holder| !record.holds(holder))
+                .all(|gone| self.is_ours(gone) || may_prune(gone))
+    }
+
+    /// Not alive in the list, and not merely hidden from it.
+    fn is_dead(&self, shown: &Shown, holder: &str) -> bool {
+        let is_hidden = SessionId::new(holder).is_ok_and(|session| {
+            shown.view.key(&session) == Key::Absent && !self.missing.contains(&session)
+        });
+        !shown.view.is_alive(holder) && !is_hidden
+    }
+
+    fn is_ours(&self, session: &str) -> bool {
+        SessionId::new(session).is_ok_and(|session| self.ours.contains(&session))
+    }
+}
+
+impl Shown {
+    /// What was not understood is not replaced, and a write that changes nothing fences nobody off.
+    fn may_replace(&self, request: &Request) -> bool {
+        match self.view.lock() {
+            Some(lock) => lock.record.is_ok() && self.value != request.body(),
+            None => true,
+        }
+    }
+}
+
+/// How many lists may be the newest one that a machine has accepted.
+const REMEMBERED: usize = 256;
+
+/// The fields of a value that are none of a record's.
+pub(crate) fn others(value: &[u8]) -> Map<String, Json> {
+    let mut fields: Map<String, Json> = serde_json::from_slice(value).unwrap_or_default();
+    for name in ["limit", "holders", "Limit", "Holders"] {
+        fields.remove(name);
+    }
+    fields
+}
+
+/// Nothing in it ends or splits the request's line.
+pub(crate) fn check_line(request: &Request) {
+    let target = request.target();
+    assert!(target.starts_with("/v1/"), "{target}");
+    assert!(
+        target.bytes().all(|byte| byte.is_ascii_graphic()),
+        "{target}"
+    );
+    assert!(!target.contains('#'), "{target}");
+    assert!(target.matches('?').count() <= 1, "{target}");
+}
+
+/// The decoded path, `cas` and `flags`.
+fn parts(request: &Request) -> (String, Option<u64>, Option<u64>) {
+    let (path, query) = request
+        .target()
+        .split_once('?')
+        .unwrap_or((request.target(), ""));
+    let number = |name: &str| {
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+            .map(|number| number.parse().expect("a number"))
+    };
+    let path = percent_decode_str(path).decode_utf8().expect("UTF-8");
+    (path.into_owned(), number("cas"), number("flags"))
+}

@@ -1,0 +1,179 @@
+//! A Consul that goes on giving the same odd answers, to a participant whose callers wait.
+//!
+//! Input: the callers, then for each kind of request how it is answered, again and again: after how
+//! long, and honestly, mangled in the same way, with the same invention, with a failure, or never.
+//! The participant is followed for some virtual seconds and has to stay under its ceiling (L3).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::{
+    Instant, Participant, Prefix, Request, RequestId, Response, Settings, TransportError,
+};
+use transport_mock::RequestKind;
+use transport_mock::consul::{Consul, Exchange};
+
+use crate::choices::Choices;
+use crate::machine::{FAILURES, MOST_OPEN};
+use crate::oracle::Oracle;
+use crate::{PREFIX, mangle};
+
+/// Plays the input.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let prefix = Prefix::new(PREFIX).expect("a prefix");
+    let settings = Settings::new(prefix, choices.pick(&[1, 2, 5]))
+        .expect("a limit")
+        .with_limit_adopted(choices.flag());
+    let mut participant = Participant::new(settings, 1);
+    let start = Instant::from_origin(Duration::from_secs(1));
+    for _ in 0..=choices.below(6) {
+        participant.acquire(start, 1, None).expect("accepted");
+    }
+    let habits = KINDS
+        .iter()
+        .map(|kind| (*kind, Habit::new(&mut choices)))
+        .collect();
+    let mut run = Run {
+        now: start,
+        consul: Consul::new(1),
+        participant,
+        oracle: Oracle::new(None),
+        habits,
+        pending: BTreeMap::new(),
+        parked: BTreeMap::new(),
+        requests: 0,
+    };
+    // Something for others to hold, once in a while.
+    if choices.flag() {
+        let target = format!("/v1/kv/{PREFIX}/.lock");
+        let request = Request::new(semaphore_core::Method::Put, target);
+        let request = request.with_body(mangle::record(&mut choices));
+        run.consul.submit(start, &request);
+    }
+    run.follow(start + FOR);
+    let most = BURST + PER_SECOND * FOR.as_secs();
+    assert!(run.requests <= most, "{} requests", run.requests);
+}
+
+/// How long a participant is followed, and how much it may ask for in that time: its reads have a
+/// ceiling of 100 a second after a burst of 50, and whatever else it does is rarer.
+const FOR: Duration = Duration::from_secs(4);
+const BURST: u64 = 200;
+const PER_SECOND: u64 = 150;
+
+const KINDS: &[RequestKind] = &[
+    RequestKind::KvRead,
+    RequestKind::KvWatch,
+    RequestKind::SessionCreate,
+    RequestKind::SessionRenew,
+    RequestKind::KvCas,
+    RequestKind::KvAcquire,
+    RequestKind::SessionDestroy,
+    RequestKind::KvDelete,
+];
+
+/// How requests of one kind are answered.
+struct Habit {
+    after: Option<Duration>,
+    /// Every second one is answered honestly.
+    alternates: bool,
+    count: u64,
+    bytes: Vec<u8>,
+}
+
+impl Habit {
+    fn new(choices: &mut Choices<'_>) -> Self {
+        let after = choices.pick(&[Some(0), Some(1), Some(50), Some(1_000), None]);
+        Self {
+            after: after.map(Duration::from_millis),
+            alternates: choices.once_in(4),
+            count: 0,
+            bytes: choices.bytes(24).to_vec(),
+        }
+    }
+
+    fn answer(&mut self, honest: &Response) -> Result<Response, TransportError> {
+        self.count += 1;
+        if self.alternates && self.count.is_multiple_of(2) {
+            return Ok(honest.clone());
+        }
+        let mut choices = Choices::new(&self.bytes);
+        match choices.below(8) {
+            0..=2 => Ok(honest.clone()),
+            3..=5 => Ok(mangle::mangle(honest, &mut choices)),
+            6 => Ok(mangle::invent(&mut choices)),
+            _ => Err(TransportError::new(choices.pick(FAILURES))),
+        }
+    }
+}
+
+struct Run {
+    now: Instant,
+    consul: Consul,
+    participant: Participant,
+    oracle: Oracle,
+    habits: BTreeMap<RequestKind, Habit>,
+    /// When which answer is delivered, if it comes at all.
+    pending: BTreeMap<(Instant, RequestId), (Request, Response)>,
+    /// What Consul itself has not answered.
+    parked: BTreeMap<Exchange, (RequestId, Request)>,
+    requests: u64,
+}
+
+impl Run {
+    fn follow(&mut self, end: Instant) {
+        let most = BURST + PER_SECOND * (FOR.as_secs() + 1);
+        while self.now < end && self.requests <= most {
+            self.turn();
+            let due = [
+                self.participant.poll_timeout(),
+                self.consul.poll_timeout(),
+                self.pending.keys().next().map(|(at, _)| *at),
+            ];
+            let Some(due) = due.into_iter().flatten().min() else {
+                return;
+            };
+            self.now = self.now.max(due);
+            self.consul.handle_timeout(self.now);
+        }
+    }
+
+    fn turn(&mut self) {
+        self.participant.handle_timeout(self.now);
+        while let Some(transmit) = self.participant.poll_transmit(self.now) {
+            self.requests += 1;
+            self.oracle.check_participant(&transmit.request);
+            let exchange = self.consul.submit(self.now, &transmit.request);
+            self.parked
+                .insert(exchange, (transmit.id, transmit.request));
+        }
+        while self.participant.poll_event().is_some() {}
+        while let Some((exchange, response)) = self.consul.poll_answer() {
+            let Some((id, request)) = self.parked.remove(&exchange) else {
+                continue;
+            };
+            let habit = self.habits.get(&RequestKind::of(&request));
+            let after = habit.map_or(Some(Duration::ZERO), |habit| habit.after);
+            let at = self.now + after.unwrap_or(request.timeout());
+            self.pending.insert((at, id), (request, response));
+        }
+        while let Some(id) = self.participant.poll_abort() {
+            self.pending.retain(|(_, pending), _| *pending != id);
+            self.parked.retain(|_, (parked, _)| *parked != id);
+        }
+        let open = self.pending.len() + self.parked.len();
+        assert!(open <= MOST_OPEN, "{open} open");
+        if let Some(entry) = self.pending.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let ((_, id), (request, honest)) = entry.remove_entry();
+            let habit = self.habits.get_mut(&RequestKind::of(&request));
+            let result = habit.map_or(Ok(honest.clone()), |habit| habit.answer(&honest));
+            if let Ok(response) = &result {
+                self.oracle.show(&request, response);
+            }
+            self.participant.handle_response(self.now, id, result);
+        }
+    }
+}

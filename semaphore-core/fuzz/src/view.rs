@@ -1,0 +1,120 @@
+//! Made-up lists of a prefix.
+//!
+//! Input: choices of entries. The view is compared with what the entries say when they are read
+//! one by one.
+
+use std::collections::BTreeMap;
+
+use semaphore_core::api::ListKeys;
+use semaphore_core::{Index, Key, Prefix, Record, Response, SessionId, View};
+use serde_json::Value as Json;
+
+use crate::choices::Choices;
+use crate::{PREFIX, mangle};
+
+/// Reads a list as a view, and compares.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let index = choices.number();
+    let filtered = choices.flag();
+    let mut entries = Vec::new();
+    while entries.len() < 64 && !choices.are_used_up() {
+        entries.push(mangle::list_entry(&mut choices));
+    }
+    let body = Json::from(entries.clone()).to_string();
+    let response = Response::new(200, body)
+        .with_header("X-Consul-Index", index.to_string())
+        .with_header("X-Consul-Results-Filtered-By-ACLs", filtered.to_string());
+    let list = ListKeys::parse(&response).expect("a list");
+    let view = View::new(&Prefix::new(PREFIX).expect("a prefix"), &list);
+    assert_eq!(view.index(), Index(index));
+    assert_eq!(view.is_filtered(), filtered);
+    check_lock(&view, &entries);
+    check_members(&view, &entries);
+    check_keys(&view);
+}
+
+fn check_lock(view: &View, entries: &[Json]) {
+    let last = entries
+        .iter()
+        .rfind(|entry| entry["Key"] == "service/db/.lock");
+    let Some(entry) = last else {
+        assert!(view.lock().is_none());
+        assert_eq!(view.lock_index(), Index::ZERO);
+        return;
+    };
+    assert_eq!(view.lock_index(), Index(number(entry, "ModifyIndex")));
+    let record = base64(entry).map(|value| Record::decode(&value, number(entry, "Flags")));
+    assert_eq!(view.record(), record.and_then(Result::ok).as_ref());
+}
+
+fn check_members(view: &View, entries: &[Json]) {
+    let children = || {
+        entries.iter().filter_map(|entry| {
+            let name = entry["Key"].as_str()?.strip_prefix("service/db/")?;
+            let is_other = name.is_empty() || name.contains('/') || name == ".lock";
+            (!is_other).then(|| (name, entry["Session"].as_str().unwrap_or_default(), entry))
+        })
+    };
+    let is_named = |name: &str| SessionId::new(name).is_ok_and(|id| id.as_str() == name);
+    let mut tied: Vec<_> = children()
+        .filter(|(name, session, _)| is_named(name) && name == session)
+        .map(|(name, _, entry)| (Index(number(entry, "CreateIndex")), name.to_owned()))
+        .collect();
+    tied.sort();
+    let contenders: Vec<_> = view
+        .contenders()
+        .iter()
+        .map(|contender| (contender.create_index, contender.session.to_string()))
+        .collect();
+    assert_eq!(contenders, tied);
+    let orphans = children().filter(|(name, session, _)| is_named(name) && session.is_empty());
+    assert_eq!(view.orphans().len(), orphans.count());
+    for session in mangle::SESSIONS
+        .iter()
+        .filter(|session| !session.is_empty())
+    {
+        let lives = children().any(|(_, tied, _)| tied == *session);
+        assert_eq!(view.is_alive(session), lives, "{session}");
+    }
+    let record = view.record();
+    let waits = |session: &str| record.is_none_or(|record| !record.holds(session));
+    let waiters: Vec<_> = view
+        .waiters()
+        .map(|waiter| waiter.session.as_str())
+        .collect();
+    let expected: Vec<_> = contenders
+        .iter()
+        .map(|(_, session)| session.as_str())
+        .filter(|session| waits(session))
+        .collect();
+    assert_eq!(waiters, expected);
+}
+
+fn check_keys(view: &View) {
+    let mut seen = BTreeMap::new();
+    for contender in view.contenders() {
+        seen.entry(&contender.session).or_insert(contender);
+    }
+    for (session, first) in seen {
+        assert_eq!(view.key(session), Key::Tied(first));
+    }
+    for orphan in view.orphans() {
+        assert!(!matches!(
+            view.key(&orphan.session),
+            Key::Absent | Key::Taken
+        ));
+    }
+}
+
+fn number(entry: &Json, field: &str) -> u64 {
+    entry[field].as_u64().unwrap_or_default()
+}
+
+fn base64(entry: &Json) -> Option<Vec<u8>> {
+    use ::base64::Engine as _;
+    let value = entry["Value"].as_str().unwrap_or_default();
+    ::base64::engine::general_purpose::STANDARD
+        .decode(value)
+        .ok()
+}

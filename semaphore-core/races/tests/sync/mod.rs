@@ -1,0 +1,26 @@
+//! As the module of this name in `transport-ureq`, with shuttle's own.
+
+use std::time::Duration;
+
+use shuttle::rand::Rng as _;
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, mpsc};
+pub(crate) use shuttle::thread;
+
+/// The time may be over at any step.
+pub(crate) fn receive<T>(
+    messages: &mpsc::Receiver<T>,
+    _: Duration,
+) -> Result<T, mpsc::RecvTimeoutError> {
+    loop {
+        match messages.try_recv() {
+            Ok(message) => return Ok(message),
+            Err(mpsc::TryRecvError::Disconnected) => {
+                return Err(mpsc::RecvTimeoutError::Disconnected);
+            }
+            Err(mpsc::TryRecvError::Empty) => thread::yield_now(),
+        }
+        if shuttle::rand::thread_rng().gen_ratio(1, 20) {
+            return Err(mpsc::RecvTimeoutError::Timeout);
+        }
+    }
+}

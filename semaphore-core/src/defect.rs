@@ -1,0 +1,154 @@
+//! Deliberate defects: each takes one rule away, to show that the checks notice.
+//!
+//! They exist only in builds with `--cfg semaphore_defects`, where one at a time can be switched on for
+//! the whole process. In all others [`is_on`] is a constant, and nothing of them is left.
+//!
+//! A defect stands where a slip could make it, and is as small as the slip would be.
+
+macro_rules! defects {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// One rule taken away.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Defect {
+            $($(#[$doc])* $name,)*
+        }
+
+        #[cfg(semaphore_defects)]
+        impl Defect {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+defects! {
+    /// Belief lasts for the whole TTL.
+    LeaseMarginGone,
+    /// The lease counts from the answer to a renewal instead of from its sending.
+    LeaseFromAnswer,
+    /// Belief ends only when Consul says so.
+    LeaseEndIgnored,
+    /// A renewal that failed for a moment is not tried again.
+    RenewalStoppedAfterTransient,
+    /// A renewal that failed for a moment is taken for the end of the session.
+    TransientTakenForLoss,
+    /// Holders are pruned on a view that shows no contender key of ours.
+    PruneWithoutOwnKey,
+    /// Holders are pruned on a view that says that it is filtered.
+    PruneFiltered,
+    /// A holder whose key is not in the view is pruned without asking for the key alone.
+    PruneWithoutInquest,
+    /// A claim whose outcome is unknown counts as not applied.
+    UnknownTakenForNotApplied,
+    /// A claim whose outcome is unknown counts as applied.
+    UnknownTakenForApplied,
+    /// A contender leaves while its admission may yet be applied.
+    ReleaseNotFenced,
+    /// A write that changes nothing is sent as it is, so that it moves no index and fences nothing.
+    FenceWithoutChange,
+    /// A refused decision is written again, on the index of the next view.
+    StaleDecision,
+    /// The record is written without check-and-set.
+    WriteWithoutCas,
+    /// A record that is not understood is replaced.
+    GarbageOverwritten,
+    /// One slot more than the limit is given.
+    LimitExceeded,
+    /// The fencing token is the place in the queue.
+    TokenOfQueue,
+    /// A holder does not look whether the record still names it.
+    EvictionUnnoticed,
+    /// A view that was asked for before the known one is taken for news.
+    OlderViewAccepted,
+    /// A watch goes on from its index when the server's went backwards.
+    IndexResetIgnored,
+    /// A watch that failed once is not started again.
+    WatchStoppedAfterTransient,
+    /// Those ahead in the queue are waited for without end.
+    PatienceInfinite,
+    /// Failures are retried at once.
+    RetryWithoutBackoff,
+    /// A claim under way stays when its caller gives up.
+    CancelledClaimKept,
+    /// Sessions are left to their TTL.
+    SessionLeftBehind,
+    /// Contender keys are left to the session's behavior.
+    KeyLeftBehind,
+}
+
+#[cfg(not(semaphore_defects))]
+pub(crate) const fn is_on(_: Defect) -> bool {
+    false
+}
+
+#[cfg(semaphore_defects)]
+pub(crate) use switch::is_on;
+#[cfg(semaphore_defects)]
+pub use switch::{UnknownDefect, switch_on};
+
+#[cfg(semaphore_defects)]
+mod switch {
+    use core::fmt;
+    use core::str::FromStr;
+    use core::sync::atomic::{AtomicU8, Ordering};
+
+    use super::Defect;
+
+    /// The number of the one that is on, counted from one.
+    static ON: AtomicU8 = AtomicU8::new(0);
+
+    /// From now on this one is in effect in the whole process, and no other.
+    pub fn switch_on(defect: Option<Defect>) {
+        ON.store(defect.map_or(0, number), Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_on(defect: Defect) -> bool {
+        ON.load(Ordering::Relaxed) == number(defect)
+    }
+
+    fn number(defect: Defect) -> u8 {
+        defect as u8 + 1
+    }
+
+    /// `LeaseMarginGone` is shown as `lease-margin-gone`.
+    impl fmt::Display for Defect {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let name = format!("{self:?}");
+            let mut words = String::new();
+            for letter in name.chars() {
+                if letter.is_uppercase() && !words.is_empty() {
+                    words.push('-');
+                }
+                words.extend(letter.to_lowercase());
+            }
+            f.write_str(&words)
+        }
+    }
+
+    impl FromStr for Defect {
+        type Err = UnknownDefect;
+
+        fn from_str(name: &str) -> Result<Self, UnknownDefect> {
+            Self::ALL
+                .iter()
+                .find(|defect| defect.to_string() == name)
+                .copied()
+                .ok_or_else(|| UnknownDefect(name.to_owned()))
+        }
+    }
+
+    /// There is no defect of this name.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct UnknownDefect(String);
+
+    impl fmt::Display for UnknownDefect {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "no defect is called {:?}; there are:", self.0)?;
+            Defect::ALL
+                .iter()
+                .try_for_each(|defect| write!(f, " {defect}"))
+        }
+    }
+
+    impl core::error::Error for UnknownDefect {}
+}
