@@ -25,11 +25,12 @@ impl Catalog {
         self.nodes.remove(&node.to_ascii_lowercase());
     }
 
-    /// Sets a check of a known node, adding it when it is new.
+    /// Sets a check, adding it and its node when they are new.
     pub(super) fn set_check(&mut self, node: &str, check: &str, passing: bool) {
-        if let Some(checks) = self.nodes.get_mut(&node.to_ascii_lowercase()) {
-            checks.insert(check.to_ascii_lowercase(), passing);
-        }
+        self.nodes
+            .entry(node.to_ascii_lowercase())
+            .or_default()
+            .insert(check.to_ascii_lowercase(), passing);
     }
 
     pub(super) fn remove_check(&mut self, node: &str, check: &str) {

@@ -7,9 +7,9 @@
 //!   poll_answer() ◄── ready answers ◄── blocking: reads that wait for an index
 //! ```
 //!
-//! It answers as Consul 1.8.7 does, which the conformance table proves; where a newer version
-//! differs in a way that matters to a client, there is a switch. Its one agent is its own leader
-//! and serves the datacenter `dc1`.
+//! It answers as Consul 1.8.7 does, which a table of scripts and any number of random ones prove,
+//! run on both; where a newer version differs in a way that matters to a client, there is a
+//! switch. Its one agent is its own leader and serves the datacenter `dc1`.
 //!
 //! Time is what the caller says it is: every method that can let time pass takes `now`.
 //! [`poll_timeout`](Consul::poll_timeout) tells when the next session ends or the next blocking
@@ -25,6 +25,25 @@
 //! let (_, answer) = consul.poll_answer().expect("a write is answered at once");
 //! assert_eq!(answer.body(), b"true");
 //! ```
+
+//!
+//! # What differs from a real agent
+//! On purpose, and nothing else is known to:
+//!
+//! | what | why |
+//! |---|---|
+//! | Other endpoints than `/v1/kv/`, `/v1/txn`, `/v1/session/`, `/v1/status/leader` and `peers`, `/v1/agent/self` are unknown, and of the last only a part is shown | A semaphore needs no others |
+//! | Other methods than `GET`, `PUT` and `DELETE` don't exist | The core's `Request` has no others |
+//! | A transaction passes over operations on nodes, services and checks | They belong to the catalog, which is what an operator's methods are for |
+//! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |
+//! | Ids of sessions come from the seed. Which other session wakes a query about one that is gone follows the real rule, but from these ids | Runs can be repeated |
+//! | A session ends exactly twice its TTL after its last renewal, a lock delay exactly when it is over; a real one's timers are late by what the machine needs | Runs can be repeated |
+//! | A write's time is none, so that no other request comes in between | Delays are the network's, in [`MockConsul`](crate::MockConsul) |
+//! | JSON that no encoder writes is refused with the real status, but not always in the same words: a number out of range, several faults in one body, a syntax error in a strange place. One half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
+//! | The JSON of a key or name that holds U+FFFD shows it escaped, as Go does only for bytes that are not UTF-8; a backspace or form feed in it is `\b` or `\f`, which Go writes in digits | Such keys are not met |
+//! | The transaction `[null]` is one without operations; a real agent's handler panics and hangs up | It is a bug |
+//! | A transaction that deletes a tree after it wrote in it wakes who waits for what is deleted. A real agent forgets them, and when the tree was the whole store (`delete-tree` without a key) it dies of the next write, with "close of closed channel" | It is a bug |
+//! | A node that was registered with `serfHealth` and is no member of the cluster stays; a real leader removes it within a minute | A test decides what becomes of its nodes |
 
 mod acl;
 mod answer;

@@ -33,15 +33,16 @@ impl Consul {
         self.state.sessions.lifetime = ttls;
     }
 
-    /// Marks a node's health check as critical, adding it when it is new. The sessions that are
-    /// tied to it end. Every node has the check `serfHealth`.
+    /// Marks a node's health check as critical, adding both when they are new. The sessions that
+    /// are tied to it end. A node that was [registered](Self::register_node) has the check
+    /// `serfHealth`.
     pub fn fail_check(&mut self, now: Instant, node: &str, check: &str) {
         self.handle_timeout(now);
         self.state.fail_check(now, node, check);
         self.wake();
     }
 
-    /// Marks a node's health check as passing, adding it when it is new.
+    /// Marks a node's health check as passing, adding both when they are new.
     pub fn pass_check(&mut self, now: Instant, node: &str, check: &str) {
         self.handle_timeout(now);
         self.state.pass_check(node, check);

@@ -104,19 +104,19 @@ impl Wanted {
     /// Both lists are `serfHealth` unless the body says otherwise. An empty one empties the other,
     /// the legacy one first, and a legacy one of only `serfHealth` is the same as none.
     fn read_checks(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
-        let read = |name| match go_json::member(fields, name) {
+        let read = |name, kind| match go_json::member(fields, name) {
             None => Ok(Some(vec![SERF_HEALTH.to_owned()])),
             Some(Value::Null) => Ok(None),
             // A `null` leaves what stands at its place before the body is read.
             Some(Value::Array(names)) if names.first() == Some(&Value::Null) => {
-                let mut texts = Field::new(fields, "", name).texts()?;
+                let mut texts = Field::new(fields, "", name).texts_of(kind)?;
                 texts[0] = SERF_HEALTH.into();
                 Ok(Some(texts))
             }
-            Some(_) => Field::new(fields, "", name).texts().map(Some),
+            Some(_) => Field::new(fields, "", name).texts_of(kind).map(Some),
         };
-        self.node_checks = read("NodeChecks")?;
-        self.legacy_checks = read("Checks")?.unwrap_or_default();
+        self.node_checks = read("NodeChecks", "string")?;
+        self.legacy_checks = read("Checks", "types.CheckID")?.unwrap_or_default();
         if self.legacy_checks.is_empty() {
             self.node_checks = Some(Vec::new());
         } else if self.node_checks.as_ref().is_none_or(Vec::is_empty)

@@ -116,7 +116,10 @@ impl State {
 
     fn end_sessions_of_check(&mut self, now: Instant, node: &str, check: &str) {
         self.end_sessions(now, |session| {
-            session.is_on(node) && session.checks().any(|tied| tied == check)
+            session.is_on(node)
+                && session
+                    .checks()
+                    .any(|tied| tied.eq_ignore_ascii_case(check))
         });
     }
 

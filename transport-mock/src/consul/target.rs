@@ -76,7 +76,7 @@ impl Target {
     }
 }
 
-/// The parameters of a query, in order of appearance.
+/// The parameters of a query, in order of appearance. A semicolon parts them, too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     parameters: Vec<(String, String)>,
@@ -86,7 +86,7 @@ pub(super) struct Query {
 impl Query {
     fn parse(raw: &str) -> Self {
         let mut query = Self::default();
-        for part in raw.split('&').filter(|part| !part.is_empty()) {
+        for part in raw.split(['&', ';']).filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             match (decode_form(name), decode_form(value)) {
                 (Some(name), Some(value)) => query.parameters.push((name, value)),

@@ -8,6 +8,9 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
+
+use real_agent::Agent;
 
 use crate::agent;
 use crate::compare;
@@ -22,7 +25,12 @@ use crate::shrink::shrink;
 const ENOUGH: usize = 8;
 
 const REQUESTS_OF_AN_AGENT: u64 = 3000;
-const MOST_AGENTS: u64 = 4;
+const MOST_AGENTS: u64 = 6;
+
+/// Scripts that let time pass start so long after one another, to spread what they ask.
+const STAGGER: Duration = Duration::from_millis(150);
+
+const MOST_ATTEMPTS: u64 = 4;
 
 /// What the scripts asked, what the real agent answered, and what differed.
 #[derive(Default)]
@@ -44,14 +52,15 @@ pub(crate) fn run(first_seed: u64, requests: u64) -> Tally {
     thread::scope(|scope| {
         for _ in 0..agents {
             scope.spawn(|| {
-                let agent = agent();
-                let mut real = Real::new(&agent);
+                let mut agent = agent();
                 while !tally.lock().unwrap().is_enough(requests) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     let script = random::script_of(seed);
-                    let comparison = compare_alone(&script, &name_of(seed), &mut real);
-                    let story = (!comparison.differences.is_empty())
-                        .then(|| shortest(script.clone(), &name_of(seed), &mut real));
+                    let comparison = compare_alone(&script, &name_of(seed), &mut agent);
+                    let differences = comparison.differences.join("\n");
+                    let story = (!differences.is_empty())
+                        .then(|| shortest(&script, &name_of(seed), &mut agent))
+                        .map(|short| short.unwrap_or_else(|| not_again(&differences)));
                     tally.lock().unwrap().add(&script, &comparison.real, story);
                 }
             });
@@ -60,28 +69,91 @@ pub(crate) fn run(first_seed: u64, requests: u64) -> Tally {
     tally.into_inner().unwrap()
 }
 
-/// Compares a script on an agent that nothing else uses.
-fn compare_alone(script: &Script, prefix: &str, real: &mut Real) -> Comparison {
-    real.clean_up();
-    run::compare(script, prefix, &mut Memory::new(), real)
+/// Runs `count` scripts that let time pass, side by side.
+pub(crate) fn run_timed(first_seed: u64, count: u64, agent: &Agent) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    thread::scope(|scope| {
+        for number in 0..count {
+            let tally = &tally;
+            scope.spawn(move || {
+                let script = random::timed_script_of(first_seed + number);
+                thread::sleep(STAGGER * u32::try_from(number).unwrap_or(u32::MAX));
+                let comparison = compare_in_time(&script, &name_of(number), agent);
+                let differences = comparison.differences;
+                let story = (!differences.is_empty()).then(|| differences.join("\n"));
+                tally.lock().unwrap().add(&script, &comparison.real, story);
+            });
+        }
+    });
+    tally.into_inner().unwrap()
 }
 
-/// The shortest script that shows a difference, with its answers. One that does not show itself
-/// again is told as it was.
-fn shortest(script: Script, prefix: &str, real: &mut Real) -> String {
+/// Compares a script on an agent that others use, too, until the agent was fast enough.
+fn compare_in_time(script: &Script, prefix: &str, agent: &Agent) -> Comparison {
+    for attempt in 0..MOST_ATTEMPTS {
+        let prefix = format!("{prefix}-{}", name_of(attempt));
+        let mut real = Real::new(agent);
+        let comparison = run::compare(script, &prefix, &mut Memory::new(), &mut real);
+        let in_time = real.longest_phase() <= random::LONGEST_PHASE;
+        let differs = !comparison.differences.is_empty();
+        if in_time && (!differs || attempt > 0) {
+            return comparison;
+        }
+    }
+    panic!("the machine is too slow for {}", script.name);
+}
+
+/// Compares a script on an agent that nothing else uses, and that an earlier one may have killed.
+fn compare_alone(script: &Script, prefix: &str, agent: &mut Agent) -> Comparison {
+    if !Real::new(agent).is_alive() {
+        agent.restart().expect("the agent starts again");
+    }
+    let mut real = Real::new(agent);
+    real.clean_up();
+    run::compare(script, prefix, &mut Memory::new(), &mut real)
+}
+
+/// The shortest script that shows a difference, with its answers, if it shows one again.
+fn shortest(script: &Script, prefix: &str, agent: &mut Agent) -> Option<String> {
     let mut attempts = 0;
+    let mut was_killed = false;
     let mut attempt = |script: &Script| {
         attempts += 1;
+        // What kills it may be a request long before the one that it dies of.
+        if !Real::new(agent).is_alive() {
+            was_killed = true;
+        }
+        if was_killed {
+            agent.restart().expect("the agent starts again");
+        }
         let prefix = format!("{prefix}-{}", name_of(attempts));
-        compare_alone(script, &prefix, real).differences
+        let mut real = Real::new(agent).impatient();
+        real.clean_up();
+        run::compare(script, &prefix, &mut Memory::new(), &mut real).differences
     };
-    let short = shrink(script, random::SCENE, |script| !attempt(script).is_empty());
-    let differences = attempt(&short);
-    let mut story = format!("{}, shortened to\n", short.name);
-    for (number, step) in (1..).zip(&short.steps) {
-        story.push_str(&format!("  {number}: {}\n", compare::label(step)));
-    }
-    story + &differences.join("\n")
+    let mut differences = Some(attempt(script)).filter(|found| !found.is_empty())?;
+    let short = shrink(script.clone(), random::SCENE, |script| {
+        let found = attempt(script);
+        let differs = !found.is_empty();
+        if differs {
+            differences = found;
+        }
+        differs
+    });
+    let steps = short.steps.iter().map(compare::label);
+    let steps = (1..)
+        .zip(steps)
+        .map(|(number, step)| format!("  {number}: {step}\n"));
+    Some(format!(
+        "{}, shortened to\n{}{}",
+        short.name,
+        steps.collect::<String>(),
+        differences.join("\n")
+    ))
+}
+
+fn not_again(differences: &str) -> String {
+    format!("{differences}\n  which did not show itself a second time")
 }
 
 /// A number as letters, since digits could be taken for an index.

@@ -9,14 +9,14 @@ use std::time::Duration;
 use semaphore_core::{Request, Response};
 
 /// How long an answer may take that is due at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A longer body has a connection of its own, since the agent may answer and close before it has
 /// read it.
 const SHORT: usize = 64 * 1024;
 
 /// Stands for the status where there is no answer, as when the agent's handler panics.
-const NO_ANSWER: u16 = 0;
+pub(crate) const NO_ANSWER: u16 = 0;
 
 /// The way to one server: a connection that is kept, and others for what does not fit it.
 pub(crate) struct Connections {
@@ -37,9 +37,10 @@ impl Connections {
         if request.body().len() > SHORT {
             return self.exchange_alone(request);
         }
-        let mut reader = match self.kept.take() {
-            Some(reader) => reader,
-            None => BufReader::new(connect(self.address)),
+        let kept = self.kept.take();
+        let Some(mut reader) = kept.or_else(|| connect(self.address).ok().map(BufReader::new))
+        else {
+            return no_answer();
         };
         let response = send(reader.get_ref(), request, "keep-alive")
             .ok()
@@ -53,13 +54,17 @@ impl Connections {
 
     /// Sends a request that is answered later.
     pub(crate) fn query(&self, request: &Request) -> Query {
-        let stream = connect(self.address);
-        send(&stream, request, "close").expect("the agent takes a query");
+        let stream = connect(self.address).ok();
+        if let Some(stream) = &stream {
+            send(stream, request, "close").expect("the agent takes a query");
+        }
         Query(stream)
     }
 
     fn exchange_alone(&self, request: &Request) -> Response {
-        let stream = connect(self.address);
+        let Ok(stream) = connect(self.address) else {
+            return no_answer();
+        };
         thread::scope(|scope| {
             // Sending may fail when the agent has answered, and the answer has to be read meanwhile.
             scope.spawn(|| send(&stream, request, "close"));
@@ -69,33 +74,36 @@ impl Connections {
     }
 }
 
-/// A request that waits for its answer. Dropping it hangs up.
-pub(crate) struct Query(TcpStream);
+/// A request that waits for its answer, if its server could be reached. Dropping it hangs up.
+pub(crate) struct Query(Option<TcpStream>);
 
 impl Query {
     /// The answer, if there is one in time.
-    pub(crate) fn answer(&self) -> Option<Response> {
-        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
-        self.0.peek(&mut [0]).ok()?;
-        read_response(&mut BufReader::new(&self.0))
+    pub(crate) fn answer_within(&self, patience: Duration) -> Option<Response> {
+        let stream = self.0.as_ref()?;
+        stream.set_read_timeout(Some(patience)).ok()?;
+        stream.peek(&mut [0]).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        read_response(&mut BufReader::new(stream))
     }
 
     /// Whether there is no answer, not even after this time.
     pub(crate) fn is_quiet_for(&self, time: Duration) -> bool {
-        self.0.set_read_timeout(Some(time)).unwrap();
-        self.0.peek(&mut [0]).is_err()
+        self.0.as_ref().is_some_and(|stream| {
+            stream.set_read_timeout(Some(time)).is_ok() && stream.peek(&mut [0]).is_err()
+        })
     }
 }
 
 fn no_answer() -> Response {
-    Response::new(NO_ANSWER, "the connection was closed without an answer")
+    Response::new(NO_ANSWER, "no answer: the connection was closed")
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("the agent listens");
-    stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
 }
 
 fn send(mut stream: &TcpStream, request: &Request, connection: &str) -> io::Result<()> {

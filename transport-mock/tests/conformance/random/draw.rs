@@ -53,7 +53,6 @@ const ODD_KEYS: &[&str] = &[
     "%E2%80%A8",
     "%7F",
     "%F0%9F%90%99",
-    "%EF%BF%BD",
     "a//b",
     "/a",
     "./a",
@@ -185,12 +184,15 @@ impl Draw {
     }
 
     pub(super) fn key(&mut self) -> &'static str {
-        let keys = self.keys;
         if self.chance(0.03) {
             self.odd_key()
         } else {
-            KEYS[self.below(keys)]
+            self.usual_key()
         }
+    }
+
+    pub(super) fn usual_key(&mut self) -> &'static str {
+        KEYS[self.rng.usize(..self.keys)]
     }
 
     pub(super) fn odd_key(&mut self) -> &'static str {
@@ -199,7 +201,6 @@ impl Draw {
 
     /// A key as a text of JSON shows it, so without escapes.
     pub(super) fn plain_key(&mut self) -> &'static str {
-        let keys = self.keys;
         if self.chance(0.03) {
             self.one_of(&[
                 "",
@@ -217,7 +218,7 @@ impl Draw {
                 "🐙",
             ])
         } else {
-            KEYS[self.below(keys)]
+            self.usual_key()
         }
     }
 
@@ -275,17 +276,6 @@ impl Draw {
     pub(super) fn with_odd_parameter(&mut self, target: &str) -> String {
         let and = if target.contains('?') { '&' } else { '?' };
         format!("{target}{and}{}", self.one_of(ODD_PARAMETERS))
-    }
-
-    /// A read that can be waited for. Which sessions of strangers wake a query about a session
-    /// that is not there depends on random ids: there is none.
-    pub(super) fn watchable(&mut self) -> String {
-        match self.below(8) {
-            0 => "/v1/session/list".into(),
-            1 => "/v1/session/node/mock".into(),
-            2 => "/v1/session/info/{u}".into(),
-            _ => super::keys::plain_read(self),
-        }
     }
 
     /// A body of JSON that was cut, or in which something else stands at some place.

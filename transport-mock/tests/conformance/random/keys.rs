@@ -89,6 +89,23 @@ pub(super) fn write(draw: &mut Draw) -> Step {
     put(&draw.with_perhaps_a_parameter(&target), draw.value())
 }
 
+/// A read and a write that depends on it, with something in between or not.
+pub(super) fn conditional(draw: &mut Draw) -> Vec<Step> {
+    let key = draw.usual_key();
+    let path = format!("/v1/kv/{{p}}/{key}");
+    let mut steps = vec![get(&path).saving_modify_index("i")];
+    if draw.chance(0.3) {
+        steps.push(write(draw));
+    }
+    steps.push(match draw.below(4) {
+        0 => put(&format!("{path}?cas={{i}}"), draw.value()),
+        1 => put(&format!("{path}?cas={{i}}&flags=3"), draw.value()),
+        2 => delete(&format!("{path}?cas={{i}}")),
+        _ => super::transactions::conditional(draw, key),
+    });
+    steps
+}
+
 fn removal(draw: &mut Draw, path: &str) -> Step {
     let target = match draw.below(8) {
         0..3 => path.to_owned(),

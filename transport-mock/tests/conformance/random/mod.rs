@@ -17,10 +17,10 @@ mod timed;
 mod transactions;
 
 use crate::script::Lever::{DeregisterNode, FailCheck, PassCheck, RegisterStranger, RemoveCheck};
-use crate::script::{Script, Step, delete, get, glance, lever, peek, put, script, session};
+use crate::script::{Script, Step, delete, get, glance, lever, peek, put, script, session, start};
 use draw::{Draw, NODE_CHECK, STRANGER};
 
-pub(crate) use timed::script_of as timed_script_of;
+pub(crate) use timed::{LONGEST_PHASE, script_of as timed_script_of};
 
 /// So many steps at a script's start are needed for its indexes to be comparable: they move those
 /// of both tables, which an agent keeps from script to script.
@@ -59,6 +59,8 @@ pub(crate) fn script_of(seed: u64) -> Script {
     while steps.len() < STEPS {
         if draw.chance(0.06) {
             watch(&mut draw, profile, &mut steps);
+        } else if draw.chance(0.08) {
+            steps.extend(keys::conditional(&mut draw));
         } else {
             steps.push(step(&mut draw, profile));
         }
@@ -109,19 +111,28 @@ fn step(draw: &mut Draw, profile: Profile) -> Step {
 
 /// A query that waits while some writes happen.
 fn watch(draw: &mut Draw, profile: Profile, steps: &mut Vec<Step>) {
-    let target = draw.watchable();
+    let target = match draw.below(8) {
+        0 => "/v1/session/list".into(),
+        1 => "/v1/session/node/mock".into(),
+        // Which other sessions wake a query about one that is gone depends on random ids: this
+        // one is alive, and the query about it over when it ends.
+        2 => {
+            steps.push(session("w", r#"{"NodeChecks":[]}"#));
+            "/v1/session/info/{w}".into()
+        }
+        _ => keys::plain_read(draw),
+    };
     let and = if target.contains('?') { '&' } else { '?' };
     steps.push(get(&target).saving_index("x"));
-    steps.push(crate::script::start(
-        "q",
-        &format!("{target}{and}index={{x}}&wait=60s"),
-    ));
+    let target = format!("{target}{and}index={{x}}&wait=60s");
+    steps.push(start("q", &target));
     for _ in 0..draw.between(1, WATCHED) {
         steps.push(glance("q"));
-        steps.push(match draw.below(4) {
-            0 => step(draw, profile),
-            1 => sessions::step(draw),
-            2 => transactions::step(draw),
+        steps.push(match draw.below(10) {
+            0 => put("/v1/session/destroy/{w}", ""),
+            1 | 2 => step(draw, profile),
+            3 | 4 => sessions::step(draw),
+            5 | 6 => transactions::step(draw),
             _ => keys::write(draw),
         });
     }

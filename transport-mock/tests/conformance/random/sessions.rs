@@ -17,12 +17,12 @@ pub(super) fn step(draw: &mut Draw) -> Step {
     };
     let is_read = !target.contains("/renew/") && !target.contains("/destroy/");
     let target = draw.with_perhaps_a_parameter(&target);
-    match (draw.below(50), is_read) {
-        (0, _) => delete(&target),
-        (1, _) => get(&target),
-        (2, _) => put(&target, ""),
-        (_, true) => get(&target),
-        (_, false) => put(&target, draw.one_of(&["", "", "", "{}", "x"])),
+    match draw.below(50) {
+        0 => delete(&target),
+        1 => get(&target),
+        2 => put(&target, ""),
+        _ if is_read => get(&target),
+        _ => put(&target, draw.one_of(&["", "", "", "{}", "x"])),
     }
 }
 
@@ -66,12 +66,12 @@ fn body(draw: &mut Draw, members: &[(&str, f64)]) -> (String, usize) {
         if !draw.chance(*probability) {
             continue;
         }
-        let (forms, faulty) = forms_of(name);
-        let form = if draw.chance(0.06) && !faulty.is_empty() {
+        let (sound, broken) = forms_of(name);
+        let form = if draw.chance(0.06) && !broken.is_empty() {
             faults += 1;
-            draw.one_of(faulty)
+            draw.one_of(broken)
         } else {
-            draw.one_of(forms)
+            draw.one_of(sound)
         };
         let name = match draw.below(20) {
             0 => name.to_lowercase(),
