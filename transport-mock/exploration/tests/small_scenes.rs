@@ -1,5 +1,7 @@
 //! Every run of the small scenes, one by one.
 
+use std::time::Duration;
+
 use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
 
 #[test]
@@ -49,7 +51,10 @@ fn two_callers_of_one_participant() {
 
 #[test]
 fn two_participants() {
-    assert_proved(&Scene::new(1, &[1, 1]).in_round_trips().together());
+    let mut scene = Scene::new(1, &[1, 1]).in_round_trips().together();
+    // Fewer stops of time, fewer states: the table has the same scene with more of them.
+    scene.tick = Duration::from_secs(5);
+    assert_proved(&scene);
 }
 
 #[test]
