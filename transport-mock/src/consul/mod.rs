@@ -264,15 +264,15 @@ impl Consul {
 
     /// Lets the blocking queries look again whose watch covers what changed.
     fn wake(&mut self) {
-        let keys = self.state.store.take_touched();
+        let touched = self.state.store.take_touched();
         let sessions = self.state.sessions.take_touched();
-        if keys.is_empty() && sessions.is_empty() {
+        if touched.keys.is_empty() && sessions.is_empty() {
             return;
         }
         let woken: Vec<_> = self
             .parked
             .iter()
-            .filter(|(_, parked)| parked.is_woken_by(&self.state, &keys, &sessions))
+            .filter(|(_, parked)| parked.is_woken_by(&self.state, &touched, &sessions))
             .map(|(exchange, _)| *exchange)
             .collect();
         let mut views = Views::default();

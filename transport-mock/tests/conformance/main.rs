@@ -1,8 +1,14 @@
-//! The Consul in memory answers as a real agent does: one table of request scripts, run on both.
+//! The Consul in memory answers as a real agent does: a table of request scripts and any number
+//! of random ones, run on both.
 //!
-//! Status, headers, body and index behaviour of every step are compared. A script is data under a
-//! name that says what it shows; all are in `table/`. The real agent comes from `scripts/consul`,
-//! and where there is none these tests fail.
+//! Status, headers, body and index behaviour of every step are compared. A script of the table is
+//! data under a name that says what it shows; all are in `table/`. Those of `random/` are drawn
+//! from a seed, and what differs is told as the shortest script that shows it. The environment
+//! says how much is run: `SEMAPHORE_CONFORMANCE_REQUESTS` random requests from the seed
+//! `SEMAPHORE_CONFORMANCE_SEED`, and `SEMAPHORE_CONFORMANCE_TIMED` scripts that wait for expiries.
+//! What differs on purpose stands in the documentation of [`transport_mock::consul`].
+//!
+//! The real agent comes from `scripts/consul`, and where there is none these tests fail.
 
 #![allow(
     clippy::unwrap_used,
@@ -101,7 +107,7 @@ fn both_end_sessions_and_delays_at_the_same_time() {
 /// the machine was too slow for it, or when what differed may have been two timers that ended at
 /// once.
 #[test]
-fn both_let_the_same_time_pass_in_random_scripts() {
+fn both_let_the_same_time_pass_in_timed_random_scripts() {
     let agent = agent();
     let first_seed = setting("SEED").unwrap_or_else(|| u64::from(fastrand::u32(..)));
     println!("from seed {first_seed}, which SEMAPHORE_CONFORMANCE_SEED={first_seed} repeats:");

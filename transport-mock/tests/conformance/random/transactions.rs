@@ -108,12 +108,13 @@ pub(super) fn conditional(draw: &mut Draw, key: &str) -> Step {
     let verb = draw.one_of(&["cas", "cas", "check-index", "delete-cas"]);
     let condition =
         format!(r#"{{"KV":{{"Verb":"{verb}","Key":"{{p}}/{key}","Index":{{i}},"Value":"dHdv"}}}}"#);
-    let other = operation(draw, PEACEFUL, false).0;
-    txn(&match draw.below(3) {
+    let (other, is_odd) = operation(draw, PEACEFUL, false);
+    let step = txn(&match draw.below(3) {
         0 => format!("[{condition}]"),
         1 => format!("[{condition},{other}]"),
         _ => format!("[{other},{condition}]"),
-    })
+    });
+    if is_odd { step.by_status() } else { step }
 }
 
 /// An operation, and whether something in it is of a form that hardly anyone sends.
