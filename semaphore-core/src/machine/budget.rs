@@ -6,7 +6,7 @@ use crate::time::Instant;
 
 /// At most `burst` at once and one per `interval` in the long run, beyond what is credited.
 #[derive(Clone, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     interval: Duration,
     burst: Duration,
     /// When the bucket will be full again.
@@ -14,7 +14,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn new(interval: Duration, burst: u32) -> Self {
+    pub(crate) fn new(interval: Duration, burst: u32) -> Self {
         Self {
             interval,
             burst: interval * burst,
@@ -23,11 +23,11 @@ impl Budget {
     }
 
     /// When the next one may go.
-    pub(super) fn ready_at(&self) -> Instant {
+    pub(crate) fn ready_at(&self) -> Instant {
         self.full_at + self.interval - self.burst
     }
 
-    pub(super) fn take(&mut self, now: Instant) {
+    pub(crate) fn take(&mut self, now: Instant) {
         self.full_at = self.full_at.max(now) + self.interval;
     }
 

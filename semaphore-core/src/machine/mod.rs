@@ -26,5 +26,6 @@ mod settings;
 mod watch;
 
 pub(crate) use backoff::Backoff;
+pub(crate) use budget::Budget;
 pub use participant::{Event, Grant, Participant, Transmit};
 pub use settings::Settings;

@@ -264,3 +264,26 @@ fn failures_among_successes_do_not_give_up_one_poll_after_the_other() {
     world.clear_faults();
     drop(held);
 }
+
+#[test]
+fn an_operation_whose_success_never_shows_reads_at_the_ceiling() {
+    let world = MockConsul::new(10);
+    let holder = semaphore(&world, "holder", 1);
+    let held = world.run(holder.acquire()).expect("a slot");
+    let applied = Fault::Answer(Response::new(200, "true"));
+    world.inject(
+        Rule::new(applied)
+            .kind(RequestKind::KvCas)
+            .host("a")
+            .always(),
+    );
+    let semaphore = semaphore(&world, "a", 1);
+    let resize = world.start(async move { semaphore.resize(2).await });
+    let before = world.stats_of("a").total_requests();
+    world.advance(secs(60));
+    let count = world.stats_of("a").total_requests() - before;
+    resize.abort();
+    drop(held);
+    // 100 reads a second after a burst of 50, and a write after each.
+    assert!(count < 2 * (60 * 100 + 60), "{count} requests");
+}
