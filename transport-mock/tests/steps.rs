@@ -1,7 +1,5 @@
 //! A test that goes step by step sees everything between any two, and changes nothing by looking.
 
-#![expect(clippy::expect_used, reason = "helpers of tests")]
-
 use std::time::Duration;
 
 use semaphore_core::{Instant, Method, Request, Runtime as _, Transport as _, TransportErrorKind};

@@ -53,10 +53,10 @@ impl Draft {
     fn new(rng: &mut Rng) -> Self {
         let is_large = rng.u32(..32) == 0;
         let theme = match rng.u32(..16) {
-            0..3 => Theme::Network,
-            3..9 => Theme::Failures,
-            9..12 => Theme::Operator,
-            12..14 => Theme::Access,
+            0..2 => Theme::Network,
+            2..8 => Theme::Failures,
+            8..11 => Theme::Operator,
+            11..14 => Theme::Access,
             _ => Theme::Everything,
         };
         let prefixes = if rng.u32(..8) == 0 { 2 } else { 1 };
@@ -100,8 +100,7 @@ impl Draft {
             prefixes: self.prefixes,
             latency: millis(pick(rng, &[1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
-            access_control: access_control
-                .then(|| pick(rng, &[Told::InHeader, Told::NotAtAll, Told::NotAtAll])),
+            access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
             storm: self.storm,
             hosts,
             strangers,
@@ -115,7 +114,7 @@ impl Draft {
         } else {
             rng.usize(1..=2)
         };
-        let users = (0..users).map(|_| self.user(rng)).collect();
+        let mut users: Vec<_> = (0..users).map(|_| self.user(rng)).collect();
         let most = if self.is_large {
             self.troubles * 2
         } else {
@@ -138,6 +137,9 @@ impl Draft {
         }
         if self.theme != Theme::Network && rng.u32(..4) == 0 {
             self.slow_then_silent(rng, number, &mut troubles);
+        }
+        if rng.u32(..8) == 0 {
+            self.late_claim(rng, &mut users, &mut troubles);
         }
         HostPlan {
             number,
@@ -166,6 +168,21 @@ impl Draft {
         };
         let silence = Trouble::Deed(Duration::ZERO, silence);
         troubles.insert((Sort::Renewal, renewal + 1), silence);
+    }
+
+    /// A claim that arrives long after its caller has given up.
+    fn late_claim(
+        &self,
+        rng: &mut Rng,
+        users: &mut [UserPlan],
+        troubles: &mut BTreeMap<(Sort, u64), Trouble>,
+    ) {
+        let late = Fault::Delay(self.ttl.mul_f64(0.25 + 0.75 * rng.f64()));
+        troubles.insert((Sort::Record, rng.u64(1..=2)), Trouble::Fault(late));
+        let first = users.first_mut().and_then(|user| user.turns.first_mut());
+        if let Some(turn) = first {
+            turn.how = How::CancelAfter(millis(rng.u64(50..2_000)));
+        }
     }
 
     fn user(&self, rng: &mut Rng) -> UserPlan {
