@@ -77,9 +77,15 @@ fn belief(no: u32, host: usize, session: &str) -> Belief {
     }
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "what is found in its place may be none"
+)]
 fn record(limit: u32, holders: &[&str]) -> Found {
     let mut record = Record::new(limit);
-    holders.iter().for_each(|holder| record.add(holder));
+    for holder in holders {
+        record.add(holder);
+    }
     Some(Ok(record))
 }
 
