@@ -63,24 +63,8 @@
 //! That loop sends one request after the other. A real one keeps the long poll open beside the rest, as [`Request::is_long_poll`] tells: see the `by_hand` example.
 //!
 //! # What is promised
-//! The names are those that the code's comments use.
-//!
-//! - **S1** Never more than the limit believe that they hold, whatever is lost, delayed, repeated or
-//!   reordered, whatever crashes, and however long a process pauses that asks before it acts. What an
-//!   administrator takes away (a session destroyed, a node deregistered, the record edited, a
-//!   snapshot restored) can't be prevented, only noticed: within one answer of the watch.
-//! - **S2** Belief ends without any I/O, at the sending of the last successful renewal plus the TTL
-//!   less a tenth.
-//! - **S3** Nobody is pruned on a view that may be incomplete.
-//! - **S4** The record changes by check-and-set only, and is never overwritten when not understood.
-//! - **S5** A grant carries a [`FencingToken`] higher than any before it on the prefix.
-//! - **L1** While a slot is free and live contenders wait, one of them is admitted within a bounded
-//!   time.
-//! - **L2** Nothing of ours stays behind; where the agent can't be reached, the TTL cleans up.
-//! - **L3** No error makes a hot loop. A participant reads its prefix at most 100 times a second in
-//!   the long run, and once more for each write of its own; whatever fails is retried with growing
-//!   waits.
-//! - **L4** A transient failure costs no slot while the lease lasts; a permanent one is told at once.
+//! [`promises`] says it, names it as the code's comments do (S1 to S5, L1 to L4), and tells how each
+//! promise is checked.
 //!
 //! # Inside
 //! ```text
@@ -115,6 +99,8 @@ mod id;
 mod input;
 mod machine;
 pub mod manage;
+#[doc = include_str!("../PROMISES.md")]
+pub mod promises {}
 mod record;
 mod sequencer;
 #[cfg(not(semaphore_races))]
