@@ -1,4 +1,5 @@
-//! `GET /v1/session/info/<id>`: what Consul knows of a session.
+//! `GET /v1/session/info/<id>?consistent`: what Consul's leader knows of a session, once it has
+//! caught up with its log. A new leader that has not yet tells of live sessions that there are none.
 
 use core::time::Duration;
 
@@ -34,7 +35,7 @@ impl SessionInfo<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
         let path = format!("/v1/session/info/{}", self.session);
-        Request::new(Method::Get, Target::new(&path).scoped_read(scope, false))
+        Request::new(Method::Get, Target::new(&path).scoped_read(scope, true))
             .with_token(scope.token().cloned())
     }
 
@@ -81,7 +82,10 @@ mod tests {
     fn it_names_the_session_in_the_path() {
         let session = session();
         let request = SessionInfo { session: &session }.request(&Scope::new());
-        assert_eq!(line(&request), format!("GET /v1/session/info/{SESSION}"));
+        assert_eq!(
+            line(&request),
+            format!("GET /v1/session/info/{SESSION}?consistent")
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!            created                     renewed (the lease starts anew)
 //! Creating ───────────┐                    ┌──┐
 //!                     ├──────────▶  Live ──┴──┘
-//! Adopting ───────────┘              │  └── renewal answered 404 ──▶ Gone
+//! Adopting ───────────┘              │  └── renewal answered 404, and the leader confirms ──▶ Gone
 //!            renewed                 │ end()
 //!                                    ▼
 //!                    Destroying (only one that we made) ──▶ Ended
@@ -13,14 +13,16 @@
 //!   which dies by its TTL; the next attempt makes another one.
 //! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
 //! - `Live`: renewed from a third of the TTL on. Failures are retried with backoff for as long as
-//!   nobody says that the session is gone.
+//!   nobody says that the session is gone. A renewal that is answered so only raises a *doubt*: a new
+//!   leader answers it before it has caught up with its own log. A read that the leader confirms waits for
+//!   that, and settles it.
 
 use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::lease::Lease;
 use super::settings::{SessionSource, Settings};
-use crate::api::{CreateSession, DestroySession, RenewSession};
+use crate::api::{CreateSession, DestroySession, RenewSession, SessionInfo};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -31,6 +33,8 @@ use crate::time::Instant;
 pub(super) struct Session {
     state: State,
     in_flight: Option<Sent>,
+    /// Whether a renewal was answered that there is no such session, and nobody has confirmed it.
+    in_doubt: bool,
     retry_at: Option<Instant>,
     backoff: Backoff,
     /// Why the last attempt at the present step failed.
@@ -52,6 +56,7 @@ enum State {
 enum Sent {
     Creation,
     Renewal,
+    Inquiry,
     Destruction,
 }
 
@@ -65,6 +70,7 @@ impl Session {
         Self {
             state,
             in_flight: None,
+            in_doubt: false,
             retry_at: None,
             backoff: Backoff::new(Duration::from_millis(200), settings.retry_cap()),
             failure: None,
@@ -155,6 +161,7 @@ impl Session {
             State::Creating | State::Adopting(_) | State::Destroying(_) => {
                 Some(self.retry_at.unwrap_or(Instant::ORIGIN))
             }
+            State::Live(..) if self.in_doubt => Some(self.retry_at.unwrap_or(Instant::ORIGIN)),
             State::Live(_, lease) => self.retry_at.or_else(|| lease.renew_at()),
             State::Gone(_) | State::Ended => None,
         }
@@ -169,6 +176,9 @@ impl Session {
         let (sent, request) = match (&self.state, &settings.session) {
             (State::Creating, SessionSource::Create(options)) => {
                 (Sent::Creation, CreateSession { options }.request(scope))
+            }
+            (State::Adopting(session) | State::Live(session, _), _) if self.in_doubt => {
+                (Sent::Inquiry, SessionInfo { session }.request(scope))
             }
             (State::Adopting(session) | State::Live(session, _), _) => {
                 (Sent::Renewal, RenewSession { session }.request(scope))
@@ -197,7 +207,8 @@ impl Session {
         } else {
             sent_at
         };
-        let outcome = match (self.in_flight.take(), &self.state) {
+        let sent = self.in_flight.take();
+        let outcome = match (sent, &self.state) {
             (Some(Sent::Creation), State::Creating) => {
                 let lease = Lease::new(sent_at, Some(settings.ttl()));
                 answer
@@ -207,6 +218,9 @@ impl Session {
             (Some(Sent::Renewal), State::Adopting(id) | State::Live(id, _)) => answer
                 .and_then(RenewSession::parse)
                 .map(|ttl| State::Live(id.clone(), Lease::new(sent_at, ttl))),
+            (Some(Sent::Inquiry), State::Adopting(_) | State::Live(..)) => {
+                return self.handle_inquiry(now, answer, rng);
+            }
             (Some(Sent::Destruction), State::Destroying(_)) => answer
                 .and_then(DestroySession::parse)
                 .map(|()| State::Ended),
@@ -218,6 +232,10 @@ impl Session {
                 self.failure = None;
                 self.backoff.reset();
             }
+            Err(RequestError::InvalidSession { .. }) if sent == Some(Sent::Renewal) => {
+                self.in_doubt = true;
+                self.failure = None;
+            }
             Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
             Err(_) if self.is_live() && is_on(Defect::TransientTakenForLoss) => self.handle_gone(),
             Err(error) => {
@@ -226,6 +244,27 @@ impl Session {
                 if self.is_live() && is_on(Defect::RenewalStoppedAfterTransient) {
                     self.retry_at = Some(now + settings.ttl());
                 }
+            }
+        }
+    }
+
+    /// Whoever may not read the session has to believe the renewal.
+    fn handle_inquiry(
+        &mut self,
+        now: Instant,
+        answer: Result<&Response, RequestError>,
+        rng: &mut fastrand::Rng,
+    ) {
+        match answer.and_then(SessionInfo::parse) {
+            Ok(None) | Err(RequestError::Denied { .. }) => self.handle_gone(),
+            Ok(Some(_)) => {
+                self.in_doubt = false;
+                self.failure = None;
+                self.retry_at = Some(now + self.backoff.next(rng));
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                self.retry_at = Some(now + self.backoff.next(rng));
             }
         }
     }
@@ -309,8 +348,37 @@ mod tests {
         exchange(&mut session, 105, 105, 404, "<html>not found</html>");
         assert!(!session.is_gone());
         exchange(&mut session, 110, 110, 404, "Session id 'x' not found");
+        exchange(&mut session, 110, 110, 200, "[]");
         assert!(session.is_gone());
         assert_eq!(session.timeout(), None);
+    }
+
+    #[test]
+    fn a_404_that_the_leader_does_not_confirm_leaves_it_and_is_tried_again() {
+        let mut session = live();
+        let before = deadline(&session);
+        exchange(&mut session, 105, 105, 404, "Session id 'x' not found");
+        assert!(!session.is_gone());
+        // Asked at once, and again while there is no answer.
+        assert_eq!(session.timeout(), Some(Instant::ORIGIN));
+        exchange(&mut session, 105, 105, 500, "No cluster leader");
+        assert!(session.failure().is_some());
+        let body = format!(r#"[{{"ID":"{ID}","TTL":"15s"}}]"#);
+        exchange(&mut session, 107, 107, 200, &body);
+        assert_eq!(deadline(&session), before);
+        let due = session.timeout().unwrap();
+        assert!(due > at(107) && due <= at(108), "{due}");
+        exchange(&mut session, 108, 108, 200, r#"[{"TTL":"15s"}]"#);
+        assert!(deadline(&session) > before);
+        assert_eq!(session.timeout(), Some(at(113)));
+    }
+
+    #[test]
+    fn a_404_that_may_not_be_confirmed_ends_it() {
+        let mut session = live();
+        exchange(&mut session, 105, 105, 404, "Session id 'x' not found");
+        exchange(&mut session, 105, 105, 403, "Permission denied");
+        assert!(session.is_gone());
     }
 
     #[test]

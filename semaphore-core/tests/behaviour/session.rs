@@ -291,6 +291,8 @@ fn one_that_waits_enters_again_when_a_renewal_says_that_its_session_is_gone() {
     let gone = Response::new(404, "Session id 'x' not found");
     let rule = Rule::new(Fault::Answer(gone)).kind(RequestKind::SessionRenew);
     world.inject(rule.host("b"));
+    let none = Rule::new(Fault::Answer(Response::new(200, "[]")));
+    world.inject(none.kind(RequestKind::SessionRead).host("b"));
     world.advance(secs(10));
     assert_eq!(world.pending_rules(), 0);
     assert_eq!(contender_keys(&world).len(), 2);
@@ -298,6 +300,30 @@ fn one_that_waits_enters_again_when_a_renewal_says_that_its_session_is_gone() {
     let permit = world.run(waiting).expect("a slot");
     world.run(permit.release()).expect("released");
     world.advance(secs(60));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_new_leader_that_has_not_caught_up_costs_nobody_a_slot_or_a_place_in_the_queue() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let waiting = world.start(async move { waiter.acquire().await });
+    world.advance(secs(1));
+    let keys = contender_keys(&world);
+    for host in ["a", "b"] {
+        let gone = Response::new(404, "Session id 'x' not found");
+        let rule = Rule::new(Fault::Answer(gone)).kind(RequestKind::SessionRenew);
+        world.inject(rule.host(host));
+    }
+    world.advance(secs(30));
+    assert_eq!(world.pending_rules(), 0);
+    assert!(permit.is_held());
+    assert_eq!(contender_keys(&world), keys);
+    world.run(permit.release()).expect("released");
+    let permit = world.run(waiting).expect("a slot");
+    world.run(permit.release()).expect("released");
     assert_nothing_left(&world);
 }
 

@@ -313,12 +313,17 @@ fn a_waiter_does_not_lose_what_it_does_not_have() {
 fn a_session_that_is_gone_ends_a_hold_or_a_wait() {
     let gone = (404, "Session id 'x' not found");
     let renewal = format!("/v1/session/renew/{A}");
-    let event = Bench::held().exchange(5_000, &renewal, gone);
+    let inquiry = format!("/v1/session/info/{A}?consistent");
+    let end = |mut bench: Bench| {
+        let event = bench.exchange(5_000, &renewal, gone);
+        assert!(event.is_none(), "a new leader may not know it yet");
+        bench.exchange(5_000, &inquiry, (200, "[]"))
+    };
     assert!(matches!(
-        event,
+        end(Bench::held()),
         Some(ContenderEvent::Lost(ACQUIRE, Lost::SessionGone { .. }))
     ));
-    let event = Bench::waiting().exchange(5_000, &renewal, gone);
+    let event = end(Bench::waiting());
     assert!(matches!(event, Some(ContenderEvent::SessionGone)));
 }
 

@@ -9,7 +9,7 @@ pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
         let ours = holds.ours.iter().filter_map(|ours| ours.span.as_ref());
         let spans: Vec<_> = ours
             .chain(&holds.theirs)
-            .filter(|span| span.prefix == slots.prefix)
+            .filter(|span| span.prefix == slots.prefix && span.from < span.until)
             .collect();
         report
             .figures
@@ -147,6 +147,15 @@ mod tests {
         assert_eq!(overlaps(&story), 0);
         story.sighting(3_100, 0, Some(&["chaos-lock-0-0"]));
         assert_eq!(overlaps(&story), 1);
+    }
+
+    #[test]
+    fn a_belief_that_ended_as_it_began_counts_for_nothing() {
+        let mut story = Story::new(1);
+        story.lock("chaos-lock-0-0", 100, 5_000);
+        story.sighting(200, 0, Some(&[]));
+        story.held(0, 10, 6_000, 6_500);
+        assert_eq!(overlaps(&story), 0);
     }
 
     #[test]
