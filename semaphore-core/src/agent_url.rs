@@ -56,7 +56,7 @@ impl AgentUrl {
     /// # Errors
     /// [`InvalidUrl::Host`] when it is not one.
     pub fn with_host(mut self, name: &str) -> Result<Self, InvalidUrl> {
-        let is_address = name.parse::<core::net::IpAddr>().is_ok();
+        let is_address = name.starts_with('[') || name.parse::<core::net::IpAddr>().is_ok();
         if is_address || !is_host(name) {
             return Err(InvalidUrl::Host);
         }

@@ -195,3 +195,40 @@ impl Response {
         &self.body
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_shows_everything_but_its_token_and_its_body() {
+        let request = Request::new(Method::Put, "/v1/kv/a")
+            .with_body("secret")
+            .with_token(Token::new("hidden-token").ok());
+        assert_eq!(
+            format!("{request:?}"),
+            "Request { method: Put, target: \"/v1/kv/a\", token: Some(Token(hidden)), \
+             body_len: 6, timeout: 10s, long_poll: false }"
+        );
+        let headers: Vec<_> = request.headers().collect();
+        assert_eq!(headers, [("X-Consul-Token", "hidden-token")]);
+    }
+
+    #[test]
+    fn a_body_is_the_same_when_it_is_taken_out() {
+        let request = Request::new(Method::Put, "/v1/kv/a").with_body("value");
+        assert_eq!(request.body(), b"value");
+        assert_eq!(request.into_body(), b"value");
+    }
+
+    #[test]
+    fn a_response_has_its_headers_in_their_order() {
+        let response = Response::new(200, "")
+            .with_header("X-Consul-Index", "7")
+            .with_header("Vary", "Accept");
+        let headers: Vec<_> = response.headers().collect();
+        assert_eq!(headers, [("X-Consul-Index", "7"), ("Vary", "Accept")]);
+        assert_eq!(response.header("x-consul-index"), Some("7"));
+        assert_eq!(response.header("Location"), None);
+    }
+}

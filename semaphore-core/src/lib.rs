@@ -117,6 +117,10 @@ mod machine;
 pub mod manage;
 mod record;
 mod sequencer;
+#[cfg(not(semaphore_races))]
+mod sync;
+#[cfg(semaphore_races)]
+pub mod sync;
 mod time;
 mod token;
 mod transport;

@@ -55,3 +55,14 @@ impl fmt::Display for Instant {
         write!(f, "{:.3}s", self.0.as_secs_f64())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_shown_in_seconds_from_the_origin() {
+        let at = Instant::from_origin(Duration::from_micros(12_345_678));
+        assert_eq!(at.to_string(), "12.346s");
+    }
+}

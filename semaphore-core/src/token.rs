@@ -33,3 +33,15 @@ impl fmt::Debug for Token {
         f.write_str("Token(hidden)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_says_that_there_is_a_token_and_not_which() {
+        let token = Token::new("secret").unwrap();
+        assert_eq!(format!("{token:?}"), "Token(hidden)");
+        assert_eq!(token.reveal(), "secret");
+    }
+}

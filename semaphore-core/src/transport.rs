@@ -177,3 +177,66 @@ impl StdError for TransportError {
             .map(|source| source as &(dyn StdError + 'static))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn each_kind_of_error_says_something_of_its_own_and_names_its_cause() {
+        use TransportErrorKind::{BadAnswer, Misconfigured, NotSent, Timeout, Unknown};
+        for (kind, text) in [
+            (NotSent, "the agent could not be reached"),
+            (Unknown, "the connection to the agent broke"),
+            (Timeout, "the agent did not answer in time"),
+            (BadAnswer, "the answer could not be read"),
+            (
+                Misconfigured,
+                "the connection to the agent is misconfigured",
+            ),
+        ] {
+            let error = TransportError::with_source(kind, "no route to host");
+            assert_eq!(error.kind(), kind);
+            assert_eq!(error.to_string(), text);
+            let cause = error.source().map(ToString::to_string);
+            assert_eq!(cause.as_deref(), Some("no route to host"));
+            assert!(TransportError::new(kind).source().is_none());
+        }
+    }
+
+    #[test]
+    fn a_shared_runtime_blocks_as_the_one_inside_does() {
+        #[derive(Default)]
+        struct Noting(AtomicBool);
+
+        #[async_trait]
+        impl Runtime for Noting {
+            fn now(&self) -> Instant {
+                Instant::ORIGIN
+            }
+
+            async fn sleep(&self, _: Duration) {}
+
+            fn spawn(&self, future: BoxFuture<'static, ()>) {
+                drop(future);
+            }
+
+            fn seed(&self) -> u64 {
+                1
+            }
+        }
+
+        impl BlockOn for Noting {
+            fn block_on(&self, future: BoxFuture<'_, ()>) {
+                drop(future);
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+
+        let shared = Arc::new(Noting::default());
+        BlockOn::block_on(&shared, Box::pin(async {}));
+        assert!(shared.0.load(Ordering::Relaxed));
+    }
+}

@@ -10,6 +10,7 @@ use semaphore_core::{
     BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
 
+use crate::fault::Fault;
 use crate::network::{Host, Network};
 use crate::world::World;
 
@@ -20,11 +21,57 @@ use crate::world::World;
 pub struct MockClient {
     world: Arc<World>,
     host: Host,
+    clock_rate: f64,
 }
 
 impl MockClient {
     pub(crate) fn new(world: Arc<World>, host: Host) -> Self {
-        Self { world, host }
+        Self {
+            world,
+            host,
+            clock_rate: 1.0,
+        }
+    }
+
+    /// The same host with a clock that runs this much faster than the world's, or slower below 1:
+    /// what it says the time is, its sleeps and the timeouts of its requests.
+    ///
+    /// # Panics
+    /// When it is not above zero.
+    #[must_use]
+    pub fn with_clock_rate(mut self, rate: f64) -> Self {
+        assert!(rate > 0.0, "a clock can't run at the rate {rate}");
+        self.clock_rate = rate;
+        self
+    }
+
+    /// Sends a request that meets this fault.
+    ///
+    /// # Errors
+    /// As [`Transport::send`].
+    pub async fn send_into(
+        &self,
+        request: Request,
+        fault: Option<Fault>,
+    ) -> Result<Response, TransportError> {
+        let timeout = self.stretched(request.timeout());
+        let request = request.with_timeout(timeout);
+        self.world.send(self.host, request, fault).await
+    }
+
+    /// How long a time on this host's clock is on the world's.
+    fn stretched(&self, time: Duration) -> Duration {
+        if self.is_exact() || time.is_zero() {
+            return time;
+        }
+        // At least as long, or a sleeper would wake before its time and sleep again.
+        Duration::try_from_secs_f64(time.as_secs_f64() / self.clock_rate)
+            .unwrap_or(Duration::MAX)
+            .saturating_add(Duration::from_nanos(1))
+    }
+
+    fn is_exact(&self) -> bool {
+        (self.clock_rate - 1.0).abs() < f64::EPSILON
     }
 
     /// The name that faults are aimed by.
@@ -37,18 +84,22 @@ impl MockClient {
 #[async_trait]
 impl Transport for MockClient {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
-        self.world.send(self.host, request).await
+        self.send_into(request, None).await
     }
 }
 
 #[async_trait]
 impl Runtime for MockClient {
     fn now(&self) -> Instant {
-        self.world.now()
+        let now = self.world.now();
+        if self.is_exact() {
+            return now;
+        }
+        Instant::from_origin(now.since_origin().mul_f64(self.clock_rate))
     }
 
     async fn sleep(&self, duration: Duration) {
-        self.world.sleep(duration).await;
+        self.world.sleep(self.stretched(duration)).await;
     }
 
     fn spawn(&self, future: BoxFuture<'static, ()>) {

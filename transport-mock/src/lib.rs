@@ -32,6 +32,7 @@
 //! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
 //! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
 //!   [`MockConsul::set_automatic_time`] off, nothing else moves time.
+//! - [`MockConsul::step`] goes on by one timer or message, so that a test can look after each.
 //! - Threads that block start with [`MockConsul::spawn_thread`]: time moves only when all of them
 //!   are asleep.
 //!
@@ -41,7 +42,9 @@
 //! # What goes wrong
 //! - One exchange: a [`Fault`], aimed by a [`Rule`] or drawn from the seed by the rates of
 //!   [`Faults`].
-//! - A host: [`MockConsul::partition`] and [`MockConsul::stall`].
+//! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock that runs at a rate of
+//!   its own, [`MockClient::with_clock_rate`].
+//! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
 //! - The cluster: [`MockConsul::lose_leader`].
 //! - What an operator does: [`MockConsul::consul`] reaches the [`consul::Consul`] itself, which can
 //!   destroy sessions, fail checks, restore snapshots and change ACLs.
@@ -75,6 +78,7 @@ mod kind;
 mod loopback;
 mod mock;
 mod network;
+mod process;
 mod stats;
 mod task;
 mod timeline;
@@ -87,5 +91,7 @@ pub use kind::RequestKind;
 #[cfg(feature = "loopback")]
 pub use loopback::LoopbackConsul;
 pub use mock::{MockConsul, TimeHold};
+pub use network::Delivered;
+pub use process::MockProcess;
 pub use stats::Stats;
 pub use task::Task;

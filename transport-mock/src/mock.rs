@@ -14,7 +14,7 @@ use crate::client::MockClient;
 use crate::consul::Consul;
 use crate::executor::Seat;
 use crate::fault::{Fault, Faults, Rule};
-use crate::network::{Cut, Network};
+use crate::network::{Cut, Delivered, Network};
 use crate::stats::Stats;
 use crate::task::Task;
 use crate::world::World;
@@ -87,6 +87,16 @@ impl MockConsul {
         self.world().advance(duration);
     }
 
+    /// Goes on by one step, for a test that looks between any two: runs what can run now, then
+    /// goes to the next timer or message that is due by `until`, and runs what that wakes. Without
+    /// one, time ends at `until`, and this says `false`.
+    ///
+    /// # Panics
+    /// As [`MockConsul::advance`].
+    pub fn step(&self, until: Instant) -> bool {
+        self.world().take_step(until)
+    }
+
     /// The present time.
     pub fn now(&self) -> Instant {
         self.world().now()
@@ -157,6 +167,18 @@ impl MockConsul {
         self.world().set_patience(patience);
     }
 
+    /// Whether [`MockConsul::trace`] is kept (it is, unless this says otherwise). Many short runs
+    /// take less time without.
+    pub fn set_tracing(&self, is_kept: bool) {
+        self.world().with(|network| network.trace.is_kept = is_kept);
+    }
+
+    /// Whether [`MockConsul::take_writes`] has something to give. Off, unless this says otherwise.
+    pub fn set_write_log(&self, is_kept: bool) {
+        self.world()
+            .with(|network| network.writes = is_kept.then(Vec::new));
+    }
+
     /// How long a message travels, one way: drawn anew for each from this range. 1 ms, unless
     /// this says otherwise.
     pub fn set_latency(&self, range: RangeInclusive<Duration>) {
@@ -193,8 +215,8 @@ impl MockConsul {
         self.world().with(|network| network.faults = faults);
     }
 
-    /// Removes all rules and rates, heals all partitions and elects a leader if the network
-    /// took it away.
+    /// Removes all rules and rates, heals all partitions, lets all agents catch up and elects a
+    /// leader if the network took it away.
     pub fn clear_faults(&self) {
         self.world().with(Network::repair);
     }
@@ -217,6 +239,30 @@ impl MockConsul {
             let host = network.host(host.as_ref());
             network.heal(host);
         });
+    }
+
+    /// From now on the agent of this host lags behind: reads of this host that don't ask for
+    /// `?consistent` show the state as it is now, and blocking queries wait, until
+    /// [`MockConsul::catch_up`]. Writes and consistent reads go to the leader.
+    pub fn lag(&self, host: impl AsRef<str>) {
+        self.world().with(|network| {
+            let host = network.host(host.as_ref());
+            network.lag(host);
+        });
+    }
+
+    /// Ends [`MockConsul::lag`]: the agent knows what the leader knows.
+    pub fn catch_up(&self, host: impl AsRef<str>) {
+        self.world().with(|network| {
+            let host = network.host(host.as_ref());
+            network.catch_up(host);
+        });
+    }
+
+    /// Every connection of every host breaks, with all that is on its way, as when a cluster is
+    /// replaced by another one.
+    pub fn break_connections(&self) {
+        self.world().with(Network::break_connections);
     }
 
     /// The cluster loses its leader: every request is answered 500 `No cluster leader`.
@@ -253,6 +299,21 @@ impl MockConsul {
     /// not in it.
     pub fn trace(&self) -> String {
         self.world().with(|network| network.trace.to_string())
+    }
+
+    /// Adds a line to the trace, for what only the test knows.
+    pub fn note(&self, what: impl fmt::Display) {
+        self.world()
+            .with(|network| network.trace.add(network.now, format_args!("{what}")));
+    }
+
+    /// The writes that have reached Consul since the last call, in order, whatever their outcome:
+    /// with [`MockConsul::step`] this tells whose request changed something.
+    pub fn take_writes(&self) -> Vec<Delivered> {
+        self.world().with(|network| {
+            let writes = network.writes.as_mut();
+            writes.map(std::mem::take).unwrap_or_default()
+        })
     }
 
     /// What went between all hosts and Consul.

@@ -50,6 +50,11 @@ impl<T> Timeline<T> {
         self.entries.remove(&key)
     }
 
+    /// Removes the entries for which this does not hold.
+    pub(crate) fn retain(&mut self, stays: impl Fn(&T) -> bool) {
+        self.entries.retain(|_, entry| stays(entry));
+    }
+
     /// When the first entry is due.
     pub(crate) fn first_due(&self) -> Option<Instant> {
         self.entries.keys().next().map(|key| key.at())

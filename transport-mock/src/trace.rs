@@ -8,14 +8,26 @@ use semaphore_core::{Instant, Request};
 /// So many lines are kept; older ones make room.
 const MAX_LINES: usize = 65_536;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Trace {
+    pub(crate) is_kept: bool,
     lines: VecDeque<String>,
     forgotten: u64,
 }
 
 impl Trace {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_kept: true,
+            lines: VecDeque::new(),
+            forgotten: 0,
+        }
+    }
+
     pub(crate) fn add(&mut self, now: Instant, what: fmt::Arguments<'_>) {
+        if !self.is_kept {
+            return;
+        }
         if self.lines.len() == MAX_LINES {
             self.lines.pop_front();
             self.forgotten += 1;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use semaphore_core::{BoxFuture, Instant, Request};
 
 use crate::executor::{Clock, Executor, Step};
+use crate::fault::Fault;
 use crate::network::{Call, Event, Host, Network, Outcome};
 use crate::timeline::Key;
 
@@ -85,14 +86,32 @@ impl World {
         self.executor.run(&ByHand { world: self, until });
     }
 
+    /// Runs what can run, handles the next event that is due by `until`, and runs what it wakes.
+    pub(crate) fn take_step(&self, until: Instant) -> bool {
+        self.executor.run(&StandingStill);
+        let moved = self.step(until) == Step::Moved;
+        if moved {
+            self.executor.run(&StandingStill);
+        } else {
+            let mut network = self.lock();
+            network.now = network.now.max(until);
+        }
+        moved
+    }
+
     pub(crate) fn spawn(&self, future: BoxFuture<'static, ()>) {
         self.executor.spawn(future);
     }
 
-    pub(crate) fn send(self: &Arc<Self>, host: Host, request: Request) -> Sending {
+    pub(crate) fn send(
+        self: &Arc<Self>,
+        host: Host,
+        request: Request,
+        fault: Option<Fault>,
+    ) -> Sending {
         Sending {
             world: Arc::clone(self),
-            call: self.with(|network| network.send(host, request)),
+            call: self.with(|network| network.send(host, request, fault)),
             done: false,
         }
     }
@@ -160,6 +179,19 @@ impl Clock for ByItself<'_> {
 
     fn obeys_holds(&self) -> bool {
         true
+    }
+}
+
+/// Time that does not move.
+struct StandingStill;
+
+impl Clock for StandingStill {
+    fn step(&self, _held: bool) -> Step {
+        Step::Nothing
+    }
+
+    fn obeys_holds(&self) -> bool {
+        false
     }
 }
 

@@ -109,7 +109,8 @@ impl TransportBuilder {
     ///
     /// It must not follow redirects (`redirect(Policy::none())`), must not retry
     /// (`retry(reqwest::retry::never())`), and must not have a `read_timeout`, which would end a
-    /// blocking query in the middle of its wait. A `timeout` is overridden for each request.
+    /// blocking query in the middle of its wait. A `timeout` is overridden for each request. With
+    /// `connection_verbose` reqwest writes the token into the log.
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self

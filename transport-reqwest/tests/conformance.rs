@@ -3,71 +3,8 @@
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::LazyLock;
+mod support;
 
-use tokio::runtime::Runtime;
-use transport_conformance::{Backend, BuildError, Options};
-use transport_reqwest::{ReqwestTransport, Token, TransportBuilder, reqwest};
-
-struct Tokio;
-
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
-
-impl Backend for Tokio {
-    type Adapter = ReqwestTransport;
-
-    /// hyper hands the answer over before its connection is back in the pool.
-    const CONNECTIONS_OF_A_SEQUENCE: usize = 2;
-
-    fn build(&self, options: Options) -> Result<ReqwestTransport, BuildError> {
-        let _inside = RUNTIME.enter();
-        Ok(with(options).build()?)
-    }
-
-    fn build_from_env(&self) -> Result<ReqwestTransport, BuildError> {
-        let _inside = RUNTIME.enter();
-        Ok(ReqwestTransport::from_env()?)
-    }
-
-    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-        Ok(transport_reqwest::token_from_env()?)
-    }
-}
-
-fn with(options: Options) -> TransportBuilder {
-    let mut builder = ReqwestTransport::builder(options.url);
-    if let Some(bytes) = options.max_body {
-        builder = builder.max_body(bytes);
-    }
-    if let Some(pem) = options.ca_cert {
-        builder = builder.ca_cert(pem);
-    }
-    if let Some((pem, key)) = options.client_cert {
-        builder = builder.client_cert(pem, key);
-    }
-    if let Some(name) = options.tls_server_name {
-        builder = builder.tls_server_name(name);
-    }
-    if let Some(user_agent) = options.own_client {
-        builder = builder.client(own_client(user_agent));
-    }
-    builder
-}
-
-/// As a user would build it, with TLS of their own choice.
-fn own_client(user_agent: &str) -> reqwest::Client {
-    let provider = rustls::crypto::ring::default_provider();
-    let tls = rustls::ClientConfig::builder_with_provider(provider.into())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(user_agent)
-        .build()
-        .unwrap()
-}
+use support::Tokio;
 
 transport_conformance::tests!(Tokio);

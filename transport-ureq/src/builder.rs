@@ -104,16 +104,14 @@ impl TransportBuilder {
         self
     }
 
-    /// Sends through agents of the user's own making instead of ours. What they do to a request is
-    /// then their owner's choice: proxies, TLS, buffers, middleware.
+    /// Sends through agents with this configuration instead of ours. What they do to a request is
+    /// then its owner's choice: proxies, TLS, buffers, middleware.
     ///
-    /// `make` is called once for each request that is in flight at the same time, and again after
-    /// one was given up, since giving up shuts its agent down. The agents must not share
-    /// connections, so don't return clones of one. Statuses as errors, redirects, compression and
-    /// the total timeout are overridden for each request; other timeouts must leave room for a
-    /// blocking query.
-    pub fn client(mut self, make: impl Fn() -> ureq::Agent + Send + Sync + 'static) -> Self {
-        self.client = Some(Agents::Own(Box::new(make)));
+    /// Statuses as errors, redirects, compression and the total timeout are overridden for each
+    /// request; other timeouts must leave room for a blocking query. Middleware doesn't see the
+    /// token.
+    pub fn client(mut self, config: ureq::config::Config) -> Self {
+        self.client = Some(Agents::Own(Box::new(config)));
         self
     }
 
@@ -164,6 +162,8 @@ impl Connection {
             ))
             .input_buffer_size(BUFFER)
             .output_buffer_size(BUFFER)
+            // A head that fills the buffer would look like the end of the connection.
+            .max_response_header_size(BUFFER - 1)
             .max_idle_connections(1)
             .max_idle_connections_per_host(1)
             .max_idle_age(crate::workers::REST);

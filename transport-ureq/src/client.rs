@@ -1,44 +1,55 @@
 use std::sync::Arc;
 
 use semaphore_core::{AgentUrl, Method, Request, Response, TransportError};
-use ureq::http::{self, HeaderValue};
-use ureq::{Agent, AsSendBody};
+pub(crate) use ureq::Agent;
+use ureq::AsSendBody;
+use ureq::config::Config;
+use ureq::http;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::DefaultConnector;
 
-use crate::dial::{Dial, NoResolver, Phase};
+use crate::connection::{Connecting, Exchange};
+use crate::dial::{Dial, NoResolver};
 use crate::failure;
 
 /// How to make an agent for a worker.
 pub(crate) enum Agents {
     /// With the builder's options.
-    Ours {
-        config: Box<ureq::config::Config>,
-        dial: Dial,
-    },
-    /// As the user makes them.
-    Own(Box<dyn Fn() -> Agent + Send + Sync>),
+    Ours { config: Box<Config>, dial: Dial },
+    /// With a configuration of the user's own.
+    Own(Box<Config>),
 }
 
 /// A worker's own agent, with one connection at most.
 pub(crate) struct Client {
     agent: Agent,
-    phase: Arc<Phase>,
+    exchange: Arc<Exchange>,
     url: Arc<AgentUrl>,
     max_body: usize,
 }
 
 impl Client {
     pub(crate) fn new(url: Arc<AgentUrl>, max_body: usize, agents: &Agents) -> Self {
-        let phase = Arc::new(Phase::default());
+        let exchange = Arc::new(Exchange::default());
         let agent = match agents {
             Agents::Ours { config, dial } => {
-                let dial = dial.reporting_to(Arc::clone(&phase));
-                Agent::with_parts((**config).clone(), dial, NoResolver)
+                let connector = Connecting {
+                    connector: dial.clone(),
+                    exchange: Arc::clone(&exchange),
+                };
+                Agent::with_parts((**config).clone(), connector, NoResolver)
             }
-            Agents::Own(make) => make(),
+            Agents::Own(config) => {
+                let connector = Connecting {
+                    connector: DefaultConnector::default(),
+                    exchange: Arc::clone(&exchange),
+                };
+                Agent::with_parts((**config).clone(), connector, DefaultResolver::default())
+            }
         };
         Self {
             agent,
-            phase,
+            exchange,
             url,
             max_body,
         }
@@ -50,7 +61,7 @@ impl Client {
 
     /// Sends the request and waits for the whole answer on this thread.
     pub(crate) fn exchange(&self, request: &Request) -> Result<Response, TransportError> {
-        self.phase.set_connecting(false);
+        self.exchange.begin(request);
         let described = self.describe(request)?;
         // ureq sends a `Content-Length` with every body that has a known length, an empty one
         // included, and none with `()`.
@@ -61,23 +72,18 @@ impl Client {
         }
     }
 
+    /// All of the request's head but what [`Exchange`] hides from ureq.
     fn describe(&self, request: &Request) -> Result<http::Request<()>, TransportError> {
         if !request.target().starts_with('/') {
             return Err(failure::misconfigured(
                 "the target of a request must begin with a slash",
             ));
         }
-        let mut described = http::Request::builder()
+        http::Request::builder()
             .method(request.method().as_str())
             .uri(self.url.join(request.target()))
             .body(())
-            .map_err(failure::misconfigured)?;
-        for (name, value) in request.headers() {
-            let mut value = HeaderValue::from_str(value).map_err(failure::misconfigured)?;
-            value.set_sensitive(true);
-            described.headers_mut().insert(name, value);
-        }
-        Ok(described)
+            .map_err(failure::misconfigured)
     }
 
     fn run(
@@ -97,7 +103,7 @@ impl Client {
         let mut answer = self
             .agent
             .run(configured)
-            .map_err(|error| failure::before_answer(error, self.phase.is_connecting()))?;
+            .map_err(|error| failure::before_answer(error, self.exchange.is_connecting()))?;
         let limit = u64::try_from(self.max_body).unwrap_or(u64::MAX);
         if answer.body().content_length() > Some(limit) {
             return Err(failure::bad_answer("the body is larger than the limit"));

@@ -1,10 +1,8 @@
-//! How a connection is opened: the name is resolved only then, and the worker can tell a failure
-//! to connect from a failure of the request.
+//! How a connection is opened: the name is resolved only then.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use semaphore_core::AgentUrl;
 #[cfg(feature = "tls")]
@@ -23,7 +21,6 @@ use ureq::unversioned::transport::{ConnectionDetails, Connector, NextTimeout, Tc
 pub(crate) struct Dial {
     /// The agent's address when its URL holds one, so that nothing needs to be resolved.
     address: Option<SocketAddr>,
-    phase: Arc<Phase>,
     #[cfg(feature = "tls")]
     tls: Arc<RustlsConnector>,
     #[cfg(feature = "tls")]
@@ -35,7 +32,6 @@ impl Dial {
         let ip = url.host().parse::<IpAddr>().ok();
         Self {
             address: ip.map(|ip| SocketAddr::new(ip, url.port())),
-            phase: Arc::default(),
             #[cfg(feature = "tls")]
             tls: Arc::default(),
             #[cfg(feature = "tls")]
@@ -53,13 +49,6 @@ impl Dial {
         let named = url.clone().with_host(name)?.join("/");
         self.server_name = Some(named.parse().map_err(|_| InvalidUrl::Host)?);
         Ok(self)
-    }
-
-    pub(crate) fn reporting_to(&self, phase: Arc<Phase>) -> Self {
-        Self {
-            phase,
-            ..self.clone()
-        }
     }
 
     fn resolve(&self, details: &ConnectionDetails) -> Result<ResolvedSocketAddrs, Error> {
@@ -90,7 +79,6 @@ impl Connector for Dial {
         details: &ConnectionDetails,
         chained: Option<()>,
     ) -> Result<Option<Opened>, Error> {
-        self.phase.set_connecting(true);
         let addressed = ConnectionDetails {
             addrs: self.resolve(details)?,
             ..copy(details)
@@ -107,7 +95,6 @@ impl Connector for Dial {
             },
             opened,
         )?;
-        self.phase.set_connecting(false);
         Ok(opened)
     }
 }
@@ -115,22 +102,6 @@ impl Connector for Dial {
 impl fmt::Debug for Dial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dial").finish_non_exhaustive()
-    }
-}
-
-/// What a worker is at: opening a connection, when nothing of the request can have been sent, or
-/// anything else.
-#[derive(Default)]
-pub(crate) struct Phase(AtomicBool);
-
-impl Phase {
-    pub(crate) fn is_connecting(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_connecting(&self, connecting: bool) {
-        // Set and read by the worker's thread alone.
-        self.0.store(connecting, Ordering::Relaxed);
     }
 }
 

@@ -29,16 +29,17 @@
 //! | `builder` | which options there are |
 //! | `transport` | the handle |
 //! | `workers` | the threads: start, rest, cancel, end |
+//! | `sync` | what they share and wait with |
 //! | `client` | one request and its answer, on a worker's thread |
 //! | `dial` | how a connection is opened |
+//! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `runtime`, `on_smol` | clock, timer and tasks |
 //!
 //! # Logs
-//! ureq logs through the crate `log`. Down to DEBUG no line shows a token. At TRACE the target
-//! `ureq_proto` writes out the bytes of a request, **its token included**: keep that level off
-//! where logs are kept.
+//! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
+//! not among them, at no level: ureq never gets it.
 //!
 //! # Features
 //! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
@@ -47,11 +48,13 @@
 
 mod builder;
 mod client;
+mod connection;
 mod dial;
 mod failure;
 #[cfg(feature = "smol")]
 mod on_smol;
 mod runtime;
+mod sync;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;

@@ -2,81 +2,17 @@
 
 #![cfg(feature = "tls")]
 
-use transport_conformance::{Backend, BuildError, Options};
-use transport_ureq::{Token, TransportBuilder, UreqTransport, ureq};
+mod support;
 
 mod threads {
-    use super::*;
-
-    struct Threads;
-
-    impl Backend for Threads {
-        type Adapter = UreqTransport;
-
-        fn build(&self, options: Options) -> Result<UreqTransport, BuildError> {
-            Ok(with(options).build()?)
-        }
-
-        fn build_from_env(&self) -> Result<UreqTransport, BuildError> {
-            Ok(UreqTransport::from_env()?)
-        }
-
-        fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-            Ok(transport_ureq::token_from_env()?)
-        }
-    }
+    use crate::support::Threads;
 
     transport_conformance::tests!(Threads);
 }
 
 #[cfg(feature = "smol")]
 mod smol {
-    use super::*;
-    use transport_ureq::SmolTransport;
-
-    struct Smol;
-
-    impl Backend for Smol {
-        type Adapter = SmolTransport;
-
-        fn build(&self, options: Options) -> Result<SmolTransport, BuildError> {
-            Ok(with(options).build()?.into())
-        }
-
-        fn build_from_env(&self) -> Result<SmolTransport, BuildError> {
-            Ok(SmolTransport::from_env()?)
-        }
-
-        fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
-            Ok(transport_ureq::token_from_env()?)
-        }
-    }
+    use crate::support::Smol;
 
     transport_conformance::tests!(Smol);
-}
-
-fn with(options: Options) -> TransportBuilder {
-    let mut builder = UreqTransport::builder(options.url);
-    if let Some(bytes) = options.max_body {
-        builder = builder.max_body(bytes);
-    }
-    if let Some(pem) = options.ca_cert {
-        builder = builder.ca_cert(pem);
-    }
-    if let Some((pem, key)) = options.client_cert {
-        builder = builder.client_cert(pem, key);
-    }
-    if let Some(name) = options.tls_server_name {
-        builder = builder.tls_server_name(name);
-    }
-    if let Some(user_agent) = options.own_client {
-        // As a user would make them, with what ureq does by default.
-        builder = builder.client(move || {
-            ureq::Agent::config_builder()
-                .user_agent(user_agent)
-                .build()
-                .into()
-        });
-    }
-    builder
 }

@@ -172,6 +172,19 @@ mod tests {
     }
 
     #[test]
+    fn a_success_that_is_not_200_is_no_answer() {
+        for status in [201, 204, 299] {
+            let error = error(status, "");
+            assert!(matches!(error, RequestError::Garbled { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_is_counted_in_characters() {
+        assert_eq!(excerpt("é🙂".repeat(300).as_bytes()), "é🙂".repeat(100));
+    }
+
+    #[test]
     fn an_excerpt_of_a_hostile_body_is_one_short_line() {
         let text = excerpt("line\r\nline\u{7}".repeat(10_000).as_bytes());
         assert!(text.len() <= 200);

@@ -149,6 +149,12 @@ mod tests {
     }
 
     #[test]
+    fn a_server_may_hold_a_poll_a_sixteenth_longer() {
+        let seconds = Duration::from_secs;
+        assert_eq!(ListKeys::longest(seconds(16)), seconds(17));
+    }
+
+    #[test]
     fn nothing_below_the_prefix_is_an_empty_list_that_can_be_waited_on() {
         let response = Response::new(404, "").with_header("x-consul-index", "7");
         let list = ListKeys::parse(&response).unwrap();

@@ -1,16 +1,16 @@
 //! What handles and driver share: the machine, and a channel for everyone who waits for it.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 use core::task::Context;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use futures_channel::oneshot;
-use futures_util::task::AtomicWaker;
 
 use crate::error::{Error, Lost};
 use crate::id::AcquireId;
 use crate::machine::{Event, Grant, Participant};
+use crate::sync::{AtomicBool, AtomicWaker, Mutex};
 use crate::time::Instant;
 use crate::transport::{Runtime, Transport};
 

@@ -221,6 +221,8 @@ mod tests {
         let s = Duration::from_secs;
         assert!(options().with_ttl(s(10)).is_ok());
         assert!(options().with_ttl(s(24 * 3600)).is_ok());
+        let chosen = options().with_ttl(s(20)).unwrap();
+        assert_eq!(chosen.ttl(), s(20));
         for bad in [s(0), s(9), s(24 * 3600 + 1), Duration::from_millis(9_999)] {
             assert_eq!(options().with_ttl(bad), Err(InvalidInput::Ttl(bad)));
         }
@@ -243,6 +245,9 @@ mod tests {
             ("24h0m0s", Some(ms(86_400_000))),
             ("1.5s", Some(ms(1_500))),
             ("250ms", Some(ms(250))),
+            ("5000us", Some(ms(5))),
+            ("5000µs", Some(ms(5))),
+            ("5000000ns", Some(ms(5))),
             ("", None),
             ("15", None),
             ("s", None),

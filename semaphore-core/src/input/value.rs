@@ -37,6 +37,7 @@ mod tests {
 
     #[test]
     fn a_value_may_be_as_large_as_consul_stores_and_no_larger() {
+        assert_eq!(Value::MAX_LEN, 524_288);
         assert!(Value::new(vec![0; Value::MAX_LEN]).is_ok());
         assert_eq!(
             Value::new(vec![0; Value::MAX_LEN + 1]),

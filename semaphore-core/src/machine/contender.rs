@@ -24,7 +24,7 @@ use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 use crate::view::View;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Contender {
     session: Session,
     key: ContenderKey,

@@ -17,7 +17,7 @@ use crate::id::SessionId;
 use crate::record::Record;
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Inquest {
     suspects: BTreeSet<SessionId>,
     in_flight: Option<SessionId>,
@@ -53,6 +53,7 @@ impl Inquest {
         self.suspects = suspects;
         if self.suspects.is_empty() {
             self.retry_at = None;
+            self.backoff.reset();
         }
     }
 
@@ -94,16 +95,21 @@ impl Inquest {
         };
         match answer.and_then(ReadKey::parse) {
             Ok(found) => {
-                self.backoff.reset();
                 self.suspects.remove(&session);
                 let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
-                if !is_tied {
+                if is_tied {
+                    // It stays a suspect until a view shows it.
+                    self.retry_at = Some(now + self.backoff.next(rng));
+                } else {
+                    self.backoff.reset();
                     self.dead.insert(session);
                 }
                 Finding::Settled
             }
             Err(RequestError::Denied { .. }) => {
                 self.suspects.clear();
+                // It stays a suspect in every view.
+                self.retry_at = Some(now + self.backoff.next(rng));
                 Finding::Hidden
             }
             Err(error) => {
@@ -179,6 +185,16 @@ mod tests {
                     .is_some_and(|at| at > Instant::from_origin(Duration::from_secs(1)))
             );
         }
+    }
+
+    #[test]
+    fn it_is_tried_again_at_its_time_and_not_before() {
+        let (_, mut inquest) = finding(Ok(&Response::new(500, "No cluster leader")));
+        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+        let due = inquest.timeout().unwrap();
+        let early = due - Duration::from_nanos(1);
+        assert!(inquest.transmit(early, &settings).is_none());
+        assert!(inquest.transmit(due, &settings).is_some());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::id::{Index, SessionId};
 use crate::time::Instant;
 use crate::view::{Contender, Key, View};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ContenderKey {
     state: State,
     in_flight: Option<Sent>,

@@ -22,7 +22,7 @@ use crate::http::Request;
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ledger {
     planned: Option<Write>,
     in_flight: Option<Write>,

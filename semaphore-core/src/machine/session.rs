@@ -27,7 +27,7 @@ use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     state: State,
     in_flight: Option<Sent>,
@@ -37,7 +37,7 @@ pub(super) struct Session {
     failure: Option<RequestError>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Creating,
     Adopting(SessionId),

@@ -27,7 +27,7 @@ use crate::http::Request;
 use crate::id::Index;
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watch {
     state: State,
     is_paused: bool,
@@ -37,7 +37,7 @@ pub(super) struct Watch {
     backoff: Backoff,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Idle,
     Waiting { until: Instant },

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Error, Lost, Permit, Semaphore, blocking};
+use semaphore_core::{Error, Lost, Method, Permit, Semaphore, blocking};
 use transport_mock::{MockConsul, RequestKind};
 
+use crate::stranger::operate;
 use crate::support::*;
 
 #[test]
@@ -192,6 +193,30 @@ fn a_runtime_that_ends_leaves_the_rest_to_the_ttl() {
 }
 
 #[test]
+fn the_driver_ends_when_the_last_handle_is_gone_and_nothing_is_left() {
+    let world = MockConsul::new(1);
+    let client = world.client("a");
+    let runtime = Arc::new(Ending {
+        client: client.clone(),
+        driver: std::sync::Mutex::default(),
+    });
+    let semaphore = builder(1)
+        .connect_parts(Arc::new(client), runtime.clone())
+        .expect("valid settings");
+    let driver = runtime.driver.lock().expect("a driver").take();
+    let mut driver = world.start(driver.expect("a driver"));
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    drop(semaphore);
+    world.advance(secs(60));
+    assert!(driver.try_take().is_none());
+    assert!(permit.is_held());
+    drop(permit);
+    world.advance(secs(1));
+    assert!(driver.try_take().is_some());
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn a_driver_that_is_never_run_is_the_end_too() {
     let world = MockConsul::new(1);
     let client = world.client("a");
@@ -247,12 +272,16 @@ fn blocking_handles_do_the_same() {
     let permit = semaphore.acquire().expect("a free slot");
     assert!(permit.is_held());
     assert_eq!(permit.permits(), 1);
-    assert!(permit.deadline().is_some() && permit.remaining().is_some());
+    let deadline = permit.deadline().expect("a lease");
+    assert!(deadline > world.now());
+    let remaining = deadline.saturating_since(world.now());
+    assert_eq!(permit.remaining(), Some(remaining));
     let status = semaphore
         .verify(&permit.sequencers()[0])
         .expect("an answer");
     assert_eq!(status, semaphore_core::SequencerStatus::Current);
     let many = semaphore.acquire_many(2).expect("free slots");
+    assert_eq!(many.permits(), 2);
     assert!(many.fencing_token() > permit.fencing_token());
     assert!(semaphore.try_acquire().expect("an answer").is_none());
     assert!(semaphore.try_acquire_many(2).expect("an answer").is_none());
@@ -266,6 +295,8 @@ fn blocking_handles_do_the_same() {
     assert!(matches!(result, Err(Error::InUse { .. })), "{result:?}");
     assert_eq!(semaphore.inspect().expect("a semaphore").holders.len(), 3);
     semaphore.resize(4).expect("resized");
+    let fourth = semaphore.try_acquire().expect("an answer");
+    assert!(fourth.expect("a free slot").is_held());
     assert_eq!(semaphore.collect().expect("nothing there"), 0);
     drop(many);
     permit.release().expect("released");
@@ -274,6 +305,35 @@ fn blocking_handles_do_the_same() {
     semaphore.destroy().expect("destroyed");
     let result = semaphore.acquire();
     assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+}
+
+#[test]
+fn blocking_handles_close_and_collect() {
+    let world = MockConsul::new(1);
+    let semaphore = blocking_semaphore(&world, "a", 1);
+    let permit = semaphore.acquire().expect("a free slot");
+    operate(&world, Method::Put, "/v1/kv/service/db/dead", "");
+    let dead = "/v1/kv/service/db/00000000-0000-0000-0000-000000000001";
+    operate(&world, Method::Put, dead, "");
+    assert_eq!(semaphore.collect().expect("collected"), 1);
+    semaphore.close();
+    let result = semaphore.acquire_timeout(secs(1));
+    assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+    assert!(permit.is_held());
+    permit.release().expect("released");
+}
+
+#[test]
+fn handles_show_what_they_are_of() {
+    let world = MockConsul::new(1);
+    let semaphore = blocking_semaphore(&world, "a", 1);
+    let permit = semaphore.acquire().expect("a free slot");
+    let prefix = format!("Semaphore {{ prefix: {:?}, .. }}", semaphore.prefix());
+    assert_eq!(format!("{semaphore:?}"), prefix);
+    let shown = format!("{permit:?}");
+    assert!(shown.starts_with("Permit { permits: 1, "), "{shown}");
+    let same = crate::support::semaphore(&world, "b", 1);
+    assert_eq!(format!("{same:?}"), prefix);
 }
 
 #[test]

@@ -3,10 +3,9 @@
 use semaphore_core::{
     Event, Instant, Lost, Method, Participant, Prefix, Request, RequestId, Settings, Transport as _,
 };
-use transport_mock::MockConsul;
+use transport_mock::{MockConsul, MockProcess};
 
 use crate::aftermath::assert_recovered;
-use crate::host::Host;
 use crate::support::*;
 
 #[test]
@@ -118,7 +117,7 @@ fn what_a_stalled_holder_sent_is_fenced_when_it_arrives_at_last() {
 #[test]
 fn a_process_that_was_paused_beyond_its_lease_knows_without_any_io() {
     let world = MockConsul::new(8);
-    let process = Host::new(&world.client("a"));
+    let process = MockProcess::new(&world.client("a"));
     let a = builder(1).connect(process.clone()).expect("valid settings");
     let b = semaphore(&world, "b", 1);
     world.run(async {

@@ -2,16 +2,16 @@
 
 use semaphore_core::{Error, Method, Request, Transport as _};
 use transport_mock::consul::{Access, Policy};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
 use crate::aftermath::assert_recovered;
-use crate::host::Host;
+use crate::stranger::operate;
 use crate::support::*;
 
 #[test]
 fn a_dead_holder_is_pruned_when_its_session_has_expired() {
     let world = MockConsul::new(4);
-    let process = Host::new(&world.client("dead"));
+    let process = MockProcess::new(&world.client("dead"));
     let dead = builder(1).connect(process.clone()).expect("valid settings");
     world.run(async {
         let permit = dead.acquire().await.expect("a slot");
@@ -224,4 +224,23 @@ fn keys_of_another_prefix_keep_nobody_alive() {
         permit.release().await.expect("released");
     });
     assert_eq!(holders(&world), [""; 0]);
+}
+
+#[test]
+fn who_does_not_see_its_own_key_any_more_prunes_nobody() {
+    let world = MockConsul::new(4);
+    let semaphore = semaphore(&world, "a", 2);
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let ours = permit.sequencers()[0].session.to_string();
+    let dead = "00000000-0000-0000-0000-00000000dead";
+    let record = format!(r#"{{"Limit":2,"Holders":{{"{ours}":true,"{dead}":true}}}}"#);
+    operate(&world, Method::Put, "/v1/kv/service/db/.lock", &record);
+    // By now it knows that the other holder is dead.
+    world.advance(secs(1));
+    let key = format!("/v1/kv/{}", permit.sequencers()[0].key);
+    operate(&world, Method::Delete, &key, "");
+    world.run(permit.lost());
+    world.advance(secs(1));
+    assert_eq!(holders(&world), [dead]);
+    assert_eq!(session_count(&world), 0);
 }

@@ -114,19 +114,42 @@ fn waiting_writes_nothing_into_the_record() {
 }
 
 #[test]
+fn whoever_was_passed_without_a_wait_has_not_lost_its_place() {
+    let world = MockConsul::new(1);
+    let ahead = Stranger::enters(&world);
+    let semaphore = semaphore(&world, "a", 2);
+    let before = world.now();
+    let first = world.run(semaphore.acquire()).expect("a free slot");
+    let waited = world.now().saturating_since(before);
+    assert!(waited < millis(100), "there is a slot for both: {waited:?}");
+    let before = world.now();
+    let second = world.run(semaphore.acquire()).expect("a slot");
+    let waited = world.now().saturating_since(before);
+    assert!(waited >= millis(500), "the slot was another's: {waited:?}");
+    drop((first, second));
+    ahead.leaves(&world);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn a_head_that_never_claims_is_passed_after_some_patience() {
     let world = MockConsul::new(1);
     let stuck = Stranger::enters(&world);
     let semaphore = semaphore(&world, "a", 1);
-    let before = world.now();
-    for _ in 0..3 {
+    for round in 0..3 {
+        let before = world.now();
         let permit = world.run(semaphore.acquire()).expect("a free slot");
         assert_eq!(holders(&world).len(), 1);
         assert!(stuck.is_alive(&world), "the stranger was left alone");
         world.run(permit.release()).expect("released");
+        let waited = world.now().saturating_since(before);
+        if round == 0 {
+            assert!(waited >= millis(500) && waited < secs(2), "{waited:?}");
+        } else {
+            assert!(waited < millis(100), "waited for again: {waited:?}");
+        }
     }
-    let waited = world.now().saturating_since(before);
-    assert!(waited >= millis(500) && waited < secs(5), "{waited:?}");
     stuck.leaves(&world);
     assert_nothing_left(&world);
 }

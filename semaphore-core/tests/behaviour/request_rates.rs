@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use semaphore_core::{Method, Request, Response};
+use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::*;
@@ -51,6 +52,44 @@ fn rate(what: &str, time: u64, prepare: impl FnOnce(&MockConsul)) -> f64 {
         after.peak_open
     );
     rate
+}
+
+/// What a holder asks in ten seconds, in whose first view another holder was hidden.
+fn requests_about_a_hidden_holder(is_shown_again: bool) -> u64 {
+    let world = MockConsul::new(10);
+    let all = Policy::management;
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token("a", all());
+        consul.add_token("other", all());
+    });
+    let other = connect(builder(2).token("other"), &world.client("other"));
+    let elsewhere = world.run(other.acquire()).expect("a slot");
+    let hidden = elsewhere.sequencers()[0].key.clone();
+    world.consul(|consul, _| consul.add_token("a", all().with_key(&hidden, Access::Deny)));
+    let semaphore = connect(builder(2).token("a"), &world.client("a"));
+    let mine = world.run(semaphore.acquire()).expect("the other slot");
+    world.advance(millis(500));
+    if is_shown_again {
+        world.consul(|consul, _| consul.add_token("a", all()));
+    }
+    let before = world.stats_of("a").total_requests();
+    world.advance(secs(10));
+    let after = world.stats_of("a").total_requests();
+    assert!(mine.is_held() && elsewhere.is_held());
+    after - before
+}
+
+#[test]
+fn a_holder_who_may_not_be_seen_is_asked_for_with_growing_waits() {
+    let requests = requests_about_a_hidden_holder(false);
+    assert!(requests < 20, "{requests}");
+}
+
+#[test]
+fn a_holder_who_lives_and_is_not_in_the_view_is_asked_for_with_growing_waits() {
+    let requests = requests_about_a_hidden_holder(true);
+    assert!(requests < 20, "{requests}");
 }
 
 #[test]
@@ -157,6 +196,34 @@ fn write_all_the_time(world: &MockConsul, key: &'static str) {
             writer.sleep(millis(1)).await;
         }
     });
+}
+
+#[test]
+fn a_session_that_is_destroyed_again_and_again_is_replaced_after_a_wait_each_time() {
+    let world = MockConsul::new(10);
+    let [holder, waiter] = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(holder.acquire()).expect("a free slot");
+    let kept = permit.sequencers()[0].session.to_string();
+    let waiting = world.start(async move { waiter.acquire().await });
+    for _ in 0..20 {
+        world.advance(secs(1));
+        assert_eq!(session_count(&world), 2);
+        world.consul(|consul, now| {
+            let others: Vec<_> = consul
+                .sessions()
+                .map(|session| session.id().to_owned())
+                .filter(|id| *id != kept)
+                .collect();
+            for id in others {
+                consul.destroy_session(now, &id);
+            }
+        });
+        world.advance(millis(45));
+        assert_eq!(session_count(&world), 1, "{}", world.trace());
+    }
+    drop(permit);
+    let permit = world.run(waiting).expect("a slot");
+    world.run(permit.release()).expect("released");
 }
 
 #[test]

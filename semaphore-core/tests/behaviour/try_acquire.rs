@@ -224,3 +224,25 @@ fn an_unreachable_agent_is_told_at_once() {
     assert_eq!(world.stats().total_requests(), 1);
     assert_nothing_left(&world);
 }
+
+#[test]
+fn a_try_after_a_pause_with_the_poll_still_under_way_is_answered_at_once() {
+    let world = MockConsul::new(1);
+    let [holder, other] = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(holder.acquire()).expect("a free slot");
+    // It leaves nothing behind whose end would end the poll.
+    world.inject(
+        Rule::new(Fault::Refuse)
+            .kind(RequestKind::SessionCreate)
+            .always(),
+    );
+    let result = world.run(other.acquire_timeout(secs(1)));
+    assert!(matches!(result, Err(Error::Timeout { .. })), "{result:?}");
+    world.advance(secs(2));
+    let before = world.now();
+    let result = world.run(other.try_acquire());
+    assert!(result.expect("an answer").is_none());
+    let took = world.now().saturating_since(before);
+    assert!(took < millis(100), "{took:?}\n{}", world.trace());
+    drop(permit);
+}

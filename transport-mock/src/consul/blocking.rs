@@ -13,6 +13,7 @@ use super::kv::{self, TreeShape};
 use super::radix::Node;
 use super::session;
 use super::state::State;
+use super::store::Touched;
 
 /// What a request reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +85,7 @@ impl Read {
 }
 
 /// A blocking query that waits.
+#[derive(Clone)]
 pub(super) struct Parked {
     pub(super) read: Read,
     pub(super) authority: Authority,
@@ -98,25 +100,30 @@ pub(super) struct Parked {
 }
 
 impl Parked {
-    /// Whether one of these changes makes it look again. `keys` and `sessions` are those that
-    /// changed.
+    /// Whether one of these changes makes it look again. `sessions` are those that changed.
     pub(super) fn is_woken_by(
         &self,
         state: &State,
-        keys: &[Vec<u8>],
+        touched: &Touched,
         sessions: &[Vec<u8>],
     ) -> bool {
+        let keys = &touched.keys;
+        let is_reshaped = |node: &Node| node.is_one_of(&touched.reshaped);
         match (&self.watch, &self.read) {
             (Watch::Key, Read::Key { key, .. }) => keys
                 .iter()
                 .any(|changed| changed.strip_suffix(&[0]) == Some(key)),
             (Watch::MissingKey(node), Read::Key { key, .. }) => {
                 !keys.is_empty()
-                    && (covers_any(node, keys) || state.store.node_of_key(key) != *node)
+                    && (covers_any(node, keys)
+                        || is_reshaped(node)
+                        || state.store.node_of_key(key) != *node)
             }
             (Watch::Tree(node), Read::Tree { prefix } | Read::Keys { prefix, .. }) => {
                 !keys.is_empty()
-                    && (covers_any(node, keys) || state.store.node_of_prefix(prefix) != *node)
+                    && (covers_any(node, keys)
+                        || is_reshaped(node)
+                        || state.store.node_of_prefix(prefix) != *node)
             }
             (Watch::Session, Read::Session { id }) => sessions.contains(id),
             (Watch::MissingSession(node), Read::Session { id }) => {

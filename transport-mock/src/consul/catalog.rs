@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 /// The check that every node has: the agents' own judgement of whether it is alive.
 pub(super) const SERF_HEALTH: &str = "serfHealth";
 
-/// Nodes by name in small letters, each with its checks and whether they pass.
+/// Nodes, each with its checks and whether they pass. The case of a name does not matter: all are
+/// in small letters here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Catalog {
     nodes: BTreeMap<String, BTreeMap<String, bool>>,
@@ -17,23 +18,24 @@ impl Catalog {
         self.nodes
             .entry(node.to_ascii_lowercase())
             .or_default()
-            .insert(SERF_HEALTH.into(), true);
+            .insert(SERF_HEALTH.to_ascii_lowercase(), true);
     }
 
     pub(super) fn deregister(&mut self, node: &str) {
         self.nodes.remove(&node.to_ascii_lowercase());
     }
 
-    /// Sets a check of a known node, adding it when it is new.
+    /// Sets a check, adding it and its node when they are new.
     pub(super) fn set_check(&mut self, node: &str, check: &str, passing: bool) {
-        if let Some(checks) = self.nodes.get_mut(&node.to_ascii_lowercase()) {
-            checks.insert(check.into(), passing);
-        }
+        self.nodes
+            .entry(node.to_ascii_lowercase())
+            .or_default()
+            .insert(check.to_ascii_lowercase(), passing);
     }
 
     pub(super) fn remove_check(&mut self, node: &str, check: &str) {
         if let Some(checks) = self.nodes.get_mut(&node.to_ascii_lowercase()) {
-            checks.remove(check);
+            checks.remove(&check.to_ascii_lowercase());
         }
     }
 
@@ -45,7 +47,7 @@ impl Catalog {
     pub(super) fn check(&self, node: &str, check: &str) -> Option<bool> {
         self.nodes
             .get(&node.to_ascii_lowercase())?
-            .get(check)
+            .get(&check.to_ascii_lowercase())
             .copied()
     }
 }

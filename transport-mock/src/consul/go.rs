@@ -86,18 +86,34 @@ pub(super) fn quote(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            '\u{fffd}' => quoted.push(c),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\x{:02x}", u32::from(c));
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\u{c}' => quoted.push_str("\\f"),
+            c if is_printable(c) => quoted.push(c),
+            c => {
+                let _ = match u32::from(c) {
+                    code @ ..0x20 => write!(quoted, "\\x{code:02x}"),
+                    code @ ..0x1_0000 => write!(quoted, "\\u{code:04x}"),
+                    code => write!(quoted, "\\U{code:08x}"),
+                };
             }
-            c => quoted.push(c),
         }
     }
     quoted.push('"');
     quoted
 }
 
-/// `value` as Go's encoder writes it: `<`, `>` and `&` escaped; indented by four spaces and ended
+/// Whether Go prints a character as it is. Rust's idea of it is the same, except for marks, which
+/// it takes for printable only after another character.
+pub(super) fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
+    String::from_iter(['a', c]).escape_debug().count() == 2
+}
+
+/// `value` as Go's encoder writes it: with more characters escaped than is needed; indented by four spaces and ended
 /// by a line break when `pretty`.
 pub(super) fn to_json(value: &impl Serialize, pretty: bool) -> Vec<u8> {
     let mut json = Vec::new();
@@ -109,27 +125,30 @@ pub(super) fn to_json(value: &impl Serialize, pretty: bool) -> Vec<u8> {
     };
     debug_assert!(written.is_ok(), "the agent's answers have string keys only");
     // Searching is much faster than rewriting, above all in a debug build, and mostly in vain.
-    let mut escaped = json;
-    if [b'<', b'>', b'&'].iter().any(|byte| escaped.contains(byte)) {
-        escaped = escape_html(&escaped);
+    let has = |byte| json.contains(&byte);
+    if has(b'<') || has(b'>') || has(b'&') || has(0xe2) || has(0xef) {
+        json = escape(json);
     }
     if pretty {
-        escaped.push(b'\n');
+        json.push(b'\n');
     }
-    escaped
+    json
 }
 
-fn escape_html(json: &[u8]) -> Vec<u8> {
-    let mut escaped = Vec::with_capacity(json.len());
-    for byte in json {
-        match byte {
-            b'<' => escaped.extend_from_slice(b"\\u003c"),
-            b'>' => escaped.extend_from_slice(b"\\u003e"),
-            b'&' => escaped.extend_from_slice(b"\\u0026"),
-            byte => escaped.push(*byte),
-        }
+/// Go escapes what HTML or JavaScript could trip over. The replacement character mostly stands for
+/// bytes that are not UTF-8, which Go writes so.
+fn escape(json: Vec<u8>) -> Vec<u8> {
+    match String::from_utf8(json) {
+        Ok(text) => text
+            .replace('<', "\\u003c")
+            .replace('>', "\\u003e")
+            .replace('&', "\\u0026")
+            .replace('\u{2028}', "\\u2028")
+            .replace('\u{2029}', "\\u2029")
+            .replace('\u{fffd}', "\\ufffd")
+            .into_bytes(),
+        Err(bytes) => bytes.into_bytes(),
     }
-    escaped
 }
 
 fn split_digits(text: &str) -> (&str, &str) {

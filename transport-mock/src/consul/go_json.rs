@@ -82,18 +82,19 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn texts(&self) -> Result<Vec<String>, String> {
+    /// Texts whose type has this name.
+    pub(super) fn texts_of(&self, wanted: &str) -> Result<Vec<String>, String> {
         let items = match self.value {
             None => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,
-            Some(other) => return Err(self.mismatch(kind(other), "[]string")),
+            Some(other) => return Err(self.mismatch(kind(other), &format!("[]{wanted}"))),
         };
         items
             .iter()
             .map(|item| match item {
                 Value::String(text) => Ok(text.clone()),
                 Value::Null => Ok(String::new()),
-                other => Err(self.mismatch(kind(other), "string")),
+                other => Err(self.mismatch(kind(other), wanted)),
             })
             .collect()
     }

@@ -1,8 +1,10 @@
 //! What a test may look at without sending a request.
 
-use super::Consul;
-use super::sessions::Session;
+use semaphore_core::Instant;
+
+use super::sessions::{self, Session};
 use super::store::Entry;
+use super::{Consul, Exchange};
 
 /// A kind of request, to count by. Redirects and requests that are malformed count as none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,9 +44,39 @@ impl Consul {
         self.state.sessions.iter()
     }
 
+    /// The Raft index of the last write. It moves with every change of the state, and with writes
+    /// that change nothing, too.
+    pub fn last_index(&self) -> u64 {
+        self.state.last_index()
+    }
+
     /// How many requests of this kind were submitted.
     pub fn requests(&self, kind: Kind) -> u64 {
         self.counts.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// When a session ends unless it is renewed.
+    pub fn expiry(&self, id: &str) -> Option<Instant> {
+        let id = sessions::parse_id(id).ok()?;
+        self.state.sessions.expiry(&id)
+    }
+
+    /// The keys that can't be acquired until a lock delay is over, and until when.
+    pub fn lock_delays(&self) -> impl Iterator<Item = (&[u8], Instant)> {
+        self.state.sessions.lock_delays()
+    }
+
+    /// The index that a read of everything below `prefix` shows: of its youngest entry or of one
+    /// that was deleted.
+    pub fn prefix_index(&self, prefix: &str) -> u64 {
+        self.state.store.prefix_index(prefix.as_bytes())
+    }
+
+    /// The blocking queries that wait: for an index above which, and until when.
+    pub fn waits(&self) -> impl Iterator<Item = (Exchange, u64, Instant)> {
+        self.parked
+            .iter()
+            .map(|(exchange, parked)| (*exchange, parked.min_index, parked.deadline))
     }
 
     /// How many blocking queries wait.

@@ -22,15 +22,27 @@ impl Consul {
         self.wake();
     }
 
-    /// Marks a node's health check as critical, adding it when it is new. The sessions that are
-    /// tied to it end. Every node has the check `serfHealth`.
+    /// How long a session lives after its last renewal, in multiples of its TTL: 2, as on an
+    /// agent, unless this says otherwise. Consul only promises that it is not below 1. It counts
+    /// for the sessions that are made or renewed from now on.
+    ///
+    /// # Panics
+    /// When it is negative or no number.
+    pub fn set_session_lifetime(&mut self, ttls: f64) {
+        assert!(ttls >= 0.0, "a session can't live for {ttls} TTLs");
+        self.state.sessions.lifetime = ttls;
+    }
+
+    /// Marks a node's health check as critical, adding both when they are new. The sessions that
+    /// are tied to it end. A node that was [registered](Self::register_node) has the check
+    /// `serfHealth`.
     pub fn fail_check(&mut self, now: Instant, node: &str, check: &str) {
         self.handle_timeout(now);
         self.state.fail_check(now, node, check);
         self.wake();
     }
 
-    /// Marks a node's health check as passing, adding it when it is new.
+    /// Marks a node's health check as passing, adding both when they are new.
     pub fn pass_check(&mut self, now: Instant, node: &str, check: &str) {
         self.handle_timeout(now);
         self.state.pass_check(node, check);
@@ -69,12 +81,17 @@ impl Consul {
     }
 
     /// Elects a leader, also in place of one that is there. A new leader has not seen any renewal:
-    /// every session lives for twice its TTL from `now` on.
+    /// every session lives for twice its TTL from `now` on, as if it were renewed.
     pub fn elect_leader(&mut self, now: Instant) {
         self.handle_timeout(now);
         self.leaderless_since = None;
         self.state.next_index();
         self.state.sessions.restart_all_timers(now);
+    }
+
+    /// As many writes elsewhere in the cluster as to move the index on by so much.
+    pub fn advance_index(&mut self, by: u64) {
+        self.state.advance_index(by);
     }
 
     /// Counts all indexes anew from a small number, as when the data is moved to a new cluster:

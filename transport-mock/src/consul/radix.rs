@@ -50,6 +50,16 @@ impl Node {
         Self { path, parent }
     }
 
+    /// The path that leads to its end.
+    pub(super) fn into_path(self) -> Vec<u8> {
+        self.path
+    }
+
+    /// Whether it is one of the nodes at these ends.
+    pub(super) fn is_one_of(&self, paths: &[Vec<u8>]) -> bool {
+        paths.contains(&self.path)
+    }
+
     /// Whether a change of `key` is a change below this node.
     pub(super) fn covers(&self, key: &[u8]) -> bool {
         key.starts_with(&self.path)

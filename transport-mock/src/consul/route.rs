@@ -19,6 +19,9 @@ pub(super) fn serve(
     let is_get = method == Method::Get;
     let target =
         Target::parse(request.target()).ok_or_else(|| answer::bad_request("400 Bad Request"))?;
+    if !target.is_printable() {
+        return Err(Response::new(400, ""));
+    }
     let cleaned = target.cleaned();
     let path = cleaned.as_ref().unwrap_or(&target.path).clone();
     let with_slash = [path.as_slice(), b"/"].concat();

@@ -55,6 +55,7 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
         ttl: wanted.ttl,
         node_checks: wanted.node_checks,
         service_checks: wanted.service_checks,
+        legacy_checks: wanted.legacy_checks,
         create_index: index,
         modify_index: index,
         ttl_length,

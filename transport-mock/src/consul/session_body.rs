@@ -21,6 +21,8 @@ pub(super) struct Wanted {
     pub(super) lock_delay: i64,
     pub(super) node_checks: Option<Vec<String>>,
     pub(super) service_checks: Option<Vec<ServiceCheck>>,
+    /// What `Checks` named, the older name of `NodeChecks`.
+    pub(super) legacy_checks: Vec<String>,
 }
 
 impl Wanted {
@@ -34,6 +36,7 @@ impl Wanted {
             lock_delay: DEFAULT_LOCK_DELAY,
             node_checks: Some(vec![SERF_HEALTH.into()]),
             service_checks: None,
+            legacy_checks: Vec::new(),
         }
     }
 
@@ -61,20 +64,22 @@ impl Wanted {
         text("TTL", &mut self.ttl)?;
         let behavior = Field::new(&fields, "", "Behavior").text_of("structs.SessionBehavior")?;
         self.behavior = behavior.unwrap_or_default();
-        if let Some(lock_delay) = go_json::member(&fields, "LockDelay") {
-            self.read_lock_delay(lock_delay)?;
+        self.read_checks(&fields)?;
+        match go_json::member(&fields, "LockDelay") {
+            Some(lock_delay) => self.read_lock_delay(lock_delay),
+            None => Ok(()),
         }
-        self.read_checks(&fields)
     }
 
-    /// All checks, those of services included.
+    /// All checks, in the order in which they are looked up.
     pub(super) fn checks(&self) -> impl Iterator<Item = &str> {
+        let nodes = self.node_checks.iter().flatten();
         let services = self.service_checks.iter().flatten();
-        self.node_checks
+        self.legacy_checks
             .iter()
-            .flatten()
+            .chain(nodes)
+            .chain(services.map(|check| &check.id))
             .map(String::as_str)
-            .chain(services.map(|check| check.id.as_str()))
     }
 
     fn read_lock_delay(&mut self, value: &Value) -> Result<(), String> {
@@ -96,19 +101,28 @@ impl Wanted {
         Ok(())
     }
 
-    /// The legacy `Checks` and `NodeChecks` are merged into what both agree on.
+    /// Both lists are `serfHealth` unless the body says otherwise. An empty one empties the other,
+    /// the legacy one first, and a legacy one of only `serfHealth` is the same as none.
     fn read_checks(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
-        if let Some(given) = go_json::member(fields, "NodeChecks") {
-            self.node_checks = match given {
-                Value::Null => None,
-                _ => Some(Field::new(fields, "", "NodeChecks").texts()?),
-            };
-        }
-        if go_json::member(fields, "Checks").is_some() {
-            let mut legacy = Field::new(fields, "", "Checks").texts()?;
-            legacy.dedup();
-            let both = go_json::member(fields, "NodeChecks").is_some();
-            self.node_checks = Some(if both { Vec::new() } else { legacy });
+        let read = |name, kind| match go_json::member(fields, name) {
+            None => Ok(Some(vec![SERF_HEALTH.to_owned()])),
+            Some(Value::Null) => Ok(None),
+            // A `null` leaves what stands at its place before the body is read.
+            Some(Value::Array(names)) if names.first() == Some(&Value::Null) => {
+                let mut texts = Field::new(fields, "", name).texts_of(kind)?;
+                texts[0] = SERF_HEALTH.into();
+                Ok(Some(texts))
+            }
+            Some(_) => Field::new(fields, "", name).texts_of(kind).map(Some),
+        };
+        self.node_checks = read("NodeChecks", "string")?;
+        self.legacy_checks = read("Checks", "types.CheckID")?.unwrap_or_default();
+        if self.legacy_checks.is_empty() {
+            self.node_checks = Some(Vec::new());
+        } else if self.node_checks.as_ref().is_none_or(Vec::is_empty)
+            || self.legacy_checks == [SERF_HEALTH]
+        {
+            self.legacy_checks.clear();
         }
         if let Some(given) = go_json::member(fields, "ServiceChecks") {
             self.service_checks = read_service_checks(given)?;
@@ -133,6 +147,7 @@ fn read_service_checks(given: &Value) -> Result<Option<Vec<ServiceCheck>>, Strin
     for check in checks {
         let fields = match check {
             Value::Object(fields) => fields,
+            Value::Null => &Map::new(),
             other => return Err(mismatch(other, "structs.ServiceCheck")),
         };
         let text = |name| Field::new(fields, "ServiceCheck", name).text();

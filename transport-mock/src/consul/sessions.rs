@@ -11,6 +11,9 @@ use super::radix;
 /// A lock delay above this counts as this when the session ends.
 const MAX_LOCK_DELAY: Duration = Duration::from_mins(1);
 
+/// How long a session lives after its last renewal, in multiples of its TTL.
+const LIFETIME: f64 = 2.0;
+
 /// A session as the agent shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -26,6 +29,8 @@ pub struct Session {
     pub(super) ttl: String,
     pub(super) node_checks: Option<Vec<String>>,
     pub(super) service_checks: Option<Vec<ServiceCheck>>,
+    #[serde(rename = "Checks", skip_serializing_if = "Vec::is_empty")]
+    pub(super) legacy_checks: Vec<String>,
     pub(super) create_index: u64,
     pub(super) modify_index: u64,
     #[serde(skip)]
@@ -89,12 +94,13 @@ impl Session {
 
     /// The health checks that end it when they turn critical, those of services included.
     pub fn checks(&self) -> impl Iterator<Item = &str> {
+        let nodes = self.node_checks.iter().flatten();
         let services = self.service_checks.iter().flatten();
-        self.node_checks
+        self.legacy_checks
             .iter()
-            .flatten()
+            .chain(nodes)
+            .chain(services.map(|check| &check.id))
             .map(String::as_str)
-            .chain(services.map(|check| check.id.as_str()))
     }
 
     /// The Raft index of its creation.
@@ -104,13 +110,28 @@ impl Session {
 }
 
 /// The sessions that live, when they will end, and the lock delays of those that ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Sessions {
+    /// In multiples of the TTL.
+    pub(super) lifetime: f64,
     table: BTreeMap<Vec<u8>, Session>,
     expiries: BTreeMap<Vec<u8>, Instant>,
     lock_delays: BTreeMap<Vec<u8>, Instant>,
     table_index: u64,
     touched: Vec<Vec<u8>>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            lifetime: LIFETIME,
+            table: BTreeMap::new(),
+            expiries: BTreeMap::new(),
+            lock_delays: BTreeMap::new(),
+            table_index: 0,
+            touched: Vec::new(),
+        }
+    }
 }
 
 impl Sessions {
@@ -145,10 +166,11 @@ impl Sessions {
         self.restart_timer(now, id);
     }
 
-    /// Lets the session live for twice its TTL from `now` on.
+    /// Lets the session live for its lifetime, at first twice its TTL, from `now` on.
     pub(super) fn restart_timer(&mut self, now: Instant, id: &[u8]) {
         if let Some(ttl) = self.table.get(id).and_then(Session::ttl) {
-            self.expiries.insert(id.to_vec(), now + ttl * 2);
+            self.expiries
+                .insert(id.to_vec(), now + ttl.mul_f64(self.lifetime));
         }
     }
 
@@ -166,6 +188,16 @@ impl Sessions {
     /// When the next session ends.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.expiries.values().min().copied()
+    }
+
+    pub(super) fn expiry(&self, id: &[u8]) -> Option<Instant> {
+        self.expiries.get(id).copied()
+    }
+
+    pub(super) fn lock_delays(&self) -> impl Iterator<Item = (&[u8], Instant)> {
+        self.lock_delays
+            .iter()
+            .map(|(key, until)| (key.as_slice(), *until))
     }
 
     /// The session whose time was up first.

@@ -31,9 +31,24 @@ impl State {
         }
     }
 
+    /// The index of the last write.
+    pub(super) fn raft_index(&self) -> u64 {
+        self.raft_index
+    }
+
     /// The index of the write that is now made.
     pub(super) fn next_index(&mut self) -> u64 {
         self.raft_index += 1;
+        self.raft_index
+    }
+
+    /// The index after so many more writes.
+    pub(super) fn advance_index(&mut self, by: u64) {
+        self.raft_index += by;
+    }
+
+    /// The index of the last write.
+    pub(super) fn last_index(&self) -> u64 {
         self.raft_index
     }
 
@@ -101,7 +116,10 @@ impl State {
 
     fn end_sessions_of_check(&mut self, now: Instant, node: &str, check: &str) {
         self.end_sessions(now, |session| {
-            session.is_on(node) && session.checks().any(|tied| tied == check)
+            session.is_on(node)
+                && session
+                    .checks()
+                    .any(|tied| tied.eq_ignore_ascii_case(check))
         });
     }
 

@@ -98,8 +98,18 @@ pub(super) struct Store {
     oldest: Option<Instant>,
     /// The index of the last write that changed an entry or left a tombstone.
     table_index: u64,
-    touched: Vec<Vec<u8>>,
+    touched: Touched,
     undo: Option<Undo>,
+}
+
+/// What changed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Touched {
+    /// Keys, each ended by a zero byte.
+    pub(super) keys: Vec<Vec<u8>>,
+    /// The paths of the nodes that were split or merged meanwhile, even if they stand again as
+    /// they stood before, as after a transaction that writes a key and deletes it.
+    pub(super) reshaped: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -107,7 +117,7 @@ struct Undo {
     entries: Vec<(Vec<u8>, Option<Entry>)>,
     tombstones: Vec<(Vec<u8>, Option<Tombstone>)>,
     table_index: u64,
-    touched: usize,
+    touched: Touched,
 }
 
 impl Store {
@@ -144,8 +154,8 @@ impl Store {
         radix::Node::reached(&self.entries, prefix)
     }
 
-    /// The keys that changed since the last call, each ended by a zero byte.
-    pub(super) fn take_touched(&mut self) -> Vec<Vec<u8>> {
+    /// What changed since the last call.
+    pub(super) fn take_touched(&mut self) -> Touched {
         core::mem::take(&mut self.touched)
     }
 
@@ -247,7 +257,7 @@ impl Store {
     pub(super) fn begin(&mut self) {
         self.undo = Some(Undo {
             table_index: self.table_index,
-            touched: self.touched.len(),
+            touched: self.touched.clone(),
             ..Undo::default()
         });
     }
@@ -267,7 +277,7 @@ impl Store {
             put_back(&mut self.tombstones, key, stone);
         }
         self.table_index = undo.table_index;
-        self.touched.truncate(undo.touched);
+        self.touched = undo.touched;
     }
 
     /// Gives every index a new number, by `renumber`.
@@ -293,12 +303,16 @@ impl Store {
 
     fn insert(&mut self, index: u64, entry: Entry) {
         let key = terminated(&entry.key);
+        if !self.entries.contains_key(&key) {
+            self.reshape(&key);
+        }
         let before = self.entries.insert(key.clone(), entry);
         self.changed(index, key, before);
     }
 
     fn remove(&mut self, index: u64, key: &[u8]) {
         let before = self.entries.remove(key);
+        self.reshape(key);
         self.changed(index, key.to_vec(), before);
     }
 
@@ -307,7 +321,13 @@ impl Store {
         if let Some(undo) = &mut self.undo {
             undo.entries.push((key.clone(), before));
         }
-        self.touched.push(key);
+        self.touched.keys.push(key);
+    }
+
+    /// Notes that the node is split or merged from which a key branches off that is not there.
+    fn reshape(&mut self, key: &[u8]) {
+        let node = radix::Node::reached(&self.entries, key);
+        self.touched.reshaped.push(node.into_path());
     }
 
     fn bury(&mut self, now: Instant, index: u64, key: &[u8]) {

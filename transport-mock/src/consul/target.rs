@@ -2,6 +2,8 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 
+use super::go;
+
 /// What Go leaves alone when it writes a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -52,6 +54,13 @@ impl Target {
         })
     }
 
+    /// Whether the path can be printed, bytes that are not UTF-8 counting as replaced.
+    pub(super) fn is_printable(&self) -> bool {
+        String::from_utf8_lossy(&self.path)
+            .chars()
+            .all(go::is_printable)
+    }
+
     /// The path as it should be, if it is not so already.
     pub(super) fn cleaned(&self) -> Option<Vec<u8>> {
         Some(clean(&self.path)).filter(|clean| *clean != self.path)
@@ -67,7 +76,7 @@ impl Target {
     }
 }
 
-/// The parameters of a query, in order of appearance.
+/// The parameters of a query, in order of appearance. A semicolon parts them, too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     parameters: Vec<(String, String)>,
@@ -77,7 +86,7 @@ pub(super) struct Query {
 impl Query {
     fn parse(raw: &str) -> Self {
         let mut query = Self::default();
-        for part in raw.split('&').filter(|part| !part.is_empty()) {
+        for part in raw.split(['&', ';']).filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             match (decode_form(name), decode_form(value)) {
                 (Some(name), Some(value)) => query.parameters.push((name, value)),

@@ -310,6 +310,10 @@ fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
     let value = match go_json::member(fields, "Value") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(value)) => decode_base64(value)?,
+        Some(Value::Array(bytes)) => bytes
+            .iter()
+            .map(|byte| decode_byte(byte, &field("Value")))
+            .collect::<Result<_, _>>()?,
         Some(other) => {
             return Err(field("Value").mismatch(go_json::kind(other), "[]uint8"));
         }
@@ -325,6 +329,17 @@ fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
     }))
 }
 
+/// Go takes a value also as an array of numbers.
+fn decode_byte(byte: &Value, field: &Field<'_>) -> Result<u8, String> {
+    let number = match byte {
+        Value::Null => return Ok(0),
+        Value::Number(number) => number,
+        other => return Err(field.mismatch(go_json::kind(other), "uint8")),
+    };
+    let byte = number.as_u64().and_then(|byte| u8::try_from(byte).ok());
+    byte.ok_or_else(|| field.mismatch(&format!("number {number}"), "uint8"))
+}
+
 fn refuse_unknown(members: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
     let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
     match members.keys().find(|name| !is_known(name)) {
@@ -333,8 +348,10 @@ fn refuse_unknown(members: &Map<String, Value>, known: &[&str]) -> Result<(), St
     }
 }
 
+/// Go passes over line breaks.
 fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
-    BASE64.decode(text).map_err(|fault| {
+    let text = text.replace(['\r', '\n'], "");
+    BASE64.decode(&text).map_err(|fault| {
         let at = match fault {
             base64::DecodeError::InvalidByte(at, _)
             | base64::DecodeError::InvalidLastSymbol(at, _) => at,

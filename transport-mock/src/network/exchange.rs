@@ -14,7 +14,8 @@ use std::task::Waker;
 
 use semaphore_core::{Instant, Request, Response, TransportError, TransportErrorKind};
 
-use super::{Call, Event, Host, Message, Network, Outcome};
+use super::lag::Server;
+use super::{Call, Delivered, Event, Host, Message, Network, Outcome};
 use crate::consul::Exchange;
 use crate::fault::Fault;
 use crate::kind::RequestKind;
@@ -31,15 +32,15 @@ pub(super) struct ClientEnd {
 
 #[derive(Debug)]
 pub(super) struct ServerEnd {
-    request: Request,
+    pub(super) request: Request,
     fault: Option<Fault>,
     arrives: Instant,
-    exchange: Option<Exchange>,
+    pub(super) exchange: Option<(Server, Exchange)>,
 }
 
 impl Network {
-    /// A client sends a request.
-    pub(crate) fn send(&mut self, host: Host, request: Request) -> Call {
+    /// A client sends a request. It meets `fault`, or without one what the rules and rates say.
+    pub(crate) fn send(&mut self, host: Host, request: Request, fault: Option<Fault>) -> Call {
         self.calls += 1;
         let call = Call(self.calls);
         self.note(host, call, format_args!("> {}", Line(&request)));
@@ -61,9 +62,8 @@ impl Network {
             self.begin_outage(host, outage);
         }
 
-        let fault = self
-            .rules
-            .strike(&self.hosts[host.0].name, &request)
+        let fault = fault
+            .or_else(|| self.rules.strike(&self.hosts[host.0].name, &request))
             .or_else(|| self.faults.draw(&mut self.rng));
         if let Some(fault) = &fault {
             self.note(host, call, format_args!("! {fault}"));
@@ -109,7 +109,7 @@ impl Network {
 
     /// Sends everything that Consul has decided on its way.
     pub(crate) fn collect_answers(&mut self) {
-        while let Some((exchange, response)) = self.consul.poll_answer() {
+        while let Some((exchange, response)) = self.poll_answer() {
             // Nobody waits for the second answer to a duplicated request.
             let Some(call) = self.exchanges.remove(&exchange) else {
                 continue;
@@ -118,6 +118,17 @@ impl Network {
                 self.send_answer(call, server.fault, response);
             }
         }
+    }
+
+    fn poll_answer(&mut self) -> Option<((Server, Exchange), Response)> {
+        let leader = self.consul.poll_answer();
+        if let Some((exchange, response)) = leader {
+            return Some(((Server::Leader, exchange), response));
+        }
+        self.lagging.iter_mut().find_map(|(host, agent)| {
+            let (exchange, response) = agent.poll_answer()?;
+            Some(((Server::Lagging(*host), exchange), response))
+        })
     }
 
     fn launch(&mut self, host: Host, call: Call, request: Request, fault: Option<Fault>) {
@@ -157,24 +168,23 @@ impl Network {
     }
 
     pub(super) fn deliver(&mut self, host: Host, call: Call) {
-        let Some(server) = self.servers.get_mut(&call) else {
+        let Some(mut server) = self.servers.remove(&call) else {
             return;
         };
-        if let Some(Fault::Answer(response)) = &server.fault {
-            let response = response.clone();
-            self.servers.remove(&call);
+        if let Some(Fault::Answer(response)) = server.fault {
             self.travel(host, Message::Answer(call, Ok(response)));
             return;
         }
-        let exchange = self.consul.submit(self.now, &server.request);
+        self.log(host, &server.request);
+        let exchange = self.submit(host, &server.request);
         if server.fault == Some(Fault::ResetAfter) {
-            self.servers.remove(&call);
-            self.consul.abandon(exchange);
+            self.abandon(exchange);
             let reset = Message::Answer(call, Err(TransportErrorKind::Unknown));
             self.travel(host, reset);
         } else {
             server.exchange = Some(exchange);
             self.exchanges.insert(exchange, call);
+            self.servers.insert(call, server);
         }
         self.collect_answers();
     }
@@ -183,8 +193,20 @@ impl Network {
     pub(super) fn deliver_again(&mut self, host: Host, request: &Request) {
         let line = Line(request);
         self.note_host(host, format_args!("delivered again {line}"));
-        self.consul.submit(self.now, request);
+        self.log(host, request);
+        self.submit(host, request);
         self.collect_answers();
+    }
+
+    fn log(&mut self, host: Host, request: &Request) {
+        if let Some(writes) = &mut self.writes
+            && RequestKind::of(request).is_write()
+        {
+            writes.push(Delivered {
+                host: self.hosts[host.0].name.clone(),
+                request: request.clone(),
+            });
+        }
     }
 
     /// The end of the client's connection arrives.
@@ -193,7 +215,7 @@ impl Network {
         if let Some(exchange) = server.and_then(|server| server.exchange) {
             self.note(host, call, format_args!("x hung up"));
             self.exchanges.remove(&exchange);
-            self.consul.abandon(exchange);
+            self.abandon(exchange);
             self.collect_answers();
         }
     }

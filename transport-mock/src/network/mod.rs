@@ -3,10 +3,11 @@
 //! ```text
 //!            exchange.rs: one request and its answer
 //!  clients ◀──────── messages on the timeline ────────▶ Consul
-//!            outage.rs: cut hosts, no leader
+//!            outage.rs: cut hosts, no leader     lag.rs: agents that lag behind
 //! ```
 
 mod exchange;
+mod lag;
 mod outage;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use fastrand::Rng;
 use semaphore_core::{Instant, Request, Response, TransportError, TransportErrorKind};
 
 use self::exchange::{ClientEnd, ServerEnd};
+use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
 use crate::consul::{Consul, Exchange};
 use crate::fault::{Faults, Rules};
@@ -31,8 +33,18 @@ use crate::trace::Trace;
 pub(crate) struct Call(u64);
 
 /// Names one host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Host(usize);
+
+/// A request that has reached Consul.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Delivered {
+    /// The host that sent it.
+    pub host: String,
+    /// What it says.
+    pub request: Request,
+}
 
 /// What is due at a point in time.
 #[derive(Debug)]
@@ -52,6 +64,12 @@ pub(crate) enum Message {
     HangUp(Call),
     Answer(Call, Result<Response, TransportErrorKind>),
     Timeout(Call),
+}
+
+impl Message {
+    fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout(_))
+    }
 }
 
 /// How an exchange ends for its client.
@@ -75,13 +93,16 @@ pub(crate) struct Network {
     pub(crate) latency: RangeInclusive<Duration>,
     pub(crate) max_connections: Option<usize>,
     pub(crate) trace: Trace,
+    /// The writes that were delivered, if they are wanted.
+    pub(crate) writes: Option<Vec<Delivered>>,
+    lagging: Lagging,
     leaderless: bool,
     rng: Rng,
     hosts: Vec<HostState>,
     clients: BTreeMap<Call, ClientEnd>,
     servers: BTreeMap<Call, ServerEnd>,
     /// Which call an exchange at Consul belongs to. Duplicates belong to none.
-    exchanges: BTreeMap<Exchange, Call>,
+    exchanges: BTreeMap<(Server, Exchange), Call>,
     calls: u64,
     woken: Vec<Waker>,
 }
@@ -96,7 +117,9 @@ impl Network {
             faults: Faults::none(),
             latency: Duration::from_millis(1)..=Duration::from_millis(1),
             max_connections: Some(200),
-            trace: Trace::default(),
+            trace: Trace::new(),
+            writes: None,
+            lagging: Lagging::new(),
             leaderless: false,
             // Not the stream of random numbers that Consul draws from.
             rng: Rng::with_seed(seed.rotate_left(32) ^ 0x6e65_7477_6f72_6b21),
@@ -131,18 +154,17 @@ impl Network {
     /// When something happens next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let events = self.timeline.first_due();
-        let consul = self.consul.poll_timeout();
-        match (events, consul) {
-            (Some(event), Some(consul)) => Some(event.min(consul)),
-            (event, consul) => event.or(consul),
-        }
+        events.into_iter().chain(self.agents_due()).min()
     }
 
     /// Goes to the next event and handles it.
     pub(crate) fn step(&mut self, due: Instant) {
         self.now = self.now.max(due);
-        if self.consul.poll_timeout().is_some_and(|at| at <= self.now) {
+        if self.agents_due().is_some_and(|at| at <= self.now) {
             self.consul.handle_timeout(self.now);
+            for agent in self.lagging.values_mut() {
+                agent.handle_timeout(self.now);
+            }
             self.collect_answers();
         } else if self.timeline.first_due().is_some_and(|at| at <= self.now) {
             match self.timeline.pop_first() {

@@ -1,5 +1,7 @@
 //! What hits more than one exchange: hosts cut off, a cluster without a leader, lost sessions.
 
+use semaphore_core::TransportErrorKind;
+
 use super::{Event, Host, Network};
 use crate::fault::{Faults, Outage};
 
@@ -33,12 +35,32 @@ impl Network {
         }
     }
 
+    /// Whatever is under way ends: its client learns it at once, Consul never will.
+    pub(crate) fn break_connections(&mut self) {
+        self.trace
+            .add(self.now, format_args!("all connections broken"));
+        self.timeline
+            .retain(|event| !matches!(event, Event::Message(_, message) if !message.is_timeout()));
+        for host in &mut self.hosts {
+            host.held.clear();
+        }
+        for exchange in std::mem::take(&mut self.exchanges).into_keys() {
+            self.abandon(exchange);
+        }
+        self.servers.clear();
+        let waiting: Vec<_> = self.clients.keys().copied().collect();
+        for call in waiting {
+            self.finish(call, Err(TransportErrorKind::Unknown));
+        }
+    }
+
     /// Everything works again.
     pub(crate) fn repair(&mut self) {
         self.rules.clear();
         self.faults = Faults::none();
         for host in 0..self.hosts.len() {
             self.heal(Host(host));
+            self.catch_up(Host(host));
         }
         if self.leaderless {
             self.elect_leader();

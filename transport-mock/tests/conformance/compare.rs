@@ -24,6 +24,16 @@ const HEADERS: [&str; 7] = [
     "Content-Security-Policy",
 ];
 
+/// What an index follows in texts and addresses.
+const BEFORE_AN_INDEX: [&str; 6] = [
+    "modify index ",
+    " != ",
+    "index=",
+    "cas=",
+    "CreateIndex\": ",
+    "ModifyIndex\": ",
+];
+
 /// Describes every step whose observations differ.
 pub(crate) fn differences(script: &Script, memory: &Record, real: &Record) -> Vec<String> {
     let memory = describe(script, memory);
@@ -43,14 +53,19 @@ pub(crate) fn differences(script: &Script, memory: &Record, real: &Record) -> Ve
         .collect()
 }
 
-fn label(step: &Step) -> String {
+pub(crate) fn label(step: &Step) -> String {
     match step {
         Step::Send(wire) | Step::Start(_, wire) => {
+            let starts = if matches!(step, Step::Start(..)) {
+                "start "
+            } else {
+                ""
+            };
             let body: String = String::from_utf8_lossy(&wire.body)
                 .chars()
                 .take(300)
                 .collect();
-            format!("{} {} {body}", wire.method, wire.target)
+            format!("{starts}{} {} {body}", wire.method, wire.target)
         }
         other => format!("{other:?}"),
     }
@@ -66,7 +81,7 @@ fn describe(script: &Script, record: &Record) -> Vec<String> {
                 queries.insert(name, wire);
                 None
             }
-            Step::Wakes(name) | Step::Peek(name) | Step::WaitEnds(name) => {
+            Step::Wakes(name) | Step::Peek(name) | Step::Glance(name) | Step::WaitEnds(name) => {
                 queries.get(name).copied()
             }
             _ => None,
@@ -98,7 +113,7 @@ fn describe(script: &Script, record: &Record) -> Vec<String> {
         .collect()
 }
 
-type Names = BTreeMap<String, &'static str>;
+type Names = BTreeMap<String, String>;
 
 fn collect_indexes(
     wire: &Wire,
@@ -130,7 +145,7 @@ fn leave_out_strangers(json: &mut Value, sessions: &Names) {
         _ => true,
     });
     if items.iter().any(|item| item["Behavior"].is_string()) {
-        items.sort_by_key(|item| item["ID"].as_str().and_then(|id| sessions.get(id)).copied());
+        items.sort_by_key(|item| item["ID"].as_str().and_then(|id| sessions.get(id)).cloned());
     }
 }
 
@@ -168,7 +183,7 @@ impl Normaliser<'_> {
         }
         for name in HEADERS {
             if let Some(value) = response.header(name) {
-                let _ = write!(text, " | {name}: {}", self.named(value));
+                let _ = write!(text, " | {name}: {}", self.rank_numbers(&self.named(value)));
             }
         }
         if let (Some(index), true) = (
@@ -189,24 +204,14 @@ impl Normaliser<'_> {
                 self.normalise(&mut json);
                 json.to_string()
             }
-            _ => {
-                let text = self.named(&String::from_utf8_lossy(body));
-                if text.contains("ndex") {
-                    self.rank_numbers(&text)
-                } else {
-                    text
-                }
-            }
+            _ => self.rank_numbers(&self.named(&String::from_utf8_lossy(body))),
         }
     }
 
     fn normalise(&self, json: &mut Value) {
         match json {
             Value::String(text) => {
-                *text = self.named(text);
-                if text.contains("index") {
-                    *text = self.rank_numbers(text);
-                }
+                *text = self.rank_numbers(&self.named(text));
             }
             Value::Array(items) => {
                 for item in items.iter_mut() {
@@ -247,7 +252,8 @@ impl Normaliser<'_> {
         }
     }
 
-    /// The text with every number that is an index replaced by its rank.
+    /// The text with every index replaced by its rank. Only what stands where an index stands is
+    /// one: a length could be the same number by chance.
     fn rank_numbers(&self, text: &str) -> String {
         let mut ranked = String::new();
         let mut rest = text;
@@ -257,7 +263,12 @@ impl Normaliser<'_> {
                 .find(|c: char| !c.is_ascii_digit())
                 .unwrap_or(from.len());
             ranked.push_str(before);
-            ranked.push_str(&self.ranked(&from[..end]));
+            let is_index = BEFORE_AN_INDEX.iter().any(|mark| before.ends_with(mark));
+            if is_index {
+                ranked.push_str(&self.ranked(&from[..end]));
+            } else {
+                ranked.push_str(&from[..end]);
+            }
             rest = &from[end..];
         }
         ranked.push_str(rest);

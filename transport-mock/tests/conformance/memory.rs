@@ -9,11 +9,16 @@ use transport_mock::consul::{Consul, Exchange, Policy};
 use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
 
+const MAX_PACE_MILLIS: u64 = 50;
+
 pub(crate) struct Memory {
     consul: Consul,
     now: Instant,
     queries: BTreeMap<&'static str, Exchange>,
     answers: BTreeMap<Exchange, Response>,
+    /// How long each request takes, and from what it is drawn anew at each moment waited for.
+    pace: Duration,
+    paces: Option<fastrand::Rng>,
 }
 
 impl Memory {
@@ -23,6 +28,16 @@ impl Memory {
             now: Instant::ORIGIN,
             queries: BTreeMap::new(),
             answers: BTreeMap::new(),
+            pace: Duration::ZERO,
+            paces: None,
+        }
+    }
+
+    /// One whose requests take time, as a real agent's do.
+    pub(crate) fn with_paces(seed: u64) -> Self {
+        Self {
+            paces: Some(fastrand::Rng::with_seed(seed)),
+            ..Self::new()
         }
     }
 
@@ -56,6 +71,7 @@ impl Memory {
 
 impl Backend for Memory {
     fn send(&mut self, request: &Request) -> Response {
+        self.pass(self.pace);
         let exchange = self.consul.submit(self.now, request);
         self.run_until_answered(exchange)
     }
@@ -84,11 +100,24 @@ impl Backend for Memory {
         self.consul.handle_timeout(self.now);
     }
 
+    fn until(&mut self, moment: Duration) {
+        self.now = self.now.max(Instant::ORIGIN + moment);
+        self.consul.handle_timeout(self.now);
+        self.pace = match &mut self.paces {
+            Some(paces) => Duration::from_millis(paces.u64(..MAX_PACE_MILLIS)),
+            None => Duration::ZERO,
+        };
+    }
+
     fn lever(&mut self, lever: &Lever, prefix: &str) {
         let (consul, now) = (&mut self.consul, self.now);
         let name = |node| format!("{prefix}-{node}");
         match lever {
             Lever::RegisterNode(node) => consul.register_node(now, &name(node)),
+            Lever::RegisterStranger(node) => {
+                consul.register_node(now, &name(node));
+                consul.remove_check(now, &name(node), "serfHealth");
+            }
             Lever::DeregisterNode(node) => consul.deregister_node(now, &name(node)),
             Lever::PassCheck(node, check) => consul.pass_check(now, &name(node), check),
             Lever::FailCheck(node, check) => consul.fail_check(now, &name(node), check),

@@ -1,39 +1,46 @@
-//! The real agent, over plain HTTP: no client library that would clean a path, follow a redirect
-//! or hide a header.
+//! The real agent.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use real_agent::Agent;
 use semaphore_core::{Method, Request, Response, Token};
 use serde_json::{Value, json};
-use transport_mock::consul::Access;
+use transport_mock::consul::{Access, NODE};
 
+use crate::http::{Connections, NO_ANSWER, PATIENCE, Query};
 use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
-
-/// How long an answer may take that is due at once.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a query that must not wake is given to do so.
 const QUIET: Duration = Duration::from_millis(60);
 
+const IMPATIENCE: Duration = Duration::from_secs(1);
+
 pub(crate) struct Real {
-    address: SocketAddr,
-    queries: BTreeMap<&'static str, TcpStream>,
+    connections: Connections,
+    queries: BTreeMap<&'static str, Query>,
     management_token: Option<Token>,
+    /// How long a query is given that ought to be answered.
+    patience: Duration,
+    started: Instant,
+    /// The moment that the script waited for last, after its start.
+    moment: Duration,
+    /// The longest time that it took between two moments.
+    longest_phase: Duration,
 }
 
 impl Real {
     pub(crate) fn new(agent: &Agent) -> Self {
         Self {
-            address: agent.addr(),
+            connections: Connections::new(agent.addr()),
             queries: BTreeMap::new(),
             management_token: None,
+            patience: PATIENCE,
+            started: Instant::now(),
+            moment: Duration::ZERO,
+            longest_phase: Duration::ZERO,
         }
     }
 
@@ -45,15 +52,55 @@ impl Real {
         }
     }
 
+    /// Does not wait long for an answer, since there may be none as before.
+    pub(crate) fn impatient(self) -> Self {
+        Self {
+            patience: IMPATIENCE,
+            ..self
+        }
+    }
+
+    /// Whether it answers at all.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        let request = Request::new(Method::Get, "/v1/status/leader");
+        self.send(&request).status() == 200
+    }
+
+    /// Removes what a script left, whatever it did, for an agent that runs one after the other: its
+    /// sessions, keys and nodes.
+    pub(crate) fn clean_up(&mut self) {
+        self.queries.clear();
+        for session in self.list("/v1/session/list") {
+            let id = session["ID"].as_str().expect("an id");
+            self.operate(&format!("session/destroy/{id}"), &Value::Null);
+        }
+        for node in self.list("/v1/catalog/nodes") {
+            if node["Node"] != NODE {
+                self.operate("catalog/deregister", &json!({ "Node": node["Node"] }));
+            }
+        }
+        self.send(&Request::new(Method::Delete, "/v1/kv/?recurse"));
+    }
+
+    fn list(&mut self, path: &str) -> Vec<Value> {
+        let answer = self.send(&Request::new(Method::Get, path));
+        serde_json::from_slice(answer.body()).expect("a list")
+    }
+
+    /// The longest time between two moments that a script waited for.
+    pub(crate) fn longest_phase(&self) -> Duration {
+        self.longest_phase
+    }
+
     fn operate(&mut self, path: &str, body: &Value) {
         let request = Request::new(Method::Put, format!("/v1/{path}"))
             .with_token(self.management_token.clone())
             .with_body(body.to_string());
         let response = self.send(&request);
-        assert_eq!(
-            response.status(),
-            200,
-            "{}",
+        // An agent that an earlier step killed shows itself in what differs.
+        assert!(
+            matches!(response.status(), 200 | NO_ANSWER),
+            "{path}: {}",
             String::from_utf8_lossy(response.body())
         );
     }
@@ -61,28 +108,22 @@ impl Real {
 
 impl Backend for Real {
     fn send(&mut self, request: &Request) -> Response {
-        exchange(self.address, request)
+        self.connections.exchange(request)
     }
 
     /// A query that must not wake has to be there before the write that follows: hence the pause.
     fn start(&mut self, name: &'static str, request: &Request) {
-        let stream = connect(self.address);
-        send(&stream, request).expect("the agent takes a query");
+        let query = self.connections.query(request);
         thread::sleep(QUIET);
-        self.queries.insert(name, stream);
+        self.queries.insert(name, query);
     }
 
     fn answered(&mut self, name: &'static str) -> Option<Response> {
-        let stream = &self.queries[name];
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.peek(&mut [0]).ok()?;
-        read_response(&mut BufReader::new(stream))
+        self.queries[name].answer_within(self.patience)
     }
 
     fn still_waits(&mut self, name: &'static str) -> bool {
-        let stream = &self.queries[name];
-        stream.set_read_timeout(Some(QUIET)).unwrap();
-        stream.peek(&mut [0]).is_err()
+        self.queries[name].is_quiet_for(QUIET)
     }
 
     fn wait_ends(&mut self, name: &'static str) -> Response {
@@ -91,6 +132,14 @@ impl Backend for Real {
 
     fn pass(&mut self, time: Duration) {
         thread::sleep(time);
+    }
+
+    fn until(&mut self, moment: Duration) {
+        let elapsed = self.started.elapsed();
+        let phase = elapsed.saturating_sub(self.moment);
+        self.longest_phase = self.longest_phase.max(phase);
+        self.moment = moment;
+        thread::sleep(moment.saturating_sub(elapsed));
     }
 
     fn lever(&mut self, lever: &Lever, prefix: &str) {
@@ -105,6 +154,10 @@ impl Backend for Real {
         match lever {
             Lever::RegisterNode(node) => {
                 self.operate("catalog/register", &check(node, "serfHealth", "passing"));
+            }
+            Lever::RegisterStranger(node) => {
+                let body = json!({ "Node": name(node), "Address": "127.0.0.1" });
+                self.operate("catalog/register", &body);
             }
             Lever::DeregisterNode(node) => {
                 self.operate("catalog/deregister", &json!({ "Node": name(node) }));
@@ -131,87 +184,6 @@ impl Backend for Real {
             }
         }
     }
-}
-
-/// Sends one request on a connection of its own and reads its whole answer.
-fn exchange(address: SocketAddr, request: &Request) -> Response {
-    let stream = connect(address);
-    thread::scope(|scope| {
-        // The agent answers and closes before it has read all of a body that is too large, so that
-        // sending may fail and the answer has to be read meanwhile.
-        scope.spawn(|| send(&stream, request));
-        let response = read_response(&mut BufReader::new(&stream));
-        response.unwrap_or_else(|| panic!("no answer to {request:?}"))
-    })
-}
-
-fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("the agent listens");
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
-fn send(mut stream: &TcpStream, request: &Request) -> io::Result<()> {
-    let mut head = format!(
-        "{} {} HTTP/1.1\r\nHost: consul\r\nConnection: close\r\nContent-Length: {}\r\n",
-        request.method(),
-        request.target(),
-        request.body().len()
-    );
-    for (name, value) in request.headers() {
-        let _ = write!(head, "{name}: {value}\r\n");
-    }
-    head.push_str("\r\n");
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(request.body())
-}
-
-fn read_response(reader: &mut impl BufRead) -> Option<Response> {
-    let mut line = || {
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("an answer");
-        line.trim_end().to_owned()
-    };
-    let status = line();
-    let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let mut headers = Vec::new();
-    loop {
-        let header = line();
-        match header.split_once(": ") {
-            Some((name, value)) => headers.push((name.to_owned(), value.to_owned())),
-            None => break,
-        }
-    }
-    let find = |name: &str| {
-        headers
-            .iter()
-            .find(|(found, _)| found.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
-    };
-    let mut body = Vec::new();
-    if find("Transfer-Encoding") == Some("chunked") {
-        loop {
-            let mut size = String::new();
-            reader.read_line(&mut size).unwrap();
-            let size = usize::from_str_radix(size.trim_end(), 16).unwrap();
-            let mut chunk = vec![0; size + 2];
-            reader.read_exact(&mut chunk).unwrap();
-            if size == 0 {
-                break;
-            }
-            body.extend_from_slice(&chunk[..size]);
-        }
-    } else if let Some(length) = find("Content-Length") {
-        body.resize(length.parse().unwrap(), 0);
-        reader.read_exact(&mut body).unwrap();
-    } else {
-        reader.read_to_end(&mut body).unwrap();
-    }
-    let mut response = Response::new(status?, body);
-    for (name, value) in headers {
-        response = response.with_header(name, value);
-    }
-    Some(response)
 }
 
 fn policy_of(prefix: &str, rules: &[Rule]) -> String {

@@ -23,6 +23,8 @@ pub(crate) trait Backend {
     fn wait_ends(&mut self, name: &'static str) -> Response;
     /// Lets time pass.
     fn pass(&mut self, time: Duration);
+    /// Lets time pass until so long after the script's start.
+    fn until(&mut self, moment: Duration);
     /// Lets something happen to the cluster.
     fn lever(&mut self, lever: &Lever, prefix: &str);
 }
@@ -39,7 +41,14 @@ pub(crate) enum Observed {
 pub(crate) struct Record {
     pub(crate) observed: Vec<Observed>,
     /// The ids of the sessions it created, with the names it gave them.
-    pub(crate) sessions: BTreeMap<String, &'static str>,
+    pub(crate) sessions: BTreeMap<String, String>,
+}
+
+/// What both backends saw of a script.
+pub(crate) struct Comparison {
+    pub(crate) real: Record,
+    /// Every step that differs, described.
+    pub(crate) differences: Vec<String>,
 }
 
 /// Runs a script on the Consul in memory, then on the real agent, and describes what differs.
@@ -48,14 +57,15 @@ pub(crate) fn compare(
     prefix: &str,
     memory: &mut impl Backend,
     real: &mut impl Backend,
-) -> Vec<String> {
+) -> Comparison {
     let memory = run(script, prefix, memory, None);
     let real = run(script, prefix, real, Some(&memory));
-    compare::differences(script, &memory, &real)
+    let differences = compare::differences(script, &memory, &real);
+    Comparison { real, differences }
 }
 
 /// `expected` tells which queries are worth being patient for.
-fn run(
+pub(crate) fn run(
     script: &Script,
     prefix: &str,
     backend: &mut impl Backend,
@@ -108,20 +118,28 @@ impl<B: Backend> Runner<'_, B> {
                 None => Observed::NoAnswer,
             },
             Step::StillWaits(name) => Observed::Waits(self.backend.still_waits(name)),
+            Step::Peek(name) | Step::Glance(name) if !self.queries.contains_key(name) => {
+                Observed::Nothing
+            }
             Step::Peek(name) => {
-                let at = self.record.observed.len();
-                let expected = self.expected.map(|record| &record.observed[at]);
-                if !matches!(expected, Some(Observed::Answer(_))) && self.backend.still_waits(name)
-                {
+                if self.expects_answer() != Some(true) && self.backend.still_waits(name) {
                     Observed::Waits(true)
                 } else {
-                    let answer = self.backend.answered(name);
-                    answer.map_or(Observed::NoAnswer, Observed::Answer)
+                    self.look(name)
                 }
             }
+            Step::Glance(name) => match self.expects_answer() {
+                Some(false) => Observed::Waits(true),
+                None if self.backend.still_waits(name) => Observed::Waits(true),
+                _ => self.look(name),
+            },
             Step::WaitEnds(name) => Observed::Answer(self.backend.wait_ends(name)),
             Step::Pass(time) => {
                 self.backend.pass(*time);
+                Observed::Nothing
+            }
+            Step::Until(moment) => {
+                self.backend.until(*moment);
                 Observed::Nothing
             }
             Step::Lever(lever) => {
@@ -131,6 +149,25 @@ impl<B: Backend> Runner<'_, B> {
                 }
                 Observed::Nothing
             }
+        }
+    }
+
+    /// Whether the other backend answered at this step.
+    fn expects_answer(&self) -> Option<bool> {
+        let record = self.expected?;
+        let observed = &record.observed[self.record.observed.len()];
+        Some(matches!(observed, Observed::Answer(_)))
+    }
+
+    fn look(&mut self, name: &'static str) -> Observed {
+        match self.backend.answered(name) {
+            Some(response) => {
+                if let Some(wire) = self.queries.remove(name) {
+                    self.save(&wire, &response);
+                }
+                Observed::Answer(response)
+            }
+            None => Observed::NoAnswer,
         }
     }
 
@@ -166,9 +203,16 @@ impl<B: Backend> Runner<'_, B> {
                     .or(json().pointer("/Results/0/KV/ModifyIndex"))
                     .map(Value::to_string),
             };
-            let value = value.unwrap_or_else(|| "missing".to_owned());
+            let Some(value) = value else {
+                self.variables
+                    .entry(name)
+                    .or_insert_with(|| "missing".to_owned());
+                continue;
+            };
             if matches!(save, Save::SessionId) {
-                self.record.sessions.insert(value.clone(), name);
+                let sessions = &mut self.record.sessions;
+                let number = sessions.len();
+                sessions.insert(value.clone(), format!("{name}-{number}"));
             }
             self.variables.insert(name, value);
         }

@@ -9,14 +9,15 @@ use semaphore_core::Method;
 use transport_mock::consul::Access;
 
 /// A sequence of steps under a name that says what they show.
+#[derive(Clone)]
 pub(crate) struct Script {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
 }
 
-pub(crate) fn script(name: &'static str, steps: impl Into<Vec<Step>>) -> Script {
+pub(crate) fn script(name: impl Into<String>, steps: impl Into<Vec<Step>>) -> Script {
     Script {
-        name,
+        name: name.into(),
         steps: steps.into(),
     }
 }
@@ -32,12 +33,17 @@ pub(crate) enum Step {
     Wakes(&'static str),
     /// The query is not answered yet.
     StillWaits(&'static str),
-    /// The query is answered now or not, whatever it may be.
+    /// The query is answered now or not, whatever it may be. Nothing when it already was.
     Peek(&'static str),
+    /// As `Peek`, but a query that ought to wait is not given the time to show that it does not: a
+    /// `Peek` has to follow.
+    Glance(&'static str),
     /// The query is answered when its wait is over.
     WaitEnds(&'static str),
     /// Time passes.
     Pass(Duration),
+    /// Time passes until so long after the script's start.
+    Until(Duration),
     /// Something happens to the cluster.
     Lever(Lever),
 }
@@ -46,6 +52,9 @@ pub(crate) enum Step {
 #[derive(Clone, Debug)]
 pub(crate) enum Lever {
     RegisterNode(&'static str),
+    /// Adds a node without the check `serfHealth`: one with it that is no member of the cluster is
+    /// removed by the agent within a minute.
+    RegisterStranger(&'static str),
     DeregisterNode(&'static str),
     PassCheck(&'static str, &'static str),
     FailCheck(&'static str, &'static str),
@@ -154,6 +163,10 @@ pub(crate) fn still_waits(name: &'static str) -> Step {
 
 pub(crate) fn peek(name: &'static str) -> Step {
     Step::Peek(name)
+}
+
+pub(crate) fn glance(name: &'static str) -> Step {
+    Step::Glance(name)
 }
 
 pub(crate) fn wait_ends(name: &'static str) -> Step {

@@ -7,6 +7,8 @@
 //! transport_conformance::tests!(MyBackend);
 //! ```
 //!
+//! What the [logs](secrecy) must not say is a test file of the adapter's own.
+//!
 //! A test plays the agent with a [`Server`](server::Server) that follows a script, and says what
 //! must have arrived there.
 
@@ -29,12 +31,17 @@ pub mod addresses;
 pub mod broken_answers;
 pub mod cancellation;
 pub mod environment;
+pub mod hostile_bodies;
+pub mod hostile_heads;
 pub mod keep_alive;
+pub mod logs;
 pub mod long_polls;
 pub mod own_client;
 pub mod redirects;
 pub mod requests;
 pub mod runtime;
+pub mod secrecy;
+pub mod secret;
 pub mod server;
 pub mod timeouts;
 pub mod tls;
@@ -118,6 +125,24 @@ macro_rules! tests {
                 an_address_that_is_none_is_refused,
                 a_proxy_of_the_environment_is_not_used,
                 the_token_is_read_from_its_file_first;
+            hostile_bodies:
+                a_connection_closed_at_any_byte_of_the_answer_is_no_answer,
+                a_connection_closed_before_the_request_is_read_is_no_answer,
+                an_answer_before_the_request_is_read_holds_nothing_up,
+                lengths_that_disagree_are_a_bad_answer,
+                chunks_that_are_none_are_a_bad_answer,
+                what_stands_around_chunks_without_end_does_not_outlive_the_timeout,
+                a_body_without_a_length_is_bounded,
+                a_body_without_a_length_that_is_reset_is_no_answer,
+                an_empty_answer_with_a_body_does_not_begin_the_next,
+                a_packed_body_is_not_unpacked;
+            hostile_heads:
+                a_head_that_is_none_is_a_bad_answer,
+                headers_without_end_are_a_bad_answer,
+                headers_that_trickle_do_not_outlive_the_timeout,
+                interim_answers_come_before_the_answer,
+                interim_answers_without_end_do_not_outlive_the_timeout,
+                an_upgrade_that_nobody_asked_for_is_no_success;
             keep_alive:
                 sequential_requests_share_a_connection,
                 sequential_long_polls_share_a_connection,
@@ -137,6 +162,7 @@ macro_rules! tests {
                 a_path_in_the_url_comes_before_the_target,
                 a_host_name_is_resolved,
                 the_token_travels_in_its_header,
+                each_request_on_a_kept_connection_has_its_own_token,
                 the_token_is_in_no_error_and_no_debug_output,
                 any_status_is_an_answer,
                 the_headers_of_the_answer_are_handed_over;
@@ -153,12 +179,17 @@ macro_rules! tests {
                 an_unknown_authority_is_refused,
                 a_certificate_for_another_host_is_refused,
                 an_expired_certificate_is_refused,
+                a_certificate_that_is_not_yet_valid_is_refused,
+                a_certificate_without_any_name_is_refused,
                 the_server_name_replaces_the_host_in_the_check,
                 a_client_certificate_is_shown_when_asked_for,
                 a_missing_client_certificate_is_a_misconfiguration,
+                a_client_certificate_that_has_expired_is_a_misconfiguration,
                 a_client_certificate_of_a_stranger_is_a_misconfiguration,
                 an_agent_that_speaks_no_tls_is_a_misconfiguration,
                 a_handshake_cut_short_was_not_applied,
+                a_handshake_without_end_ends_with_the_timeout,
+                an_encrypted_body_that_is_cut_is_a_bad_answer,
                 sequential_requests_share_a_tls_connection,
                 dropping_the_future_closes_the_tls_connection,
                 certificates_and_keys_that_are_none_are_refused_at_once;

@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use semaphore_core::{Method, Request, Token, TransportErrorKind};
 
 use crate::server::{Received, Server};
-use crate::{Backend, chain, get, put, send};
+use crate::{Backend, Options, chain, get, put, send};
 
 /// Sends the request and returns it as it arrived.
 fn arrived(backend: &impl Backend, path: &str, request: Request) -> Received {
@@ -78,6 +78,34 @@ pub fn the_token_travels_in_its_header(backend: &impl Backend) {
     assert_eq!(request.header("X-Consul-Token"), Some("b1gs33cr3t"));
     let request = arrived(backend, "", get("/v1/kv/a"));
     assert_eq!(request.header("X-Consul-Token"), None);
+}
+
+pub fn each_request_on_a_kept_connection_has_its_own_token(backend: &impl Backend) {
+    let (arrived, arrivals) = mpsc::channel();
+    let server = Server::start(move |connection| {
+        while let Some(request) = connection.read() {
+            arrived.send(request).unwrap();
+            connection.answer(200, "true");
+        }
+    });
+    for own_client in [None, Some("my-client/1")] {
+        let options = Options {
+            own_client,
+            ..Options::to(server.url())
+        };
+        let adapter = backend.build(options).unwrap();
+        // Longer than any buffer, and of the look of a head.
+        let body = "GET / HTTP/1.1\r\nX-Consul-Token: body\r\n\r\n".repeat(1000);
+        for token in [Some("first"), None, Some("second"), None] {
+            let secret = token.map(|secret| Token::new(secret).unwrap());
+            let request = put(&format!("/v1/kv/{}", "k".repeat(500)), &body);
+            send(&adapter, request.with_token(secret)).unwrap();
+            let arrived = arrivals.try_recv().unwrap();
+            let tokens: Vec<_> = arrived.headers("x-consul-token").collect();
+            assert_eq!(tokens, Vec::from_iter(token));
+            assert_eq!(arrived.body, body.as_bytes());
+        }
+    }
 }
 
 pub fn the_token_is_in_no_error_and_no_debug_output(backend: &impl Backend) {

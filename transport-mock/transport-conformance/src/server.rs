@@ -119,11 +119,15 @@ pub struct Received {
 
 impl Received {
     pub fn header(&self, name: &str) -> Option<&str> {
-        let found = self
+        self.headers(name).next()
+    }
+
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self
             .headers
             .iter()
-            .find(|(found, _)| found.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+            .filter(move |(found, _)| found.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_str())
     }
 }
 

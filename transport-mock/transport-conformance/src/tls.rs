@@ -1,5 +1,6 @@
 use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -11,7 +12,7 @@ use rustls::{RootCertStore, ServerConfig};
 use semaphore_core::TransportErrorKind;
 
 use crate::cancellation::{Outcome, send_in_background};
-use crate::server::Server;
+use crate::server::{Connection, Server};
 use crate::{Backend, Options, get, put, send, send_in_sequence};
 
 /// A certificate authority.
@@ -20,10 +21,10 @@ pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// Whom a certificate is for, and whether it is still valid.
+/// Whom a certificate is for, and in which years.
 pub(crate) struct Names {
     names: Vec<SanType>,
-    expired: bool,
+    years: Option<(i32, i32)>,
 }
 
 /// A certificate and its key.
@@ -61,9 +62,9 @@ impl Authority {
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
-        if names.expired {
-            params.not_before = rcgen::date_time_ymd(2001, 1, 1);
-            params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+        if let Some((first, last)) = names.years {
+            params.not_before = rcgen::date_time_ymd(first, 1, 1);
+            params.not_after = rcgen::date_time_ymd(last, 1, 1);
         }
         let key = KeyPair::generate().unwrap();
         Certified {
@@ -78,20 +79,20 @@ impl Names {
         let address: IpAddr = [127, 0, 0, 1].into();
         Self {
             names: vec![SanType::IpAddress(address)],
-            expired: false,
+            years: None,
         }
     }
 
     pub(crate) fn dns(name: &str) -> Self {
         Self {
             names: vec![SanType::DnsName(name.try_into().unwrap())],
-            expired: false,
+            years: None,
         }
     }
 
-    fn expired(self) -> Self {
+    fn valid(self, first: i32, last: i32) -> Self {
         Self {
-            expired: true,
+            years: Some((first, last)),
             ..self
         }
     }
@@ -192,7 +193,23 @@ pub fn a_certificate_for_another_host_is_refused(backend: &impl Backend) {
 
 pub fn an_expired_certificate_is_refused(backend: &impl Backend) {
     let ours = Authority::new();
-    let server = start(&ours.certify(Names::loopback().expired()), None);
+    let server = start(&ours.certify(Names::loopback().valid(2001, 2002)), None);
+    is_misconfigured(backend, trusting(&ours, &server));
+}
+
+pub fn a_certificate_that_is_not_yet_valid_is_refused(backend: &impl Backend) {
+    let ours = Authority::new();
+    let server = start(&ours.certify(Names::loopback().valid(3001, 3002)), None);
+    is_misconfigured(backend, trusting(&ours, &server));
+}
+
+pub fn a_certificate_without_any_name_is_refused(backend: &impl Backend) {
+    let ours = Authority::new();
+    let nameless = Names {
+        names: Vec::new(),
+        years: None,
+    };
+    let server = start(&ours.certify(nameless), None);
     is_misconfigured(backend, trusting(&ours, &server));
 }
 
@@ -226,6 +243,17 @@ pub fn a_missing_client_certificate_is_a_misconfiguration(backend: &impl Backend
     let (ours, theirs) = (Authority::new(), Authority::new());
     let server = start(&ours.certify(Names::loopback()), Some(&theirs));
     is_misconfigured_in_the_end(backend, trusting(&ours, &server));
+}
+
+pub fn a_client_certificate_that_has_expired_is_a_misconfiguration(backend: &impl Backend) {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server = start(&ours.certify(Names::loopback()), Some(&theirs));
+    let client = theirs.certify(Names::dns("client").valid(2001, 2002));
+    let options = Options {
+        client_cert: Some((client.pem(), client.key_pem())),
+        ..trusting(&ours, &server)
+    };
+    is_misconfigured_in_the_end(backend, options);
 }
 
 pub fn a_client_certificate_of_a_stranger_is_a_misconfiguration(backend: &impl Backend) {
@@ -266,6 +294,42 @@ pub fn a_handshake_cut_short_was_not_applied(backend: &impl Backend) {
     let adapter = backend.build(options).unwrap();
     let error = send(&adapter, put("/v1/kv/a", "")).unwrap_err();
     assert_eq!(error.kind(), TransportErrorKind::NotSent);
+}
+
+pub fn a_handshake_without_end_ends_with_the_timeout(backend: &impl Backend) {
+    let server = Server::start(Connection::wait_for_close);
+    let url = server.url().replace("http://", "https://");
+    let options = Options {
+        ca_cert: Some(Authority::new().pem()),
+        ..Options::to(url)
+    };
+    let adapter = backend.build(options).unwrap();
+    let request = put("/v1/kv/a", "").with_timeout(Duration::from_millis(150));
+    let kind = send(&adapter, request).unwrap_err().kind();
+    let ended = matches!(
+        kind,
+        TransportErrorKind::Timeout | TransportErrorKind::NotSent
+    );
+    assert!(ended, "{kind:?}");
+}
+
+pub fn an_encrypted_body_that_is_cut_is_a_bad_answer(backend: &impl Backend) {
+    let ours = Authority::new();
+    let agent = ours.certify(Names::loopback());
+    for head in [
+        "",
+        "Content-Length: 9\r\n",
+        "Transfer-Encoding: chunked\r\n",
+    ] {
+        // Closes without saying so in TLS, as somebody on the way could.
+        let server = Server::start_tls(agent.server_config(None), move |connection| {
+            connection.read();
+            let _ = connection.write(format!("HTTP/1.1 200 OK\r\n{head}\r\n4\r\n[]"));
+        });
+        let adapter = backend.build(trusting(&ours, &server)).unwrap();
+        let error = send(&adapter, get("/v1/kv/a")).expect_err(head);
+        assert_eq!(error.kind(), TransportErrorKind::BadAnswer, "{head}");
+    }
 }
 
 pub fn sequential_requests_share_a_tls_connection<B: Backend>(backend: &B) {

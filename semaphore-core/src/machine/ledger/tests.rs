@@ -226,3 +226,15 @@ fn those_who_were_overtaken_are_waited_for_again_after_a_while() {
     assert_eq!(ledger.overtaken(at(5_000)), BTreeSet::from([session(B)]));
     assert!(ledger.overtaken(at(6_000)).is_empty());
 }
+
+#[test]
+fn those_who_are_waited_for_again_are_forgotten() {
+    let mut ledger = Bench::new().ledger;
+    ledger.overtake(at(0), vec![session(A)]);
+    ledger.overtake(at(1_000), vec![session(B)]);
+    ledger.forgive(at(4_999));
+    assert_eq!(ledger.overtaken.len(), 2);
+    ledger.forgive(at(5_000));
+    assert_eq!(ledger.overtaken.len(), 1);
+    assert_eq!(ledger.overtaken(at(5_000)), BTreeSet::from([session(B)]));
+}

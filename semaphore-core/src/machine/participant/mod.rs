@@ -40,7 +40,10 @@ use crate::view::View;
 
 /// One process's part in one semaphore: a sans-IO machine. Any order of polls is correct, and
 /// spurious calls do nothing.
-#[derive(Debug)]
+///
+/// A clone is for looking ahead, as an exhaustive exploration does: it names the same sessions, so
+/// that only one of the two may go on against one Consul.
+#[derive(Clone, Debug)]
 pub struct Participant {
     settings: Settings,
     rng: fastrand::Rng,
@@ -135,7 +138,7 @@ pub struct Grant {
 }
 
 /// An acquisition that was granted and is not gone yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Hold {
     contenders: Vec<ContenderNo>,
     lost: Option<Lost>,
@@ -155,7 +158,7 @@ enum Owner {
 }
 
 /// An acquisition that a write admits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Claim {
     acquire: AcquireId,
     contenders: Vec<ContenderNo>,
@@ -163,7 +166,7 @@ struct Claim {
 }
 
 /// The newest view, and when it was asked for and received.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Observed {
     view: View,
     sent_at: Instant,
@@ -218,6 +221,12 @@ impl Participant {
             timed_at: Instant::ORIGIN,
             settings,
         }
+    }
+
+    /// Draws its jitter from this seed from now on, as a model checker does before each step: then
+    /// how it got to a state makes no difference to what follows.
+    pub fn reseed(&mut self, seed: u64) {
+        self.rng.seed(seed);
     }
 
     /// What it was told.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::id::AcquireId;
 use crate::time::Instant;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     tickets: VecDeque<Ticket>,
 }

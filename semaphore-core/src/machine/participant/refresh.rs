@@ -9,13 +9,13 @@ use crate::machine::backoff::Backoff;
 use crate::machine::settings::Settings;
 use crate::time::Instant;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Refresh {
     state: State,
     backoff: Backoff,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Idle,
     Wanted { at: Instant },

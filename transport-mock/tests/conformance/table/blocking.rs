@@ -27,6 +27,21 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
+            "a query nearby wakes when a transaction writes a key and deletes it",
+            [
+                put("/v1/kv/{p}/a", "v"),
+                put("/v1/kv/{p}/z", "v"),
+                get("/v1/kv/{p}/a/?keys").saving_index("i"),
+                start("q", "/v1/kv/{p}/a/?keys&index={i}&wait=60s"),
+                start("r", "/v1/kv/{p}/a/c?index={i}&wait=60s"),
+                txn(
+                    r#"[{"KV":{"Verb":"set","Key":"{p}/a/b"}},{"KV":{"Verb":"delete","Key":"{p}/a/b"}}]"#,
+                ),
+                wakes("q"),
+                wakes("r"),
+            ],
+        ),
+        script(
             "a query on a key wakes when the key is deleted",
             [
                 put("/v1/kv/{p}/k", "v"),

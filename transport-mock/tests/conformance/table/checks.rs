@@ -85,6 +85,22 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
+            "the case of a check's name does not matter",
+            [
+                lever(RegisterNode("n")),
+                lever(PassCheck("n", "Disk")),
+                session("s", r#"{"Node":"{p}-n","NodeChecks":["dISK"]}"#),
+                session("t", r#"{"Node":"{p}-n","NodeChecks":["SERFHEALTH"]}"#),
+                lever(FailCheck("n", "disk")),
+                get("/v1/session/info/{s}"),
+                get("/v1/session/info/{t}"),
+                put(
+                    "/v1/session/create",
+                    r#"{"Node":"{p}-n","NodeChecks":["DISK"]}"#,
+                ),
+            ],
+        ),
+        script(
             "a session can be tied to a check by the name of service checks",
             [
                 lever(RegisterNode("n")),

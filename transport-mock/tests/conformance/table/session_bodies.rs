@@ -94,6 +94,43 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
+            "the two names of checks are told apart unless one says nothing of its own",
+            [
+                session("a", r#"{"Checks":["serfHealth","serfHealth"]}"#),
+                session(
+                    "b",
+                    r#"{"Checks":["SERFHEALTH"],"NodeChecks":["serfHealth"]}"#,
+                ),
+                session("c", r#"{"Checks":["serfHealth"],"NodeChecks":[]}"#),
+                session("d", r#"{"Checks":["serfHealth"],"NodeChecks":null}"#),
+                session("e", r#"{"Checks":["nothing"],"NodeChecks":[]}"#),
+                session("f", r#"{"Checks":[null]}"#),
+                session("g", r#"{"NodeChecks":[null]}"#),
+                refused(r#"{"NodeChecks":["serfHealth",null]}"#),
+                refused(
+                    r#"{"Checks":["one"],"NodeChecks":["two"],"ServiceChecks":[{"ID":"three"}]}"#,
+                ),
+                refused(r#"{"NodeChecks":["two"],"ServiceChecks":[null]}"#),
+                refused(r#"{"Checks":5}"#),
+                refused(r#"{"Checks":[5]}"#),
+                get("/v1/session/info/{a}"),
+                get("/v1/session/info/{b}"),
+                get("/v1/session/info/{c}"),
+                get("/v1/session/info/{d}"),
+                get("/v1/session/info/{e}"),
+                get("/v1/session/info/{f}"),
+                get("/v1/session/info/{g}"),
+                get("/v1/session/info/{b}?pretty").letter_by_letter(),
+            ],
+        ),
+        script(
+            "a lock delay that can't be read is told of after all other faults",
+            [
+                refused(r#"{"LockDelay":"x","TTL":5}"#),
+                refused(r#"{"LockDelay":"x","Checks":5}"#),
+            ],
+        ),
+        script(
             "a lock delay is a duration, or a number that is seconds when it is small",
             [
                 session("a", r#"{"LockDelay":"20s"}"#),

@@ -178,6 +178,29 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
+            "a value may have line breaks, or be an array of bytes",
+            [
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/a","Value":"b2\n5l\r\n"}}]"#),
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/b","Value":[104,105,null]}}]"#),
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/c","Value":[256]}}]"#),
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/c","Value":["x"]}}]"#),
+                get("/v1/kv/{p}/?recurse"),
+            ],
+        ),
+        script(
+            "a key is quoted as Go quotes, and escaped as its JSON escapes",
+            [
+                txn(
+                    r#"[{"KV":{"Verb":"get","Key":"{p}/\u0000\u0007\b\u000b\f\n\r\t\u007f\"'\\ü\u00a0\u2028\ue000🐙\udb40\udc01"}}]"#,
+                ),
+                put(
+                    "/v1/txn?pretty",
+                    r#"[{"KV":{"Verb":"set","Key":"{p}/\u0000\u2028\u2029\ue000🐙"}}]"#,
+                )
+                .letter_by_letter(),
+            ],
+        ),
+        script(
             "a value that is no base64 is a 400",
             [
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"***"}}]"#),

@@ -1,45 +1,80 @@
-//! A host whose process a test can pause and kill.
+//! A program on a host, which a test can pause and kill.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use semaphore_core::{BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError};
-use transport_mock::MockClient;
 
-/// A [`MockClient`] that runs what it is given only while its process does.
+use crate::client::MockClient;
+
+/// A [`MockClient`] that runs what it is given only while its process does. Clones are the same
+/// process.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use semaphore_core::Runtime as _;
+/// use transport_mock::{MockConsul, MockProcess};
+///
+/// let world = MockConsul::new(7);
+/// let process = MockProcess::new(&world.client("node-1"));
+/// let program = world.start(process.living({
+///     let process = process.clone();
+///     async move { process.sleep(Duration::from_secs(1)).await }
+/// }));
+/// process.pause();
+/// world.advance(Duration::from_secs(60));
+/// process.go_on();
+/// assert_eq!(world.run(program), Some(()));
+///
+/// let program = world.start(process.living(std::future::pending::<()>()));
+/// process.kill();
+/// assert_eq!(world.run(program), None);
+/// ```
 #[derive(Clone)]
-pub(crate) struct Host {
+pub struct MockProcess {
     client: MockClient,
     process: Arc<Process>,
 }
 
-impl Host {
-    pub(crate) fn new(client: &MockClient) -> Self {
+impl MockProcess {
+    /// A new process on this host.
+    pub fn new(client: &MockClient) -> Self {
         Self {
             client: client.clone(),
             process: Arc::default(),
         }
     }
 
-    /// Nothing spawned here runs until [`Self::go_on`]. Clocks and answers go on.
-    pub(crate) fn pause(&self) {
+    /// The host that it runs on.
+    pub fn client(&self) -> &MockClient {
+        &self.client
+    }
+
+    /// Nothing that was spawned here runs until [`Self::go_on`]. Clocks and answers go on.
+    pub fn pause(&self) {
         self.process.change(State::Paused);
     }
 
-    pub(crate) fn go_on(&self) {
+    /// Ends [`Self::pause`].
+    pub fn go_on(&self) {
         self.process.change(State::Running);
     }
 
     /// Drops everything that was spawned here, as the end of a process does.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.process.change(State::Killed);
     }
 
     /// Runs `future` as a part of this process. No output when the process was killed.
-    pub(crate) fn living<F: Future + Send + 'static>(&self, future: F) -> Living<F> {
+    pub fn living<F>(&self, future: F) -> impl Future<Output = Option<F::Output>> + Send + use<F>
+    where
+        F: Future + Send + 'static,
+    {
         Living {
             process: Arc::clone(&self.process),
             future: Some(Box::pin(future)),
@@ -47,15 +82,25 @@ impl Host {
     }
 }
 
+impl fmt::Debug for MockProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.process.lock().0;
+        f.debug_struct("MockProcess")
+            .field("client", &self.client)
+            .field("state", &state)
+            .finish()
+    }
+}
+
 #[async_trait::async_trait]
-impl Transport for Host {
+impl Transport for MockProcess {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.client.send(request).await
     }
 }
 
 #[async_trait::async_trait]
-impl Runtime for Host {
+impl Runtime for MockProcess {
     fn now(&self) -> Instant {
         self.client.now()
     }
@@ -79,7 +124,7 @@ impl Runtime for Host {
 #[derive(Default)]
 struct Process(Mutex<(State, Vec<Waker>)>);
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Running,
@@ -89,7 +134,7 @@ enum State {
 
 impl Process {
     fn change(&self, to: State) {
-        let mut inner = self.0.lock().expect("no panic elsewhere");
+        let mut inner = self.lock();
         if inner.0 != State::Killed {
             inner.0 = to;
         }
@@ -102,16 +147,20 @@ impl Process {
 
     /// Registers for the next change.
     fn state(&self, cx: &Context<'_>) -> State {
-        let mut inner = self.0.lock().expect("no panic elsewhere");
+        let mut inner = self.lock();
         if !inner.1.iter().any(|waker| waker.will_wake(cx.waker())) {
             inner.1.push(cx.waker().clone());
         }
         inner.0
     }
+
+    fn lock(&self) -> MutexGuard<'_, (State, Vec<Waker>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A future that lives as long as its process.
-pub(crate) struct Living<F: Future> {
+struct Living<F: Future> {
     process: Arc<Process>,
     future: Option<Pin<Box<F>>>,
 }

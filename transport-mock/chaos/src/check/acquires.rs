@@ -1,0 +1,141 @@
+//! L1 and L4: every acquisition ends, and none for a failure that passes.
+
+use std::collections::BTreeMap;
+
+use super::{Invariant, Logs, Report};
+use crate::client;
+use crate::record::{Belief, Outcome, Way};
+
+pub(super) fn check(logs: &Logs, report: &mut Report) {
+    for log in &logs.clients {
+        let backend = logs
+            .run
+            .clients
+            .get(log.client)
+            .map(|client| client.backend);
+        let mut open = BTreeMap::new();
+        for line in &log.lines {
+            match &line.event {
+                Belief::Wanted { acquire, way, .. } => {
+                    report.figures.wanted += 1;
+                    open.insert(*acquire, (line.at, *way));
+                }
+                Belief::Granted { acquire, .. } => {
+                    if let Some((at, _)) = open.remove(acquire) {
+                        let wait = line.at.since(at);
+                        report.figures.longest_wait = report.figures.longest_wait.max(wait);
+                    }
+                    if let Some(backend) = backend {
+                        *report.figures.granted.entry(backend).or_default() += 1;
+                    }
+                }
+                Belief::NotGranted {
+                    acquire,
+                    outcome,
+                    words,
+                } => {
+                    let way = open.remove(acquire).map(|(_, way)| way);
+                    *report.figures.not_granted.entry(*outcome).or_default() += 1;
+                    // Only who would not wait may fail for a moment's failure, and there is no other.
+                    if *outcome == Outcome::Failed && way != Some(Way::Try) {
+                        let words = words.as_deref().unwrap_or_default();
+                        let story = format!("{} acquire {acquire} failed: {words}", log.name());
+                        report.violation(Invariant::TransientFailures, story);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let has_stopped = log.lines.last().map(|line| &line.event) == Some(&Belief::Stopped);
+        if has_stopped || logs.killed_at(log).is_none() {
+            for (acquire, (at, way)) in open {
+                report.figures.unended += 1;
+                let story = format!(
+                    "{} acquire {acquire} ({way:?}) of {at} never ended",
+                    log.name()
+                );
+                report.violation(Invariant::Admission, story);
+            }
+        }
+        if !has_stopped && logs.killed_at(log).is_none() {
+            let name = client::name(log.client, log.incarnation);
+            if !logs.end.hung.contains(&name) {
+                report.violation(
+                    Invariant::NoCrash,
+                    format!("{} ended by itself", log.name()),
+                );
+            }
+        }
+    }
+    for hung in &logs.end.hung {
+        let story = format!("{hung} did not end when it was told to");
+        report.violation(Invariant::Admission, story);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::Story;
+    use super::*;
+    use crate::record::{Kind, Phase, Target};
+
+    fn invariants(story: &Story) -> Vec<Invariant> {
+        let violations = story.check().violations;
+        violations.iter().map(|found| found.invariant).collect()
+    }
+
+    #[test]
+    fn an_acquisition_that_never_ends_is_found() {
+        let mut story = Story::new(1);
+        story.wanted(0, 100, 1, Way::Plain);
+        assert_eq!(invariants(&story), [Invariant::Admission]);
+        assert_eq!(story.check().figures.unended, 1);
+    }
+
+    #[test]
+    fn it_need_not_end_when_its_process_was_killed() {
+        let mut story = Story::new(1);
+        story.wanted(0, 100, 1, Way::Plain);
+        story.kill(0, 200);
+        assert_eq!(invariants(&story), []);
+    }
+
+    #[test]
+    fn one_that_waits_may_run_out_of_time_and_not_fail() {
+        for (outcome, found) in [
+            (Outcome::TimedOut, vec![]),
+            (Outcome::Cancelled, vec![]),
+            (Outcome::Failed, vec![Invariant::TransientFailures]),
+        ] {
+            let mut story = Story::new(1);
+            let acquire = story.wanted(0, 100, 1, Way::Timeout);
+            story.not_granted(0, acquire, 200, outcome);
+            assert_eq!(invariants(&story), found);
+        }
+    }
+
+    #[test]
+    fn one_that_does_not_wait_may_fail() {
+        let mut story = Story::new(1);
+        let acquire = story.wanted(0, 100, 1, Way::Try);
+        story.not_granted(0, acquire, 200, Outcome::Failed);
+        assert_eq!(invariants(&story), []);
+    }
+
+    #[test]
+    fn a_client_that_ends_by_itself_is_found() {
+        let mut story = Story::new(1);
+        story.crash(0);
+        assert_eq!(invariants(&story), [Invariant::NoCrash]);
+        story.deed(900, Kind::Kill, Target::Client(0), Phase::Begin);
+        assert_eq!(invariants(&story), []);
+    }
+
+    #[test]
+    fn a_client_that_does_not_end_is_found() {
+        let mut story = Story::new(1);
+        story.crash(0);
+        story.logs().end.hung.push("chaos-client-0-1".to_owned());
+        assert_eq!(invariants(&story), [Invariant::Admission]);
+    }
+}

@@ -1,0 +1,200 @@
+//! From what the logs say to who believed what from when to when.
+
+use std::collections::BTreeMap;
+
+use super::{ClientLog, Logs};
+use crate::diary::Line;
+use crate::moment::Moment;
+use crate::record::{Belief, Hold, Reason};
+
+/// What is known of all who held.
+pub(super) struct Holds {
+    pub(super) ours: Vec<Ours>,
+    pub(super) theirs: Vec<Span>,
+}
+
+/// Slots that somebody believed to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) who: String,
+    pub(super) prefix: String,
+    pub(super) permits: u32,
+    pub(super) from: Moment,
+    pub(super) until: Moment,
+}
+
+/// One of our grants.
+pub(super) struct Ours {
+    /// None when it was over when its holder asked for the first time.
+    pub(super) span: Option<Span>,
+    pub(super) client: usize,
+    pub(super) token: u64,
+    pub(super) wanted_at: Moment,
+    /// The end of the lease, as the holder was last told.
+    pub(super) deadline: Option<Moment>,
+    pub(super) lost: Option<(Moment, Reason, String)>,
+}
+
+pub(super) fn of(logs: &Logs) -> Holds {
+    let ours = logs.clients.iter().flat_map(|log| ours(logs, log));
+    Holds {
+        ours: ours.collect(),
+        theirs: theirs(logs),
+    }
+}
+
+/// What the lines about one acquisition say.
+#[derive(Default)]
+struct Told {
+    wanted_at: Moment,
+    prefix: String,
+    permits: u32,
+    token: Option<u64>,
+    first_held: Option<Moment>,
+    last_held: Option<Moment>,
+    deadline: Option<Moment>,
+    /// The first moment at which it was known to be over.
+    over: Option<Moment>,
+    lost: Option<(Moment, Reason, String)>,
+}
+
+impl Told {
+    fn held(&mut self, at: Moment) {
+        self.first_held.get_or_insert(at);
+        self.last_held = Some(at);
+    }
+
+    fn over(&mut self, at: Moment) {
+        self.over.get_or_insert(at);
+    }
+}
+
+fn ours(logs: &Logs, log: &ClientLog) -> Vec<Ours> {
+    let mut all = BTreeMap::<u64, Told>::new();
+    for line in &log.lines {
+        hear(&mut all, line);
+    }
+    let killed_at = logs.killed_at(log);
+    let mut ours = Vec::new();
+    for (acquire, told) in all {
+        let Some(token) = told.token else { continue };
+        let who = format!("{} acquire {acquire} (token {token})", log.name());
+        let span = told.first_held.zip(told.last_held);
+        ours.push(Ours {
+            span: span.map(|(from, last_held)| {
+                // One that was killed believed until then.
+                let over = told.over.or(killed_at);
+                let until = over.into_iter().chain(told.deadline).min();
+                Span {
+                    who,
+                    prefix: told.prefix,
+                    permits: told.permits,
+                    from,
+                    until: until.unwrap_or(last_held).max(last_held),
+                }
+            }),
+            client: log.client,
+            token,
+            wanted_at: told.wanted_at,
+            deadline: told.deadline,
+            lost: told.lost,
+        });
+    }
+    ours
+}
+
+fn hear(all: &mut BTreeMap<u64, Told>, line: &Line<Belief>) {
+    let at = line.at;
+    match &line.event {
+        Belief::Wanted {
+            acquire,
+            prefix,
+            permits,
+            ..
+        } => {
+            let told = all.entry(*acquire).or_default();
+            told.wanted_at = at;
+            told.prefix.clone_from(prefix);
+            told.permits = *permits;
+        }
+        Belief::Granted {
+            acquire,
+            token,
+            until,
+            ..
+        } => {
+            let told = all.entry(*acquire).or_default();
+            told.token = Some(*token);
+            told.deadline = *until;
+            match until {
+                Some(_) => told.held(at),
+                None => told.over(at),
+            }
+        }
+        Belief::Held { acquire, until } => {
+            let told = all.entry(*acquire).or_default();
+            told.deadline = Some(*until);
+            told.held(at);
+        }
+        Belief::NotHeld { acquire } => all.entry(*acquire).or_default().over(at),
+        Belief::Lost {
+            acquire,
+            reason,
+            words,
+        } => {
+            let told = all.entry(*acquire).or_default();
+            told.lost = Some((at, *reason, words.clone()));
+            told.over(at);
+        }
+        Belief::Ending { acquire, held } => {
+            let told = all.entry(*acquire).or_default();
+            if *held {
+                told.held(at);
+            }
+            told.over(at);
+        }
+        Belief::Ended { .. } | Belief::NotGranted { .. } | Belief::Stopped => {}
+    }
+}
+
+/// The holders of `consul lock` watch no lease: when Consul invalidates their session, because the
+/// node of their server seems dead, the child goes on until its parent has noticed. For as long as
+/// its session was seen it counts, and to its end unless the session was seen to be missing.
+fn theirs(logs: &Logs) -> Vec<Span> {
+    let mut children = BTreeMap::<&str, (Moment, Moment, bool)>::new();
+    for line in &logs.locks {
+        let at = line.at;
+        let (Hold::Began { name } | Hold::Goes { name } | Hold::Ended { name }) = &line.event;
+        let child = children.entry(name).or_insert((at, at, false));
+        child.1 = at;
+        child.2 |= matches!(line.event, Hold::Ended { .. });
+    }
+    let Some(shared) = logs.run.semaphores.first() else {
+        return Vec::new();
+    };
+    let span = |(name, (from, last, has_ended)): (&str, (Moment, Moment, bool))| {
+        let mut seen = from;
+        let mut missed = false;
+        for line in &logs.sightings {
+            let Some(names) = &line.event.locks else {
+                continue;
+            };
+            if line.at < from || line.event.end > last {
+                continue;
+            }
+            if names.iter().any(|seen| seen == name) {
+                seen = seen.max(line.at);
+            } else {
+                missed = true;
+            }
+        }
+        Span {
+            who: name.to_owned(),
+            prefix: shared.prefix.clone(),
+            permits: 1,
+            from,
+            until: if has_ended && !missed { last } else { seen },
+        }
+    };
+    children.into_iter().map(span).collect()
+}

@@ -1,0 +1,239 @@
+//! Judges the logs of a run.
+
+mod acquires;
+mod holds;
+mod lease;
+mod leftovers;
+mod limit;
+mod losses;
+mod reach;
+mod report;
+#[cfg(test)]
+mod story;
+mod tokens;
+
+use std::fs;
+
+use serde::de::DeserializeOwned;
+
+use crate::diary::{self, Line};
+use crate::failure::{Failure, Try as _};
+use crate::moment::Moment;
+use crate::record::{Belief, Deed, End, Folder, Hold, Kind, Phase, Run, Sighting, Target};
+pub use report::{Figures, Report};
+
+/// Everything that a run has written.
+#[derive(Clone, Debug)]
+pub struct Logs {
+    /// What was decided before.
+    pub run: Run,
+    /// What each incarnation of each client believed.
+    pub clients: Vec<ClientLog>,
+    /// What the holders of `consul lock` wrote.
+    pub locks: Vec<Line<Hold>>,
+    /// What was done.
+    pub deeds: Vec<Line<Deed>>,
+    /// What was seen.
+    pub sightings: Vec<Line<Sighting>>,
+    /// What was left.
+    pub end: End,
+}
+
+/// The log of one process.
+#[derive(Clone, Debug)]
+pub struct ClientLog {
+    /// Which client.
+    pub client: usize,
+    /// How often it was started, from 1.
+    pub incarnation: u32,
+    /// In the order in which they were written.
+    pub lines: Vec<Line<Belief>>,
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub invariant: Invariant,
+    /// What happened.
+    pub story: String,
+}
+
+/// A promise, by the names that the semaphore's documentation gives them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// S1: never more than the limit believe that they hold.
+    Limit,
+    /// S2: belief ends with the lease.
+    Lease,
+    /// S5: tokens rise.
+    Fencing,
+    /// L1: who waits gets in, and every acquisition ends.
+    Admission,
+    /// L2: nothing is left.
+    NothingLeft,
+    /// L4: a transient failure costs nothing while the lease lasts.
+    TransientFailures,
+    /// No process ends by itself.
+    NoCrash,
+}
+
+impl ClientLog {
+    fn name(&self) -> String {
+        format!("client {}-{}", self.client, self.incarnation)
+    }
+}
+
+impl Invariant {
+    /// As it is written in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Limit => "S1 (never more than the limit believe that they hold)",
+            Self::Lease => "S2 (belief ends with the lease, a tenth of the TTL before Consul's)",
+            Self::Fencing => "S5 (tokens rise strictly)",
+            Self::Admission => "L1 (every acquisition ends, and all slots can be had again)",
+            Self::NothingLeft => "L2 (nothing is left behind)",
+            Self::TransientFailures => {
+                "L4 (a transient failure costs nothing while the lease lasts)"
+            }
+            Self::NoCrash => "no client ends by itself",
+        }
+    }
+}
+
+impl Logs {
+    /// Reads the logs of a run.
+    ///
+    /// # Errors
+    /// When one is missing or is not what it should be.
+    pub fn read(folder: &Folder) -> Result<Self, Failure> {
+        let mut clients = Vec::new();
+        let run: Run = json(&folder.run())?;
+        for client in 0..run.clients.len() {
+            for incarnation in 1.. {
+                let path = folder.client(client, incarnation);
+                if !path.exists() {
+                    break;
+                }
+                let lines = diary::read(&path).doing("reading a client's log")?;
+                clients.push(ClientLog {
+                    client,
+                    incarnation,
+                    lines,
+                });
+            }
+        }
+        Ok(Self {
+            run,
+            clients,
+            locks: diary::read(&folder.locks()).doing("reading the log of consul lock")?,
+            deeds: diary::read(&folder.deeds()).doing("reading the log of deeds")?,
+            sightings: diary::read(&folder.sightings()).doing("reading the log of sightings")?,
+            end: json(&folder.end())?,
+        })
+    }
+
+    /// When a process was killed by the nemesis, if it was.
+    fn killed_at(&self, log: &ClientLog) -> Option<Moment> {
+        let is_kill = |line: &&Line<Deed>| {
+            let Deed {
+                deed,
+                target,
+                phase,
+            } = line.event;
+            let kill = (Kind::Kill, Target::Client(log.client), Phase::Begin);
+            (deed, target, phase) == kill
+        };
+        let number = usize::try_from(log.incarnation).ok()?.checked_sub(1)?;
+        let kill = self.deeds.iter().filter(is_kill).nth(number);
+        kill.map(|line| line.at)
+    }
+}
+
+fn json<T: DeserializeOwned>(path: &std::path::Path) -> Result<T, Failure> {
+    let text = fs::read(path).doing("reading a log")?;
+    serde_json::from_slice(&text).doing("reading a log")
+}
+
+/// Judges them.
+pub fn check(logs: &Logs) -> Report {
+    let holds = holds::of(logs);
+    let mut report = Report::new(logs);
+    limit::check(logs, &holds, &mut report);
+    lease::check(logs, &mut report);
+    tokens::check(logs, &holds, &mut report);
+    acquires::check(logs, &mut report);
+    losses::check(logs, &holds, &mut report);
+    leftovers::check(logs, &mut report);
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde::Serialize;
+
+    use super::story::{Story, millis};
+    use super::*;
+    use crate::diary::Diary;
+    use crate::record::Way;
+
+    fn save<E: Serialize + Clone>(path: &Path, lines: &[Line<E>]) {
+        let diary = Diary::open(path).unwrap();
+        for line in lines {
+            diary.write(line.at, line.event.clone()).unwrap();
+        }
+    }
+
+    #[test]
+    fn saved_logs_are_judged_as_they_were() {
+        let mut story = Story::new(1);
+        story.held(0, 10, 100, 500);
+        story.held(1, 11, 400, 600);
+        story.wanted(2, 700, 1, Way::Plain);
+        story.deed(800, Kind::Kill, Target::Client(2), Phase::Begin);
+        story.sighting(900, 0, Some(&["chaos-lock-0-0"]));
+        story.lock("chaos-lock-0-0", 850, 950);
+        let again = ClientLog {
+            client: 2,
+            incarnation: 2,
+            lines: vec![Line {
+                at: millis(1_000),
+                event: Belief::Stopped,
+            }],
+        };
+        story.logs().clients.push(again);
+        let logs = story.logs().clone();
+
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder(scratch.path().to_owned());
+        fs::create_dir(folder.clients()).unwrap();
+        fs::write(folder.run(), serde_json::to_vec(&logs.run).unwrap()).unwrap();
+        fs::write(folder.end(), serde_json::to_vec(&logs.end).unwrap()).unwrap();
+        for log in &logs.clients {
+            save(&folder.client(log.client, log.incarnation), &log.lines);
+        }
+        save(&folder.locks(), &logs.locks);
+        save(&folder.deeds(), &logs.deeds);
+        save(&folder.sightings(), &logs.sightings);
+
+        let read = Logs::read(&folder).unwrap();
+        assert_eq!(read.clients.len(), 4);
+        assert_eq!(check(&read).violations, check(&logs).violations);
+        assert_eq!(check(&read).figures.overlaps, 1);
+        // The one that was killed need not have ended its acquisition.
+        assert_eq!(check(&read).figures.unended, 0);
+    }
+
+    #[test]
+    fn a_report_names_what_was_violated() {
+        let mut story = Story::new(1);
+        assert!(story.check().to_string().ends_with("violations: 0\n"));
+        story.held(0, 10, 100, 500);
+        story.held(1, 11, 400, 600);
+        let report = story.check().to_string();
+        assert!(report.contains("VIOLATED S1"), "{report}");
+        assert!(report.contains("2 of 1 slots of chaos/shared"), "{report}");
+    }
+}

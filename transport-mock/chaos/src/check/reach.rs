@@ -1,0 +1,67 @@
+//! Whether a client could have reached a quorum, by what the witnesses saw and the nemesis did.
+
+use std::time::Duration;
+
+use super::Logs;
+use crate::moment::Moment;
+use crate::record::{Phase, Target};
+
+/// A witness that waits longer than this, for an answer or for its turn, has not seen anything of
+/// the time between.
+pub(super) const BLINK: Duration = Duration::from_secs(1);
+
+/// Whether `client` could reach a quorum for so long at a stretch between `from` and `until`.
+pub(super) fn could_reach(
+    logs: &Logs,
+    client: usize,
+    (from, until): (Moment, Moment),
+    at_a_stretch: Duration,
+) -> bool {
+    let Some(server) = logs.run.clients.get(client).map(|client| client.server) else {
+        return false;
+    };
+    let hurts = hurts(logs, client);
+    let mut stretch: Option<(Moment, Moment)> = None;
+    for line in &logs.sightings {
+        let sighting = &line.event;
+        if sighting.server != server || sighting.end < from || line.at > until {
+            continue;
+        }
+        let (begin, end) = (line.at.max(from), sighting.end.min(until));
+        let is_good = sighting.locks.is_some()
+            && sighting.end.since(line.at) < BLINK
+            && !hurts.iter().any(|hurt| hurt.0 <= end && begin <= hurt.1);
+        if !is_good {
+            stretch = None;
+            continue;
+        }
+        let is_hurt_between =
+            |since: Moment| hurts.iter().any(|hurt| hurt.0 <= end && since <= hurt.1);
+        let since = match stretch {
+            Some((since, last)) if begin.since(last) < BLINK && !is_hurt_between(last) => since,
+            _ => begin,
+        };
+        if end.since(since) >= at_a_stretch {
+            return true;
+        }
+        stretch = Some((since, end));
+    }
+    false
+}
+
+/// From when to when something was done to a client or its connections.
+fn hurts(logs: &Logs, client: usize) -> Vec<(Moment, Moment)> {
+    let mut hurts = Vec::new();
+    let mut since = None;
+    for line in &logs.deeds {
+        if line.event.target != Target::Client(client) {
+            continue;
+        }
+        match line.event.phase {
+            Phase::Begin => since = Some(line.at),
+            Phase::End => hurts.extend(since.take().map(|since| (since, line.at))),
+        }
+    }
+    hurts.extend(since.map(|since| (since, Moment(u64::MAX))));
+    hurts
+}

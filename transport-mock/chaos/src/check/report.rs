@@ -1,0 +1,158 @@
+//! The figures of a run, and what was violated.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::{Invariant, Logs, Violation};
+use crate::record::{Backend, Hold, Kind, Outcome, Phase, Reason, Target};
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What there was.
+    pub figures: Figures,
+    /// What there should not have been.
+    pub violations: Vec<Violation>,
+}
+
+/// How many of what there were.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// How long things went wrong.
+    pub chaos: Duration,
+    /// What was done, to whom, how often.
+    pub deeds: BTreeMap<(&'static str, Kind), u64>,
+    /// Acquisitions that were asked for.
+    pub wanted: u64,
+    /// Those that were granted.
+    pub granted: BTreeMap<Backend, u64>,
+    /// The longest that one took that was granted.
+    pub longest_wait: Duration,
+    /// Those that were not.
+    pub not_granted: BTreeMap<Outcome, u64>,
+    /// Slots that `consul lock` had.
+    pub locks: u64,
+    /// `consul lock` processes that had to be killed.
+    pub hung_locks: u64,
+    /// Slots lost.
+    pub losses: BTreeMap<Reason, u64>,
+    /// Those lost while their lease lasted.
+    pub covered_losses: u64,
+    /// Those lost although their lease could have been renewed.
+    pub reachable_losses: u64,
+    /// The most slots held at once, and the limit, by prefix.
+    pub most_at_once: Vec<(String, u32, u32)>,
+    /// How often there was one too many.
+    pub overlaps: u64,
+    /// Beliefs beyond their lease.
+    pub lease_violations: u64,
+    /// Pairs of tokens in the wrong order.
+    pub token_violations: u64,
+    /// Acquisitions that never ended.
+    pub unended: u64,
+    /// What was left.
+    pub leftovers: u64,
+    /// Sessions left to their TTL, since the machine was too slow to answer their creation.
+    pub orphans: u64,
+}
+
+/// So many stories are told of each invariant.
+const STORIES: usize = 5;
+
+impl Report {
+    pub(super) fn new(logs: &Logs) -> Self {
+        let mut figures = Figures {
+            chaos: logs.run.chaos,
+            ..Figures::default()
+        };
+        for line in &logs.deeds {
+            if line.event.phase == Phase::Begin {
+                let whom = match line.event.target {
+                    Target::Leader(_) => "leader",
+                    Target::Follower(_) => "follower",
+                    Target::Client(_) => "client",
+                };
+                *figures.deeds.entry((whom, line.event.deed)).or_default() += 1;
+            }
+        }
+        let began = |event: &Hold| matches!(event, Hold::Began { .. });
+        let locks = logs.locks.iter().filter(|line| began(&line.event));
+        figures.locks = locks.count() as u64;
+        Self {
+            figures,
+            violations: Vec::new(),
+        }
+    }
+
+    pub(super) fn violation(&mut self, invariant: Invariant, story: String) {
+        self.violations.push(Violation { invariant, story });
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let figures = &self.figures;
+        writeln!(
+            f,
+            "chaos: {:.1} minutes",
+            figures.chaos.as_secs_f64() / 60.0
+        )?;
+        writeln!(f, "deeds:")?;
+        for ((whom, kind), count) in &figures.deeds {
+            writeln!(f, "  {whom} {}: {count}", kind.name())?;
+        }
+        writeln!(f, "acquisitions: {}", figures.wanted)?;
+        for (backend, count) in &figures.granted {
+            writeln!(f, "  granted on {}: {count}", backend.name())?;
+        }
+        let longest = figures.longest_wait.as_secs_f64();
+        writeln!(f, "  longest wait of those: {longest:.1} s")?;
+        for (outcome, count) in &figures.not_granted {
+            writeln!(f, "  {}: {count}", outcome.name())?;
+        }
+        writeln!(f, "slots of consul lock: {}", figures.locks)?;
+        if figures.hung_locks > 0 {
+            writeln!(f, "  that had to be killed: {}", figures.hung_locks)?;
+        }
+        for (prefix, most, limit) in &figures.most_at_once {
+            writeln!(f, "most at once on {prefix}: {most} of {limit}")?;
+        }
+        let losses: u64 = figures.losses.values().sum();
+        writeln!(f, "losses: {losses}")?;
+        for (reason, count) in &figures.losses {
+            writeln!(f, "  {}: {count}", reason.name())?;
+        }
+        let judged = [
+            ("lost while the lease lasted", figures.covered_losses),
+            ("lost with a quorum within reach", figures.reachable_losses),
+            ("overlaps", figures.overlaps),
+            ("beliefs beyond their lease", figures.lease_violations),
+            ("tokens out of order", figures.token_violations),
+            ("acquisitions that never ended", figures.unended),
+            ("left behind", figures.leftovers),
+        ];
+        for (what, count) in judged {
+            writeln!(f, "{what}: {count}")?;
+        }
+        if figures.orphans > 0 {
+            let orphans = figures.orphans;
+            writeln!(
+                f,
+                "sessions whose creation was not answered in time: {orphans}"
+            )?;
+        }
+        writeln!(f, "violations: {}", self.violations.len())?;
+        let mut by_invariant = BTreeMap::<Invariant, Vec<&str>>::new();
+        for Violation { invariant, story } in &self.violations {
+            by_invariant.entry(*invariant).or_default().push(story);
+        }
+        for (invariant, stories) in by_invariant {
+            writeln!(f, "VIOLATED {}: {} times", invariant.name(), stories.len())?;
+            for story in stories.iter().take(STORIES) {
+                writeln!(f, "  {story}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! Made-up logs, so that the checker can be shown what must never happen.
+
+use std::time::Duration;
+
+use super::{ClientLog, Logs, Report, check};
+use crate::diary::Line;
+use crate::moment::Moment;
+use crate::record::{
+    Backend, Belief, Client, Deed, End, Hold, Kind, Outcome, Phase, Reason, Run, Sighting, Slots,
+    Target, Way,
+};
+
+const CLIENTS: usize = 3;
+const PREFIX: &str = "chaos/shared";
+
+/// Logs of three clients, one on each server, and one semaphore. All times are milliseconds.
+pub(super) struct Story {
+    logs: Logs,
+    acquires: u64,
+    crashed: Vec<usize>,
+}
+
+pub(super) fn millis(at: u64) -> Moment {
+    Moment::default().plus(Duration::from_millis(at))
+}
+
+impl Story {
+    pub(super) fn new(limit: u32) -> Self {
+        let client = |server| Client {
+            backend: Backend::Tokio,
+            server,
+        };
+        let log = |client| ClientLog {
+            client,
+            incarnation: 1,
+            lines: Vec::new(),
+        };
+        let run = Run {
+            seed: 1,
+            chaos: Duration::from_mins(1),
+            ttl: Duration::from_secs(10),
+            semaphores: vec![Slots {
+                prefix: PREFIX.to_owned(),
+                limit,
+                contenders: 1,
+            }],
+            clients: (0..CLIENTS).map(client).collect(),
+        };
+        let logs = Logs {
+            run,
+            clients: (0..CLIENTS).map(log).collect(),
+            locks: Vec::new(),
+            deeds: Vec::new(),
+            sightings: Vec::new(),
+            end: End::default(),
+        };
+        Self {
+            logs,
+            acquires: 0,
+            crashed: Vec::new(),
+        }
+    }
+
+    pub(super) fn logs(&mut self) -> &mut Logs {
+        &mut self.logs
+    }
+
+    /// Judges it, after all who did not crash have ended in order.
+    pub(super) fn check(&self) -> Report {
+        let mut logs = self.logs.clone();
+        for log in &mut logs.clients {
+            if !self.crashed.contains(&log.client) {
+                log.lines.push(Line {
+                    at: millis(100_000),
+                    event: Belief::Stopped,
+                });
+            }
+        }
+        check(&logs)
+    }
+
+    pub(super) fn crash(&mut self, client: usize) {
+        self.crashed.push(client);
+    }
+
+    pub(super) fn kill(&mut self, client: usize, at: u64) {
+        self.deed(at, Kind::Kill, Target::Client(client), Phase::Begin);
+        self.crash(client);
+    }
+
+    /// One slot, asked for just before it was granted.
+    pub(super) fn held(&mut self, client: usize, token: u64, from: u64, until: u64) {
+        self.held_many(client, token, 1, from, until);
+    }
+
+    pub(super) fn held_many(
+        &mut self,
+        client: usize,
+        token: u64,
+        permits: u32,
+        from: u64,
+        until: u64,
+    ) {
+        self.asked_and_held_many(client, token, permits, from, from, until);
+    }
+
+    pub(super) fn asked_and_held(
+        &mut self,
+        client: usize,
+        token: u64,
+        asked: u64,
+        from: u64,
+        until: u64,
+    ) {
+        self.asked_and_held_many(client, token, 1, asked, from, until);
+    }
+
+    pub(super) fn asked_and_held_many(
+        &mut self,
+        client: usize,
+        token: u64,
+        permits: u32,
+        asked: u64,
+        from: u64,
+        until: u64,
+    ) {
+        let acquire = self.wanted(client, asked, permits, Way::Plain);
+        self.told_granted(client, acquire, token, from, until + 5_000);
+        let held = true;
+        self.add(client, until, Belief::Ending { acquire, held });
+    }
+
+    /// A grant with a lease until then.
+    pub(super) fn granted(&mut self, client: usize, token: u64, at: u64, until: u64) -> u64 {
+        let acquire = self.wanted(client, at, 1, Way::Plain);
+        self.told_granted(client, acquire, token, at, until);
+        acquire
+    }
+
+    pub(super) fn wanted(&mut self, client: usize, at: u64, permits: u32, way: Way) -> u64 {
+        let acquire = self.acquires;
+        self.acquires += 1;
+        let prefix = PREFIX.to_owned();
+        let wanted = Belief::Wanted {
+            acquire,
+            prefix,
+            permits,
+            way,
+        };
+        self.add(client, at, wanted);
+        acquire
+    }
+
+    pub(super) fn beat(&mut self, client: usize, acquire: u64, at: u64, until: u64) {
+        let until = millis(until);
+        self.add(client, at, Belief::Held { acquire, until });
+    }
+
+    pub(super) fn not_held(&mut self, client: usize, acquire: u64, at: u64) {
+        self.add(client, at, Belief::NotHeld { acquire });
+    }
+
+    pub(super) fn lost(&mut self, client: usize, acquire: u64, at: u64, reason: Reason) {
+        let words = "lost".to_owned();
+        let lost = Belief::Lost {
+            acquire,
+            reason,
+            words,
+        };
+        self.add(client, at, lost);
+    }
+
+    pub(super) fn not_granted(&mut self, client: usize, acquire: u64, at: u64, outcome: Outcome) {
+        let words = None;
+        let not_granted = Belief::NotGranted {
+            acquire,
+            outcome,
+            words,
+        };
+        self.add(client, at, not_granted);
+    }
+
+    pub(super) fn lock(&mut self, name: &str, from: u64, until: u64) {
+        let name = || name.to_owned();
+        for (at, event) in [
+            (from, Hold::Began { name: name() }),
+            (until, Hold::Ended { name: name() }),
+        ] {
+            let at = millis(at);
+            self.logs.locks.push(Line { at, event });
+        }
+    }
+
+    pub(super) fn deed(&mut self, at: u64, deed: Kind, target: Target, phase: Phase) {
+        let event = Deed {
+            deed,
+            target,
+            phase,
+        };
+        let at = millis(at);
+        self.logs.deeds.push(Line { at, event });
+    }
+
+    pub(super) fn sighting(&mut self, at: u64, server: usize, locks: Option<&[&str]>) {
+        let locks = locks.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let event = Sighting {
+            server,
+            end: millis(at + 5),
+            locks,
+            holders: Vec::new(),
+        };
+        let at = millis(at);
+        self.logs.sightings.push(Line { at, event });
+    }
+
+    fn told_granted(&mut self, client: usize, acquire: u64, token: u64, at: u64, until: u64) {
+        let granted = Belief::Granted {
+            acquire,
+            token,
+            sessions: Vec::new(),
+            until: Some(millis(until)),
+        };
+        self.add(client, at, granted);
+    }
+
+    fn add(&mut self, client: usize, at: u64, event: Belief) {
+        let at = millis(at);
+        self.logs.clients[client].lines.push(Line { at, event });
+    }
+}

@@ -1,0 +1,207 @@
+//! Writes a process's beliefs down.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use std::{io, process};
+
+use fastrand::Rng;
+use semaphore_core::{Error, Lost, Permit, Sequencer, blocking};
+
+use super::Plan;
+use super::turn::Turn;
+use crate::diary::Diary;
+use crate::failure::in_words;
+use crate::moment::Moment;
+use crate::record::{Belief, Outcome, Reason, Slots};
+
+/// The log of a process, and when it has to stop.
+pub(super) struct Book {
+    diary: Diary<Belief>,
+    pub(super) stop: Arc<AtomicBool>,
+    acquires: AtomicU64,
+    seed: u64,
+}
+
+/// One acquisition in the log.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'b> {
+    book: &'b Book,
+    acquire: u64,
+}
+
+impl Book {
+    pub(super) fn open(path: &Path, plan: &Plan) -> io::Result<Self> {
+        Ok(Self {
+            diary: Diary::open(path)?,
+            stop: Arc::default(),
+            acquires: AtomicU64::new(0),
+            seed: plan.seed,
+        })
+    }
+
+    pub(super) fn must_stop(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// What the contender with this number draws from.
+    pub(super) fn rng(&self, contender: u32) -> Rng {
+        Rng::with_seed(self.seed ^ (u64::from(contender) << 32))
+    }
+
+    pub(super) fn wanted(&self, slots: &Slots, turn: &Turn) -> Entry<'_> {
+        let acquire = self.acquires.fetch_add(1, Ordering::Relaxed);
+        let (prefix, permits, way) = (slots.prefix.clone(), turn.permits, turn.way);
+        self.write(
+            Moment::now(),
+            Belief::Wanted {
+                acquire,
+                prefix,
+                permits,
+                way,
+            },
+        );
+        Entry {
+            book: self,
+            acquire,
+        }
+    }
+
+    pub(super) fn stopped(&self) {
+        self.write(Moment::now(), Belief::Stopped);
+    }
+
+    /// A belief that can't be written down would be missing from the judgement.
+    fn write(&self, at: Moment, event: Belief) {
+        if let Err(error) = self.diary.write(at, event) {
+            eprintln!("a belief could not be written: {error}");
+            process::exit(1);
+        }
+    }
+}
+
+impl Entry<'_> {
+    pub(super) fn granted(self, permit: &impl Hold) {
+        let (at, until) = ask(permit);
+        let sessions = permit.sequencers().iter();
+        let event = Belief::Granted {
+            acquire: self.acquire,
+            token: permit.token(),
+            sessions: sessions.map(|found| found.session.to_string()).collect(),
+            until,
+        };
+        self.book.write(at, event);
+    }
+
+    /// Asks before acting.
+    pub(super) fn beat(self, permit: &impl Hold) {
+        let acquire = self.acquire;
+        let (at, until) = ask(permit);
+        let event = match until {
+            Some(until) => Belief::Held { acquire, until },
+            None => Belief::NotHeld { acquire },
+        };
+        self.book.write(at, event);
+    }
+
+    pub(super) fn lost(self, lost: &Lost) {
+        let event = Belief::Lost {
+            acquire: self.acquire,
+            reason: reason(lost),
+            words: in_words(lost),
+        };
+        self.book.write(Moment::now(), event);
+    }
+
+    pub(super) fn ending(self, permit: &impl Hold) {
+        let (at, until) = ask(permit);
+        let event = Belief::Ending {
+            acquire: self.acquire,
+            held: until.is_some(),
+        };
+        self.book.write(at, event);
+    }
+
+    pub(super) fn ended(self, result: &Result<(), Error>) {
+        let event = Belief::Ended {
+            acquire: self.acquire,
+            error: result.as_ref().err().map(|error| in_words(error)),
+        };
+        self.book.write(Moment::now(), event);
+    }
+
+    pub(super) fn refused(self) {
+        self.not_granted(Outcome::Refused, None);
+    }
+
+    pub(super) fn cancelled(self) {
+        self.not_granted(Outcome::Cancelled, None);
+    }
+
+    pub(super) fn failed(self, error: &Error) {
+        let outcome = match error {
+            Error::Timeout { .. } => Outcome::TimedOut,
+            _ => Outcome::Failed,
+        };
+        self.not_granted(outcome, Some(in_words(error)));
+    }
+
+    fn not_granted(self, outcome: Outcome, words: Option<String>) {
+        let event = Belief::NotGranted {
+            acquire: self.acquire,
+            outcome,
+            words,
+        };
+        self.book.write(Moment::now(), event);
+    }
+}
+
+/// What both kinds of permits can be asked.
+pub(super) trait Hold {
+    fn is_held(&self) -> bool;
+    fn remaining(&self) -> Option<Duration>;
+    fn token(&self) -> u64;
+    fn sequencers(&self) -> &[Sequencer];
+}
+
+macro_rules! hold {
+    ($permit:ty) => {
+        impl Hold for $permit {
+            fn is_held(&self) -> bool {
+                self.is_held()
+            }
+            fn remaining(&self) -> Option<Duration> {
+                self.remaining()
+            }
+            fn token(&self) -> u64 {
+                self.fencing_token().0
+            }
+            fn sequencers(&self) -> &[Sequencer] {
+                self.sequencers()
+            }
+        }
+    };
+}
+
+hold!(Permit);
+hold!(blocking::Permit);
+
+/// The moment just before asking, and the end of the lease if it is held. A pause between the
+/// two makes the end earlier than it is, never later.
+fn ask(permit: &impl Hold) -> (Moment, Option<Moment>) {
+    let at = Moment::now();
+    let remaining = permit.remaining().unwrap_or_default();
+    (at, permit.is_held().then(|| at.plus(remaining)))
+}
+
+fn reason(lost: &Lost) -> Reason {
+    match lost {
+        Lost::SessionGone { .. } => Reason::SessionGone,
+        Lost::RemovedFromHolders { .. } => Reason::RemovedFromHolders,
+        Lost::ContenderKeyTaken { .. } => Reason::ContenderKeyTaken,
+        Lost::LeaseExpired { .. } => Reason::LeaseExpired,
+        Lost::RuntimeEnded => Reason::RuntimeEnded,
+        _ => Reason::Unknown,
+    }
+}

@@ -1,0 +1,121 @@
+//! A client process: contenders in a loop, and what they believe.
+//!
+//! It ends in order when it reads a line, and at once when its input ends, as it does when the
+//! process that started it is gone.
+
+mod book;
+mod tasks;
+mod threads;
+mod turn;
+
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{process, thread};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use semaphore_core::{Builder, Semaphore};
+use serde::{Deserialize, Serialize};
+use transport_reqwest::ReqwestTransport;
+use transport_ureq::{SmolTransport, UreqTransport};
+
+use crate::defect;
+use crate::failure::{Failure, Try as _};
+use crate::record::{Backend, Folder, Slots};
+use book::Book;
+
+/// What a client process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Which client it is.
+    pub number: usize,
+    /// How often it was started, from 1.
+    pub incarnation: u32,
+    /// What it runs on.
+    pub backend: Backend,
+    /// The address of its agent.
+    pub url: String,
+    /// The TTL of its sessions.
+    pub ttl: Duration,
+    /// What it contends for.
+    pub semaphores: Vec<Slots>,
+    /// What its choices come from.
+    pub seed: u64,
+    /// Where it writes.
+    pub folder: PathBuf,
+    /// What is wrong with it.
+    pub defect: Option<String>,
+}
+
+impl Plan {
+    /// What its sessions and contender keys are called.
+    pub fn name(&self) -> String {
+        name(self.number, self.incarnation)
+    }
+
+    fn builder(&self, slots: &Slots) -> Builder {
+        Semaphore::builder(&slots.prefix, slots.limit)
+            .ttl(self.ttl)
+            .session_name(self.name())
+            .value(self.name())
+    }
+}
+
+/// The beginning of the names of all our sessions and of the values of our contender keys.
+pub const OURS: &str = "chaos-client-";
+
+/// What the sessions and contender keys of an incarnation are called.
+pub fn name(client: usize, incarnation: u32) -> String {
+    format!("{OURS}{client}-{incarnation}")
+}
+
+/// Runs a client to its end.
+///
+/// # Errors
+/// [`Failure`] when it can't begin.
+pub fn run(plan: &Plan) -> Result<(), Failure> {
+    // Nothing else ends one that is stopped when its parent is killed.
+    set_parent_process_death_signal(Some(Signal::KILL)).doing("tying a client to its parent")?;
+    defect::switch_on(plan.defect.as_deref())?;
+    let folder = Folder(plan.folder.clone());
+    let book = Book::open(&folder.client(plan.number, plan.incarnation), plan)
+        .doing("opening a client's log")?;
+    let book = Arc::new(book);
+    listen(Arc::clone(&book.stop));
+    match plan.backend {
+        Backend::Tokio => {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .doing("starting tokio")?;
+            let _inside = runtime.enter();
+            let backend = ReqwestTransport::new(&plan.url).doing("building a transport")?;
+            tasks::run(plan, &backend, &book)?;
+        }
+        Backend::Smol => {
+            let backend = SmolTransport::new(&plan.url).doing("building a transport")?;
+            tasks::run(plan, &backend, &book)?;
+        }
+        Backend::Threads => {
+            let backend = UreqTransport::new(&plan.url).doing("building a transport")?;
+            threads::run(plan, &backend, &book)?;
+        }
+    }
+    book.stopped();
+    Ok(())
+}
+
+fn listen(stop: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        let mut byte = [0];
+        while let Ok(1) = io::stdin().read(&mut byte) {
+            stop.store(true, Ordering::SeqCst);
+        }
+        if !stop.load(Ordering::SeqCst) {
+            process::exit(1);
+        }
+    });
+}

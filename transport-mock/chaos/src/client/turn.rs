@@ -1,0 +1,77 @@
+//! What a contender does next: drawn from its seed.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::record::Way;
+
+/// One acquisition.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) way: Way,
+    pub(super) permits: u32,
+    /// How long it waits, unless it waits for as long as it takes.
+    pub(super) patience: Duration,
+    pub(super) hold: Duration,
+    pub(super) farewell: Farewell,
+    /// How long it rests afterwards.
+    pub(super) rest: Duration,
+}
+
+/// How a permit is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// And waited for.
+    Release,
+    /// In the background.
+    Drop,
+}
+
+/// Between two questions of a holder whether it still holds.
+pub(super) const BEAT: Duration = Duration::from_millis(200);
+
+impl Turn {
+    pub(super) fn draw(rng: &mut Rng, limit: u32) -> Self {
+        let permits = if rng.u32(..4) == 0 {
+            rng.u32(1..=limit)
+        } else {
+            1
+        };
+        let hold = match rng.u32(..10) {
+            0..8 => rng.u64(10..300),
+            8 => rng.u64(300..4_000),
+            // Long enough for renewals, and for an outage in the middle of it.
+            _ => rng.u64(4_000..20_000),
+        };
+        Self {
+            way: match rng.u32(..10) {
+                0..4 => Way::Plain,
+                4..7 => Way::Timeout,
+                7 => Way::Try,
+                _ => Way::Cancelled,
+            },
+            permits,
+            patience: Duration::from_millis(rng.u64(10..15_000)),
+            hold: Duration::from_millis(hold),
+            farewell: if rng.u32(..3) == 0 {
+                Farewell::Drop
+            } else {
+                Farewell::Release
+            },
+            rest: Duration::from_millis(rng.u64(..1_500)),
+        }
+    }
+
+    /// Whatever happened before, everybody gets in once more when it is quiet.
+    pub(super) fn last() -> Self {
+        Self {
+            way: Way::Plain,
+            permits: 1,
+            patience: Duration::ZERO,
+            hold: Duration::from_millis(50),
+            farewell: Farewell::Release,
+            rest: Duration::ZERO,
+        }
+    }
+}

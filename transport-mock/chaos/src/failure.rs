@@ -1,0 +1,60 @@
+//! Why a run could not be made.
+
+use std::error::Error;
+
+/// What kept a run from being made or judged. It says nothing about the semaphore.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// A step of the run failed.
+    #[error("{doing} failed")]
+    Step {
+        /// Which step.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A defect was asked for that this build does not have.
+    #[error("{0}")]
+    Defect(String),
+}
+
+impl Failure {
+    /// A step that failed.
+    pub fn step(doing: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Step {
+            doing,
+            source: source.into(),
+        }
+    }
+
+    /// In words, with its causes.
+    pub fn with_causes(&self) -> String {
+        in_words(self)
+    }
+}
+
+/// An error with its causes.
+pub(crate) fn in_words(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push_str(": ");
+        words.push_str(&error.to_string());
+        cause = error.source();
+    }
+    words
+}
+
+/// Says what was being done when an error came.
+pub(crate) trait Try<T> {
+    /// With these words.
+    fn doing(self, doing: &'static str) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> Try<T> for Result<T, E> {
+    fn doing(self, doing: &'static str) -> Result<T, Failure> {
+        self.map_err(|source| Failure::step(doing, source))
+    }
+}

@@ -1,0 +1,177 @@
+//! Our client processes, each behind a proxy of its own.
+
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, io, thread};
+
+use real_agent::{Cluster, Proxy};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::client::Plan;
+use crate::failure::{Failure, Try as _};
+use crate::record::{Folder, Run};
+
+/// All client processes. Dropping it kills them.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    plan: Plan,
+    proxy: Proxy,
+    process: Option<Child>,
+}
+
+const POLL: Duration = Duration::from_millis(50);
+
+impl Fleet {
+    /// Starts the clients of a run.
+    ///
+    /// # Errors
+    /// When a proxy or a process can't be started.
+    pub(crate) fn start(
+        run: &Run,
+        cluster: &Cluster,
+        folder: &Folder,
+        defect: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let mut members = Vec::new();
+        for (number, client) in run.clients.iter().enumerate() {
+            let agent = cluster.server(client.server);
+            let proxy = Proxy::start(agent.addr()).doing("starting a proxy")?;
+            let plan = Plan {
+                number,
+                incarnation: 0,
+                backend: client.backend,
+                url: proxy.url(),
+                ttl: run.ttl,
+                semaphores: run.semaphores.clone(),
+                seed: run.seed,
+                folder: folder.path().to_owned(),
+                defect: defect.map(str::to_owned),
+            };
+            members.push(Member {
+                plan,
+                proxy,
+                process: None,
+            });
+        }
+        let mut fleet = Self { members };
+        for number in 0..fleet.members.len() {
+            fleet.begin(number).doing("starting a client")?;
+        }
+        Ok(fleet)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The proxy in front of a client's agent.
+    pub(crate) fn proxy(&self, number: usize) -> &Proxy {
+        &self.members[number].proxy
+    }
+
+    /// Starts the next incarnation of a client.
+    ///
+    /// # Errors
+    /// When the process can't be started.
+    pub(crate) fn begin(&mut self, number: usize) -> io::Result<()> {
+        let member = &mut self.members[number];
+        let plan = &mut member.plan;
+        plan.incarnation += 1;
+        // Each incarnation of each client does something else.
+        plan.seed = plan
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1 + number as u64);
+        let process = Command::new(env::current_exe()?)
+            .arg("client")
+            .arg(serde_json::to_string(plan)?)
+            .stdin(Stdio::piped())
+            .spawn()?;
+        member.process = Some(process);
+        Ok(())
+    }
+
+    /// Kills a client (`SIGKILL`) and waits until it is gone.
+    ///
+    /// # Errors
+    /// When it can't be waited for.
+    pub(crate) fn kill(&mut self, number: usize) -> io::Result<()> {
+        if let Some(mut process) = self.members[number].process.take() {
+            process.kill()?;
+            process.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Freezes a client (`SIGSTOP`).
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub(crate) fn stop(&self, number: usize) -> io::Result<()> {
+        self.signal(number, Signal::STOP)
+    }
+
+    /// Continues a client.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub(crate) fn cont(&self, number: usize) -> io::Result<()> {
+        self.signal(number, Signal::CONT)
+    }
+
+    /// Tells all to end in order, waits for it, and kills those that don't: these are returned.
+    ///
+    /// # Errors
+    /// When one can't be waited for.
+    pub(crate) fn end(&mut self, within: Duration) -> io::Result<Vec<String>> {
+        for member in &mut self.members {
+            let pipe = member.process.as_mut().and_then(|it| it.stdin.as_mut());
+            if let Some(pipe) = pipe {
+                // Who has ended by itself can't be told; its log shows it.
+                let _ = pipe.write_all(b"\n");
+            }
+        }
+        let deadline = Instant::now() + within;
+        let mut hung = Vec::new();
+        for member in &mut self.members {
+            let Some(process) = member.process.as_mut() else {
+                continue;
+            };
+            while process.try_wait()?.is_none() {
+                if Instant::now() > deadline {
+                    hung.push(member.plan.name());
+                    process.kill()?;
+                    process.wait()?;
+                    break;
+                }
+                thread::sleep(POLL);
+            }
+            member.process = None;
+        }
+        Ok(hung)
+    }
+
+    fn signal(&self, number: usize, signal: Signal) -> io::Result<()> {
+        match &self.members[number].process {
+            Some(process) => Ok(kill_process(Pid::from_child(process), signal)?),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for number in 0..self.members.len() {
+            if let Err(error) = self.kill(number) {
+                eprintln!("a client could not be ended: {error}");
+            }
+        }
+    }
+}

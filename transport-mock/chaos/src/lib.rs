@@ -1,0 +1,34 @@
+//! Chaos on a real cluster: what clients believed while everything was hurt, and a checker of it.
+//!
+//! ```text
+//!  scripts/chaos ─► run ─┬─ Cluster: three servers ◄──────────── nemesis: kill, stop, restart
+//!                        ├─ fleet: client processes ─► proxies ◄ nemesis: cut, silence; kill, stop
+//!                        ├─ lockers: `consul lock -n` ─► hold
+//!                        └─ witness: what the cluster says
+//!                               │
+//!                               ▼ one JSON object per line, on one clock
+//!                          the folder of logs ─► check ─► Report: figures, violations
+//! ```
+//! Each party writes down what it believes or does, and none of them judges. [`check`] reads the
+//! logs, also those of an earlier run, and knows nothing of how they came about, so that it can be
+//! shown logs that are wrong.
+//!
+//! A belief counts from the moment before a holder asked and was told that it holds, to the
+//! moment before it gives back, to the last moment at which it was told so, or to the end of its
+//! lease: a process that was paused must ask before it acts.
+
+pub mod check;
+pub mod client;
+pub mod defect;
+mod diary;
+pub mod failure;
+mod fleet;
+pub mod lockers;
+mod moment;
+mod nemesis;
+pub mod record;
+pub mod run;
+mod witness;
+
+pub use diary::Line;
+pub use moment::Moment;

@@ -1,0 +1,154 @@
+//! Holders of `consul lock -n`, who know nothing of our queue.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{env, io};
+
+use fastrand::Rng;
+use rustix::process::getppid;
+
+use crate::diary::Diary;
+use crate::moment::Moment;
+use crate::record::{Hold, Slots};
+
+/// The beginning of the names of their sessions.
+pub const THEIRS: &str = "chaos-lock-";
+
+const POLL: Duration = Duration::from_millis(50);
+const BEAT: Duration = Duration::from_millis(100);
+
+/// Threads that run `consul lock` again and again.
+#[derive(Debug)]
+pub struct Lockers {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<io::Result<bool>>>,
+}
+
+/// What all of them share.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The Consul binary.
+    pub binary: PathBuf,
+    /// The addresses of the servers.
+    pub agents: Vec<String>,
+    /// What they contend for.
+    pub slots: Slots,
+    /// Where the holders write.
+    pub log: PathBuf,
+}
+
+impl Lockers {
+    /// Starts `count` of them.
+    pub fn start(setup: &Setup, count: usize, rng: &mut Rng) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let threads = (0..count).map(|number| {
+            let (setup, stop, rng) = (setup.clone(), Arc::clone(&stop), rng.fork());
+            thread::spawn(move || lock_again_and_again(number, &setup, &stop, rng))
+        });
+        Self {
+            threads: threads.collect(),
+            stop,
+        }
+    }
+
+    /// Lets each end its turn. Returns how many had to be killed.
+    ///
+    /// # Errors
+    /// When one could not be run.
+    pub fn end(mut self) -> io::Result<u64> {
+        self.stop.store(true, Ordering::SeqCst);
+        let mut hung = 0;
+        for thread in self.threads.drain(..) {
+            let ended = thread.join();
+            let ended = ended.unwrap_or_else(|_| Err(io::Error::other("a locker panicked")));
+            hung += u64::from(ended?);
+        }
+        Ok(hung)
+    }
+}
+
+impl Drop for Lockers {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Whether the last one had to be killed.
+fn lock_again_and_again(
+    number: usize,
+    setup: &Setup,
+    stop: &AtomicBool,
+    mut rng: Rng,
+) -> io::Result<bool> {
+    for turn in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let name = format!("{THEIRS}{number}-{turn}");
+        let millis = rng.u64(50..2_500);
+        let agent = &setup.agents[rng.usize(..setup.agents.len())];
+        let mut lock = Command::new(&setup.binary)
+            .args(["lock", "-shell=false", "-n", &setup.slots.limit.to_string()])
+            .args(["-name", &name, "-http-addr", agent, &setup.slots.prefix])
+            .arg(env::current_exe()?)
+            .args(["hold", &name, &millis.to_string()])
+            .arg(&setup.log)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        match wait(&mut lock, stop)? {
+            None => return Ok(true),
+            Some(status) if status.success() => {}
+            // It gives up at the first failure that it can't wait out.
+            Some(_) => thread::sleep(Duration::from_secs(1)),
+        }
+        thread::sleep(Duration::from_millis(rng.u64(..4_000)));
+    }
+    Ok(false)
+}
+
+/// None when it had to be killed.
+fn wait(lock: &mut Child, stop: &AtomicBool) -> io::Result<Option<ExitStatus>> {
+    let mut patience = None;
+    loop {
+        if let Some(status) = lock.try_wait()? {
+            return Ok(Some(status));
+        }
+        if stop.load(Ordering::SeqCst) {
+            let deadline = *patience.get_or_insert_with(|| Instant::now() + Duration::from_mins(1));
+            if Instant::now() > deadline {
+                lock.kill()?;
+                lock.wait()?;
+                return Ok(None);
+            }
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// The child of a `consul lock`: writes down that it holds, for as long as it is told to and its
+/// parent lives.
+///
+/// # Errors
+/// When it can't write.
+pub fn hold(name: &str, time: Duration, log: &Path) -> io::Result<()> {
+    let parent = getppid();
+    let diary = Diary::open(log)?;
+    let name = || name.to_owned();
+    diary.write(Moment::now(), Hold::Began { name: name() })?;
+    let end = Moment::now().plus(time);
+    loop {
+        let left = end.since(Moment::now());
+        if left.is_zero() || getppid() != parent {
+            break;
+        }
+        thread::sleep(left.min(BEAT));
+        diary.write(Moment::now(), Hold::Goes { name: name() })?;
+    }
+    diary.write(Moment::now(), Hold::Ended { name: name() })
+}

@@ -1,0 +1,128 @@
+//! `chaos run`, `chaos check DIR`, and what a run starts as processes of its own.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use chaos::check::{Logs, check};
+use chaos::failure::Failure;
+use chaos::record::{Folder, Run};
+use clap::{Parser, Subcommand};
+
+/// Hurts a real cluster and its clients, and checks what they believed.
+///
+/// Exits with 0 when nothing was violated, with 1 when something was, and with 2 when the run could
+/// not be made.
+#[derive(Debug, Parser)]
+struct Flags {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Makes a run and checks it
+    Run {
+        /// How long things go wrong; the calm afterwards takes half a minute more
+        #[arg(long, default_value_t = 1.0, value_parser = minutes)]
+        minutes: f64,
+        /// Fixes what is done when [default: another one each time]
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Switches a deliberate defect of the semaphore on
+        #[arg(long)]
+        defect: Option<String>,
+        /// Keeps the logs there [default: a temporary folder, kept after a violation]
+        #[arg(long)]
+        logs: Option<PathBuf>,
+    },
+    /// Checks the logs of a run
+    Check {
+        /// Where they are
+        folder: PathBuf,
+    },
+    /// A client of a run
+    #[command(hide = true)]
+    Client { plan: String },
+    /// The child of a `consul lock`
+    #[command(hide = true)]
+    Hold {
+        name: String,
+        millis: u64,
+        log: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Flags::parse().what {
+        What::Run {
+            minutes,
+            seed,
+            defect,
+            logs,
+        } => run(minutes, seed, defect.as_deref(), logs),
+        What::Check { folder } => judge(&Folder(folder)),
+        What::Client { plan } => serde_json::from_str(&plan)
+            .map_err(|error| Failure::step("reading a client's plan", error))
+            .and_then(|plan| chaos::client::run(&plan))
+            .map(|()| true),
+        What::Hold { name, millis, log } => {
+            chaos::lockers::hold(&name, Duration::from_millis(millis), &log)
+                .map_err(|error| Failure::step("holding", error))
+                .map(|()| true)
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("chaos: {}", failure.with_causes());
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether nothing was violated.
+fn run(
+    minutes: f64,
+    seed: Option<u64>,
+    defect: Option<&str>,
+    logs: Option<PathBuf>,
+) -> Result<bool, Failure> {
+    chaos::defect::switch_on(defect)?;
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    let scratch = match logs {
+        Some(_) => None,
+        None => Some(
+            tempfile::Builder::new()
+                .prefix("chaos-")
+                .tempdir()
+                .map_err(|error| Failure::step("making a folder", error))?,
+        ),
+    };
+    let path = logs.or_else(|| scratch.as_ref().map(|scratch| scratch.path().to_owned()));
+    let folder = Folder(path.unwrap_or_default());
+    println!("seed {seed}");
+    let made = Run::new(seed, Duration::from_secs_f64(minutes * 60.0));
+    let clean = chaos::run::run(&made, &folder, defect).and_then(|()| judge(&folder));
+    if !matches!(clean, Ok(true)) {
+        println!("the logs are in {}", folder.path().display());
+        if let Some(scratch) = scratch {
+            let _ = scratch.keep();
+        }
+    }
+    clean
+}
+
+fn judge(folder: &Folder) -> Result<bool, Failure> {
+    let report = check(&Logs::read(folder)?);
+    print!("{report}");
+    Ok(report.violations.is_empty())
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(minutes) if (0.05..=1_440.0).contains(&minutes) => Ok(minutes),
+        _ => Err("a number of minutes from 0.05 to 1440".to_owned()),
+    }
+}

@@ -1,0 +1,251 @@
+//! Hurts the cluster and the clients, in rounds with calm between them. A majority of the servers
+//! keeps its data, always.
+
+use std::cmp::min;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use real_agent::{Cluster, SERVERS};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::diary::Diary;
+use crate::failure::{Failure, Try as _};
+use crate::fleet::Fleet;
+use crate::moment::Moment;
+use crate::record::{Deed, Kind, Phase, Target};
+
+/// Whom it hurts, and where it writes that down.
+#[derive(Debug)]
+pub(crate) struct Nemesis<'n> {
+    /// The servers.
+    pub(crate) cluster: &'n mut Cluster,
+    /// The clients.
+    pub(crate) fleet: &'n mut Fleet,
+    /// The deeds.
+    pub(crate) diary: &'n Diary<Deed>,
+    /// What it draws from.
+    pub(crate) rng: Rng,
+}
+
+/// The beginning or the end of a deed, and when in its round.
+#[derive(Clone, Copy, Debug)]
+struct Act {
+    after: Duration,
+    kind: Kind,
+    target: Target,
+    phase: Phase,
+}
+
+impl Nemesis<'_> {
+    /// Round after round until `end`. Everything is whole again when it returns.
+    ///
+    /// # Errors
+    /// When something could not be hurt or healed.
+    pub(crate) fn storm(&mut self, end: Instant) -> Result<(), Failure> {
+        let mut leader = None;
+        loop {
+            let calm = Duration::from_millis(self.rng.u64(500..4_000));
+            let left = end.saturating_duration_since(Instant::now());
+            thread::sleep(min(calm, left));
+            let left = end.saturating_duration_since(Instant::now());
+            if left < SHORTEST {
+                return Ok(());
+            }
+            let found = self.cluster.wait_for_leader();
+            let found = found.doing("waiting for a leader")?;
+            if leader.replace(found).is_some_and(|former| former != found) {
+                self.write_elected(found)?;
+            }
+            let acts = self.plan(found, left);
+            self.act(&acts)?;
+            self.cluster
+                .wait_for_leader()
+                .doing("waiting for the cluster to heal")?;
+        }
+    }
+
+    /// What happens in the next round, within `left`.
+    fn plan(&mut self, leader: usize, left: Duration) -> Vec<Act> {
+        let mut acts = Vec::new();
+        let one = self.server(leader);
+        match self.rng.u32(..10) {
+            0..3 => self.add(&mut acts, Kind::Kill, one, 6_000, left),
+            3..6 => self.add(&mut acts, Kind::Stop, one, 12_000, left),
+            6 => self.add(&mut acts, Kind::Restart, one, 3_000, left),
+            // No majority is left for a while.
+            7 => {
+                self.add(&mut acts, Kind::Stop, one, 8_000, left);
+                let other = self.other_server(one, leader);
+                self.add(&mut acts, Kind::Stop, other, 8_000, left);
+            }
+            _ => {}
+        }
+        let mut clients: Vec<_> = (0..self.fleet.len()).collect();
+        self.rng.shuffle(&mut clients);
+        for client in clients.into_iter().take(self.rng.usize(..=2)) {
+            let client = Target::Client(client);
+            match self.rng.u32(..8) {
+                0 => self.add(&mut acts, Kind::Kill, client, 3_000, left),
+                1..3 => self.add(&mut acts, Kind::Stop, client, 25_000, left),
+                3..5 => self.add(&mut acts, Kind::Silence, client, 14_000, left),
+                5 => self.add(&mut acts, Kind::SilenceAnswers, client, 14_000, left),
+                _ => self.add(&mut acts, Kind::Cut, client, 0, left),
+            }
+        }
+        acts.sort_by_key(|act| act.after);
+        acts
+    }
+
+    fn server(&mut self, leader: usize) -> Target {
+        if self.rng.bool() {
+            Target::Leader(leader)
+        } else {
+            Target::Follower((leader + self.rng.usize(1..SERVERS)) % SERVERS)
+        }
+    }
+
+    fn other_server(&mut self, one: Target, leader: usize) -> Target {
+        loop {
+            let other = self.server(leader);
+            if other != one {
+                return other;
+            }
+        }
+    }
+
+    /// Adds a deed of at most so many milliseconds.
+    fn add(
+        &mut self,
+        acts: &mut Vec<Act>,
+        kind: Kind,
+        target: Target,
+        longest: u64,
+        left: Duration,
+    ) {
+        let after = Duration::from_millis(self.rng.u64(..2_000));
+        // Most things are over soon, and some outlast the lease.
+        let longest = if self.rng.bool() {
+            longest / 4
+        } else {
+            longest
+        };
+        let length = Duration::from_millis(self.rng.u64(..=longest));
+        let end = min(after + length, left.max(SHORTEST));
+        let act = |after, phase| Act {
+            after,
+            kind,
+            target,
+            phase,
+        };
+        acts.push(act(after, Phase::Begin));
+        acts.push(act(end.max(after), Phase::End));
+    }
+
+    fn act(&mut self, acts: &[Act]) -> Result<(), Failure> {
+        let start = Instant::now();
+        for act in acts {
+            thread::sleep(act.after.saturating_sub(start.elapsed()));
+            let deed = Deed {
+                deed: act.kind,
+                target: act.target,
+                phase: act.phase,
+            };
+            let begin = Moment::now();
+            match act.phase {
+                Phase::Begin => {
+                    self.write(begin, deed)?;
+                    self.begin(act.kind, act.target)?;
+                }
+                Phase::End => {
+                    self.end(act.kind, act.target)?;
+                    self.write(Moment::now(), deed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: Moment, deed: Deed) -> Result<(), Failure> {
+        self.diary.write(at, deed).doing("writing a deed down")
+    }
+
+    fn write_elected(&self, leader: usize) -> Result<(), Failure> {
+        let elected = Deed {
+            deed: Kind::Elect,
+            target: Target::Leader(leader),
+            phase: Phase::Begin,
+        };
+        self.write(Moment::now(), elected)
+    }
+
+    fn begin(&mut self, kind: Kind, target: Target) -> Result<(), Failure> {
+        match (kind, target) {
+            (Kind::Kill, Target::Client(client)) => self.fleet.kill(client),
+            (Kind::Kill, Target::Leader(server) | Target::Follower(server)) => {
+                self.cluster.kill(server)
+            }
+            (Kind::Stop, Target::Client(client)) => self.fleet.stop(client),
+            (Kind::Stop, Target::Leader(server) | Target::Follower(server)) => {
+                self.cluster.stop(server)
+            }
+            (Kind::Restart, Target::Leader(server) | Target::Follower(server)) => {
+                return self.end_in_order(server);
+            }
+            (Kind::Cut, Target::Client(client)) => {
+                self.fleet.proxy(client).cut();
+                Ok(())
+            }
+            (Kind::Silence, Target::Client(client)) => {
+                self.fleet.proxy(client).silence();
+                Ok(())
+            }
+            (Kind::SilenceAnswers, Target::Client(client)) => {
+                self.fleet.proxy(client).silence_answers();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+        .doing("hurting somebody")
+    }
+
+    fn end(&mut self, kind: Kind, target: Target) -> Result<(), Failure> {
+        match (kind, target) {
+            (Kind::Kill, Target::Client(client)) => {
+                self.fleet.begin(client).doing("starting a client again")
+            }
+            (Kind::Stop, Target::Client(client)) => {
+                self.fleet.cont(client).doing("continuing a client")
+            }
+            (Kind::Stop, Target::Leader(server) | Target::Follower(server)) => {
+                self.cluster.cont(server).doing("continuing a server")
+            }
+            (Kind::Kill | Kind::Restart, Target::Leader(server) | Target::Follower(server)) => self
+                .cluster
+                .relaunch(server)
+                .doing("starting a server again"),
+            (Kind::Silence | Kind::SilenceAnswers, Target::Client(client)) => {
+                self.fleet.proxy(client).resume();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks a server to end, and waits for it. One that doesn't is killed when it is relaunched.
+    fn end_in_order(&self, server: usize) -> Result<(), Failure> {
+        let pid = i32::try_from(self.cluster.server(server).pid()).doing("naming a server")?;
+        let Some(pid) = Pid::from_raw(pid) else {
+            return Ok(());
+        };
+        kill_process(pid, Signal::TERM).doing("telling a server to end")?;
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while test_kill_process(pid).is_ok() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+/// The shortest round.
+const SHORTEST: Duration = Duration::from_secs(3);

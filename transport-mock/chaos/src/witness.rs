@@ -1,0 +1,124 @@
+//! Looks at the cluster through each server, to tell later who could have reached it when, and
+//! whose session existed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use real_agent::Client;
+use serde_json::Value;
+
+use crate::diary::Diary;
+use crate::lockers::THEIRS;
+use crate::moment::Moment;
+use crate::record::{Run, Sighting};
+
+const EVERY: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One thread for each server.
+#[derive(Debug)]
+pub(crate) struct Witnesses {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Witnesses {
+    /// Begins to look through these.
+    ///
+    /// # Errors
+    /// When the log can't be opened.
+    pub(crate) fn start(servers: Vec<Client>, run: &Run, log: &Path) -> io::Result<Self> {
+        let stop = Arc::<AtomicBool>::default();
+        let mut threads = Vec::new();
+        for (server, client) in servers.into_iter().enumerate() {
+            let diary = Diary::open(log)?;
+            let stop = Arc::clone(&stop);
+            let witness = Witness {
+                server,
+                client: client.with_timeout(TIMEOUT),
+                prefixes: run.semaphores.iter().map(|it| it.prefix.clone()).collect(),
+                diary,
+            };
+            threads.push(thread::spawn(move || witness.look(&stop)));
+        }
+        Ok(Self { stop, threads })
+    }
+
+    /// Ends.
+    ///
+    /// # Errors
+    /// When a sighting could not be written.
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        self.stop.store(true, Ordering::SeqCst);
+        self.threads.drain(..).try_for_each(|thread| {
+            let ended = thread.join();
+            ended.unwrap_or_else(|_| Err(io::Error::other("a witness panicked")))
+        })
+    }
+}
+
+impl Drop for Witnesses {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
+struct Witness {
+    server: usize,
+    client: Client,
+    prefixes: Vec<String>,
+    diary: Diary<Sighting>,
+}
+
+impl Witness {
+    fn look(&self, stop: &AtomicBool) -> io::Result<()> {
+        while !stop.load(Ordering::SeqCst) {
+            let at = Moment::now();
+            let sessions = sessions(&self.client).ok();
+            let end = Moment::now();
+            let holders = sessions.as_ref().and_then(|names| self.holders(names).ok());
+            let is_theirs = |name: &String| name.starts_with(THEIRS);
+            let sighting = Sighting {
+                server: self.server,
+                end,
+                locks: sessions.map(|names| names.into_values().filter(is_theirs).collect()),
+                holders: holders.unwrap_or_default(),
+            };
+            self.diary.write(at, sighting)?;
+            thread::sleep(EVERY);
+        }
+        Ok(())
+    }
+
+    /// The names of the holders of each record; of one whose session is gone, its id.
+    fn holders(&self, names: &BTreeMap<String, String>) -> io::Result<Vec<Vec<String>>> {
+        let of_prefix = |prefix: &String| {
+            let holders = self.client.leftovers(prefix)?.holders.into_iter();
+            let name = |id: String| names.get(&id).cloned().unwrap_or(id);
+            Ok(holders.map(name).collect())
+        };
+        self.prefixes.iter().map(of_prefix).collect()
+    }
+}
+
+/// The names of all sessions by their ids, as the leader confirms them.
+///
+/// # Errors
+/// When there is no such answer.
+pub(crate) fn sessions(client: &Client) -> io::Result<BTreeMap<String, String>> {
+    let answer = client.get("/v1/session/list?consistent")?;
+    if answer.status != 200 {
+        return Err(io::Error::other(answer.text()));
+    }
+    let Value::Array(sessions) = answer.json()? else {
+        return Ok(BTreeMap::new());
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let named = |session: &Value| (text(&session["ID"]), text(&session["Name"]));
+    Ok(sessions.iter().map(named).collect())
+}

@@ -1,0 +1,56 @@
+//! Every run of small scenes: the core's own machines against the Consul in memory, in every order of
+//! everything that can happen, with every fault at every place.
+//!
+//! ```text
+//!   scene, scenes        who contends, and what may go wrong
+//!        │
+//!   search               breadth first over states, each seen once; then backwards from the ends
+//!        ├── world       one state, the actions in it, what each leads to, what must hold
+//!        ├── canon       when two states are the same
+//!        └── story       the shortest run that breaks a promise, step by step
+//! ```
+//! `cargo run --release -p exploration` prints the table; this crate's tests explore the small scenes.
+//!
+//! # What is explored
+//! A state is the participants, Consul, the messages between them, how far each caller is, and how many
+//! faults are left. From each state every action is tried: a caller asks, gives back, gives up; a request
+//! or an answer arrives; time passes; and the [`Fault`]s of the scene. Nothing is left out by chance or by
+//! clever reduction, but see the assumptions.
+//!
+//! # What must hold
+//! In every state S1 (nobody believes beyond the limit, and every belief is founded on the record), at
+//! every write S3, S4 and S5, at every event L4 (nothing is lost or fails for a fault that is to be
+//! outlived), and, while nothing has gone wrong, L2 (who is done has left nothing behind). When all states
+//! are known, L1 and the rest of L2: from *each* of them, with no more faults, a state can be reached
+//! where all are served and gone and nothing of them is in Consul. [`Violation`] has the list.
+//!
+//! # Assumptions
+//! - A participant acts at once on what it learns, as its driver does, unless it is paused.
+//! - Messages take no time, but for a nanosecond, unless they are held up by [`Fault::Delay`]: the clock
+//!   moves only when none is under way that takes no time. What a slow network does is therefore in the
+//!   scenes with that fault.
+//! - Time stops at multiples of [`Scene::tick`]; what is due in between is late, by less than one.
+//! - A participant's jitter is drawn anew from one seed at every step, so it is always the same share.
+//! - With [`Messages::RoundTrips`], a request that nothing happens to is answered in the same step.
+//!   Answers to blocking queries that had to wait still come at any time.
+//! - Consul expires a session at any time after its TTL, counted from the last renewal that arrived, and
+//!   at the latest after twice that. Clocks run at one rate: what the lease's margin is for is not explored.
+//! - No run lasts until Consul forgets a deletion (a quarter of an hour), or until the ceiling of the
+//!   watch's reads matters.
+//! - Participants are interchangeable, as are the callers of each.
+//!
+//! States are told apart by 128 bits of hash.
+
+mod action;
+mod canon;
+mod clock;
+mod scene;
+pub mod scenes;
+mod search;
+mod story;
+mod violation;
+mod world;
+
+pub use scene::{Arrivals, Fault, Furniture, Messages, Scene};
+pub use search::{Bounds, Outcome, Report, explore};
+pub use violation::Violation;

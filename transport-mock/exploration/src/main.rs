@@ -1,0 +1,186 @@
+//! Explores scenes and prints a table of what was seen.
+//!
+//! ```text
+//! explore [--small] [--only TEXT] [--seconds N] [--states N]
+//! explore --defect NAME       until a scene shows it; exits with 1, and says which promise broke
+//! explore --defects           each defect in turn
+//! ```
+//! `--seconds` and `--states` bound one scene; a search that they cut is said to be cut. The last two need
+//! a build with `RUSTFLAGS='--cfg semaphore_defects'`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use exploration::{Bounds, Outcome, Report, Scene, explore, scenes};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("explore: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<ExitCode, Failure> {
+    let wish = Wish::read()?;
+    let scenes: Vec<_> = wish.scenes().collect();
+    match &wish.defects {
+        Defects::None => table(&scenes, wish.bounds),
+        #[cfg(semaphore_defects)]
+        Defects::One(name) => {
+            let found = defects::find(name.parse()?, &scenes, wish.bounds, true)?;
+            Ok(ExitCode::from(u8::from(found)))
+        }
+        #[cfg(semaphore_defects)]
+        Defects::All => {
+            for defect in semaphore_core::defect::Defect::ALL {
+                defects::find(*defect, &scenes, wish.bounds, false)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        #[cfg(not(semaphore_defects))]
+        Defects::One(_) | Defects::All => {
+            Err("defects need a build with RUSTFLAGS='--cfg semaphore_defects'".into())
+        }
+    }
+}
+
+/// What the command line asks for.
+struct Wish {
+    only_small: bool,
+    only: Option<String>,
+    bounds: Bounds,
+    defects: Defects,
+}
+
+enum Defects {
+    None,
+    One(#[cfg_attr(not(semaphore_defects), expect(dead_code, reason = "refused"))] String),
+    All,
+}
+
+impl Wish {
+    fn read() -> Result<Self, Failure> {
+        use lexopt::prelude::*;
+
+        let mut wish = Self {
+            only_small: false,
+            only: None,
+            bounds: Bounds::default(),
+            defects: Defects::None,
+        };
+        let mut parser = lexopt::Parser::from_env();
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("small") => wish.only_small = true,
+                Long("only") => wish.only = Some(parser.value()?.string()?),
+                Long("seconds") => {
+                    wish.bounds.time = Duration::from_secs(parser.value()?.parse()?);
+                }
+                Long("states") => wish.bounds.states = parser.value()?.parse()?,
+                Long("defect") => wish.defects = Defects::One(parser.value()?.string()?),
+                Long("defects") => wish.defects = Defects::All,
+                _ => return Err(argument.unexpected().into()),
+            }
+        }
+        Ok(wish)
+    }
+
+    fn scenes(&self) -> impl Iterator<Item = Scene> {
+        let large = if self.only_small {
+            Vec::new()
+        } else {
+            scenes::large()
+        };
+        scenes::small().into_iter().chain(large).filter(|scene| {
+            let text = format!("{}: {}", scene.name, scene.faults_in_words());
+            self.only.as_ref().is_none_or(|only| text.contains(only))
+        })
+    }
+}
+
+fn table(scenes: &[Scene], bounds: Bounds) -> Result<ExitCode, Failure> {
+    println!("| scene | faults | states | transitions | depth | time | result |");
+    println!("|---|---|---:|---:|---:|---:|---|");
+    let mut broken = 0;
+    let mut cut = 0;
+    for scene in scenes {
+        let report = explore(scene, bounds)?;
+        row(scene, &report);
+        match report.outcome {
+            Outcome::Proved => {}
+            Outcome::Cut => cut += 1,
+            Outcome::Broken { violation, story } => {
+                broken += 1;
+                tell(&violation, &story);
+            }
+        }
+    }
+    let whole = scenes.len() - broken - cut;
+    println!("\n{whole} scenes explored whole, {cut} cut, {broken} violations");
+    Ok(ExitCode::from(u8::from(broken > 0)))
+}
+
+fn row(scene: &Scene, report: &Report) {
+    let result = match &report.outcome {
+        Outcome::Proved => "nothing wrong in any state".to_owned(),
+        Outcome::Cut => "cut: nothing wrong so far".to_owned(),
+        Outcome::Broken { violation, .. } => violation.to_string(),
+    };
+    println!(
+        "| {} | {} | {} | {} | {} | {:.1} s | {result} |",
+        scene.name,
+        scene.faults_in_words(),
+        report.states,
+        report.transitions,
+        report.depth,
+        report.time.as_secs_f64(),
+    );
+}
+
+fn tell(violation: &exploration::Violation, story: &[String]) {
+    println!();
+    for line in story {
+        println!("    {line}");
+    }
+    println!("\n    {violation}\n");
+}
+
+#[cfg(semaphore_defects)]
+mod defects {
+    use semaphore_core::defect::{Defect, switch_on};
+
+    use super::{Bounds, Failure, Outcome, Scene, explore, tell};
+
+    /// Explores scenes until one shows the defect. Says whether one did.
+    pub(super) fn find(
+        defect: Defect,
+        scenes: &[Scene],
+        bounds: Bounds,
+        in_full: bool,
+    ) -> Result<bool, Failure> {
+        switch_on(Some(defect));
+        let mut states = 0;
+        for scene in scenes {
+            let report = explore(scene, bounds)?;
+            states += report.states;
+            if let Outcome::Broken { violation, story } = report.outcome {
+                let faults = scene.faults_in_words();
+                println!(
+                    "{defect}: {violation}; after {states} states, in: {}; {faults}",
+                    scene.name
+                );
+                if in_full {
+                    tell(&violation, &story);
+                }
+                return Ok(true);
+            }
+        }
+        println!("{defect}: not found, {states} states");
+        Ok(false)
+    }
+}

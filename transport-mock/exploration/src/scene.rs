@@ -1,0 +1,200 @@
+//! What is explored: who contends for how many slots, and what may go wrong.
+
+use core::fmt::Write as _;
+use core::time::Duration;
+
+/// One scene.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// What it is called.
+    pub name: String,
+    /// How many slots the semaphore has.
+    pub limit: u32,
+    /// How many callers each participant has. Each wants one slot.
+    pub callers: Vec<usize>,
+    /// How often each caller acquires and releases.
+    pub rounds: u8,
+    /// Whether callers come at any time, or all at the start.
+    pub arrivals: Arrivals,
+    /// In which orders messages arrive.
+    pub messages: Messages,
+    /// Whether callers may give up while they wait.
+    pub cancels: bool,
+    /// What is in Consul at the start.
+    pub furniture: Furniture,
+    /// What may go wrong.
+    pub faults: Vec<Fault>,
+    /// How many things may go wrong in one run.
+    pub budget: u8,
+    /// Time stops only at multiples of this: a timer that is due between two fires at the later one.
+    pub tick: Duration,
+}
+
+/// When callers come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// All at the start.
+    Together,
+    /// Each at any time.
+    AtAnyTime,
+}
+
+/// In which orders messages arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Messages {
+    /// Requests and answers, in every order.
+    Each,
+    /// Requests in every order, their answers at once: but for those that something goes wrong
+    /// with, and those of blocking queries that have to wait. Far fewer states.
+    RoundTrips,
+}
+
+/// What is in Consul at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Furniture {
+    /// Nothing.
+    Nothing,
+    /// A contender key, at the head of the queue, whose session lives for ever and never claims.
+    Stranger,
+    /// A record that can't be understood.
+    Garbage,
+}
+
+/// What may go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A request's connection breaks: its sender learns that the outcome is unknown, and the
+    /// request is lost, or arrives at any later time.
+    Cut,
+    /// A request is applied, and its answer is replaced by a failure.
+    LoseAnswer,
+    /// A request, or an answer, takes any time: its sender's timeout may end first.
+    Delay,
+    /// A request arrives a second time, at any later time.
+    Repeat,
+    /// A participant ends without a word. What it sent may still arrive.
+    Crash,
+    /// A participant does nothing for any time.
+    Pause,
+    /// An operator destroys a session.
+    Destroy,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Cut,
+        Self::LoseAnswer,
+        Self::Delay,
+        Self::Repeat,
+        Self::Crash,
+        Self::Pause,
+        Self::Destroy,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::LoseAnswer => "lost-answer",
+            Self::Delay => "delay",
+            Self::Repeat => "repeat",
+            Self::Crash => "crash",
+            Self::Pause => "pause",
+            Self::Destroy => "destroy",
+        }
+    }
+}
+
+impl Scene {
+    /// Participants with so many callers each, who come at any time and acquire once. Nothing goes
+    /// wrong.
+    pub fn new(limit: u32, callers: &[usize]) -> Self {
+        let callers = callers.to_vec();
+        let words: Vec<_> = callers.iter().map(ToString::to_string).collect();
+        Self {
+            name: format!("limit {limit}, callers {}", words.join("+")),
+            limit,
+            callers,
+            rounds: 1,
+            arrivals: Arrivals::AtAnyTime,
+            messages: Messages::Each,
+            cancels: false,
+            furniture: Furniture::Nothing,
+            faults: Vec::new(),
+            budget: 0,
+            tick: Duration::from_millis(500),
+        }
+    }
+
+    /// The same scene where `budget` of these may go wrong.
+    #[must_use]
+    pub fn with_faults(mut self, budget: u8, faults: &[Fault]) -> Self {
+        self.budget = budget;
+        self.faults = faults.to_vec();
+        self
+    }
+
+    /// The same scene where callers may give up.
+    #[must_use]
+    pub fn with_cancels(mut self) -> Self {
+        self.cancels = true;
+        self.name.push_str(", cancels");
+        self
+    }
+
+    /// The same scene with so many acquisitions for each caller.
+    #[must_use]
+    pub fn with_rounds(mut self, rounds: u8) -> Self {
+        self.rounds = rounds;
+        let _ = write!(self.name, ", {rounds} rounds");
+        self
+    }
+
+    /// The same scene where all callers come at the start.
+    #[must_use]
+    pub fn together(mut self) -> Self {
+        self.arrivals = Arrivals::Together;
+        self.name.push_str(", together");
+        self
+    }
+
+    /// The same scene where answers come at once.
+    #[must_use]
+    pub fn in_round_trips(mut self) -> Self {
+        self.messages = Messages::RoundTrips;
+        self.name.push_str(", round trips");
+        self
+    }
+
+    /// The same scene with something in Consul.
+    #[must_use]
+    pub fn with(mut self, furniture: Furniture) -> Self {
+        self.furniture = furniture;
+        self.name.push_str(match furniture {
+            Furniture::Nothing => "",
+            Furniture::Stranger => ", stranger",
+            Furniture::Garbage => ", garbage",
+        });
+        self
+    }
+
+    /// What may go wrong, in words.
+    pub fn faults_in_words(&self) -> String {
+        if self.budget == 0 {
+            return "none".into();
+        }
+        let names: Vec<_> = self.faults.iter().map(|fault| fault.name()).collect();
+        format!("{} of {}", self.budget, names.join(" "))
+    }
+
+    pub(crate) fn may(&self, fault: Fault) -> bool {
+        self.budget > 0 && self.faults.contains(&fault)
+    }
+
+    /// Whether a hold may be lost although no session was destroyed: renewals may be held up for
+    /// longer than a lease.
+    pub(crate) fn may_lose_leases(&self) -> bool {
+        self.may(Fault::Pause) || self.may(Fault::Delay)
+    }
+}

@@ -1,0 +1,144 @@
+//! Consul, and what a run looks at in it.
+
+use std::fmt::Write as _;
+
+use semaphore_core::{Instant, Method, Record, Request};
+use transport_mock::consul::{Consul, Entry};
+
+use crate::canon::{Token, tokens};
+use crate::scene::Furniture;
+
+/// Where the semaphore is.
+pub(crate) const PREFIX: &str = "p";
+/// Where its record is.
+pub(crate) const LOCK: &str = "p/.lock";
+
+#[derive(Clone)]
+pub(crate) struct Agent {
+    pub(crate) consul: Consul,
+    /// The session that lives for ever.
+    stranger: Option<String>,
+    holders: Vec<String>,
+    tokens: Vec<Token>,
+}
+
+impl Agent {
+    pub(crate) fn new(now: Instant, furniture: Furniture) -> Self {
+        let mut agent = Self {
+            consul: Consul::without_chance(),
+            stranger: None,
+            holders: Vec::new(),
+            tokens: Vec::new(),
+        };
+        let put = |target: String, body: &str| Request::new(Method::Put, target).with_body(body);
+        match furniture {
+            Furniture::Nothing => {}
+            Furniture::Garbage => {
+                let garbage = put(format!("/v1/kv/{LOCK}"), "garbage");
+                agent.consul.submit(now, &garbage);
+            }
+            Furniture::Stranger => {
+                let creation = put("/v1/session/create".into(), r#"{"NodeChecks":[]}"#);
+                agent.consul.submit(now, &creation);
+                let stranger = agent.sessions().next();
+                if let Some(id) = &stranger {
+                    let target = format!("/v1/kv/{PREFIX}/{id}?acquire={id}");
+                    agent.consul.submit(now, &put(target, ""));
+                }
+                agent.stranger = stranger;
+            }
+        }
+        while agent.consul.poll_answer().is_some() {}
+        agent.refresh();
+        agent
+    }
+
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// The sessions that live, in the order of their creation, without the stranger's.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = String> + '_ {
+        self.consul
+            .sessions()
+            .map(|session| session.id().to_owned())
+            .filter(|id| self.stranger.as_ref() != Some(id))
+    }
+
+    pub(crate) fn is_alive(&self, session: &str) -> bool {
+        self.consul.sessions().any(|it| it.id() == session)
+    }
+
+    /// Whether the session lives and holds its contender key.
+    pub(crate) fn is_tied(&self, session: &str) -> bool {
+        let key = self.consul.entry(&format!("{PREFIX}/{session}"));
+        self.is_alive(session) && key.and_then(Entry::session) == Some(session)
+    }
+
+    /// Whether the TTL of a session is over. Consul may end it from then on, and does so at twice
+    /// the TTL.
+    pub(crate) fn is_overdue(&self, now: Instant, session: &str) -> bool {
+        let ttl = self
+            .consul
+            .sessions()
+            .find(|it| it.id() == session)
+            .and_then(transport_mock::consul::Session::ttl);
+        self.consul
+            .expiry(session)
+            .zip(ttl)
+            .is_some_and(|(expiry, ttl)| expiry <= now + ttl)
+    }
+
+    /// Whom the record names.
+    pub(crate) fn holders(&self) -> &[String] {
+        &self.holders
+    }
+
+    /// Whether nothing of any participant is left. Where one could not leave in order, the record may
+    /// name its session, which is dead, until somebody else wants the slot.
+    pub(crate) fn is_clean(&self, may_name_dead: bool) -> bool {
+        let is_strangers = |entry: &Entry| entry.session() == self.stranger.as_deref();
+        self.sessions().next().is_none()
+            && (may_name_dead || self.holders().is_empty())
+            && self
+                .consul
+                .entries(PREFIX)
+                .all(|entry| entry.key() == LOCK || is_strangers(entry))
+    }
+
+    /// To be called after every change. Shows all that decides what Consul answers later on:
+    /// deletions by the index that they leave behind, for no run lasts until that is forgotten.
+    pub(crate) fn refresh(&mut self) {
+        self.holders = self
+            .consul
+            .entry(LOCK)
+            .and_then(|entry| Record::decode(entry.value(), entry.flags()).ok())
+            .map(|record| record.holders().map(str::to_owned).collect())
+            .unwrap_or_default();
+        let mut text = String::new();
+        for entry in self.consul.entries("") {
+            let value = String::from_utf8_lossy(entry.value());
+            let _ = write!(
+                text,
+                "{} {value} {} {:?} {} Index({}) Index({});",
+                entry.key(),
+                entry.flags(),
+                entry.session(),
+                entry.lock_index(),
+                entry.create_index(),
+                entry.modify_index(),
+            );
+        }
+        let index = self.consul.prefix_index(PREFIX);
+        let _ = write!(text, "index={index};");
+        for session in self.consul.sessions() {
+            let expiry = self.consul.expiry(session.id());
+            let _ = write!(text, "{} until: {expiry:?};", session.id());
+        }
+        for (key, until) in self.consul.lock_delays() {
+            let key = String::from_utf8_lossy(key);
+            let _ = write!(text, "{key} until: {until:?};");
+        }
+        self.tokens = tokens(&text);
+    }
+}

@@ -1,0 +1,154 @@
+//! What is under way between a participant and Consul.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use semaphore_core::{Instant, Method, Request, RequestId, Response, TransportErrorKind};
+use transport_mock::consul::Exchange;
+
+use crate::canon::{Token, tokens};
+
+/// A request, or what comes back for one.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    /// Whose.
+    pub(crate) node: usize,
+    /// None where nobody waits for an answer any more.
+    pub(crate) id: Option<RequestId>,
+    pub(crate) content: Arc<Content>,
+    /// When its sender stops waiting.
+    pub(crate) deadline: Instant,
+    /// Whether time passes while it is under way.
+    pub(crate) is_slow: bool,
+    tokens: Arc<[Token]>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Request(Request),
+    Answer(Result<Response, TransportErrorKind>),
+}
+
+/// A blocking query that waits at Consul.
+#[derive(Clone, Debug)]
+pub(crate) struct Parked {
+    pub(crate) node: usize,
+    pub(crate) id: RequestId,
+    pub(crate) exchange: Exchange,
+    pub(crate) deadline: Instant,
+    tokens: Arc<[Token]>,
+}
+
+impl Message {
+    pub(crate) fn request(now: Instant, node: usize, id: RequestId, request: Request) -> Self {
+        let deadline = now + request.timeout();
+        Self::new(node, Some(id), Content::Request(request), deadline)
+    }
+
+    pub(crate) fn answer(
+        node: usize,
+        id: RequestId,
+        answer: Result<Response, TransportErrorKind>,
+        deadline: Instant,
+    ) -> Self {
+        Self::new(node, Some(id), Content::Answer(answer), deadline)
+    }
+
+    /// The same, with nobody waiting for what comes of it. A read of which nobody learns is nothing.
+    pub(crate) fn into_ghost(self) -> Option<Self> {
+        let is_write = self.as_request()?.method() != Method::Get;
+        is_write
+            .then_some(Self {
+                id: None,
+                is_slow: true,
+                ..self
+            })
+            .map(Self::refreshed)
+    }
+
+    pub(crate) fn slowed(self) -> Self {
+        Self {
+            is_slow: true,
+            ..self
+        }
+        .refreshed()
+    }
+
+    pub(crate) fn as_request(&self) -> Option<&Request> {
+        match &*self.content {
+            Content::Request(request) => Some(request),
+            Content::Answer(_) => None,
+        }
+    }
+
+    /// A request that somebody waits for and that writes.
+    pub(crate) fn as_awaited_write(&self) -> Option<&Request> {
+        self.id?;
+        self.as_request().filter(|it| it.method() != Method::Get)
+    }
+
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    fn new(node: usize, id: Option<RequestId>, content: Content, deadline: Instant) -> Self {
+        Self {
+            node,
+            id,
+            content: Arc::new(content),
+            deadline,
+            is_slow: false,
+            tokens: Arc::new([]),
+        }
+        .refreshed()
+    }
+
+    fn refreshed(mut self) -> Self {
+        let mut text = String::new();
+        // Where time can't pass, no deadline comes nearer.
+        if self.id.is_some() {
+            let _ = write!(text, "{:?} until: {:?} ", self.id, self.deadline);
+        }
+        let _ = write!(text, "{} ", self.is_slow);
+        match &*self.content {
+            Content::Request(request) => {
+                let body = String::from_utf8_lossy(request.body());
+                let _ = write!(text, "{} {} {body}", request.method(), request.target());
+            }
+            Content::Answer(Ok(response)) => {
+                let index = response.header("X-Consul-Index").unwrap_or("0");
+                let body = String::from_utf8_lossy(response.body());
+                let _ = write!(text, "{} index={index} {body}", response.status());
+            }
+            Content::Answer(Err(kind)) => {
+                let _ = write!(text, "{kind:?}");
+            }
+        }
+        self.tokens = tokens(&text).into();
+        self
+    }
+}
+
+impl Parked {
+    pub(crate) fn new(
+        node: usize,
+        id: RequestId,
+        exchange: Exchange,
+        min_index: u64,
+        ends_at: Instant,
+        deadline: Instant,
+    ) -> Self {
+        let text = format!("parked {id:?} index={min_index} until: {ends_at:?}");
+        Self {
+            node,
+            id,
+            exchange,
+            deadline,
+            tokens: tokens(&text).into(),
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+}

@@ -1,0 +1,164 @@
+//! One state of a scene, and what follows from each thing that can happen.
+//!
+//! ```text
+//!  step.rs      what an action does            options.rs   which actions there are
+//!     │
+//!  node.rs      a participant, its callers     message.rs   what is under way
+//!  agent.rs     Consul                         monitor.rs   what must hold for its writes
+//! ```
+//! Parts are shared between states until one of them changes.
+
+mod agent;
+mod message;
+mod monitor;
+mod node;
+mod options;
+mod step;
+mod words;
+
+use std::sync::Arc;
+
+use core::time::Duration;
+
+use semaphore_core::{Error, Instant};
+
+use self::agent::Agent;
+use self::message::{Message, Parked};
+use self::monitor::Monitor;
+use self::node::Node;
+use crate::canon::{NodeParts, Parts, Token, fingerprint, tokens};
+use crate::scene::{Arrivals, Scene};
+use crate::violation::Violation;
+
+#[derive(Clone)]
+pub(crate) struct State {
+    now: Instant,
+    agent: Arc<Agent>,
+    nodes: Vec<Arc<Node>>,
+    messages: Vec<Message>,
+    parked: Vec<Parked>,
+    monitor: Arc<Monitor>,
+    /// How many things may still go wrong.
+    budget: u8,
+}
+
+impl State {
+    pub(crate) fn new(scene: &Scene) -> Result<Self, Error> {
+        // Late enough for times before it.
+        let now = Instant::from_origin(Duration::from_secs(3_600));
+        let nodes: Result<Vec<_>, _> = (0..scene.callers.len())
+            .map(|at| Node::new(at, scene).map(Arc::new))
+            .collect();
+        let mut state = Self {
+            now,
+            agent: Arc::new(Agent::new(now, scene.furniture)),
+            nodes: nodes?,
+            messages: Vec::new(),
+            parked: Vec::new(),
+            monitor: Arc::default(),
+            budget: scene.budget,
+        };
+        if scene.arrivals == Arrivals::Together {
+            for at in 0..state.nodes.len() {
+                for caller in 0..state.nodes[at].callers.len() {
+                    // Nothing is judged before anything has happened.
+                    let _ = state.acquire(scene, at, caller);
+                }
+            }
+        }
+        Ok(state)
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Whether all are served and gone, and nothing of them is left.
+    pub(crate) fn is_over(&self, scene: &Scene) -> bool {
+        let has_crashed = self.nodes.iter().any(|node| node.participant.is_none());
+        let may_name_dead = has_crashed || scene.may_lose_leases() && self.budget < scene.budget;
+        self.nodes
+            .iter()
+            .all(|node| node.participant.is_none() || node.is_done())
+            && self.messages.iter().all(|message| message.id.is_none())
+            && self.agent.is_clean(may_name_dead)
+    }
+
+    /// What must hold in every state.
+    pub(crate) fn judge(&self, scene: &Scene) -> Result<(), Violation> {
+        let holders = self.agent.holders();
+        let mut believers = 0;
+        for node in &self.nodes {
+            for (at, caller) in node.callers.iter().enumerate() {
+                let is_exempt = || {
+                    let mut sessions = caller.sessions.iter();
+                    sessions.any(|session| self.monitor.is_destroyed(session))
+                };
+                if !node.believes(self.now, at) || is_exempt() {
+                    continue;
+                }
+                believers += 1;
+                let is_listed = |session: &String| holders.contains(session);
+                if !caller.sessions.iter().all(is_listed) {
+                    let caller = node.name_of(at);
+                    return Err(Violation::UnfoundedBelief { caller });
+                }
+            }
+        }
+        if believers > scene.limit as usize {
+            let limit = scene.limit;
+            return Err(Violation::TooManyHolders { believers, limit });
+        }
+        self.judge_rest(scene)
+    }
+
+    /// Whoever is done has left nothing behind. Where something went wrong, that may take a TTL.
+    fn judge_rest(&self, scene: &Scene) -> Result<(), Violation> {
+        if self.budget < scene.budget {
+            return Ok(());
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            let is_waited_for = self.messages.iter().any(|message| message.node == at);
+            if node.participant.is_none() || !node.is_done() || is_waited_for {
+                continue;
+            }
+            if let Some(session) = self.monitor.sessions_of(at).next() {
+                return Err(Violation::LeftBehind {
+                    owner: node.name.into(),
+                    session: session.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for all states that nothing to come tells apart.
+    pub(crate) fn fingerprint(&self, scene: &Scene) -> u128 {
+        let budget = [Token::Text(u64::from(self.budget))];
+        let owned: Vec<Vec<Token>> = (0..self.nodes.len())
+            .map(|at| {
+                let sessions: Vec<_> = self.monitor.sessions_of(at).collect();
+                tokens(&sessions.join(" "))
+            })
+            .collect();
+        let mut parts = Parts {
+            common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
+            nodes: self
+                .nodes
+                .iter()
+                .zip(&owned)
+                .map(|(node, owned)| NodeParts {
+                    own: vec![node.tokens(), owned],
+                    messages: Vec::new(),
+                })
+                .collect(),
+        };
+        for message in &self.messages {
+            parts.nodes[message.node].messages.push(message.tokens());
+        }
+        for parked in &self.parked {
+            parts.nodes[parked.node].messages.push(parked.tokens());
+        }
+        fingerprint(&parts, self.now, scene.tick)
+    }
+}

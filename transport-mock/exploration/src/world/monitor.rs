@@ -1,0 +1,172 @@
+//! Watches what is written and what is granted: S3, S4 and S5.
+
+use std::fmt::Write as _;
+
+use semaphore_core::{Method, Record, Request};
+use transport_mock::consul::Entry;
+
+use super::agent::{Agent, LOCK};
+use crate::canon::{Token, tokens};
+use crate::scene::Scene;
+use crate::violation::Violation;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Monitor {
+    /// Who made each session that lives.
+    owners: Vec<(String, usize)>,
+    /// Sessions that a write has admitted and whose grant is not known yet, and that write's index.
+    admitted: Vec<(String, u64)>,
+    /// Grants, by the index of the write that admitted, with their tokens: the newest, and those that a
+    /// grant to come may have to be compared with.
+    grants: Vec<(u64, u64)>,
+    /// Sessions that an operator has ended.
+    destroyed: Vec<String>,
+    tokens: Vec<Token>,
+}
+
+impl Monitor {
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    pub(crate) fn sessions_of(&self, node: usize) -> impl Iterator<Item = &str> {
+        self.owners
+            .iter()
+            .filter(move |(_, owner)| *owner == node)
+            .map(|(session, _)| session.as_str())
+    }
+
+    pub(crate) fn owner(&self, session: &str) -> Option<usize> {
+        let found = self.owners.iter().find(|(owned, _)| owned == session);
+        found.map(|(_, owner)| *owner)
+    }
+
+    pub(crate) fn destroyed(&mut self, session: &str) {
+        self.destroyed.push(session.to_owned());
+    }
+
+    pub(crate) fn is_destroyed(&self, session: &str) -> bool {
+        self.destroyed.iter().any(|it| it == session)
+    }
+
+    /// Refuses a change of the record that is none by check-and-set.
+    pub(crate) fn judge_request(writer: char, request: &Request) -> Result<(), Violation> {
+        let target = request.target();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let is_change = request.method() != Method::Get && path == format!("/v1/kv/{LOCK}");
+        let is_checked = query.split('&').any(|pair| pair.starts_with("cas="));
+        if is_change && !(is_checked && request.method() == Method::Put) {
+            let writer = writer.into();
+            return Err(Violation::PlainWrite { writer });
+        }
+        Ok(())
+    }
+
+    /// Takes note of what a request changed. `before` is the record's entry as it was.
+    pub(crate) fn judge_change(
+        &mut self,
+        scene: &Scene,
+        writer: (usize, char),
+        before: Option<&Entry>,
+        agent: &Agent,
+    ) -> Result<(), Violation> {
+        let after = agent.consul.entry(LOCK);
+        if before != after {
+            self.judge_write(scene, writer, before, after, agent)?;
+        }
+        self.refresh(agent, Some(writer.0));
+        Ok(())
+    }
+
+    fn judge_write(
+        &mut self,
+        scene: &Scene,
+        (node, name): (usize, char),
+        before: Option<&Entry>,
+        after: Option<&Entry>,
+        agent: &Agent,
+    ) -> Result<(), Violation> {
+        let writer = String::from(name);
+        let Some(after) = after else {
+            return Err(Violation::PlainWrite { writer });
+        };
+        let decode = |entry: &Entry| Record::decode(entry.value(), entry.flags());
+        let had = match before.map(decode) {
+            None => Vec::new(),
+            Some(Err(_)) => return Err(Violation::GarbageReplaced { writer }),
+            Some(Ok(record)) => record.holders().map(str::to_owned).collect(),
+        };
+        let Ok(record) = decode(after) else {
+            return Err(Violation::GarbageWritten { writer });
+        };
+        let (holders, limit) = (record.holders().len(), scene.limit);
+        if holders > limit as usize {
+            return Err(Violation::OverfullRecord { holders, limit });
+        }
+        for session in had.iter().filter(|session| !record.holds(session)) {
+            if agent.is_tied(session) && self.owner(session) != Some(node) {
+                let session = session.clone();
+                return Err(Violation::LiveHolderRemoved { writer, session });
+            }
+        }
+        let added = record
+            .holders()
+            .filter(|it| !had.iter().any(|had| had == it));
+        let index = after.modify_index();
+        self.admitted
+            .extend(added.map(|session| (session.to_owned(), index)));
+        Ok(())
+    }
+
+    /// Compares a grant's token with those of other grants, in the order of the writes.
+    pub(crate) fn judge_grant(&mut self, sessions: &[String], token: u64) -> Result<(), Violation> {
+        let admitted = self.admitted.iter();
+        let write = admitted
+            .filter(|(session, _)| sessions.contains(session))
+            .map(|(_, index)| *index)
+            .max();
+        // Whose session was destroyed meanwhile is granted what it has lost already.
+        let Some(write) = write else {
+            return Ok(());
+        };
+        for (other_write, other) in &self.grants {
+            if (*other_write < write) != (*other < token) || *other == token {
+                let other = *other;
+                return Err(Violation::TokenOutOfOrder { token, other });
+            }
+        }
+        self.admitted
+            .retain(|(session, _)| !sessions.contains(session));
+        self.grants.push((write, token));
+        Ok(())
+    }
+
+    /// Forgets what no check will ask for. New sessions are `writer`'s.
+    pub(crate) fn refresh(&mut self, agent: &Agent, writer: Option<usize>) {
+        self.owners.retain(|(session, _)| agent.is_alive(session));
+        if let Some(writer) = writer {
+            for session in agent.sessions() {
+                if self.owner(&session).is_none() {
+                    self.owners.push((session, writer));
+                }
+            }
+        }
+        let holders = agent.holders();
+        self.admitted
+            .retain(|(session, _)| holders.contains(session));
+        let newest = self.grants.iter().max().copied();
+        let oldest_awaited = self.admitted.iter().map(|(_, index)| *index).min();
+        self.grants.retain(|grant| {
+            Some(*grant) == newest || oldest_awaited.is_some_and(|awaited| grant.0 > awaited)
+        });
+        let mut text = String::new();
+        for (session, index) in &self.admitted {
+            let _ = write!(text, "{session} Index({index});");
+        }
+        for (index, token) in &self.grants {
+            let _ = write!(text, "Index({index}) Index({token});");
+        }
+        let _ = write!(text, "{:?}", self.destroyed);
+        self.tokens = tokens(&text);
+    }
+}

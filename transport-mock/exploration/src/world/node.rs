@@ -1,0 +1,148 @@
+//! A participant and its callers.
+
+use std::fmt::Write as _;
+
+use semaphore_core::{AcquireId, Error, Event, Instant, Participant, Prefix, Settings};
+
+use super::agent::PREFIX;
+use crate::canon::{Token, tokens};
+use crate::scene::Scene;
+
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) name: char,
+    /// None when it has crashed.
+    pub(crate) participant: Option<Participant>,
+    pub(crate) callers: Vec<Caller>,
+    pub(crate) is_paused: bool,
+    tokens: Vec<Token>,
+}
+
+/// Somebody who wants a slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) step: Step,
+    pub(crate) acquire: Option<AcquireId>,
+    pub(crate) rounds_left: u8,
+    /// The sessions of its hold.
+    pub(crate) sessions: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Away,
+    Waits,
+    Holds,
+    /// It was told that its hold is lost.
+    Lost,
+    /// It has given its hold back.
+    Releases,
+    Done,
+}
+
+impl Node {
+    pub(crate) fn new(at: usize, scene: &Scene) -> Result<Self, Error> {
+        let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit)?;
+        let caller = Caller {
+            step: Step::Away,
+            acquire: None,
+            rounds_left: scene.rounds,
+            sessions: Vec::new(),
+        };
+        let mut node = Self {
+            name: char::from(b'A' + u8::try_from(at).unwrap_or(25)),
+            participant: Some(Participant::new(settings, SEED)),
+            callers: vec![caller; scene.callers[at]],
+            is_paused: false,
+            tokens: Vec::new(),
+        };
+        node.refresh();
+        Ok(node)
+    }
+
+    /// What the participant does next is drawn from one seed, whatever it has done before.
+    pub(crate) fn call<T>(&mut self, call: impl FnOnce(&mut Participant) -> T) -> Option<T> {
+        let participant = self.participant.as_mut()?;
+        participant.reseed(SEED);
+        Some(call(participant))
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.participant.is_some() && !self.is_paused
+    }
+
+    pub(crate) fn believes(&self, now: Instant, caller: usize) -> bool {
+        let acquire = self.callers[caller].acquire;
+        let held = |participant: &Participant| {
+            acquire.is_some_and(|acquire| participant.is_held(now, acquire))
+        };
+        self.participant.as_ref().is_some_and(held)
+    }
+
+    /// Whether all its callers are served and gone, as far as it knows.
+    pub(crate) fn is_done(&self) -> bool {
+        self.callers.iter().all(|caller| caller.step == Step::Done)
+            && self.participant.as_ref().is_none_or(Participant::is_idle)
+    }
+
+    pub(crate) fn caller_of(&self, event: &Event) -> Option<usize> {
+        let (Event::Granted { acquire, .. }
+        | Event::NotAvailable { acquire }
+        | Event::Failed { acquire, .. }
+        | Event::Lost { acquire, .. }
+        | Event::Released { acquire, .. }) = event
+        else {
+            return None;
+        };
+        self.callers
+            .iter()
+            .position(|caller| caller.acquire == Some(*acquire))
+    }
+
+    pub(crate) fn name_of(&self, caller: usize) -> String {
+        format!("{}{}", self.name, caller + 1)
+    }
+
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// To be called after every change.
+    pub(crate) fn refresh(&mut self) {
+        let mut text = String::new();
+        if let Some(participant) = &self.participant {
+            let _ = write!(text, "{participant:?}");
+        }
+        // The settings never change, and come first.
+        let start = text.find(" rng: ").unwrap_or(0);
+        let mut callers = String::new();
+        for caller in &self.callers {
+            // What a caller has had is of no more interest.
+            let acquire = caller.acquire.filter(|_| caller.step != Step::Done);
+            let _ = write!(
+                callers,
+                "{:?} {acquire:?} {} {:?};",
+                caller.step, caller.rounds_left, caller.sessions
+            );
+        }
+        let _ = write!(callers, "{}", self.is_paused);
+        self.tokens = tokens(&text[start..]);
+        self.tokens.extend(tokens(&callers));
+    }
+}
+
+impl Caller {
+    /// It has come to the end of an acquisition.
+    pub(crate) fn end(&mut self) {
+        self.rounds_left -= 1;
+        self.step = if self.rounds_left == 0 {
+            Step::Done
+        } else {
+            Step::Away
+        };
+        self.acquire = None;
+        self.sessions.clear();
+    }
+}
+
+const SEED: u64 = 1;

@@ -1,0 +1,147 @@
+//! Which actions there are in a state.
+
+use semaphore_core::Instant;
+
+use super::State;
+use super::message::{Content, Message};
+use super::node::Step;
+use crate::action::Action;
+use crate::clock::Clock;
+use crate::scene::{Fault, Messages, Scene};
+
+impl State {
+    /// Everything that can happen next.
+    pub(crate) fn options(&self, scene: &Scene) -> Vec<Action> {
+        let mut options = Vec::new();
+        self.callers(scene, &mut options);
+        self.arrivals(&mut options);
+        if self.next_stop(scene).is_some() {
+            options.push(Action::Tick);
+        }
+        for (at, session) in self.agent.sessions().enumerate() {
+            if self.agent.is_overdue(self.now, &session) {
+                options.push(Action::Expire(number(at)));
+            }
+        }
+        if self.budget > 0 {
+            self.faults(scene, &mut options);
+        }
+        options
+    }
+
+    /// When time stops next. It stands still while a message is under way that takes no time.
+    pub(crate) fn next_stop(&self, scene: &Scene) -> Option<Instant> {
+        let holds_time_up = |message: &Message| {
+            let is_answer = matches!(*message.content, Content::Answer(_));
+            !(message.is_slow || is_answer && self.nodes[message.node].is_paused)
+        };
+        if self.messages.iter().any(holds_time_up) {
+            return None;
+        }
+        let running = self.nodes.iter().filter(|node| node.is_running());
+        let timers = running.filter_map(|node| node.participant.as_ref()?.poll_timeout());
+        let deadlines = self
+            .messages
+            .iter()
+            .filter(|message| message.id.is_some() && self.nodes[message.node].is_running())
+            .map(|message| message.deadline);
+        let due = timers
+            .chain(deadlines)
+            .chain(self.agent.consul.poll_timeout())
+            .filter(|at| *at > self.now)
+            .min()?;
+        Some(Clock::new(self.now, scene.tick).stop(due))
+    }
+
+    fn callers(&self, scene: &Scene, options: &mut Vec<Action>) {
+        for (at, node) in self.nodes.iter().enumerate() {
+            if !node.is_running() {
+                if node.participant.is_some() {
+                    options.push(Action::Resume(number(at)));
+                }
+                continue;
+            }
+            for (caller, it) in node.callers.iter().enumerate() {
+                let (at, caller) = (number(at), number(caller));
+                // Callers of one participant are alike: they come in order.
+                let is_next = || {
+                    let before = &node.callers[..usize::from(caller)];
+                    before.iter().all(|before| before.step != Step::Away)
+                };
+                match it.step {
+                    Step::Away if is_next() => options.push(Action::Acquire(at, caller)),
+                    Step::Holds | Step::Lost => options.push(Action::Release(at, caller)),
+                    _ => {}
+                }
+                if scene.cancels && matches!(it.step, Step::Waits | Step::Holds) {
+                    options.push(Action::Cancel(at, caller));
+                }
+            }
+        }
+    }
+
+    fn arrivals(&self, options: &mut Vec<Action>) {
+        for (at, message) in self.messages.iter().enumerate() {
+            let at = number(at);
+            if message.as_request().is_some() || self.nodes[message.node].is_running() {
+                options.push(Action::Deliver(at));
+            }
+            if message.id.is_none() {
+                options.push(Action::Vanish(at));
+            }
+        }
+    }
+
+    fn faults(&self, scene: &Scene, options: &mut Vec<Action>) {
+        let waiting = self
+            .messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| message.id.is_some());
+        for (at, message) in waiting {
+            let at = number(at);
+            if scene.may(Fault::Cut) && message.as_request().is_some() {
+                options.push(Action::Cut(at));
+            }
+            let can_lose = match &*message.content {
+                Content::Answer(answer) => answer.is_ok(),
+                Content::Request(_) => {
+                    scene.messages == Messages::RoundTrips && message.as_awaited_write().is_some()
+                }
+            };
+            if scene.may(Fault::LoseAnswer) && can_lose {
+                options.push(Action::LoseAnswer(at));
+            }
+            if scene.may(Fault::Delay) && !message.is_slow {
+                options.push(Action::Delay(at));
+            }
+            if scene.may(Fault::Repeat) && message.as_awaited_write().is_some() {
+                options.push(Action::Repeat(at));
+            }
+        }
+        if scene.may(Fault::Cut) {
+            // The polls that wait at Consul come after the messages.
+            let polls = self.messages.len()..self.messages.len() + self.parked.len();
+            options.extend(polls.map(|at| Action::Cut(number(at))));
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            let at = number(at);
+            let is_at_work = node.participant.is_some() && !node.is_done();
+            if scene.may(Fault::Crash) && is_at_work {
+                options.push(Action::Crash(at));
+            }
+            if scene.may(Fault::Pause) && is_at_work && !node.is_paused {
+                options.push(Action::Pause(at));
+            }
+        }
+        if scene.may(Fault::Destroy) {
+            let sessions = 0..self.agent.sessions().count();
+            options.extend(sessions.map(|at| Action::Destroy(number(at))));
+        }
+    }
+}
+
+/// Scenes are far too small for more.
+fn number(at: usize) -> u8 {
+    u8::try_from(at).unwrap_or(u8::MAX)
+}

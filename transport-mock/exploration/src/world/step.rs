@@ -1,0 +1,431 @@
+//! What an action does.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use semaphore_core::{Event, RequestId, Response, TransportError, TransportErrorKind};
+
+use super::State;
+use super::agent::{Agent, LOCK};
+use super::message::{Content, Message, Parked};
+use super::monitor::Monitor;
+use super::node::{Node, Step};
+use crate::action::Action;
+use crate::scene::{Furniture, Messages, Scene};
+use crate::violation::Violation;
+
+impl State {
+    /// The state after an action, or what the action broke.
+    pub(crate) fn after(&self, scene: &Scene, action: Action) -> Result<Self, Violation> {
+        let mut next = self.clone();
+        next.now = next.now + NANOSECOND;
+        if action.is_fault() {
+            next.budget -= 1;
+        }
+        next.act(scene, action)?;
+        next.judge(scene)?;
+        Ok(next)
+    }
+
+    fn act(&mut self, scene: &Scene, action: Action) -> Result<(), Violation> {
+        let place = usize::from;
+        match action {
+            Action::Acquire(at, caller) => self.acquire(scene, place(at), place(caller)),
+            Action::Release(at, caller) => self.release(scene, place(at), place(caller)),
+            Action::Cancel(at, caller) => self.cancel(scene, place(at), place(caller)),
+            Action::Deliver(at) => self.deliver(scene, place(at)),
+            Action::Vanish(at) => {
+                self.messages.remove(place(at));
+                Ok(())
+            }
+            Action::Tick => self.tick(scene),
+            Action::Resume(at) => {
+                self.node(place(at)).is_paused = false;
+                self.wake(scene, place(at))
+            }
+            Action::Pause(at) => {
+                let node = self.node(place(at));
+                node.is_paused = true;
+                node.refresh();
+                Ok(())
+            }
+            Action::Expire(at) => {
+                self.end_session(place(at), false);
+                Ok(())
+            }
+            Action::Destroy(at) => {
+                self.end_session(place(at), true);
+                Ok(())
+            }
+            Action::Cut(at) => {
+                self.cut(place(at));
+                Ok(())
+            }
+            Action::LoseAnswer(at) => {
+                let lost = self.messages.remove(place(at));
+                if lost.as_request().is_some() {
+                    let ghost = lost.clone().into_ghost();
+                    ghost.map_or(Ok(()), |ghost| self.submit(scene, &ghost))?;
+                }
+                self.fail(&lost);
+                Ok(())
+            }
+            Action::Delay(at) => {
+                let slow = self.messages[place(at)].clone().slowed();
+                self.messages[place(at)] = slow;
+                Ok(())
+            }
+            Action::Repeat(at) => {
+                let twin = self.messages[place(at)].clone();
+                self.messages.extend(twin.into_ghost());
+                Ok(())
+            }
+            Action::Crash(at) => {
+                self.crash(place(at));
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        scene: &Scene,
+        at: usize,
+        caller: usize,
+    ) -> Result<(), Violation> {
+        let now = self.now;
+        let node = self.node(at);
+        let acquire = node.call(|participant| participant.acquire(now, 1, None));
+        let it = &mut node.callers[caller];
+        it.step = Step::Waits;
+        it.acquire = acquire.and_then(Result::ok);
+        self.pump(scene, at)
+    }
+
+    fn release(&mut self, scene: &Scene, at: usize, caller: usize) -> Result<(), Violation> {
+        let now = self.now;
+        let node = self.node(at);
+        node.callers[caller].step = Step::Releases;
+        if let Some(acquire) = node.callers[caller].acquire {
+            node.call(|participant| participant.release(now, acquire));
+        }
+        self.pump(scene, at)
+    }
+
+    fn cancel(&mut self, scene: &Scene, at: usize, caller: usize) -> Result<(), Violation> {
+        let now = self.now;
+        let node = self.node(at);
+        if let Some(acquire) = node.callers[caller].acquire {
+            node.call(|participant| participant.cancel(now, acquire));
+        }
+        node.callers[caller].end();
+        self.pump(scene, at)
+    }
+
+    fn deliver(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
+        let message = self.messages.remove(at);
+        match &*message.content {
+            Content::Request(_) => self.submit(scene, &message),
+            Content::Answer(answer) => {
+                let now = self.now;
+                let answer = answer.clone().map_err(TransportError::new);
+                let Some(id) = message.id else { return Ok(()) };
+                let node = self.node(message.node);
+                node.call(|participant| participant.handle_response(now, id, answer));
+                self.pump(scene, message.node)
+            }
+        }
+    }
+
+    fn submit(&mut self, scene: &Scene, message: &Message) -> Result<(), Violation> {
+        let Some(request) = message.as_request() else {
+            return Ok(());
+        };
+        let writer = (message.node, self.nodes[message.node].name);
+        Monitor::judge_request(writer.1, request)?;
+        let before = self.agent.consul.entry(LOCK).cloned();
+        let now = self.now;
+        let exchange = self.agent().consul.submit(now, request);
+        let mut answer = None;
+        while let Some((answered, response)) = self.agent().consul.poll_answer() {
+            if answered == exchange {
+                answer = message.id.map(|id| (id, response));
+            } else {
+                self.unpark(|parked| parked.exchange == answered, Ok(response));
+            }
+        }
+        let wait = self
+            .agent
+            .consul
+            .waits()
+            .find(|(waiting, ..)| *waiting == exchange);
+        if let Some((_, index, ends_at)) = wait {
+            match message.id {
+                Some(id) => {
+                    let deadline = message.deadline;
+                    let parked = Parked::new(message.node, id, exchange, index, ends_at, deadline);
+                    self.parked.push(parked);
+                }
+                None => self.agent().consul.abandon(exchange),
+            }
+        }
+        self.agent().refresh();
+        let monitor = Arc::make_mut(&mut self.monitor);
+        monitor.judge_change(scene, writer, before.as_ref(), &self.agent)?;
+        match answer {
+            Some((id, response)) => self.answer(scene, message, id, response),
+            None => Ok(()),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        scene: &Scene,
+        request: &Message,
+        id: RequestId,
+        response: Response,
+    ) -> Result<(), Violation> {
+        let at = request.node;
+        let is_prompt = scene.messages == Messages::RoundTrips && !request.is_slow;
+        if is_prompt && self.nodes[at].is_running() {
+            let now = self.now;
+            let node = self.node(at);
+            node.call(|participant| participant.handle_response(now, id, Ok(response)));
+            return self.pump(scene, at);
+        }
+        let answer = Message::answer(at, id, Ok(response), request.deadline);
+        let answer = if request.is_slow {
+            answer.slowed()
+        } else {
+            answer
+        };
+        self.messages.push(answer);
+        Ok(())
+    }
+
+    fn tick(&mut self, scene: &Scene) -> Result<(), Violation> {
+        let Some(now) = self.next_stop(scene) else {
+            return Ok(());
+        };
+        self.now = now;
+        self.agent().consul.handle_timeout(now);
+        self.agent().refresh();
+        self.collect();
+        for at in 0..self.nodes.len() {
+            if self.nodes[at].is_running() {
+                self.wake(scene, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A participant that runs looks at its clock.
+    fn wake(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
+        let now = self.now;
+        self.node(at)
+            .call(|participant| participant.handle_timeout(now));
+        self.pump(scene, at)?;
+        let is_over = |message: &Message| {
+            message.node == at && message.is_slow && message.id.is_some() && message.deadline <= now
+        };
+        while let Some(over) = self.messages.iter().position(is_over) {
+            let message = self.messages.remove(over);
+            if let Some(id) = message.id {
+                let timeout = TransportError::new(TransportErrorKind::Timeout);
+                self.node(at)
+                    .call(|participant| participant.handle_response(now, id, Err(timeout)));
+            }
+            self.messages.extend(message.into_ghost());
+            self.pump(scene, at)?;
+        }
+        Ok(())
+    }
+
+    fn end_session(&mut self, at: usize, is_operator: bool) {
+        let now = self.now;
+        let session = self.agent.sessions().nth(at);
+        if let Some(session) = session {
+            self.agent().consul.destroy_session(now, &session);
+            if is_operator {
+                Arc::make_mut(&mut self.monitor).destroyed(&session);
+            }
+        }
+        self.agent().refresh();
+        self.collect();
+    }
+
+    /// What Consul has to say without having been asked just now.
+    fn collect(&mut self) {
+        while let Some((answered, response)) = self.agent().consul.poll_answer() {
+            self.unpark(|parked| parked.exchange == answered, Ok(response));
+        }
+        let agent = Arc::clone(&self.agent);
+        Arc::make_mut(&mut self.monitor).refresh(&agent, None);
+    }
+
+    fn cut(&mut self, at: usize) {
+        if at < self.messages.len() {
+            let message = self.messages.remove(at);
+            self.fail(&message);
+            self.messages.extend(message.into_ghost());
+        } else if let Some(exchange) = self
+            .parked
+            .get(at - self.messages.len())
+            .map(|parked| parked.exchange)
+        {
+            self.agent().consul.abandon(exchange);
+            self.unpark(
+                |parked| parked.exchange == exchange,
+                Err(TransportErrorKind::Unknown),
+            );
+        }
+    }
+
+    /// Its sender is on the way to learning that there is no answer.
+    fn fail(&mut self, message: &Message) {
+        if let Some(id) = message.id {
+            let answer = Err(TransportErrorKind::Unknown);
+            let failure = Message::answer(message.node, id, answer, message.deadline);
+            self.messages.push(failure);
+        }
+    }
+
+    fn crash(&mut self, at: usize) {
+        let node = self.node(at);
+        node.participant = None;
+        node.is_paused = false;
+        for caller in &mut node.callers {
+            caller.step = Step::Done;
+        }
+        node.refresh();
+        let ids: Vec<_> = self
+            .messages
+            .iter()
+            .filter(|message| message.node == at)
+            .filter_map(|message| message.id)
+            .chain(
+                self.parked
+                    .iter()
+                    .filter(|it| it.node == at)
+                    .map(|it| it.id),
+            )
+            .collect();
+        for id in ids {
+            self.abort(at, id);
+        }
+    }
+
+    /// Everything that a participant has to say.
+    fn pump(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
+        let now = self.now;
+        let mut requests = 0;
+        while let Some(Some(transmit)) = self.node(at).call(|it| it.poll_transmit(now)) {
+            let message = Message::request(now, at, transmit.id, transmit.request);
+            self.messages.push(message);
+            requests += 1;
+            if requests > MOST_REQUESTS {
+                let sender = self.nodes[at].name.into();
+                return Err(Violation::HotLoop { sender, requests });
+            }
+        }
+        while let Some(Some(id)) = self.node(at).call(semaphore_core::Participant::poll_abort) {
+            self.abort(at, id);
+        }
+        while let Some(Some(event)) = self.node(at).call(semaphore_core::Participant::poll_event) {
+            self.take(scene, at, &event)?;
+        }
+        self.node(at).refresh();
+        Ok(())
+    }
+
+    fn abort(&mut self, at: usize, id: RequestId) {
+        let is_it = |message: &Message| message.node == at && message.id == Some(id);
+        if let Some(place) = self.messages.iter().position(is_it) {
+            let message = self.messages.remove(place);
+            self.messages.extend(message.into_ghost());
+        }
+        let is_it = |parked: &Parked| parked.node == at && parked.id == id;
+        if let Some(place) = self.parked.iter().position(is_it) {
+            let exchange = self.parked.remove(place).exchange;
+            self.agent().consul.abandon(exchange);
+        }
+    }
+
+    /// A caller learns something.
+    fn take(&mut self, scene: &Scene, at: usize, event: &Event) -> Result<(), Violation> {
+        let Some(caller) = self.nodes[at].caller_of(event) else {
+            return Ok(());
+        };
+        let name = self.nodes[at].name_of(caller);
+        let monitor = Arc::clone(&self.monitor);
+        let it = &mut self.node(at).callers[caller];
+        let is_excused = scene.may_lose_leases()
+            || it
+                .sessions
+                .iter()
+                .any(|session| monitor.is_destroyed(session));
+        match event {
+            Event::Granted { grant, .. } => {
+                it.step = Step::Holds;
+                let sessions = grant.sequencers.iter();
+                it.sessions = sessions.map(|it| it.session.to_string()).collect();
+                let sessions = it.sessions.clone();
+                let monitor = Arc::make_mut(&mut self.monitor);
+                monitor.judge_grant(&sessions, grant.token.0)?;
+                monitor.refresh(&self.agent, None);
+            }
+            Event::Lost { reason, .. } => {
+                it.step = Step::Lost;
+                if !is_excused {
+                    let (caller, reason) = (name, reason.to_string());
+                    return Err(Violation::LostForNothing { caller, reason });
+                }
+            }
+            Event::Released { result, .. } => {
+                it.end();
+                if let Err(error) = result
+                    && !is_excused
+                {
+                    let (caller, error) = (name, error.to_string());
+                    return Err(Violation::FailedForNothing { caller, error });
+                }
+            }
+            Event::Failed { error, .. } => {
+                it.rounds_left = 1;
+                it.end();
+                if scene.furniture != Furniture::Garbage {
+                    let (caller, error) = (name, error.to_string());
+                    return Err(Violation::FailedForNothing { caller, error });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn unpark(
+        &mut self,
+        is_it: impl Fn(&Parked) -> bool,
+        answer: Result<Response, TransportErrorKind>,
+    ) {
+        if let Some(place) = self.parked.iter().position(is_it) {
+            let parked = self.parked.remove(place);
+            let message = Message::answer(parked.node, parked.id, answer, parked.deadline);
+            self.messages.push(message);
+        }
+    }
+
+    fn node(&mut self, at: usize) -> &mut Node {
+        Arc::make_mut(&mut self.nodes[at])
+    }
+
+    fn agent(&mut self) -> &mut Agent {
+        Arc::make_mut(&mut self.agent)
+    }
+}
+
+/// What every action takes.
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+/// More than any participant of a scene has reason to send at one instant.
+const MOST_REQUESTS: usize = 32;

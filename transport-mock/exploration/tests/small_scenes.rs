@@ -1,0 +1,93 @@
+//! Every run of the small scenes, one by one.
+
+use std::time::Duration;
+
+use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
+
+#[test]
+fn one_caller() {
+    assert_proved(&one());
+}
+
+#[test]
+fn one_caller_who_may_give_up() {
+    assert_proved(&one().with_cancels());
+}
+
+#[test]
+fn one_caller_behind_a_stranger_who_never_claims() {
+    assert_proved(&one().with(Furniture::Stranger));
+}
+
+#[test]
+fn one_caller_and_a_record_that_is_garbage() {
+    assert_proved(&one().with(Furniture::Garbage));
+}
+
+#[test]
+fn one_caller_and_a_broken_connection_or_a_lost_answer() {
+    assert_proved(&one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]));
+}
+
+#[test]
+fn one_caller_and_a_request_that_arrives_twice() {
+    assert_proved(&one().with_faults(1, &[Fault::Repeat]));
+}
+
+#[test]
+fn one_caller_who_crashes() {
+    assert_proved(&one().with_faults(1, &[Fault::Crash]));
+}
+
+#[test]
+fn one_caller_whose_session_is_destroyed() {
+    assert_proved(&one().with_faults(1, &[Fault::Destroy]));
+}
+
+#[test]
+fn two_callers_of_one_participant() {
+    assert_proved(&Scene::new(1, &[2]).in_round_trips());
+}
+
+#[test]
+fn two_participants() {
+    let mut scene = Scene::new(1, &[1, 1]).in_round_trips().together();
+    // Fewer stops of time, fewer states: the table has the same scene with more of them.
+    scene.tick = Duration::from_secs(5);
+    assert_proved(&scene);
+}
+
+#[test]
+fn a_search_that_was_cut_proves_nothing() {
+    let bounds = Bounds {
+        states: 100,
+        ..Bounds::default()
+    };
+    let report = explore(&one(), bounds).expect("a scene");
+    assert!(matches!(report.outcome, Outcome::Cut));
+}
+
+#[test]
+fn a_scene_is_the_same_every_time() {
+    let figures = || {
+        let report = explore(&one(), Bounds::default()).expect("a scene");
+        (report.states, report.transitions, report.depth)
+    };
+    assert_eq!(figures(), figures());
+}
+
+fn one() -> Scene {
+    Scene::new(1, &[1])
+}
+
+#[track_caller]
+fn assert_proved(scene: &Scene) {
+    let report = explore(scene, Bounds::default());
+    let end = match report.map(|report| report.outcome) {
+        Ok(Outcome::Proved) => return,
+        Ok(Outcome::Cut) => "not seen whole".to_owned(),
+        Ok(Outcome::Broken { violation, story }) => format!("{violation}\n{}", story.join("\n")),
+        Err(error) => error.to_string(),
+    };
+    assert!(end.is_empty(), "{}: {end}", scene.name);
+}

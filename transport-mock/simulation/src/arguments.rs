@@ -1,0 +1,77 @@
+//! The command line.
+
+use std::num::NonZero;
+use std::ops::Range;
+
+use lexopt::prelude::*;
+
+/// What `--help` says.
+pub(crate) const USAGE: &str = "\
+Runs the semaphore through everything that can go wrong, and judges every step.
+
+  --seeds N       how many schedules to run (1000)
+  --from SEED     the first seed (0)
+  --jobs N        how many threads (as many as there are processors)
+  --fail-fast     stop at the first seed that fails
+  --no-story      name what failed, without its story
+  --defect NAME   with this deliberate defect in the semaphore
+  --defects       every defect in turn: by which invariant and how soon it is found
+  --most N        how many schedules one defect may survive (5000)
+  --help
+
+Defects need a build with --cfg semaphore_defects, as scripts/simulate makes it.
+Exit status: 0 without a violation, 1 with one, 2 when it was called in a wrong way.";
+
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    count: u64,
+    from: u64,
+    pub(crate) jobs: usize,
+    pub(crate) fails_fast: bool,
+    pub(crate) tells: bool,
+    pub(crate) defect: Option<String>,
+    pub(crate) all_defects: bool,
+    pub(crate) most: u64,
+}
+
+impl Arguments {
+    /// None when only help is wanted.
+    pub(crate) fn parse() -> Result<Option<Self>, lexopt::Error> {
+        let mut arguments = Self {
+            count: 1_000,
+            from: 0,
+            jobs: std::thread::available_parallelism().map_or(1, NonZero::get),
+            fails_fast: false,
+            tells: true,
+            defect: None,
+            all_defects: false,
+            most: 5_000,
+        };
+        let mut parser = lexopt::Parser::from_env();
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("seeds") => arguments.count = parser.value()?.parse()?,
+                Long("from") => arguments.from = parser.value()?.parse()?,
+                Long("jobs") => {
+                    let jobs: NonZero<usize> = parser.value()?.parse()?;
+                    arguments.jobs = jobs.get();
+                }
+                Long("fail-fast") => arguments.fails_fast = true,
+                Long("no-story") => arguments.tells = false,
+                Long("defect") => arguments.defect = Some(parser.value()?.string()?),
+                Long("defects") => arguments.all_defects = true,
+                Long("most") => arguments.most = parser.value()?.parse()?,
+                Long("help") => return Ok(None),
+                other => return Err(other.unexpected()),
+            }
+        }
+        if arguments.from.checked_add(arguments.count).is_none() {
+            return Err("there are no seeds beyond 18446744073709551615".into());
+        }
+        Ok(Some(arguments))
+    }
+
+    pub(crate) fn seeds(&self) -> Range<u64> {
+        self.from..self.from + self.count
+    }
+}

@@ -1,0 +1,90 @@
+//! L4: a transient failure costs nobody their slot.
+//!
+//! A loss is justified when the session has ended, when somebody took the holder or its contender
+//! key away or the permission to see them, or when the lease ran out while nothing worked for so long that no renewal could have
+//! been answered. An acquisition fails only where something permanent stands in its way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use semaphore_core::{Instant, Lost};
+
+use super::{Bounds, Check, Invariant, Verdict};
+use crate::history::{Belief, Happening, Who};
+
+/// What a renewal may take besides its travel and the wait before it.
+const SLACK: Duration = Duration::from_millis(500);
+
+pub(super) struct JustifiedLoss {
+    bounds: Bounds,
+    gone: BTreeSet<String>,
+    blinded: BTreeSet<Who>,
+    trouble: BTreeMap<Option<usize>, Instant>,
+}
+
+impl JustifiedLoss {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            gone: BTreeSet::new(),
+            blinded: BTreeSet::new(),
+            trouble: BTreeMap::new(),
+        }
+    }
+
+    fn judge(&self, at: Instant, belief: &Belief, reason: &Lost) -> Verdict {
+        match reason {
+            Lost::LeaseExpired { .. } => {
+                let Who::Ours(host) = belief.who else {
+                    return Ok(());
+                };
+                let felt = |whose| self.trouble.get(&whose).copied().unwrap_or_default();
+                let calm_since = felt(None).max(felt(Some(host)));
+                // The host's clock may run slow.
+                let needed = (self.bounds.retry_cap + self.bounds.latency * 2).mul_f64(1.1) + SLACK;
+                if at > calm_since + needed {
+                    return Err(format!(
+                        "{belief} is lost, its lease ran out, and since {calm_since} nothing kept a renewal from being answered"
+                    ));
+                }
+                Ok(())
+            }
+            _ if self.blinded.contains(&belief.who) => Ok(()),
+            _ if belief.sessions.iter().any(|it| self.gone.contains(it)) => Ok(()),
+            _ => Err(format!(
+                "{belief} is lost ({reason}), and nobody took it away"
+            )),
+        }
+    }
+}
+
+impl Check for JustifiedLoss {
+    fn invariant(&self) -> Invariant {
+        Invariant::L4
+    }
+
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        match what {
+            Happening::Trouble { host, until } => {
+                let known = self.trouble.entry(*host).or_default();
+                *known = (*known).max(*until);
+            }
+            Happening::Blinded { host } => {
+                self.blinded.insert(Who::Ours(*host));
+            }
+            Happening::SessionEnded { session, .. } | Happening::Taken { session } => {
+                self.gone.insert(session.clone());
+            }
+            Happening::RecordChanged { removed, .. } => {
+                self.gone
+                    .extend(removed.iter().map(|it| it.session.clone()));
+            }
+            Happening::Lost { belief, reason } => return self.judge(at, belief, reason),
+            Happening::Failed { host, error } if !self.bounds.expects_refusals => {
+                return Err(format!("an acquisition of node-{host} failed: {error}"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! The invariants, each judged after every step from what happened and from who believes what.
+
+mod believed_within_limit;
+mod clean_end;
+mod everybody_gets_in;
+mod justified_loss;
+mod no_live_holder_removed;
+mod record_by_check_and_set;
+mod request_rate;
+mod session_outlives_belief;
+mod tokens_increase;
+
+use std::fmt;
+use std::time::Duration;
+
+use semaphore_core::Instant;
+
+use crate::history::{Belief, Happening};
+use crate::plan::Plan;
+
+/// The invariants of the project's promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "their documentation is the core's")]
+pub enum Invariant {
+    S1,
+    S2,
+    S3,
+    S4,
+    S5,
+    L1,
+    L2,
+    L3,
+    L4,
+    /// The code of the library did not panic, and everything ended.
+    Soundness,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{self:?}"))
+    }
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub invariant: Invariant,
+    /// When, on the true clock.
+    pub at: Instant,
+    /// In which way.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: {}", self.invariant, self.at, self.what)
+    }
+}
+
+/// What a check says: nothing, or in which way its invariant does not hold.
+type Verdict = Result<(), String>;
+
+/// One invariant.
+trait Check: Send {
+    fn invariant(&self) -> Invariant;
+
+    /// Something happened.
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict;
+
+    /// All that happened in a step is known, and these believe that they hold now.
+    fn settle(&mut self, _at: Instant, _held: &[&Belief]) -> Verdict {
+        Ok(())
+    }
+}
+
+/// What the bounds of the checks follow from.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The limit of a record that is still to be made.
+    pub limit: u32,
+    /// How long a participant waits at most between two attempts of one request.
+    pub retry_cap: Duration,
+    /// The longest that a message travels.
+    pub latency: Duration,
+    /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
+    /// to be expected.
+    pub expects_refusals: bool,
+}
+
+impl Bounds {
+    /// Those of a plan.
+    pub fn of(plan: &Plan) -> Self {
+        use crate::plan::Deed;
+        Self {
+            limit: plan.limit,
+            retry_cap: plan.retry_cap(),
+            latency: plan.latency,
+            expects_refusals: plan.has(|deed| {
+                matches!(
+                    deed,
+                    Deed::Garble { .. } | Deed::Resize { .. } | Deed::Restrict { .. }
+                )
+            }),
+        }
+    }
+}
+
+/// All checks of one run.
+pub struct Judge {
+    checks: Vec<Box<dyn Check>>,
+}
+
+impl Judge {
+    /// A judge who has seen nothing yet.
+    pub fn new(bounds: Bounds) -> Self {
+        Self {
+            checks: vec![
+                Box::new(believed_within_limit::BelievedWithinLimit::new(bounds)),
+                Box::new(session_outlives_belief::SessionOutlivesBelief::default()),
+                Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
+                Box::new(record_by_check_and_set::RecordByCheckAndSet),
+                Box::new(tokens_increase::TokensIncrease::default()),
+                Box::new(everybody_gets_in::EverybodyGetsIn::default()),
+                Box::new(clean_end::CleanEnd::default()),
+                Box::new(request_rate::RequestRate::default()),
+                Box::new(justified_loss::JustifiedLoss::new(bounds)),
+            ],
+        }
+    }
+
+    /// Something happened.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold any more.
+    pub fn happen(&mut self, at: Instant, what: &Happening) -> Result<(), Violation> {
+        self.ask(at, |check| check.happen(at, what))
+    }
+
+    /// A step is over, and these believe that they hold now.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold any more.
+    pub fn settle(&mut self, at: Instant, held: &[&Belief]) -> Result<(), Violation> {
+        self.ask(at, |check| check.settle(at, held))
+    }
+
+    fn ask(
+        &mut self,
+        at: Instant,
+        mut ask: impl FnMut(&mut dyn Check) -> Verdict,
+    ) -> Result<(), Violation> {
+        self.checks.iter_mut().try_for_each(|check| {
+            ask(&mut **check).map_err(|what| Violation {
+                invariant: check.invariant(),
+                at,
+                what,
+            })
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! S4: we change the record by check-and-set only, never over something that can't be understood,
+//! and leave its limit and its dialect as they are.
+
+use semaphore_core::Instant;
+
+use super::{Check, Invariant, Verdict};
+use crate::history::{Happening, Who};
+
+pub(super) struct RecordByCheckAndSet;
+
+impl Check for RecordByCheckAndSet {
+    fn invariant(&self) -> Invariant {
+        Invariant::S4
+    }
+
+    fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
+        let Happening::RecordChanged {
+            by: by @ Who::Ours(_),
+            is_check_and_set,
+            before,
+            after,
+            ..
+        } = what
+        else {
+            return Ok(());
+        };
+        if !is_check_and_set {
+            return Err(format!("{by} wrote the record without check-and-set"));
+        }
+        match (before, after) {
+            (_, None) => Err(format!("{by} deleted the record")),
+            (_, Some(Err(_))) => Err(format!("{by} wrote something that is no record")),
+            (Some(Err(_)), _) => Err(format!("{by} wrote over something that is no record")),
+            (Some(Ok(before)), Some(Ok(after))) if before.limit() != after.limit() => {
+                Err(format!("{by} changed the limit"))
+            }
+            (Some(Ok(before)), Some(Ok(after))) if before.dialect() != after.dialect() => {
+                Err(format!("{by} changed the dialect"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Deliberate defects of the semaphore: whether the checks find them, and how soon.
+
+#[cfg(semaphore_defects)]
+pub(crate) use with::{find_all, switch_on};
+#[cfg(not(semaphore_defects))]
+pub(crate) use without::{find_all, switch_on};
+
+#[cfg(semaphore_defects)]
+mod with {
+    use std::process::ExitCode;
+
+    use semaphore_core::defect::{Defect, switch_on as switch};
+
+    use crate::arguments::Arguments;
+    use crate::campaign;
+
+    /// From now on the semaphore has this defect.
+    pub(crate) fn switch_on(name: &str) -> Result<(), String> {
+        let defect = name.parse::<Defect>().map_err(|_| {
+            let all: Vec<_> = Defect::ALL.iter().map(ToString::to_string).collect();
+            format!("there is no defect {name:?}; there are: {}", all.join(", "))
+        })?;
+        switch(Some(defect));
+        Ok(())
+    }
+
+    /// Runs schedules with each defect until one shows it. Fails when one stays hidden.
+    pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
+        let mut hidden = 0;
+        println!("{:<32} invariant  schedules", "defect");
+        for defect in Defect::ALL {
+            switch(Some(*defect));
+            let first = arguments.seeds().start;
+            let seeds = first..first.saturating_add(arguments.most);
+            let result = campaign::run_all(seeds, arguments.jobs, true);
+            let name = defect.to_string();
+            if let Some((seed, violation)) = result.violations.first() {
+                let (invariant, took) = (violation.invariant, seed - first + 1);
+                println!("{name:<32} {invariant:<9}  {took}");
+            } else {
+                hidden += 1;
+                println!("{name:<32} not found in {}", arguments.most);
+            }
+        }
+        println!("{} defects, {hidden} not found", Defect::ALL.len());
+        if hidden == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(semaphore_defects))]
+mod without {
+    use std::process::ExitCode;
+
+    use crate::arguments::Arguments;
+
+    const WHY: &str = "this build has no defects; scripts/simulate makes one that has";
+
+    pub(crate) fn switch_on(_: &str) -> Result<(), String> {
+        Err(WHY.into())
+    }
+
+    pub(crate) fn find_all(_: &Arguments) -> ExitCode {
+        eprintln!("simulate: {WHY}");
+        ExitCode::from(2)
+    }
+}

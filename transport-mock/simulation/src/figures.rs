@@ -1,0 +1,75 @@
+//! How many of what there were.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// How many of what there were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Plans that were run.
+    pub schedules: u64,
+    /// How long they took on the true clock of their worlds.
+    pub virtual_time: Duration,
+    /// Steps after which everything was judged.
+    pub steps: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Acquisitions that were granted.
+    pub grants: u64,
+    /// Those of strangers.
+    pub grants_to_strangers: u64,
+    /// What went wrong, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Holds that were lost, by reason.
+    pub losses: BTreeMap<&'static str, u64>,
+    /// Acquisitions that ended without a grant, by reason.
+    pub unserved: BTreeMap<&'static str, u64>,
+    /// Invariants that did not hold.
+    pub violations: u64,
+}
+
+impl Figures {
+    /// Adds those of other runs.
+    pub fn add(&mut self, other: &Self) {
+        self.schedules += other.schedules;
+        self.virtual_time += other.virtual_time;
+        self.steps += other.steps;
+        self.requests += other.requests;
+        self.grants += other.grants;
+        self.grants_to_strangers += other.grants_to_strangers;
+        self.violations += other.violations;
+        for (sum, other) in [
+            (&mut self.faults, &other.faults),
+            (&mut self.losses, &other.losses),
+            (&mut self.unserved, &other.unserved),
+        ] {
+            for (name, count) in other {
+                *sum.entry(name).or_default() += count;
+            }
+        }
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hours = self.virtual_time.as_secs_f64() / 3_600.0;
+        writeln!(f, "{:>12} schedules", self.schedules)?;
+        writeln!(f, "{hours:>12.1} virtual hours")?;
+        writeln!(f, "{:>12} steps judged", self.steps)?;
+        writeln!(f, "{:>12} requests", self.requests)?;
+        writeln!(f, "{:>12} grants", self.grants)?;
+        writeln!(f, "{:>12} grants to strangers", self.grants_to_strangers)?;
+        for (title, counts) in [
+            ("faults", &self.faults),
+            ("losses", &self.losses),
+            ("acquisitions without a grant", &self.unserved),
+        ] {
+            writeln!(f, "{:>12} {title}", counts.values().sum::<u64>())?;
+            for (name, count) in counts {
+                writeln!(f, "{count:>16} {name}")?;
+            }
+        }
+        write!(f, "{:>12} violations", self.violations)
+    }
+}

@@ -1,0 +1,214 @@
+//! What happened in a run, as the checks are told it.
+
+use std::fmt;
+use std::time::Duration;
+
+use semaphore_core::{Conflict, FencingToken, Instant, Lost, Record};
+
+/// Names one grant of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BeliefNo(pub u32);
+
+/// Who did something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// A host that uses this library.
+    Ours(usize),
+    /// A host that does not.
+    Stranger(usize),
+    /// Somebody with a hand on Consul.
+    Operator,
+}
+
+/// Who believes to hold something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Belief {
+    /// Its name.
+    pub no: BeliefNo,
+    /// Whose it is.
+    pub who: Who,
+    /// The prefix that it is on.
+    pub prefix: usize,
+    /// The sessions that stand in the record for it.
+    pub sessions: Vec<String>,
+    /// How many slots it is.
+    pub permits: u32,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its TTL was over.
+    Ttl,
+    /// By request.
+    Destroyed(Who),
+}
+
+/// A holder that a write took out of the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The holder.
+    pub session: String,
+    /// Whether its session lives and has its contender key.
+    pub is_alive: bool,
+    /// Who made the session.
+    pub owner: Option<Who>,
+}
+
+/// A record as it stands: none, one, or something else.
+pub type Found = Option<Result<Record, Conflict>>;
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named by what they are")]
+pub enum Happening {
+    /// A process starts.
+    Booted { host: usize },
+    /// A request is sent.
+    Sent { host: usize, is_read: bool },
+    /// What goes wrong for this host, or for all, can be felt until then.
+    Trouble { host: Option<usize>, until: Instant },
+    /// Somebody holds something from now on.
+    Granted { belief: Belief, token: FencingToken },
+    /// Somebody is told that it is lost.
+    Lost { belief: Belief, reason: Lost },
+    /// Somebody holds it no longer, by their own will.
+    Released { belief: BeliefNo },
+    /// An acquisition ended with an error that is none of its caller's.
+    Failed { host: usize, error: String },
+    /// A session was made.
+    SessionBegan { session: String, owner: Who },
+    /// A session ended.
+    SessionEnded { session: String, by: Ending },
+    /// The record was written or deleted.
+    RecordChanged {
+        prefix: usize,
+        by: Who,
+        /// Whether the write was bound to the record it was made from.
+        is_check_and_set: bool,
+        before: Found,
+        after: Found,
+        added: Vec<String>,
+        removed: Vec<Removed>,
+    },
+    /// An operator took what stands behind this session away.
+    Taken { session: String },
+    /// A token may no longer read what its host's holds stand on.
+    Blinded { host: usize },
+    /// An answer of the watch tells a host that these are holders no longer.
+    Shown { host: usize, gone: Vec<String> },
+    /// Indexes go backwards: they compare only with those from now on.
+    NewEpoch,
+    /// Nothing goes wrong from now on.
+    Quiet,
+    /// A round begins in which every user acquires once, at most `within` from now.
+    Round { users: usize, within: Duration },
+    /// A user has acquired in this round.
+    GotIn { host: usize },
+    /// The run is over, and this is still in Consul.
+    Left { what: String },
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(host) => write!(f, "node-{host}"),
+            Self::Stranger(number) => write!(f, "stranger-{number}"),
+            Self::Operator => f.write_str("an operator"),
+        }
+    }
+}
+
+impl fmt::Display for Belief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "hold {} of {} ({} of ",
+            self.no.0, self.who, self.permits
+        )?;
+        f.write_str(&crate::plan::Plan::prefix(self.prefix))?;
+        for session in &self.sessions {
+            write!(f, " {}", short(session))?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Booted { host } => write!(f, "node-{host} starts"),
+            Self::Sent { host, .. } => write!(f, "node-{host} sends"),
+            Self::Trouble { host, until } => match host {
+                Some(host) => write!(f, "trouble for node-{host} until {until}"),
+                None => write!(f, "trouble for all until {until}"),
+            },
+            Self::Granted { belief, token } => write!(f, "{belief} begins, token {token}"),
+            Self::Lost { belief, reason } => write!(f, "{belief} is lost: {reason}"),
+            Self::Released { belief } => write!(f, "hold {} is given back", belief.0),
+            Self::Failed { host, error } => {
+                write!(f, "an acquisition of node-{host} fails: {error}")
+            }
+            Self::SessionBegan { session, owner } => {
+                write!(f, "session {} of {owner} begins", short(session))
+            }
+            Self::SessionEnded { session, by } => match by {
+                Ending::Ttl => write!(f, "session {} ends by its TTL", short(session)),
+                Ending::Destroyed(by) => {
+                    write!(f, "session {} is destroyed by {by}", short(session))
+                }
+            },
+            Self::RecordChanged {
+                prefix,
+                by,
+                before,
+                after,
+                ..
+            } => {
+                let prefix = crate::plan::Plan::prefix(*prefix);
+                write!(
+                    f,
+                    "record of {prefix}: {} -> {}, by {by}",
+                    Shown(before),
+                    Shown(after)
+                )
+            }
+            Self::Taken { session } => write!(f, "{} is taken away", short(session)),
+            Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
+            Self::Shown { host, gone } => {
+                write!(f, "node-{host} is shown a record without")?;
+                gone.iter().try_for_each(|it| write!(f, " {}", short(it)))
+            }
+            Self::NewEpoch => f.write_str("indexes go backwards"),
+            Self::Quiet => f.write_str("it is quiet from now on"),
+            Self::Round { users, within } => write!(f, "{users} users acquire within {within:?}"),
+            Self::GotIn { host } => write!(f, "a user of node-{host} got in"),
+            Self::Left { what } => write!(f, "left: {what}"),
+        }
+    }
+}
+
+/// A record in a few words.
+struct Shown<'a>(&'a Found);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("none"),
+            Some(Err(_)) => f.write_str("garbled"),
+            Some(Ok(record)) => {
+                write!(f, "{}/{} [", record.holders().len(), record.limit())?;
+                for (place, holder) in record.holders().enumerate() {
+                    let space = if place == 0 { "" } else { " " };
+                    write!(f, "{space}{}", short(holder))?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// The first part of a session's id.
+pub(crate) fn short(session: &str) -> &str {
+    session.get(..8).unwrap_or(session)
+}

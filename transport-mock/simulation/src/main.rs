@@ -1,0 +1,65 @@
+//! `simulate`: runs plans by their seeds, reports the figures, and tells how to repeat what failed.
+
+mod arguments;
+mod campaign;
+mod defects;
+
+use std::process::ExitCode;
+
+use simulation::check::Violation;
+use simulation::plan::Plan;
+use simulation::{run, shrink};
+
+use self::arguments::{Arguments, USAGE};
+
+/// A plan that fails is cut down by running at most so many others.
+const MOST_SHRINKING: usize = 2_000;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse() {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("simulate: {error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    // A panic inside a run is a violation that is reported with its seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    if arguments.all_defects {
+        return defects::find_all(&arguments);
+    }
+    if let Some(name) = &arguments.defect
+        && let Err(error) = defects::switch_on(name)
+    {
+        eprintln!("simulate: {error}");
+        return ExitCode::from(2);
+    }
+    let result = campaign::run_all(arguments.seeds(), arguments.jobs, arguments.fails_fast);
+    println!("{}", result.figures);
+    println!("{}", result.pace());
+    for (seed, violation) in &result.violations {
+        println!("seed {seed} violates {violation}");
+    }
+    let Some((seed, violation)) = result.violations.first() else {
+        return ExitCode::SUCCESS;
+    };
+    if arguments.tells {
+        tell(*seed, violation);
+    }
+    ExitCode::FAILURE
+}
+
+/// Tells the story of a seed that failed, as short as it gets.
+fn tell(seed: u64, violation: &Violation) {
+    let plan = Plan::draw(seed);
+    let shrunk = shrink(&plan, violation, MOST_SHRINKING);
+    let outcome = run(&shrunk.plan, true);
+    println!("\n== seed {seed}, cut down in {} runs\n", shrunk.runs);
+    println!("{}\n{}", shrunk.plan, outcome.story);
+    println!("{}", shrunk.violation);
+    println!("repeat: scripts/simulate --from {seed} --seeds 1");
+}

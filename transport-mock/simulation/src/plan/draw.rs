@@ -1,0 +1,383 @@
+//! Draws a plan from a seed. Most are small; some have more of everything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fastrand::Rng;
+use semaphore_core::{Behavior, Response};
+use transport_mock::Fault;
+
+use super::{
+    Deed, End, FASTEST_CLOCK, Hidden, HostPlan, How, Plan, SLOWEST_CLOCK, Sort, Stranger,
+    StrangerPlan, Told, Trouble, Turn, UserPlan,
+};
+
+impl Plan {
+    /// The plan of this seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        Draft::new(&mut rng).plan(seed, &mut rng)
+    }
+}
+
+/// What is decided first, because the rest depends on it.
+struct Draft {
+    is_large: bool,
+    theme: Theme,
+    limit: u32,
+    ttl: Duration,
+    prefixes: usize,
+    hosts: usize,
+    storm: Duration,
+    /// How many requests of a host meet trouble at most.
+    troubles: u64,
+    longest_delay: Duration,
+}
+
+/// What goes wrong besides the network. A little of everything would rarely show one thing well.
+#[derive(Clone, Copy, PartialEq)]
+enum Theme {
+    /// Nothing more.
+    Network,
+    /// Hosts and the cluster fail.
+    Failures,
+    /// An operator takes things away.
+    Operator,
+    /// Tokens lose permissions.
+    Access,
+    /// All of it.
+    Everything,
+}
+
+impl Draft {
+    fn new(rng: &mut Rng) -> Self {
+        let is_large = rng.u32(..32) == 0;
+        let theme = match rng.u32(..16) {
+            0..2 => Theme::Network,
+            2..8 => Theme::Failures,
+            8..11 => Theme::Operator,
+            11..14 => Theme::Access,
+            _ => Theme::Everything,
+        };
+        let prefixes = if rng.u32(..8) == 0 { 2 } else { 1 };
+        Self {
+            is_large,
+            theme,
+            limit: pick(rng, &[1, 1, 1, 2, 2, 3]),
+            ttl: secs(pick(rng, &[10, 10, 10, 12, 15, 20])),
+            prefixes,
+            hosts: if is_large {
+                rng.usize(4..=8)
+            } else {
+                rng.usize(1..=3)
+            },
+            storm: secs(rng.u64(10..=if is_large { 90 } else { 40 })),
+            troubles: pick(rng, &[0, 2, 4, 8, 16, 32]),
+            longest_delay: millis(pick(rng, &[20, 200, 1_500, 3_000, 12_000])),
+        }
+    }
+
+    fn plan(self, seed: u64, rng: &mut Rng) -> Plan {
+        let server_clock = clock(rng);
+        let hosts = (0..self.hosts).map(|number| self.host(rng, number));
+        let hosts: Vec<_> = hosts.collect();
+        let strangers = self.strangers(rng);
+        let mut deeds = self.deeds(rng);
+        deeds.sort_by_key(|(at, _)| *at);
+        let access_control = match self.theme {
+            Theme::Access => true,
+            Theme::Everything => rng.bool(),
+            _ => false,
+        };
+        Plan {
+            seed,
+            limit: self.limit,
+            ttl: self.ttl,
+            behavior: pick(
+                rng,
+                &[Behavior::Delete, Behavior::Delete, Behavior::Release],
+            ),
+            prefixes: self.prefixes,
+            latency: millis(pick(rng, &[1, 2, 5, 50])),
+            lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
+            access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
+            storm: self.storm,
+            hosts,
+            strangers,
+            deeds,
+        }
+    }
+
+    fn host(&self, rng: &mut Rng, number: usize) -> HostPlan {
+        let users = if self.is_large {
+            rng.usize(1..=6)
+        } else {
+            rng.usize(1..=2)
+        };
+        let mut users: Vec<_> = (0..users).map(|_| self.user(rng)).collect();
+        let most = if self.is_large {
+            self.troubles * 2
+        } else {
+            self.troubles
+        };
+        let mut troubles = BTreeMap::new();
+        for _ in 0..rng.u64(0..=most) {
+            let sorts = [
+                (Sort::Any, 100),
+                (Sort::Record, 8),
+                (Sort::Record, 4),
+                (Sort::Key, 6),
+                (Sort::Session, 6),
+                (Sort::Renewal, 10),
+                (Sort::Read, 30),
+                (Sort::Read, 6),
+            ];
+            let (sort, range) = pick(rng, &sorts);
+            troubles.insert((sort, rng.u64(1..=range)), self.trouble(rng, number));
+        }
+        if self.theme != Theme::Network && rng.u32(..4) == 0 {
+            self.slow_then_silent(rng, number, &mut troubles);
+        }
+        if rng.u32(..8) == 0 {
+            self.late_claim(rng, &mut users, &mut troubles);
+        }
+        HostPlan {
+            number,
+            prefix: rng.usize(..self.prefixes),
+            clock: clock(rng),
+            users,
+            troubles,
+        }
+    }
+
+    /// A network that fails slowly: the answer to one renewal is late, and the next one gets none.
+    fn slow_then_silent(
+        &self,
+        rng: &mut Rng,
+        host: usize,
+        troubles: &mut BTreeMap<(Sort, u64), Trouble>,
+    ) {
+        let renewal = rng.u64(1..=3);
+        let late = Fault::DelayAnswer(self.ttl.mul_f64(0.05 + 0.14 * rng.f64()));
+        troubles.insert((Sort::Renewal, renewal), Trouble::Fault(late));
+        let time = self.ttl.mul_f64(1.0 + rng.f64());
+        let silence = if rng.bool() {
+            Deed::Partition { host, time }
+        } else {
+            Deed::AgentDown { host, time }
+        };
+        let silence = Trouble::Deed(Duration::ZERO, silence);
+        troubles.insert((Sort::Renewal, renewal + 1), silence);
+    }
+
+    /// A claim that arrives long after its caller has given up.
+    fn late_claim(
+        &self,
+        rng: &mut Rng,
+        users: &mut [UserPlan],
+        troubles: &mut BTreeMap<(Sort, u64), Trouble>,
+    ) {
+        let late = Fault::Delay(self.ttl.mul_f64(0.25 + 0.75 * rng.f64()));
+        troubles.insert((Sort::Record, rng.u64(1..=2)), Trouble::Fault(late));
+        let first = users.first_mut().and_then(|user| user.turns.first_mut());
+        if let Some(turn) = first {
+            turn.how = How::CancelAfter(millis(rng.u64(50..2_000)));
+        }
+    }
+
+    fn user(&self, rng: &mut Rng) -> UserPlan {
+        let turns = rng.usize(1..=if self.is_large { 8 } else { 4 });
+        UserPlan {
+            turns: (0..turns).map(|_| self.turn(rng)).collect(),
+        }
+    }
+
+    fn turn(&self, rng: &mut Rng) -> Turn {
+        let time = millis(rng.u64(..8_000));
+        let how = match rng.u32(..8) {
+            0 => How::Try,
+            1 | 2 => How::Within(time),
+            3 => How::CancelAfter(time),
+            _ => How::Acquire,
+        };
+        let permits = if rng.u32(..3) == 0 {
+            rng.u32(1..=self.limit)
+        } else {
+            1
+        };
+        let longest = pick(rng, &[50, 500, 5_000, 40_000]);
+        let longest_idle = pick(rng, &[5, 500, 5_000]);
+        let end = match rng.u32(..3) {
+            0 => End::Drop,
+            1 => End::Abandon(millis(rng.u64(..50))),
+            _ => End::Release,
+        };
+        Turn {
+            idle: millis(rng.u64(..longest_idle)),
+            how,
+            permits,
+            hold: millis(rng.u64(..longest)),
+            end,
+        }
+    }
+
+    fn trouble(&self, rng: &mut Rng, host: usize) -> Trouble {
+        let delay = self.longest_delay.mul_f64(rng.f64());
+        let fault = match rng.u32(..17) {
+            0 => Fault::Refuse,
+            1 => Fault::LoseRequest,
+            2 | 3 => Fault::LoseAnswer,
+            4 => Fault::ResetBefore,
+            5 => Fault::ResetAfter,
+            6 | 7 => Fault::Delay(delay),
+            8 => Fault::DelayAnswer(delay),
+            9 => Fault::Duplicate(delay),
+            10 => Fault::too_many_requests(),
+            11 => Fault::no_leader(),
+            12 => Fault::unavailable(),
+            13 => Fault::AnswerAfter(Response::new(504, "Gateway Timeout")),
+            14 => Fault::BadAnswer,
+            15 => Fault::Index(rng.u64(..200)),
+            _ if self.theme == Theme::Network => Fault::LoseAnswer,
+            _ => {
+                let after = millis(rng.u64(..20));
+                return Trouble::Deed(after, self.failure(rng, host));
+            }
+        };
+        Trouble::Fault(fault)
+    }
+
+    fn strangers(&self, rng: &mut Rng) -> Vec<StrangerPlan> {
+        let count = if rng.u32(..4) == 0 {
+            rng.usize(1..=2)
+        } else {
+            0
+        };
+        (0..count)
+            .map(|number| StrangerPlan {
+                number,
+                prefix: rng.usize(..self.prefixes),
+                at: self.storm.mul_f64(rng.f64()),
+                kind: if rng.bool() {
+                    Stranger::Stuck(secs(rng.u64(20..200)))
+                } else {
+                    Stranger::Go {
+                        turns: rng.u32(1..=4),
+                        hold: millis(rng.u64(10..5_000)),
+                    }
+                },
+            })
+            .collect()
+    }
+
+    fn deeds(&self, rng: &mut Rng) -> Vec<(Duration, Deed)> {
+        let most = if self.is_large { 16 } else { 6 };
+        let count = match self.theme {
+            Theme::Network => 0,
+            _ => rng.usize(1..=most),
+        };
+        (0..count)
+            .map(|_| (self.storm.mul_f64(rng.f64()), self.deed(rng)))
+            .collect()
+    }
+
+    fn deed(&self, rng: &mut Rng) -> Deed {
+        let host = rng.usize(..self.hosts);
+        match self.theme {
+            Theme::Network | Theme::Failures => self.failure(rng, host),
+            Theme::Operator => self.operation(rng),
+            Theme::Access => Self::restriction(rng, host),
+            Theme::Everything => match rng.u32(..3) {
+                0 => self.failure(rng, host),
+                1 => self.operation(rng),
+                _ => Self::restriction(rng, host),
+            },
+        }
+    }
+
+    fn failure(&self, rng: &mut Rng, host: usize) -> Deed {
+        // Short, or long enough to cost a lease.
+        let time = match rng.u32(..3) {
+            0 => millis(rng.u64(..100)),
+            1 => self.ttl.mul_f64(rng.f64()),
+            _ => self.ttl.mul_f64(0.5 + 2.0 * rng.f64()),
+        };
+        match rng.u32(..9) {
+            0 | 1 => Deed::Kill {
+                host,
+                down: time.min(secs(10)),
+            },
+            2 | 3 => Deed::Pause { host, time },
+            4 => Deed::Partition { host, time },
+            5 => Deed::Stall { host, time },
+            6 => Deed::AgentDown { host, time },
+            7 => Deed::Lag {
+                host,
+                time: time.min(secs(5)),
+            },
+            _ => Deed::LoseLeader {
+                time: time.min(secs(10)),
+            },
+        }
+    }
+
+    fn operation(&self, rng: &mut Rng) -> Deed {
+        let prefix = rng.usize(..self.prefixes);
+        let nth = rng.usize(..8);
+        match rng.u32(..10) {
+            0 | 1 => Deed::DestroySession { nth },
+            2 => Deed::DeleteKey { prefix, nth },
+            3 => Deed::RemoveHolder { prefix, nth },
+            4 => Deed::DeleteRecord { prefix },
+            5 => Deed::Garble {
+                prefix,
+                time: millis(rng.u64(..5_000)),
+            },
+            6 => Deed::Resize {
+                prefix,
+                limit: rng.u32(1..=3),
+            },
+            7 => Deed::ResetIndex,
+            8 => Deed::Snapshot,
+            _ => Deed::Restore,
+        }
+    }
+
+    fn restriction(rng: &mut Rng, host: usize) -> Deed {
+        Deed::Restrict {
+            host,
+            what: pick(
+                rng,
+                &[
+                    Hidden::Others,
+                    Hidden::Others,
+                    Hidden::Contenders,
+                    Hidden::Everything,
+                ],
+            ),
+            time: millis(rng.u64(100..20_000)),
+        }
+    }
+}
+
+/// The extremes are where the margin is.
+fn clock(rng: &mut Rng) -> f64 {
+    match rng.u32(..4) {
+        0 => SLOWEST_CLOCK,
+        1 => FASTEST_CLOCK,
+        2 => 1.0,
+        _ => SLOWEST_CLOCK + (FASTEST_CLOCK - SLOWEST_CLOCK) * rng.f64(),
+    }
+}
+
+fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.usize(..of.len())]
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

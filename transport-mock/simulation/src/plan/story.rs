@@ -1,0 +1,149 @@
+//! A plan as text.
+
+use std::fmt;
+
+use super::{Deed, End, Hidden, How, Plan, Sort, Stranger, Told, Trouble, Turn};
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "limit {}, TTL {:?}, keys are {:?}d with their session, {} prefix(es), messages travel up to {:?}, a session lives {:.3} TTLs, the storm lasts {:?}",
+            self.limit,
+            self.ttl,
+            self.behavior,
+            self.prefixes,
+            self.latency,
+            self.lifetime,
+            self.storm
+        )?;
+        match self.access_control {
+            None => {}
+            Some(Told::InHeader) => writeln!(f, "tokens are asked for; filtered reads say so")?,
+            Some(Told::NotAtAll) => {
+                writeln!(f, "tokens are asked for; filtered reads don't say so")?;
+            }
+        }
+        for host in &self.hosts {
+            let prefix = Self::prefix(host.prefix);
+            writeln!(
+                f,
+                "node-{} on {prefix}, whose clock runs at {:.3}:",
+                host.number, host.clock
+            )?;
+            for (user, it) in host.users.iter().enumerate() {
+                writeln!(f, "  user {user}:")?;
+                for turn in &it.turns {
+                    writeln!(f, "    {turn}")?;
+                }
+            }
+            for ((sort, number), trouble) in &host.troubles {
+                let of = match sort {
+                    Sort::Any => "",
+                    Sort::Record => " for the record",
+                    Sort::Key => " for a contender key",
+                    Sort::Session => " for the life of a session",
+                    Sort::Renewal => " for a renewal",
+                    Sort::Read => " for a read",
+                };
+                writeln!(f, "  its request {number}{of}: {trouble}")?;
+            }
+        }
+        for stranger in &self.strangers {
+            let prefix = Self::prefix(stranger.prefix);
+            write!(
+                f,
+                "stranger-{} on {prefix} from {:?}: ",
+                stranger.number, stranger.at
+            )?;
+            match stranger.kind {
+                Stranger::Go { turns, hold } => writeln!(f, "acquires {turns} times for {hold:?}")?,
+                Stranger::Stuck(time) => writeln!(f, "waits for {time:?} and never claims")?,
+            }
+        }
+        for (at, deed) in &self.deeds {
+            writeln!(f, "at {at:?}: {deed}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {:?}, {} permit(s) ", self.idle, self.permits)?;
+        match self.how {
+            How::Acquire => write!(f, "are waited for"),
+            How::Within(time) => write!(f, "are waited for up to {time:?}"),
+            How::Try => write!(f, "are tried for"),
+            How::CancelAfter(time) => write!(f, "are waited for, given up after {time:?}"),
+        }?;
+        write!(f, "; held for {:?}, then ", self.hold)?;
+        match self.end {
+            End::Release => write!(f, "released"),
+            End::Drop => write!(f, "dropped"),
+            End::Abandon(time) => write!(f, "released, which is given up after {time:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => write!(f, "{fault}"),
+            Self::Deed(after, deed) => write!(f, "{after:?} later: {deed}"),
+        }
+    }
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kill { host, down } => {
+                write!(f, "node-{host} is killed and starts again {down:?} later")
+            }
+            Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
+            Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
+            Self::Stall { host, time } => write!(f, "node-{host} is stalled for {time:?}"),
+            Self::AgentDown { host, time } => {
+                write!(f, "the agent of node-{host} is down for {time:?}")
+            }
+            Self::Lag { host, time } => {
+                write!(f, "the agent of node-{host} lags behind for {time:?}")
+            }
+            Self::Restrict { host, what, time } => {
+                let what = match what {
+                    Hidden::Others => "the contender keys of others",
+                    Hidden::Contenders => "contender keys",
+                    Hidden::Everything => "anything",
+                };
+                write!(f, "node-{host} may not read {what} for {time:?}")
+            }
+            Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
+            Self::ResetIndex => f.write_str("indexes are counted anew"),
+            Self::Snapshot => f.write_str("a snapshot is saved"),
+            Self::Restore => f.write_str("the snapshot is restored"),
+            Self::DestroySession { nth } => write!(f, "session {nth} is destroyed"),
+            Self::DeleteKey { prefix, nth } => {
+                write!(
+                    f,
+                    "contender key {nth} of {} is deleted",
+                    Plan::prefix(*prefix)
+                )
+            }
+            Self::RemoveHolder { prefix, nth } => {
+                write!(f, "holder {nth} of {} is removed", Plan::prefix(*prefix))
+            }
+            Self::DeleteRecord { prefix } => {
+                write!(f, "the record of {} is deleted", Plan::prefix(*prefix))
+            }
+            Self::Garble { prefix, time } => {
+                let prefix = Plan::prefix(*prefix);
+                write!(f, "the record of {prefix} is garbled for {time:?}")
+            }
+            Self::Resize { prefix, limit } => {
+                let prefix = Plan::prefix(*prefix);
+                write!(f, "the limit in the record of {prefix} is set to {limit}")
+            }
+        }
+    }
+}

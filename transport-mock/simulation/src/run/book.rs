@@ -1,0 +1,142 @@
+//! What users, hosts and strangers write down, for the checks to read after the step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use semaphore_core::{FencingToken, Lost, Permit};
+
+use crate::history::{Belief, BeliefNo, Happening, Who};
+use crate::plan::Deed;
+
+/// Clones are the same book.
+#[derive(Clone, Default)]
+pub(super) struct Book(Arc<Mutex<Pages>>);
+
+#[derive(Default)]
+pub(super) struct Pages {
+    pub(super) happenings: Vec<Happening>,
+    /// What requests have caused to be done, so long from now.
+    pub(super) causes: Vec<(Duration, Deed)>,
+    pub(super) faults: BTreeMap<&'static str, u64>,
+    pub(super) unserved: BTreeMap<&'static str, u64>,
+    /// The sessions behind which an operator has taken something away.
+    pub(super) taken: BTreeSet<String>,
+    beliefs: Vec<(Belief, Hold)>,
+    granted: u32,
+}
+
+enum Hold {
+    Ours(Weak<Permit>),
+    Strangers,
+}
+
+impl Book {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Pages> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn happened(&self, what: Happening) {
+        self.lock().happenings.push(what);
+    }
+
+    pub(super) fn unserved(&self, why: &'static str) {
+        *self.lock().unserved.entry(why).or_default() += 1;
+    }
+
+    /// A host of ours got a permit.
+    pub(super) fn granted(&self, host: usize, prefix: usize, permit: &Arc<Permit>) -> BeliefNo {
+        let sessions = permit.sequencers().iter();
+        let sessions = sessions.map(|it| it.session.to_string()).collect();
+        let hold = Hold::Ours(Arc::downgrade(permit));
+        let token = permit.fencing_token();
+        let (who, permits) = (Who::Ours(host), permit.permits());
+        self.lock()
+            .begin((who, prefix, sessions, permits), hold, token)
+    }
+
+    /// A stranger has a slot.
+    pub(super) fn granted_to_stranger(
+        &self,
+        number: usize,
+        prefix: usize,
+        session: &str,
+    ) -> BeliefNo {
+        let sessions = vec![session.to_owned()];
+        let who = (Who::Stranger(number), prefix, sessions, 1);
+        self.lock().begin(who, Hold::Strangers, FencingToken(0))
+    }
+
+    /// A holder was told that it is lost.
+    pub(super) fn lost(&self, no: BeliefNo, reason: Lost) {
+        let mut pages = self.lock();
+        let belief = pages.beliefs.iter().find(|(it, _)| it.no == no);
+        if let Some(belief) = belief.map(|(belief, _)| belief.clone()) {
+            pages.happenings.push(Happening::Lost { belief, reason });
+        }
+    }
+
+    /// A holder gives it back, or has lost it.
+    pub(super) fn ended(&self, no: BeliefNo) {
+        let mut pages = self.lock();
+        pages.beliefs.retain(|(belief, _)| belief.no != no);
+        pages.happenings.push(Happening::Released { belief: no });
+    }
+}
+
+impl Pages {
+    fn begin(
+        &mut self,
+        (who, prefix, sessions, permits): (Who, usize, Vec<String>, u32),
+        hold: Hold,
+        token: FencingToken,
+    ) -> BeliefNo {
+        self.granted += 1;
+        let no = BeliefNo(self.granted);
+        let belief = Belief {
+            no,
+            who,
+            prefix,
+            sessions,
+            permits,
+        };
+        self.beliefs.push((belief.clone(), hold));
+        self.happenings.push(Happening::Granted { belief, token });
+        no
+    }
+
+    /// Those who believe to hold something, by their own clocks and at this moment.
+    pub(super) fn held(&mut self) -> Vec<&Belief> {
+        if self.beliefs.is_empty() {
+            return Vec::new();
+        }
+        // Whoever was killed believes nothing.
+        self.beliefs.retain(|(_, hold)| match hold {
+            Hold::Ours(permit) => permit.strong_count() > 0,
+            Hold::Strangers => true,
+        });
+        let held = self.beliefs.iter().filter(|(_, hold)| match hold {
+            Hold::Ours(permit) => permit.upgrade().is_some_and(|it| it.is_held()),
+            Hold::Strangers => true,
+        });
+        held.map(|(belief, _)| belief).collect()
+    }
+
+    /// What this host believes in although an operator has taken it away.
+    pub(super) fn taken_from(&self, host: usize) -> Vec<String> {
+        if self.taken.is_empty() {
+            return Vec::new();
+        }
+        let whose = self.beliefs.iter().map(|(belief, _)| belief);
+        whose
+            .filter(|it| it.who == Who::Ours(host))
+            .flat_map(|it| &it.sessions)
+            .filter(|it| self.taken.contains(*it))
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn count_fault(&mut self, name: &'static str) {
+        *self.faults.entry(name).or_default() += 1;
+    }
+}

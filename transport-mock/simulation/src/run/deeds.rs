@@ -1,0 +1,379 @@
+//! What is done to the world, and undone.
+
+use std::time::Duration;
+
+use semaphore_core::{Instant, Method, Record, Request};
+use transport_mock::consul::{Access, Consul, Policy};
+
+use super::{Judged, Run};
+use crate::history::{Happening, Who};
+use crate::plan::{Deed, FASTEST_CLOCK, Hidden, Told};
+
+/// What stands on the agenda.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Do(Deed),
+    Undo(Undo),
+}
+
+/// The end of a deed that lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undo {
+    Boot(usize),
+    GoOn(usize),
+    Heal(usize),
+    AgentUp(usize),
+    CatchUp(usize),
+    Permit(usize),
+    Elect,
+    Repair(usize),
+}
+
+impl Run<'_> {
+    pub(super) fn act(&mut self, act: Act) -> Judged {
+        match act {
+            Act::Do(deed) => self.commit(&deed),
+            Act::Undo(undo) => self.undo(undo),
+        }
+    }
+
+    fn commit(&mut self, deed: &Deed) -> Judged {
+        // What a late request has caused comes too late.
+        if self.world.now() >= self.rounds[0] {
+            return Ok(());
+        }
+        self.book.lock().count_fault(deed.name());
+        if self.keeps_story {
+            self.world.note(format_args!("           = {deed}"));
+        }
+        match deed {
+            Deed::Kill { host, .. }
+            | Deed::Pause { host, .. }
+            | Deed::Partition { host, .. }
+            | Deed::Stall { host, .. }
+            | Deed::AgentDown { host, .. }
+            | Deed::Lag { host, .. }
+            | Deed::Restrict { host, .. } => {
+                self.hit_host(*host, deed);
+                Ok(())
+            }
+            Deed::LoseLeader { time } => {
+                self.world.lose_leader();
+                self.trouble(None, *time);
+                self.later(*time, Undo::Elect);
+                Ok(())
+            }
+            Deed::Snapshot => {
+                self.snapshot = Some(self.world.consul(|consul, _| consul.snapshot()));
+                Ok(())
+            }
+            Deed::ResetIndex => {
+                // A second time, an index from before could come to mean something else: no
+                // check-and-set can tell, and nothing is promised then.
+                if std::mem::replace(&mut self.was_reset, true) {
+                    return Ok(());
+                }
+                self.new_epoch();
+                // What was sent to the old cluster does not arrive at the new one.
+                self.world.break_connections();
+                self.trouble(None, Duration::ZERO);
+                self.world.consul(Consul::reset_index);
+                self.judge_operation()
+            }
+            Deed::Restore => {
+                if let Some(snapshot) = self.snapshot.clone() {
+                    self.new_epoch();
+                    self.world
+                        .consul(|consul, now| consul.restore(now, &snapshot));
+                }
+                self.judge_operation()
+            }
+            Deed::DestroySession { nth } => self.destroy_session(*nth),
+            Deed::DeleteKey { prefix, nth } => self.delete_key(*prefix, *nth),
+            Deed::RemoveHolder { prefix, nth } => self.edit(*prefix, |record| {
+                let holder = record.holders().nth(nth % record.holders().len().max(1));
+                if let Some(holder) = holder.map(str::to_owned) {
+                    record.retain(|it| it != holder);
+                }
+            }),
+            Deed::Resize { prefix, limit } => self.edit(*prefix, |record| record.set_limit(*limit)),
+            Deed::DeleteRecord { prefix } => {
+                self.submit_on(*prefix, |key| Request::new(Method::Delete, key));
+                self.judge_operation()
+            }
+            Deed::Garble { prefix, time } => {
+                self.submit_on(*prefix, |key| {
+                    Request::new(Method::Put, key).with_body("maintenance")
+                });
+                self.later(*time, Undo::Repair(*prefix));
+                self.judge_operation()
+            }
+        }
+    }
+
+    fn hit_host(&mut self, number: usize, deed: &Deed) {
+        let name = format!("node-{number}");
+        let Some(host) = self.hosts.get_mut(&number) else {
+            return;
+        };
+        match deed {
+            Deed::Kill { down, .. } => {
+                if let Some(process) = host.process.take() {
+                    process.kill();
+                    host.tasks.clear();
+                    self.later(*down, Undo::Boot(number));
+                }
+            }
+            Deed::Pause { time, .. } => {
+                if let Some(process) = &host.process {
+                    process.pause();
+                }
+                self.trouble(Some(number), *time);
+                self.later(*time, Undo::GoOn(number));
+            }
+            Deed::Partition { time, .. } => {
+                self.world.partition(&name);
+                self.trouble(Some(number), *time);
+                self.later(*time, Undo::Heal(number));
+            }
+            Deed::Stall { time, .. } => {
+                self.world.stall(&name);
+                self.trouble(Some(number), *time);
+                self.later(*time, Undo::Heal(number));
+            }
+            Deed::AgentDown { time, .. } => {
+                host.line.lock().is_agent_down = true;
+                self.trouble(Some(number), *time);
+                self.later(*time, Undo::AgentUp(number));
+            }
+            Deed::Lag { time, .. } => {
+                self.world.lag(&name);
+                self.later(*time, Undo::CatchUp(number));
+            }
+            Deed::Restrict { what, time, .. } if self.plan.access_control.is_some() => {
+                host.line.lock().is_fooled = true;
+                if *what != Hidden::Others {
+                    self.book.happened(Happening::Blinded { host: number });
+                }
+                self.forbid(number, *what);
+                self.later(*time, Undo::Permit(number));
+            }
+            _ => {}
+        }
+    }
+
+    fn undo(&mut self, undo: Undo) -> Judged {
+        match undo {
+            Undo::Boot(number) => {
+                let is_down = self
+                    .hosts
+                    .get(&number)
+                    .is_some_and(|host| host.process.is_none());
+                if is_down {
+                    self.boot(number);
+                }
+            }
+            Undo::GoOn(number) => {
+                let process = self.hosts.get(&number).and_then(|it| it.process.as_ref());
+                if let Some(process) = process {
+                    process.go_on();
+                }
+                self.trouble(Some(number), Duration::ZERO);
+            }
+            Undo::Heal(number) => {
+                self.world.heal(format!("node-{number}"));
+                self.trouble(Some(number), Duration::ZERO);
+            }
+            Undo::AgentUp(number) => {
+                if let Some(host) = self.hosts.get(&number) {
+                    host.line.lock().is_agent_down = false;
+                }
+            }
+            Undo::CatchUp(number) => self.world.catch_up(format!("node-{number}")),
+            Undo::Permit(number) => self.permit(number),
+            Undo::Elect => {
+                self.world.elect_leader();
+                self.trouble(None, Duration::ZERO);
+            }
+            Undo::Repair(prefix) => return self.repair(prefix),
+        }
+        Ok(())
+    }
+
+    /// Nothing goes wrong any more, whatever is still on the agenda.
+    pub(super) fn calm(&mut self) -> Judged {
+        let acts = std::mem::take(&mut self.agenda);
+        for act in acts.into_values() {
+            if matches!(act, Act::Undo(_)) {
+                self.act(act)?;
+            }
+        }
+        for host in self.hosts.values() {
+            host.line.calm();
+        }
+        self.world.clear_faults();
+        for prefix in 0..self.prefixes.len() {
+            self.repair(prefix)?;
+        }
+        self.book.happened(Happening::Quiet);
+        self.judge_step()
+    }
+
+    /// Every token may do everything.
+    pub(super) fn forbid_nothing(&mut self) {
+        let Some(told) = self.plan.access_control else {
+            return;
+        };
+        let hosts = self.plan.hosts.iter();
+        let hosts = hosts.map(|host| format!("node-{}", host.number));
+        self.world.consul(|consul, _| {
+            consul.set_acl_default_deny();
+            consul.set_acl_reports_filtering(told == Told::InHeader);
+            for token in hosts.chain(["strangers".to_owned()]) {
+                consul.add_token(&token, Policy::management());
+            }
+        });
+    }
+
+    fn forbid(&mut self, number: usize, what: Hidden) {
+        let Some(prefix) = self.hosts.get(&number).map(|host| host.plan.prefix) else {
+            return;
+        };
+        let prefix = &self.prefixes[prefix];
+        let (directory, lock) = (prefix.directory(), prefix.lock_key());
+        let seen = &self.seen;
+        self.world.consul(|consul, _| {
+            let policy = match what {
+                Hidden::Everything => {
+                    Policy::management().with_key_prefix(&directory, Access::Deny)
+                }
+                Hidden::Contenders => Policy::management()
+                    .with_key_prefix(&directory, Access::Deny)
+                    .with_key(&lock, Access::Write),
+                Hidden::Others => consul
+                    .entries(&directory)
+                    .filter(|entry| entry.key() != lock)
+                    .filter(|entry| {
+                        let session = entry.session();
+                        session.and_then(|it| seen.owner(it)) != Some(Who::Ours(number))
+                    })
+                    .fold(Policy::management(), |policy, entry| {
+                        policy.with_key(&entry.key(), Access::Deny)
+                    }),
+            };
+            consul.add_token(&format!("node-{number}"), policy);
+        });
+    }
+
+    fn permit(&mut self, number: usize) {
+        self.world.consul(|consul, _| {
+            consul.add_token(&format!("node-{number}"), Policy::management());
+        });
+    }
+
+    fn destroy_session(&mut self, nth: usize) -> Judged {
+        self.world.consul(|consul, now| {
+            let count = consul.sessions().count().max(1);
+            let session = consul.sessions().nth(nth % count);
+            if let Some(session) = session.map(|it| it.id().to_owned()) {
+                consul.destroy_session(now, &session);
+            }
+        });
+        self.judge_operation()
+    }
+
+    fn delete_key(&mut self, prefix: usize, nth: usize) -> Judged {
+        let Some(prefix) = self.prefixes.get(prefix) else {
+            return Ok(());
+        };
+        let (directory, lock) = (prefix.directory(), prefix.lock_key());
+        let deleted = self.world.consul(|consul, now| {
+            let keys: Vec<_> = consul
+                .entries(&directory)
+                .map(transport_mock::consul::Entry::key)
+                .filter(|key| *key != lock)
+                .collect();
+            let key = keys.get(nth % keys.len().max(1))?;
+            let session = key.strip_prefix(&directory)?.to_owned();
+            consul.submit(
+                now,
+                &Request::new(Method::Delete, format!("/v1/kv/{key}")).with_token(self.token()),
+            );
+            Some(session)
+        });
+        if let Some(session) = deleted {
+            self.book.lock().taken.insert(session.clone());
+            self.book.happened(Happening::Taken { session });
+        }
+        self.judge_operation()
+    }
+
+    /// Changes the record, if there is one.
+    fn edit(&mut self, prefix: usize, edit: impl FnOnce(&mut Record)) -> Judged {
+        let key = self
+            .prefixes
+            .get(prefix)
+            .map(semaphore_core::Prefix::lock_key);
+        let record = self.world.consul(|consul, _| {
+            let entry = consul.entry(key.as_deref()?)?;
+            Record::decode(entry.value(), entry.flags()).ok()
+        });
+        if let Some(mut record) = record {
+            edit(&mut record);
+            let flags = record.flags();
+            self.submit_on(prefix, |key| {
+                Request::new(Method::Put, format!("{key}?flags={flags}")).with_body(record.encode())
+            });
+        }
+        self.judge_operation()
+    }
+
+    /// Takes away what is no record.
+    fn repair(&mut self, prefix: usize) -> Judged {
+        let key = self
+            .prefixes
+            .get(prefix)
+            .map(semaphore_core::Prefix::lock_key);
+        let is_garbled = self.world.consul(|consul, _| {
+            let entry = key.as_deref().and_then(|key| consul.entry(key));
+            entry.is_some_and(|entry| Record::decode(entry.value(), entry.flags()).is_err())
+        });
+        if is_garbled {
+            self.submit_on(prefix, |key| Request::new(Method::Delete, key));
+        }
+        self.judge_operation()
+    }
+
+    /// Sends a request for the record of a prefix, with a hand on Consul.
+    fn submit_on(&mut self, prefix: usize, request: impl FnOnce(String) -> Request) {
+        let Some(prefix) = self.prefixes.get(prefix) else {
+            return;
+        };
+        let request = request(format!("/v1/kv/{}", prefix.lock_key())).with_token(self.token());
+        self.world.consul(|consul, now| {
+            consul.submit(now, &request);
+        });
+    }
+
+    fn token(&self) -> Option<semaphore_core::Token> {
+        self.scope("strangers").token().cloned()
+    }
+
+    fn new_epoch(&mut self) {
+        for host in self.hosts.values() {
+            host.line.lock().is_fooled = true;
+        }
+        self.book.happened(Happening::NewEpoch);
+    }
+
+    fn later(&mut self, time: Duration, undo: Undo) {
+        self.plan_act(self.world.now() + time, Act::Undo(undo));
+    }
+
+    /// What lasts for `time` can be felt until the requests have timed out that it has hit.
+    fn trouble(&mut self, host: Option<usize>, time: Duration) {
+        let felt = self.plan.request_timeout().mul_f64(FASTEST_CLOCK + 0.01);
+        let until: Instant = self.world.now() + time + felt;
+        self.book.happened(Happening::Trouble { host, until });
+    }
+}

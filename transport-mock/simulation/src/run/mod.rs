@@ -1,0 +1,531 @@
+//! Executes a plan, and lets every step be judged.
+//!
+//! ```text
+//!  agenda: deeds and their ends        users, strangers: tasks on hosts
+//!      │ due                              │ requests, through the wire of their host
+//!      ▼                                  ▼
+//!   the world ─── one step ───▶ seen: what changed in Consul ─┐
+//!                               book: what the tasks wrote ───┴▶ judge
+//! ```
+
+mod book;
+mod deeds;
+mod seen;
+mod stranger;
+mod user;
+mod wire;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use semaphore_core::{Instant, Lost, Prefix, Scope, Semaphore, Token};
+use transport_mock::consul::Snapshot;
+use transport_mock::{MockConsul, MockProcess, Task};
+
+use self::book::Book;
+use self::deeds::Act;
+use self::seen::Seen;
+use self::stranger::Visitor;
+use self::user::{ROUND_HOLD, User};
+use self::wire::{Line, Wire};
+use crate::check::{Bounds, Invariant, Judge, Violation};
+use crate::figures::Figures;
+use crate::history::{Happening, Who};
+use crate::plan::{Deed, HostPlan, Plan, Stranger, Turn};
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What there was.
+    pub figures: Figures,
+    /// The first invariant that did not hold.
+    pub violation: Option<Violation>,
+    /// What went over the network and what happened, if it was to be kept.
+    pub story: String,
+}
+
+/// Executes a plan, to its end or to the first violation.
+pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
+    let world = MockConsul::new(plan.seed);
+    world.set_tracing(keeps_story);
+    let figures = std::sync::Mutex::new(Figures::default());
+    let end = catch_unwind(AssertUnwindSafe(|| {
+        let mut run = match Run::new(plan, &world, keeps_story) {
+            Ok(run) => run,
+            Err(what) => return Some(soundness(&world, what)),
+        };
+        let violation = run.execute().err();
+        if let Ok(mut figures) = figures.lock() {
+            *figures = run.figures();
+        }
+        violation
+    }));
+    let violation = match end {
+        Ok(violation) => violation,
+        Err(panic) => Some(soundness(&world, text_of(&*panic))),
+    };
+    let mut figures = figures.into_inner().unwrap_or_default();
+    figures.schedules = 1;
+    figures.virtual_time = world.now().since_origin();
+    figures.requests = world.stats().total_requests();
+    figures.violations = u64::from(violation.is_some());
+    let story = if keeps_story {
+        world.trace()
+    } else {
+        String::new()
+    };
+    Outcome {
+        figures,
+        violation,
+        story,
+    }
+}
+
+fn soundness(world: &MockConsul, what: String) -> Violation {
+    Violation {
+        invariant: Invariant::Soundness,
+        at: world.now(),
+        what,
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("it panicked: {}", text.unwrap_or("without a text"))
+}
+
+/// A plan under way.
+struct Run<'a> {
+    plan: &'a Plan,
+    world: MockConsul,
+    keeps_story: bool,
+    prefixes: Vec<Prefix>,
+    book: Book,
+    judge: Judge,
+    seen: Seen,
+    hosts: BTreeMap<usize, Running<'a>>,
+    strangers: Vec<Task<()>>,
+    agenda: BTreeMap<(Instant, usize), Act>,
+    agenda_length: usize,
+    snapshot: Option<Snapshot>,
+    was_reset: bool,
+    rounds: [Instant; 2],
+    figures: Figures,
+}
+
+/// A host with its process.
+struct Running<'a> {
+    plan: &'a HostPlan,
+    line: Line,
+    users: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
+    process: Option<MockProcess>,
+    tasks: Vec<Task<Option<()>>>,
+}
+
+type Judged = Result<(), Violation>;
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan, world: &MockConsul, keeps_story: bool) -> Result<Self, String> {
+        let prefixes = (0..plan.prefixes)
+            .map(|number| Prefix::new(Plan::prefix(number)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| error.to_string())?;
+        let storm_end = Instant::ORIGIN + plan.storm;
+        let rounds = [storm_end, storm_end + first_round(plan)];
+        let hosts = plan.hosts.iter().map(|host| {
+            let users = host.users.iter();
+            let users = users.map(|user| (Arc::new(user.turns.clone()), Arc::default()));
+            let running = Running {
+                plan: host,
+                line: Line::new(host.troubles.clone()),
+                users: users.collect(),
+                process: None,
+                tasks: Vec::new(),
+            };
+            (host.number, running)
+        });
+        let mut this = Self {
+            plan,
+            world: world.clone(),
+            keeps_story,
+            book: Book::default(),
+            judge: Judge::new(Bounds::of(plan)),
+            seen: Seen::new(prefixes.clone()),
+            prefixes,
+            hosts: hosts.collect(),
+            strangers: Vec::new(),
+            agenda: BTreeMap::new(),
+            agenda_length: 0,
+            snapshot: None,
+            was_reset: false,
+            rounds,
+            figures: Figures::default(),
+        };
+        for (at, deed) in &plan.deeds {
+            this.plan_act(Instant::ORIGIN + *at, Act::Do(deed.clone()));
+        }
+        Ok(this)
+    }
+
+    fn execute(&mut self) -> Judged {
+        self.prepare();
+        let numbers: Vec<_> = self.hosts.keys().copied().collect();
+        for number in numbers {
+            self.boot(number);
+        }
+        self.start_strangers();
+        let [storm_end, second] = self.rounds;
+        self.run_until(storm_end)?;
+        self.calm()?;
+        self.round(first_round(self.plan))?;
+        self.run_until(second)?;
+        self.round(second_round(self.plan))?;
+        let end = second + second_round(self.plan);
+        while self.is_somebody_in() && self.world.now() < end {
+            self.step(end)?;
+        }
+        self.end()
+    }
+
+    /// What holds from the beginning.
+    fn prepare(&mut self) {
+        let plan = self.plan;
+        self.world.set_write_log(true);
+        self.world.set_patience(Duration::from_hours(24));
+        let least = Duration::from_millis(1);
+        self.world.set_latency(least..=plan.latency.max(least));
+        self.world.consul(|consul, _| {
+            consul.set_session_lifetime(plan.lifetime);
+            consul.advance_index(BUSY_CLUSTER);
+        });
+        self.forbid_nothing();
+    }
+
+    fn start_strangers(&mut self) {
+        for stranger in &self.plan.strangers {
+            let Some(prefix) = self.prefixes.get(stranger.prefix) else {
+                continue;
+            };
+            let visitor = Visitor {
+                plan: stranger.clone(),
+                client: self.world.client(format!("stranger-{}", stranger.number)),
+                book: self.book.clone(),
+                prefix: prefix.clone(),
+                limit: self.plan.limit,
+                scope: self.scope("strangers"),
+            };
+            self.strangers.push(self.world.start(visitor.live()));
+        }
+    }
+
+    /// A new process on this host, with a semaphore and all the host's users.
+    fn boot(&mut self, number: usize) {
+        let plan = self.plan;
+        let Some(host) = self.hosts.get_mut(&number) else {
+            return;
+        };
+        let truth = self.world.client(format!("node-{number}"));
+        let client = truth.clone().with_clock_rate(host.plan.clock);
+        let process = MockProcess::new(&client);
+        let prefix = self.prefixes[host.plan.prefix].clone();
+        let wire = Wire {
+            client,
+            truth: truth.clone(),
+            host: number,
+            prefix: prefix.clone(),
+            line: host.line.clone(),
+            book: self.book.clone(),
+            latency: plan.latency,
+        };
+        let mut builder = Semaphore::builder(prefix.as_str(), plan.limit)
+            .value(format!("node-{number}"))
+            .ttl(plan.ttl)
+            .behavior(plan.behavior);
+        if plan.access_control.is_some() {
+            builder = builder.token(format!("node-{number}"));
+        }
+        if plan.has(|deed| matches!(deed, Deed::Resize { .. })) {
+            builder = builder.adopt_limit();
+        }
+        let connected = builder.connect_parts(Arc::new(wire), Arc::new(process.clone()));
+        let Ok(semaphore) = connected else {
+            return;
+        };
+        host.tasks = host
+            .users
+            .iter()
+            .map(|(turns, next)| {
+                let user = User {
+                    host: number,
+                    prefix: host.plan.prefix,
+                    semaphore: semaphore.clone(),
+                    truth: truth.clone(),
+                    book: self.book.clone(),
+                    turns: Arc::clone(turns),
+                    next: Arc::clone(next),
+                    storm_end: self.rounds[0],
+                    rounds: self.rounds,
+                };
+                self.world.start(process.living(user.live()))
+            })
+            .collect();
+        host.process = Some(process);
+        self.book.happened(Happening::Booted { host: number });
+    }
+
+    /// Goes on until `end`, deeds included.
+    fn run_until(&mut self, end: Instant) -> Judged {
+        loop {
+            let next = self.agenda.first_key_value().map(|(key, _)| *key);
+            let due = next.filter(|(at, _)| *at <= end);
+            let until = due.map_or(end, |(at, _)| at);
+            while self.step(until)? {
+                let sooner = self.agenda.first_key_value();
+                if sooner.is_some_and(|((at, _), _)| *at < until) {
+                    break;
+                }
+            }
+            if self.world.now() < until {
+                continue;
+            }
+            match due.and_then(|key| self.agenda.remove(&key)) {
+                Some(act) => self.act(act)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// One step of the world, and everything is judged.
+    fn step(&mut self, until: Instant) -> Result<bool, Violation> {
+        let moved = self.world.step(until);
+        self.figures.steps += 1;
+        self.judge_step()?;
+        Ok(moved)
+    }
+
+    fn judge_step(&mut self) -> Judged {
+        let writes = self.world.take_writes();
+        let seen = &mut self.seen;
+        let changes = self.world.consul(|consul, _| {
+            if seen.is_behind(consul) {
+                seen.compare(consul, Some(&writes))
+            } else {
+                Vec::new()
+            }
+        });
+        self.judge_all(&changes)
+    }
+
+    /// What an operator did is compared by itself: whom it has hit is known then.
+    fn judge_operation(&mut self) -> Judged {
+        let seen = &mut self.seen;
+        let mut changes = self.world.consul(|consul, _| seen.compare(consul, None));
+        let mut taken = Vec::new();
+        for change in &changes {
+            match change {
+                Happening::SessionEnded { session, .. } => taken.push(session.clone()),
+                Happening::RecordChanged { removed, .. } => {
+                    taken.extend(removed.iter().map(|it| it.session.clone()));
+                }
+                _ => {}
+            }
+        }
+        self.book.lock().taken.extend(taken.iter().cloned());
+        let taken = taken.into_iter();
+        changes.extend(taken.map(|session| Happening::Taken { session }));
+        self.judge_all(&changes)
+    }
+
+    fn judge_all(&mut self, changes: &[Happening]) -> Judged {
+        let now = self.world.now();
+        let (written, causes) = {
+            let mut book = self.book.lock();
+            let written = std::mem::take(&mut book.happenings);
+            (written, std::mem::take(&mut book.causes))
+        };
+        for what in changes.iter().chain(&written) {
+            self.count(what);
+            if self.keeps_story && !matches!(what, Happening::Sent { .. }) {
+                self.world.note(format_args!("           · {what}"));
+            }
+            self.judge.happen(now, what)?;
+        }
+        self.judge.settle(now, &self.book.lock().held())?;
+        for (after, deed) in causes {
+            self.plan_act(now + after, Act::Do(deed));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, what: &Happening) {
+        match what {
+            Happening::Granted { token, .. } if token.0 == 0 => {
+                self.figures.grants_to_strangers += 1;
+            }
+            Happening::Granted { .. } => self.figures.grants += 1,
+            Happening::Lost { reason, .. } => {
+                let name = match reason {
+                    Lost::SessionGone { .. } => "session gone",
+                    Lost::RemovedFromHolders { .. } => "removed from the holders",
+                    Lost::ContenderKeyTaken { .. } => "contender key taken",
+                    Lost::LeaseExpired { .. } => "lease ran out",
+                    _ => "other",
+                };
+                *self.figures.losses.entry(name).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Everybody is to get in, within this time from now.
+    fn round(&mut self, within: Duration) -> Judged {
+        let users = self.hosts.values().map(|host| host.users.len()).sum();
+        self.book.happened(Happening::Round { users, within });
+        self.judge_step()
+    }
+
+    fn is_somebody_in(&mut self) -> bool {
+        self.hosts.values_mut().any(|host| {
+            host.tasks.retain_mut(|task| task.try_take().is_none());
+            !host.tasks.is_empty()
+        })
+    }
+
+    /// Strangers leave, and what is left then is ours.
+    fn end(&mut self) -> Judged {
+        for stranger in self.strangers.drain(..) {
+            stranger.abort();
+        }
+        let seen = &self.seen;
+        self.world.consul(|consul, now| {
+            let strangers: Vec<_> = consul
+                .sessions()
+                .map(|it| it.id().to_owned())
+                .filter(|it| !matches!(seen.owner(it), Some(Who::Ours(_))))
+                .collect();
+            for session in strangers {
+                consul.destroy_session(now, &session);
+            }
+        });
+        self.judge_operation()?;
+        self.run_until(self.world.now() + LAST_REQUESTS)?;
+        self.tidy()?;
+        if let Some(what) = self.left() {
+            self.book.happened(Happening::Left { what });
+        }
+        self.judge_step()
+    }
+
+    /// What a session that only releases its keys has left is collected on demand.
+    fn tidy(&mut self) -> Judged {
+        for prefix in self.prefixes.clone() {
+            let mut builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
+            if self.plan.access_control.is_some() {
+                builder = builder.token("strangers");
+            }
+            let Ok(semaphore) = builder.connect(self.world.client("broom")) else {
+                continue;
+            };
+            let broom = self.world.start(async move {
+                // What it could not collect is found.
+                let _ = semaphore.collect().await;
+            });
+            self.run_until(self.world.now() + LAST_REQUESTS)?;
+            broom.abort();
+        }
+        Ok(())
+    }
+
+    /// What of ours is still in Consul.
+    fn left(&self) -> Option<String> {
+        let mut left = Vec::new();
+        self.world.consul(|consul, _| {
+            left.extend(consul.sessions().map(|it| format!("session {}", it.id())));
+            for (number, prefix) in self.prefixes.iter().enumerate() {
+                // A record is written by whoever comes.
+                let is_used = self
+                    .plan
+                    .hosts
+                    .iter()
+                    .any(|it| it.prefix == number && !it.users.is_empty());
+                if !is_used {
+                    continue;
+                }
+                let lock = prefix.lock_key();
+                for entry in consul.entries(&prefix.directory()) {
+                    if entry.key() != lock {
+                        left.push(format!("key {}", entry.key()));
+                        continue;
+                    }
+                    let record = semaphore_core::Record::decode(entry.value(), entry.flags());
+                    let record = record.iter();
+                    let holders = record.flat_map(semaphore_core::Record::holders);
+                    left.extend(holders.map(|it| format!("holder {it} of {prefix}")));
+                }
+            }
+        });
+        (!left.is_empty()).then(|| left.join(", "))
+    }
+
+    fn figures(&self) -> Figures {
+        let mut figures = self.figures.clone();
+        let mut book = self.book.lock();
+        for (name, count) in std::mem::take(&mut book.faults) {
+            *figures.faults.entry(name).or_default() += count;
+        }
+        figures.unserved = std::mem::take(&mut book.unserved);
+        figures
+    }
+
+    fn scope(&self, token: &str) -> Scope {
+        match Token::new(token) {
+            Ok(token) if self.plan.access_control.is_some() => Scope::new().with_token(token),
+            _ => Scope::new(),
+        }
+    }
+
+    fn plan_act(&mut self, at: Instant, act: Act) {
+        self.agenda_length += 1;
+        self.agenda.insert((at, self.agenda_length), act);
+    }
+}
+
+/// Where indexes begin, so that those after a reset are all lower.
+const BUSY_CLUSTER: u64 = 1_000_000;
+
+/// How long the requests take that are under way when all have left.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// One poll of the watch that is answered by nothing but its own end, and its timeout.
+const ONE_POLL: Duration = Duration::from_secs(17);
+
+/// How long everybody together may take to get in after the storm: until the sessions of the dead
+/// have ended, one poll, the requests that a fault has left without an answer, and their turns.
+fn first_round(plan: &Plan) -> Duration {
+    plan.longest_session() + ONE_POLL + plan.request_timeout() * 2 + turns(plan)
+}
+
+/// How long everybody may take when no dead are left.
+fn second_round(plan: &Plan) -> Duration {
+    Duration::from_secs(5) + turns(plan)
+}
+
+/// Each user holds for its time, and leaves the slot to a stranger for its patience at most.
+fn turns(plan: &Plan) -> Duration {
+    let users: usize = plan.hosts.iter().map(|host| host.users.len()).sum();
+    let strangers: Duration = plan
+        .strangers
+        .iter()
+        .map(|it| match it.kind {
+            Stranger::Go { turns, hold } => hold + Duration::from_secs(turns.into()),
+            Stranger::Stuck(_) => Duration::from_secs(2),
+        })
+        .sum();
+    let one = ROUND_HOLD + Duration::from_secs(1) + plan.latency * 10;
+    one * u32::try_from(users).unwrap_or(u32::MAX) + strangers * 2
+}

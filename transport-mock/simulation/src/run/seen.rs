@@ -1,0 +1,175 @@
+//! What Consul's state was after the last step, and what has changed since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semaphore_core::{Prefix, Record, Request};
+use transport_mock::consul::Consul;
+use transport_mock::{Delivered, RequestKind};
+
+use crate::history::{Ending, Found, Happening, Removed, Who};
+
+pub(super) struct Seen {
+    prefixes: Vec<Prefix>,
+    index: u64,
+    owners: BTreeMap<String, Who>,
+    alive: BTreeSet<String>,
+    records: Vec<(u64, Found)>,
+}
+
+impl Seen {
+    pub(super) fn new(prefixes: Vec<Prefix>) -> Self {
+        Self {
+            index: 0,
+            owners: BTreeMap::new(),
+            alive: BTreeSet::new(),
+            records: vec![(0, None); prefixes.len()],
+            prefixes,
+        }
+    }
+
+    /// Whether anything may have changed.
+    pub(super) fn is_behind(&self, consul: &Consul) -> bool {
+        self.index != consul.last_index()
+    }
+
+    /// What has changed by these writes and by time, or by an operator if there are none.
+    pub(super) fn compare(
+        &mut self,
+        consul: &Consul,
+        writes: Option<&[Delivered]>,
+    ) -> Vec<Happening> {
+        self.index = consul.last_index();
+        let mut changes = Vec::new();
+        self.compare_sessions(consul, writes, &mut changes);
+        for prefix in 0..self.prefixes.len() {
+            self.compare_record(consul, writes, prefix, &mut changes);
+        }
+        changes
+    }
+
+    fn compare_sessions(
+        &mut self,
+        consul: &Consul,
+        writes: Option<&[Delivered]>,
+        changes: &mut Vec<Happening>,
+    ) {
+        let count = consul.sessions().count();
+        let is_same =
+            count == self.alive.len() && consul.sessions().all(|it| self.alive.contains(it.id()));
+        if is_same {
+            return;
+        }
+        let alive: BTreeSet<_> = consul.sessions().map(|it| it.id().to_owned()).collect();
+        for session in self.alive.difference(&alive) {
+            let by = match writes {
+                None => Ending::Destroyed(Who::Operator),
+                Some(writes) => destroyer(writes, session).map_or(Ending::Ttl, Ending::Destroyed),
+            };
+            let session = session.clone();
+            changes.push(Happening::SessionEnded { session, by });
+        }
+        let maker = writes.unwrap_or_default().iter().rev();
+        let maker = maker
+            .filter(|it| RequestKind::of(&it.request) == RequestKind::SessionCreate)
+            .find_map(|it| who(&it.host))
+            .unwrap_or(Who::Operator);
+        for session in alive.difference(&self.alive) {
+            let owner = *self.owners.entry(session.clone()).or_insert(maker);
+            let session = session.clone();
+            changes.push(Happening::SessionBegan { session, owner });
+        }
+        self.alive = alive;
+    }
+
+    fn compare_record(
+        &mut self,
+        consul: &Consul,
+        writes: Option<&[Delivered]>,
+        prefix: usize,
+        changes: &mut Vec<Happening>,
+    ) {
+        let name = &self.prefixes[prefix];
+        let key = name.lock_key();
+        let entry = consul.entry(&key);
+        let index = entry.map_or(0, transport_mock::consul::Entry::modify_index);
+        if self.records[prefix].0 == index && writes.is_some() {
+            return;
+        }
+        let after: Found = entry.map(|entry| Record::decode(entry.value(), entry.flags()));
+        let (_, before) = std::mem::replace(&mut self.records[prefix], (index, after.clone()));
+        let last = writes.and_then(|writes| writes.last());
+        if last.is_none() && before == after {
+            return;
+        }
+        let by = last.and_then(|it| who(&it.host)).unwrap_or(Who::Operator);
+        let holders = |found: &Found| match found {
+            Some(Ok(record)) => record.holders().map(str::to_owned).collect(),
+            _ => BTreeSet::new(),
+        };
+        let (had, has) = (holders(&before), holders(&after));
+        let removed = had.difference(&has).map(|session| Removed {
+            is_alive: self.alive.contains(session)
+                && consul
+                    .entry(&format!("{name}/{session}"))
+                    .is_some_and(|key| key.session() == Some(session)),
+            owner: self.owners.get(session).copied(),
+            session: session.clone(),
+        });
+        changes.push(Happening::RecordChanged {
+            prefix,
+            by,
+            is_check_and_set: last.is_some_and(|it| is_check_and_set(&it.request, &key)),
+            removed: removed.collect(),
+            added: has.difference(&had).cloned().collect(),
+            before,
+            after,
+        });
+    }
+
+    /// Who made a session.
+    pub(super) fn owner(&self, session: &str) -> Option<Who> {
+        self.owners.get(session).copied()
+    }
+}
+
+/// Whether a write of this key is bound to what it was before.
+fn is_check_and_set(request: &Request, key: &str) -> bool {
+    match RequestKind::of(request) {
+        RequestKind::KvCas => true,
+        RequestKind::Txn => {
+            let body = serde_json::from_slice::<serde_json::Value>(request.body());
+            let operations = body.ok().and_then(|body| body.as_array().cloned());
+            operations.unwrap_or_default().iter().all(|operation| {
+                let operation = &operation["KV"];
+                let is_write = ![
+                    "get",
+                    "get-tree",
+                    "check-session",
+                    "check-index",
+                    "check-not-exists",
+                ]
+                .contains(&operation["Verb"].as_str().unwrap_or_default());
+                operation["Key"] != *key || !is_write || operation["Verb"] == "cas"
+            })
+        }
+        _ => false,
+    }
+}
+
+fn destroyer(writes: &[Delivered], session: &str) -> Option<Who> {
+    let is_it = |write: &&Delivered| {
+        RequestKind::of(&write.request) == RequestKind::SessionDestroy
+            && write.request.target().contains(session)
+    };
+    who(&writes.iter().find(is_it)?.host)
+}
+
+/// Whose a host is.
+fn who(host: &str) -> Option<Who> {
+    let (kind, number) = host.rsplit_once('-')?;
+    let number = number.parse().ok()?;
+    Some(match kind {
+        "node" => Who::Ours(number),
+        _ => Who::Stranger(number),
+    })
+}

@@ -1,0 +1,206 @@
+//! Clients of another make: they follow the algorithm of HashiCorp's Go client.
+//!
+//! A stranger has a session and a contender key, reads the prefix, takes the dead out, adds itself where
+//! there is room by check-and-set, and otherwise waits for a change. There is no queue.
+
+use std::time::Duration;
+
+use futures_util::future::select;
+use semaphore_core::api::{
+    AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, RenewSession,
+    SEMAPHORE_FLAGS,
+};
+use semaphore_core::{
+    Index, Prefix, Record, Request, Response, Runtime as _, Scope, SessionId, SessionOptions,
+    Transport as _, View,
+};
+use transport_mock::MockClient;
+
+use super::book::Book;
+use crate::plan::{Stranger, StrangerPlan};
+
+pub(super) struct Visitor {
+    pub(super) plan: StrangerPlan,
+    pub(super) client: MockClient,
+    pub(super) book: Book,
+    pub(super) prefix: Prefix,
+    pub(super) limit: u32,
+    pub(super) scope: Scope,
+}
+
+const TTL: Duration = Duration::from_secs(30);
+const RETRY: Duration = Duration::from_millis(500);
+
+impl Visitor {
+    /// Lives until its plan is done, its session is gone, or the record is not for it.
+    pub(super) async fn live(self) {
+        self.client.sleep(self.plan.at).await;
+        let Some(session) = self.enter().await else {
+            return;
+        };
+        {
+            let renewals = Box::pin(self.renew(&session));
+            select(Box::pin(self.stay(&session)), renewals).await;
+        }
+        self.leave(&session).await;
+    }
+
+    async fn stay(&self, session: &SessionId) {
+        match self.plan.kind {
+            Stranger::Stuck(time) => self.client.sleep(time).await,
+            Stranger::Go { turns, hold } => {
+                for _ in 0..turns {
+                    if self.acquire(session).await.is_none() {
+                        return;
+                    }
+                    let number = self.plan.number;
+                    let belief =
+                        self.book
+                            .granted_to_stranger(number, self.plan.prefix, session.as_str());
+                    let end = Holding(&self.book, belief);
+                    self.client.sleep(hold).await;
+                    drop(end);
+                    self.release(session).await;
+                }
+            }
+        }
+    }
+
+    async fn enter(&self) -> Option<SessionId> {
+        let options = SessionOptions::default().with_ttl(TTL).ok()?;
+        let created = self
+            .send(|scope| CreateSession { options: &options }.request(scope))
+            .await?;
+        let session = CreateSession::parse(&created).ok()?;
+        let key = &self.prefix.contender_key(&session);
+        let (value, flags) = (b"stranger".as_slice(), SEMAPHORE_FLAGS);
+        let (acquire, session) = (&session, session.clone());
+        let acquired = self
+            .send(|scope| {
+                AcquireKey {
+                    key,
+                    session: acquire,
+                    value,
+                    flags,
+                }
+                .request(scope)
+            })
+            .await?;
+        AcquireKey::parse(&acquired).ok()?.then_some(session)
+    }
+
+    /// Nothing when it can't go on.
+    async fn acquire(&self, session: &SessionId) -> Option<()> {
+        let mut index = None;
+        loop {
+            let view = self.read(index).await?;
+            if !view.is_alive(session.as_str()) {
+                return None;
+            }
+            let mut record = match view.lock() {
+                None => Record::new(self.limit),
+                Some(lock) => lock.record.clone().ok()?,
+            };
+            // The answer to a write of ours was lost.
+            if record.holds(session.as_str()) {
+                return Some(());
+            }
+            record.retain(|holder| view.is_alive(holder));
+            if record.holders().len() < record.limit() as usize {
+                record.add(session.as_str());
+                if self.store(&view, &record).await? {
+                    return Some(());
+                }
+                index = None;
+            } else {
+                index = Some(view.index());
+            }
+        }
+    }
+
+    async fn release(&self, session: &SessionId) -> Option<()> {
+        loop {
+            let view = self.read(None).await?;
+            let mut record = view.record()?.clone();
+            record.retain(|holder| holder != session.as_str() && view.is_alive(holder));
+            if self.store(&view, &record).await? {
+                return Some(());
+            }
+        }
+    }
+
+    async fn renew(&self, session: &SessionId) {
+        loop {
+            self.client.sleep(TTL / 3).await;
+            let renewed = self
+                .send(|scope| RenewSession { session }.request(scope))
+                .await;
+            let is_alive = renewed.is_some_and(|answer| RenewSession::parse(&answer).is_ok());
+            if !is_alive {
+                return;
+            }
+        }
+    }
+
+    async fn leave(&self, session: &SessionId) {
+        let key = &self.prefix.contender_key(session);
+        let index = None;
+        self.send(|scope| DeleteKey { key, index }.request(scope))
+            .await;
+        self.send(|scope| DestroySession { session }.request(scope))
+            .await;
+    }
+
+    async fn read(&self, index: Option<Index>) -> Option<View> {
+        let list = ListKeys {
+            prefix: &self.prefix,
+            wait: index.map(|index| (index, Duration::from_secs(15))),
+            consistent: true,
+        };
+        let answer = self
+            .send(|scope| list.request(scope).with_timeout(Duration::from_secs(25)))
+            .await?;
+        let list = ListKeys::parse(&answer).ok()?;
+        Some(View::new(&self.prefix, &list))
+    }
+
+    async fn store(&self, view: &View, record: &Record) -> Option<bool> {
+        let key = &self.prefix.lock_key();
+        let (index, value, flags) = (view.lock_index(), record.encode(), record.flags());
+        let value = &value;
+        let answer = self
+            .send(|scope| {
+                CasKey {
+                    key,
+                    index,
+                    value,
+                    flags,
+                }
+                .request(scope)
+            })
+            .await?;
+        CasKey::parse(&answer).ok()
+    }
+
+    /// Tries until there is an answer that is not of the kind that passes.
+    async fn send(&self, request: impl Fn(&Scope) -> Request) -> Option<Response> {
+        loop {
+            let answer = self.client.send(request(&self.scope)).await;
+            match answer {
+                Ok(answer) if !answer.body().starts_with(b"No cluster leader") => {
+                    return Some(answer);
+                }
+                _ => self.client.sleep(RETRY).await,
+            }
+        }
+    }
+}
+
+/// A belief that ends with its holder.
+struct Holding<'a>(&'a Book, crate::history::BeliefNo);
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.0.ended(self.1);
+    }
+}

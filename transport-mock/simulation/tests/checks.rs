@@ -1,0 +1,383 @@
+//! Each check fires on a history that its invariant forbids, and not on the one next to it.
+
+use std::time::Duration;
+
+use semaphore_core::{FencingToken, Instant, Lost, Record, SessionId};
+use simulation::check::{Bounds, Invariant, Judge};
+use simulation::history::{Belief, BeliefNo, Ending, Found, Happening, Removed, Who};
+
+const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
+
+fn at(secs: u64) -> Instant {
+    Instant::from_origin(Duration::from_secs(secs))
+}
+
+/// A history that is told to a judge, up to the first verdict.
+struct History {
+    judge: Judge,
+    held: Vec<Belief>,
+    verdict: Option<Invariant>,
+    now: Instant,
+}
+
+fn history() -> History {
+    let bounds = Bounds {
+        limit: 1,
+        retry_cap: Duration::from_secs(1),
+        latency: Duration::from_millis(1),
+        expects_refusals: false,
+    };
+    History {
+        judge: Judge::new(bounds),
+        held: Vec::new(),
+        verdict: None,
+        now: at(0),
+    }
+}
+
+impl History {
+    fn at(mut self, secs: u64) -> Self {
+        self.now = at(secs);
+        self.settled()
+    }
+
+    fn then(mut self, what: &Happening) -> Self {
+        let verdict = self.judge.happen(self.now, what);
+        self.note(verdict);
+        self.settled()
+    }
+
+    fn granted(mut self, belief: &Belief, token: u64) -> Self {
+        self.held.push(belief.clone());
+        let (belief, token) = (belief.clone(), FencingToken(token));
+        self.then(&Happening::Granted { belief, token })
+    }
+
+    fn settled(mut self) -> Self {
+        let held: Vec<_> = self.held.iter().collect();
+        let verdict = self.judge.settle(self.now, &held);
+        self.note(verdict);
+        self
+    }
+
+    fn note(&mut self, verdict: Result<(), simulation::check::Violation>) {
+        let found = verdict.err().map(|violation| violation.invariant);
+        self.verdict = self.verdict.or(found);
+    }
+}
+
+fn belief(no: u32, host: usize, session: &str) -> Belief {
+    Belief {
+        no: BeliefNo(no),
+        who: Who::Ours(host),
+        prefix: 0,
+        sessions: vec![session.to_owned()],
+        permits: 1,
+    }
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "what is found in its place may be none"
+)]
+fn record(limit: u32, holders: &[&str]) -> Found {
+    let mut record = Record::new(limit);
+    for holder in holders {
+        record.add(holder);
+    }
+    Some(Ok(record))
+}
+
+/// A write by host 0 that takes nobody out.
+fn written(before: Found, after: Found, added: &[&str]) -> Happening {
+    Happening::RecordChanged {
+        prefix: 0,
+        by: Who::Ours(0),
+        is_check_and_set: true,
+        before,
+        after,
+        added: added.iter().map(|it| (*it).to_owned()).collect(),
+        removed: Vec::new(),
+    }
+}
+
+fn admits(session: &str) -> Happening {
+    written(record(1, &[]), record(1, &[session]), &[session])
+}
+
+fn began(session: &str, host: usize) -> Happening {
+    let (session, owner) = (session.to_owned(), Who::Ours(host));
+    Happening::SessionBegan { session, owner }
+}
+
+fn ended(session: &str, by: Ending) -> Happening {
+    let session = session.to_owned();
+    Happening::SessionEnded { session, by }
+}
+
+fn taken(session: &str) -> Happening {
+    let session = session.to_owned();
+    Happening::Taken { session }
+}
+
+#[test]
+fn s1_more_than_the_limit_may_not_be_held() {
+    let one = history().then(&admits(A)).granted(&belief(1, 0, A), 10);
+    assert_eq!(one.verdict, None);
+    let two = one.then(&admits(B)).granted(&belief(2, 1, B), 11);
+    assert_eq!(two.verdict, Some(Invariant::S1));
+}
+
+#[test]
+fn s1_what_an_operator_took_does_not_count_until_it_is_shown() {
+    let two = history()
+        .then(&admits(A))
+        .granted(&belief(1, 0, A), 10)
+        .then(&taken(A))
+        .then(&admits(B))
+        .granted(&belief(2, 1, B), 11);
+    assert_eq!(two.verdict, None);
+    let gone = vec![A.to_owned()];
+    let shown = two.then(&Happening::Shown { host: 0, gone });
+    assert_eq!(shown.verdict, Some(Invariant::S1));
+}
+
+#[test]
+fn s1_what_an_operator_took_is_noticed_in_quiet() {
+    let quiet = history()
+        .then(&admits(A))
+        .granted(&belief(1, 0, A), 10)
+        .then(&taken(A))
+        .then(&Happening::Quiet);
+    assert_eq!(quiet.verdict, None);
+    assert_eq!(quiet.at(60).verdict, Some(Invariant::S1));
+}
+
+#[test]
+fn s1_a_limit_that_is_lowered_binds_those_who_come_later() {
+    let by_operator = |before, after| Happening::RecordChanged {
+        prefix: 0,
+        by: Who::Operator,
+        is_check_and_set: false,
+        before,
+        after,
+        added: Vec::new(),
+        removed: Vec::new(),
+    };
+    let lowered = history()
+        .then(&written(None, record(2, &[]), &[]))
+        .then(&written(record(2, &[]), record(2, &[A]), &[A]))
+        .granted(&belief(1, 0, A), 10)
+        .then(&written(record(2, &[A]), record(2, &[A, B]), &[B]))
+        .granted(&belief(2, 1, B), 11)
+        .then(&by_operator(record(2, &[A, B]), record(1, &[A, B])));
+    assert_eq!(lowered.verdict, None);
+    let left = lowered.then(&written(record(1, &[A, B]), record(1, &[A]), &[]));
+    assert_eq!(
+        left.verdict,
+        Some(Invariant::S1),
+        "one of them has left the record"
+    );
+}
+
+#[test]
+fn s2_belief_ends_before_its_session_does() {
+    let held = history().then(&admits(A)).granted(&belief(1, 0, A), 10);
+    let destroyed = Ending::Destroyed(Who::Operator);
+    let by_ttl = held.then(&ended(A, Ending::Ttl));
+    assert_eq!(by_ttl.verdict, Some(Invariant::S2));
+    let held = history().then(&admits(A)).granted(&belief(1, 0, A), 10);
+    assert_eq!(held.then(&ended(A, destroyed)).verdict, None);
+}
+
+#[test]
+fn s3_a_live_holder_is_only_removed_by_its_owner() {
+    let removes = |by, is_alive| Happening::RecordChanged {
+        prefix: 0,
+        by,
+        is_check_and_set: true,
+        before: record(1, &[A]),
+        after: record(1, &[]),
+        added: Vec::new(),
+        removed: vec![Removed {
+            session: A.to_owned(),
+            is_alive,
+            owner: Some(Who::Ours(0)),
+        }],
+    };
+    let verdict = |what| history().then(&what).verdict;
+    assert_eq!(verdict(removes(Who::Ours(0), true)), None);
+    assert_eq!(verdict(removes(Who::Ours(1), false)), None);
+    assert_eq!(verdict(removes(Who::Operator, true)), None);
+    assert_eq!(verdict(removes(Who::Ours(1), true)), Some(Invariant::S3));
+}
+
+#[test]
+fn s3_a_session_is_only_destroyed_by_its_owner() {
+    let by = |host| {
+        let destroyed = ended(A, Ending::Destroyed(Who::Ours(host)));
+        history().then(&began(A, 0)).then(&destroyed).verdict
+    };
+    assert_eq!(by(0), None);
+    assert_eq!(by(1), Some(Invariant::S3));
+}
+
+#[test]
+fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
+    let garbled = || Some(Record::decode(b"maintenance", 0));
+    let verdict = |what| history().then(&what).verdict;
+    assert_eq!(verdict(written(None, record(1, &[]), &[])), None);
+    for wrong in [
+        written(garbled(), record(1, &[]), &[]),
+        written(record(1, &[]), garbled(), &[]),
+        written(record(1, &[]), None, &[]),
+        written(record(1, &[]), record(2, &[]), &[]),
+    ] {
+        assert_eq!(verdict(wrong), Some(Invariant::S4));
+    }
+    let blind = match admits(A) {
+        Happening::RecordChanged {
+            prefix,
+            by,
+            before,
+            after,
+            added,
+            removed,
+            ..
+        } => Happening::RecordChanged {
+            prefix,
+            by,
+            is_check_and_set: false,
+            before,
+            after,
+            added,
+            removed,
+        },
+        other => other,
+    };
+    assert_eq!(verdict(blind), Some(Invariant::S4));
+}
+
+/// Two grants one after the other, with these tokens.
+fn grants(first: u64, second: u64, epoch: bool) -> Option<Invariant> {
+    let mut history = history().then(&admits(A)).granted(&belief(1, 0, A), first);
+    history.held.clear();
+    if epoch {
+        history = history.then(&Happening::NewEpoch);
+    }
+    let second = history.then(&admits(B)).granted(&belief(2, 1, B), second);
+    second.verdict
+}
+
+#[test]
+fn s5_tokens_strictly_increase_while_indexes_do() {
+    assert_eq!(grants(10, 11, false), None);
+    assert_eq!(grants(10, 10, false), Some(Invariant::S5));
+    assert_eq!(grants(10, 9, false), Some(Invariant::S5));
+    assert_eq!(grants(10, 9, true), None);
+    let without_a_write = history().granted(&belief(1, 0, A), 10);
+    assert_eq!(without_a_write.verdict, Some(Invariant::S5));
+}
+
+#[test]
+fn l1_whoever_waits_gets_in_in_time() {
+    let round = || {
+        let within = Duration::from_secs(30);
+        history().then(&Happening::Round { users: 1, within })
+    };
+    assert_eq!(round().at(30).verdict, Some(Invariant::L1));
+    let in_time = round().at(29).then(&Happening::GotIn { host: 0 });
+    assert_eq!(in_time.at(31).verdict, None);
+}
+
+#[test]
+fn l2_nothing_is_left() {
+    let what = "a key".to_owned();
+    assert_eq!(
+        history().then(&Happening::Left { what }).verdict,
+        Some(Invariant::L2)
+    );
+}
+
+#[test]
+fn l2_whoever_destroys_their_session_is_out_of_the_record_and_stays_so() {
+    let destroyed = ended(A, Ending::Destroyed(Who::Ours(0)));
+    let out = || written(record(1, &[A]), record(1, &[]), &[]);
+    let left = || history().then(&admits(A)).then(&out()).then(&destroyed);
+    assert_eq!(left().verdict, None);
+    assert_eq!(left().then(&admits(A)).verdict, Some(Invariant::L2));
+    let early = history().then(&admits(A)).then(&destroyed);
+    assert_eq!(early.verdict, Some(Invariant::L2));
+    let by_force = history().then(&admits(A)).then(&taken(A)).then(&destroyed);
+    assert_eq!(by_force.verdict, None);
+}
+
+#[test]
+fn l3_requests_stay_under_the_ceiling() {
+    for (is_read, allowed) in [(true, 50), (false, 100)] {
+        let sent = Happening::Sent { host: 0, is_read };
+        let burst = (0..allowed).fold(history(), |history, _| history.then(&sent));
+        assert_eq!(burst.verdict, None, "a burst");
+        let more = (0..200).fold(burst, |history, _| history.then(&sent));
+        assert_eq!(more.verdict, Some(Invariant::L3));
+    }
+    let second = |history: History, now| {
+        let sent = Happening::Sent {
+            host: 0,
+            is_read: true,
+        };
+        (0..90).fold(history.at(now), |history, _| history.then(&sent))
+    };
+    // Ninety at one moment are more than a burst; spread over a second they are not.
+    assert_eq!(second(history(), 1).verdict, Some(Invariant::L3));
+}
+
+fn lost(reason: Lost) -> Happening {
+    let belief = belief(1, 0, A);
+    Happening::Lost { belief, reason }
+}
+
+fn lease_expired() -> Lost {
+    Lost::LeaseExpired {
+        session: session(),
+        last_failure: None,
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a test's own constant")]
+fn session() -> SessionId {
+    SessionId::new(A).expect("a session")
+}
+
+#[test]
+fn l4_a_lease_runs_out_only_while_nothing_works() {
+    let trouble = |host, secs| Happening::Trouble {
+        host,
+        until: at(secs),
+    };
+    let verdict = |history: History| history.at(30).then(&lost(lease_expired())).verdict;
+    assert_eq!(verdict(history()), Some(Invariant::L4));
+    assert_eq!(verdict(history().then(&trouble(Some(0), 29))), None);
+    assert_eq!(verdict(history().then(&trouble(None, 29))), None);
+    let early = history().then(&trouble(Some(0), 20));
+    assert_eq!(verdict(early), Some(Invariant::L4));
+    let elsewhere = history().then(&trouble(Some(1), 29));
+    assert_eq!(verdict(elsewhere), Some(Invariant::L4));
+}
+
+#[test]
+fn l4_a_loss_has_somebody_who_took_it() {
+    let gone = || lost(Lost::SessionGone { session: session() });
+    assert_eq!(history().then(&gone()).verdict, Some(Invariant::L4));
+    assert_eq!(history().then(&taken(A)).then(&gone()).verdict, None);
+    let blinded = Happening::Blinded { host: 0 };
+    assert_eq!(history().then(&blinded).then(&gone()).verdict, None);
+}
+
+#[test]
+fn l4_an_acquisition_fails_for_permanent_reasons_only() {
+    let (host, error) = (0, "no cluster leader".to_owned());
+    let failed = Happening::Failed { host, error };
+    assert_eq!(history().then(&failed).verdict, Some(Invariant::L4));
+}

@@ -1,0 +1,132 @@
+//! What a run of the simulator is worth: it is repeatable, it ends, and it violates nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::Behavior;
+use simulation::check::Invariant;
+use simulation::plan::{Deed, End, HostPlan, How, Pieces, Plan, Turn, UserPlan};
+use simulation::{Figures, run, shrink};
+
+#[test]
+fn fifty_seeds_violate_nothing() {
+    let mut sum = Figures::default();
+    for seed in 0..50 {
+        let outcome = run(&Plan::draw(seed), false);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        sum.add(&outcome.figures);
+    }
+    assert!(sum.grants > 300, "{sum}");
+    assert!(sum.faults.len() > 20, "most kinds of faults occur: {sum}");
+    assert!(sum.losses.len() > 2, "some of it costs slots: {sum}");
+    assert!(sum.grants_to_strangers > 0, "{sum}");
+}
+
+#[test]
+fn a_seed_repeats_its_run_to_the_byte() {
+    for seed in 0..10 {
+        let plan = Plan::draw(seed);
+        assert_eq!(plan, Plan::draw(seed));
+        let (first, second) = (run(&plan, true), run(&plan, true));
+        assert!(first.story.len() > 100, "seed {seed}");
+        assert_eq!(first.story, second.story, "seed {seed}");
+        assert_eq!(first.figures, second.figures, "seed {seed}");
+        // Whether somebody reads along changes nothing.
+        assert_eq!(first.figures, run(&plan, false).figures, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_plan_without_some_of_its_pieces_is_a_plan() {
+    let plan = Plan::draw(31);
+    let pieces = Pieces::of(&plan);
+    assert_eq!(pieces.without(&[]), plan);
+    let nothing = pieces.without(pieces.all());
+    assert!(nothing.hosts.is_empty() && nothing.deeds.is_empty());
+    assert_eq!(run(&nothing, false).violation, None);
+    for piece in pieces.all() {
+        let fewer = pieces.without(&[*piece]);
+        let left = Pieces::of(&fewer).all().len();
+        assert!(left < pieces.all().len(), "{piece:?}");
+    }
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A host whose only user holds for half a minute.
+fn host(number: usize, clock: f64) -> HostPlan {
+    let turn = Turn {
+        idle: secs(1),
+        how: How::Acquire,
+        permits: 1,
+        hold: secs(30),
+        end: End::Release,
+    };
+    HostPlan {
+        number,
+        prefix: 0,
+        clock,
+        users: vec![UserPlan { turns: vec![turn] }],
+        troubles: BTreeMap::new(),
+    }
+}
+
+/// A world in which much happens, and a clock runs at half the true rate: no lease survives that.
+fn broken_clock() -> Plan {
+    let other_deeds = [
+        Deed::Kill {
+            host: 1,
+            down: secs(1),
+        },
+        Deed::Stall {
+            host: 2,
+            time: secs(2),
+        },
+        Deed::Snapshot,
+        Deed::LoseLeader { time: secs(1) },
+    ];
+    let mut deeds: Vec<_> = (5..).map(secs).zip(other_deeds).collect();
+    let cut = Deed::Partition {
+        host: 0,
+        time: secs(25),
+    };
+    deeds.push((secs(10), cut));
+    Plan {
+        seed: 1,
+        limit: 2,
+        ttl: secs(10),
+        behavior: Behavior::Delete,
+        prefixes: 1,
+        latency: Duration::from_millis(2),
+        lifetime: 1.0,
+        access_control: None,
+        storm: secs(40),
+        hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
+        strangers: Vec::new(),
+        deeds,
+    }
+}
+
+#[test]
+fn what_breaks_an_assumption_is_found_and_cut_down_to_what_it_takes() {
+    let plan = broken_clock();
+    let violation = run(&plan, false).violation.expect("a clock out of bounds");
+    assert_eq!(violation.invariant, Invariant::S2);
+    let shrunk = shrink(&plan, &violation, 500);
+    assert_eq!(shrunk.violation.invariant, Invariant::S2);
+    assert_eq!(shrunk.plan.hosts, [host(0, 0.5)]);
+    assert_eq!(shrunk.plan.deeds.len(), 1, "{}", shrunk.plan);
+    let story = run(&shrunk.plan, true).story;
+    assert!(story.contains("node-0 is cut off for 25s"), "{story}");
+    assert!(story.contains("ends by its TTL"), "{story}");
+}
+
+#[test]
+fn a_plan_that_is_not_run_long_enough_is_still_the_one_that_failed() {
+    let plan = broken_clock();
+    let violation = run(&plan, false).violation.expect("a clock out of bounds");
+    let shrunk = shrink(&plan, &violation, 0);
+    assert_eq!((shrunk.plan, shrunk.runs), (plan, 0));
+}

@@ -1,0 +1,259 @@
+//! The token shows up nowhere: in no line of any log, no `Debug`, no error.
+//!
+//! These collect what the whole process logs, so each is alone in its process: an adapter calls them
+//! in a test file of its own, not through [`tests!`](crate::tests).
+
+use std::fmt::{Debug, Write as _};
+use std::time::Duration;
+
+use semaphore_core::manage::{Collect, Destroy, Inspect, Operation, Resize, Verify};
+use semaphore_core::{
+    AgentEnvironment, BlockOn, Participant, Prefix, Request, Scope, Semaphore, Settings, Token,
+    Transport,
+};
+use transport_mock::LoopbackConsul;
+use transport_mock::consul::{Access, Consul, Policy};
+
+use crate::logs::Logs;
+use crate::secret::{SECRET, assert_hidden};
+use crate::server::Server;
+use crate::tls::{Authority, Names};
+use crate::{Backend, Options, chain, get, put, run, send};
+
+/// Whole lives of semaphores, and every way in which a request fails.
+///
+/// `client` is the target of a line that the HTTP client is known to log, so that silence is not
+/// taken for secrecy.
+pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
+    let logs = Logs::collect();
+    let mut shown = Shown::default();
+
+    let consul = LoopbackConsul::serve(guarded(), 0).unwrap();
+    shown.debug(&consul);
+    shown.semaphores(&backend.to(consul.url()));
+    answered(backend, &mut shown);
+    failed(backend, &mut shown);
+    encrypted(backend, &mut shown);
+
+    let lines = logs.take();
+    for target in [client, "semaphore_core"] {
+        assert!(
+            lines.contains(&format!(" TRACE {target}")),
+            "{target} logged nothing"
+        );
+    }
+    assert_hidden(&lines);
+    assert_hidden(&shown.0);
+}
+
+/// An agent that knows the token, and denies whoever has none.
+pub fn guarded() -> Consul {
+    let mut consul = Consul::new(1);
+    consul.set_acl_default_deny();
+    let policy = Policy::new()
+        .with_session_prefix("", Access::Write)
+        .with_key_prefix("service/", Access::Write);
+    consul.add_token(SECRET, policy);
+    consul
+}
+
+fn scope() -> Scope {
+    Scope::new().with_token(Token::new(SECRET).unwrap())
+}
+
+/// What a user could print.
+#[derive(Default)]
+pub struct Shown(pub String);
+
+impl Shown {
+    pub fn debug(&mut self, value: impl Debug) {
+        let _ = writeln!(self.0, "{value:?}\n{value:#?}");
+    }
+
+    pub fn error(&mut self, error: &(dyn std::error::Error + 'static)) {
+        self.0 += &chain(error);
+        self.debug(error);
+    }
+
+    fn result<T: Debug, E: std::error::Error + 'static>(&mut self, result: &Result<T, E>) {
+        match result {
+            Ok(value) => self.debug(value),
+            Err(error) => self.error(error),
+        }
+    }
+
+    /// What semaphores do with the token, and what they say when it is refused.
+    pub fn semaphores<A>(&mut self, adapter: &A)
+    where
+        A: Transport + BlockOn + Clone + Debug + 'static,
+    {
+        self.debug(adapter);
+        let builder = |prefix: &str| Semaphore::builder(prefix, 2).token(SECRET);
+        self.debug(builder("service/db"));
+        let semaphore = builder("service/db").connect(adapter.clone()).unwrap();
+        self.debug(&semaphore);
+        let permit = run(adapter, semaphore.acquire()).unwrap();
+        self.debug((&permit, permit.sequencers()));
+        let other = run(adapter, semaphore.try_acquire()).unwrap().unwrap();
+        let patience = Duration::from_millis(10);
+        self.result(&run(adapter, semaphore.acquire_timeout(patience)));
+        self.result(&run(adapter, semaphore.inspect()));
+        let sequencer = &permit.sequencers()[0];
+        self.result(&run(adapter, semaphore.verify(sequencer)));
+        self.debug(Operation::new(Verify::new(sequencer.clone(), scope()), 1));
+        self.result(&run(adapter, semaphore.resize(3)));
+        self.result(&run(adapter, semaphore.resize(2)));
+        self.result(&run(adapter, semaphore.destroy()));
+        self.result(&run(adapter, semaphore.collect()));
+        self.result(&run(adapter, permit.release()));
+        drop(other);
+        run(adapter, semaphore.shutdown());
+        self.result(&run(adapter, semaphore.acquire()));
+
+        // Another limit, a prefix that the token may not touch, and no token that could be sent.
+        let conflicting = Semaphore::builder("service/db", 9).token(SECRET);
+        let conflicting = conflicting.connect_blocking(adapter.clone()).unwrap();
+        self.debug(&conflicting);
+        self.result(&conflicting.acquire());
+        let denied = builder("secret").connect(adapter.clone()).unwrap();
+        self.result(&run(adapter, denied.acquire()));
+        self.result(&run(adapter, denied.inspect()));
+        let broken = format!("{SECRET}\r\nX: y");
+        self.error(&Token::new(broken.clone()).unwrap_err());
+        self.debug(Semaphore::builder("service/db", 2).token(broken.clone()));
+        let variable = |name: &str| (name == "CONSUL_HTTP_TOKEN").then(|| broken.clone());
+        self.result(&AgentEnvironment::token(variable, |_| Ok(Vec::new())));
+        self.result(
+            &Semaphore::builder("service/db", 2)
+                .token(broken)
+                .connect(adapter.clone()),
+        );
+        self.by_hand(adapter);
+    }
+
+    /// The machines that the handles are made of.
+    fn by_hand<A: Transport + BlockOn + Clone + 'static>(&mut self, adapter: &A) {
+        let prefix = Prefix::new("service/by-hand").unwrap();
+        let scope = scope();
+        self.debug((&scope, scope.token()));
+        let settings = Settings::new(prefix.clone(), 2)
+            .unwrap()
+            .with_scope(scope.clone());
+        self.debug(&settings);
+        let mut participant = Participant::new(settings, 1);
+        participant.acquire(adapter.now(), 1, None).unwrap();
+        while let Some(transmit) = participant.poll_transmit(adapter.now()) {
+            self.debug((&transmit, &participant));
+            // Nobody else writes what a poll would wait for.
+            if transmit.request.is_long_poll() {
+                break;
+            }
+            let answer = send(adapter, transmit.request);
+            self.result(&answer);
+            participant.handle_response(adapter.now(), transmit.id, answer);
+            while let Some(event) = participant.poll_event() {
+                self.debug(event);
+            }
+        }
+        self.debug(&participant);
+        self.debug(Operation::new(
+            Inspect::new(prefix.clone(), scope.clone()),
+            1,
+        ));
+        self.debug(Operation::new(
+            Destroy::new(prefix.clone(), scope.clone()),
+            1,
+        ));
+        self.debug(Operation::new(
+            Collect::new(prefix.clone(), scope.clone()),
+            1,
+        ));
+        self.debug(Operation::new(Resize::new(prefix, scope, 2).unwrap(), 1));
+    }
+
+    fn exchange(&mut self, adapter: &(impl Transport + BlockOn + Debug), request: Request) {
+        let request = request.with_token(Some(Token::new(SECRET).unwrap()));
+        self.debug((adapter, &request));
+        self.result(&send(adapter, request));
+    }
+}
+
+/// Answers of all sorts.
+fn answered(backend: &impl Backend, shown: &mut Shown) {
+    for bytes in [
+        "",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ntrue",
+        "HTTP/1.1 307 Go\r\nLocation: http://127.0.0.1:1/elsewhere\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\ndenied",
+        "HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nNo c\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+        "SSH-2.0-OpenSSH_9.2p1\r\n\r\n",
+    ] {
+        let server = Server::start(move |connection| {
+            connection.read();
+            let _ = connection.write(bytes);
+        });
+        for own_client in [None, Some("my-client/1")] {
+            let options = Options {
+                own_client,
+                ..Options::to(server.url())
+            };
+            let adapter = backend.build(options).unwrap();
+            shown.exchange(&adapter, put("/v1/kv/a", "value"));
+            // A request line that almost fills ureq's buffer, and a body that does not fit in it.
+            let long = format!("/v1/kv/{}?recurse=", "k".repeat(8_100));
+            shown.exchange(&adapter, get(&long));
+            shown.exchange(&adapter, put("/v1/kv/a", &"v".repeat(20_000)));
+        }
+    }
+}
+
+/// No answer at all.
+fn failed(backend: &impl Backend, shown: &mut Shown) {
+    let silent = Server::start(|connection| {
+        connection.read();
+        connection.wait_for_close();
+    });
+    let adapter = backend.to(silent.url());
+    let short = Duration::from_millis(100);
+    shown.exchange(&adapter, get("/v1/kv/a").with_timeout(short));
+    shown.exchange(&adapter, get("v1/kv/a"));
+    shown.exchange(&adapter, get("/v1/kv/a").with_body("x").with_timeout(short));
+    shown.exchange(&backend.to("http://agent.invalid:8500"), get("/v1/kv/a"));
+    shown.exchange(&backend.to("http://127.0.0.1:1"), get("/v1/kv/a"));
+    let https = silent.url().replace("http", "https");
+    shown.exchange(&backend.to(https), put("/v1/kv/a", "").with_timeout(short));
+    for url in [
+        format!("http://{SECRET}@agent:8500"),
+        format!("http://a/?token={SECRET}"),
+    ] {
+        let error = backend.build(Options::to(url)).unwrap_err();
+        shown.error(&*error);
+    }
+}
+
+/// TLS that works, with a client certificate, and TLS that does not.
+fn encrypted(backend: &impl Backend, shown: &mut Shown) {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let agent = ours.certify(Names::loopback());
+    let client = theirs.certify(Names::dns("client"));
+    let server = Server::start_tls(agent.server_config(Some(&theirs)), |connection| {
+        connection.answer_all(200, "true");
+    });
+    let trusting = |ca: &Authority| Options {
+        ca_cert: Some(ca.pem()),
+        client_cert: Some((client.pem(), client.key_pem())),
+        ..Options::to(server.url())
+    };
+    let nobody = Options {
+        client_cert: None,
+        ..trusting(&ours)
+    };
+    for options in [trusting(&ours), trusting(&theirs), nobody] {
+        let adapter = backend.build(options).unwrap();
+        for _ in 0..2 {
+            shown.exchange(&adapter, put("/v1/kv/a", "value"));
+        }
+    }
+}
