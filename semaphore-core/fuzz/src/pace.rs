@@ -93,7 +93,9 @@ impl Run {
     fn follow(&mut self, end: Instant) {
         let most = BURST + PER_SECOND * (FOR.as_secs() + 1);
         while self.now < end && self.requests <= most {
-            self.turn();
+            if self.turn() {
+                continue;
+            }
             let due = [
                 self.participant.poll_timeout(),
                 self.consul.poll_timeout(),
@@ -107,7 +109,8 @@ impl Run {
         }
     }
 
-    fn turn(&mut self) {
+    /// Everything that can be done now, up to the first answer. Says whether there was one.
+    fn turn(&mut self) -> bool {
         self.participant.handle_timeout(self.now);
         while let Some(transmit) = self.participant.poll_transmit(self.now) {
             self.requests += 1;
@@ -132,19 +135,21 @@ impl Run {
         }
         let open = self.pending.len() + self.parked.len();
         assert!(open <= MOST_OPEN, "{open} open");
-        if let Some(entry) = self.pending.first_entry()
-            && entry.key().0 <= self.now
-        {
-            let ((_, id), (request, honest)) = entry.remove_entry();
-            let habit = self.habits.get_mut(&RequestKind::of(&request));
-            let result = match habit {
-                Some((_, habit)) => habit.answer(honest),
-                None => Ok(honest),
-            };
-            if let Ok(response) = &result {
-                self.oracle.show(&request, response);
-            }
-            self.participant.handle_response(self.now, id, result);
+        let Some(entry) = self.pending.first_entry() else {
+            return false;
+        };
+        if entry.key().0 > self.now {
+            return false;
         }
+        let ((_, id), (request, honest)) = entry.remove_entry();
+        let result = match self.habits.get_mut(&RequestKind::of(&request)) {
+            Some((_, habit)) => habit.answer(honest),
+            None => Ok(honest),
+        };
+        if let Ok(response) = &result {
+            self.oracle.show(&request, response);
+        }
+        self.participant.handle_response(self.now, id, result);
+        true
     }
 }
