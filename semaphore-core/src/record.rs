@@ -306,6 +306,13 @@ mod tests {
     }
 
     #[test]
+    fn records_differ_in_the_fields_of_others_too() {
+        let of = |owner| decode(&format!(r#"{{"Limit":1,"Holders":{{}},"Owner":{owner}}}"#));
+        assert_eq!(of(1).unwrap(), of(1).unwrap());
+        assert_ne!(of(1).unwrap(), of(2).unwrap());
+    }
+
+    #[test]
     fn fields_of_others_survive_a_change() {
         let mut record = decode(r#"{"Limit":1,"Holders":{},"Owner":{"team":"db"}}"#).unwrap();
         record.add("a");

@@ -56,6 +56,14 @@ fn the_same_inputs_give_the_same_outputs() {
 }
 
 #[test]
+fn whoever_is_given_another_seed_draws_as_if_it_had_had_it_from_the_start() {
+    let [mut reseeded, other, same] = [1, 2, 7].map(|seed| Bench::new(seed, 1).participant);
+    reseeded.reseed(7);
+    assert_eq!(format!("{reseeded:?}"), format!("{same:?}"));
+    assert_ne!(format!("{other:?}"), format!("{same:?}"));
+}
+
+#[test]
 fn a_turn_that_is_repeated_changes_nothing() {
     let mut bench = Bench::new(1, 1);
     let holder = bench.acquire();

@@ -10,12 +10,12 @@ use crate::support::*;
 fn with_a_claim_under_way() -> (Bench, [AcquireId; 2]) {
     let mut bench = Bench::new(1, 2);
     let [holder, _] = [bench.acquire(), bench.acquire()];
-    bench.run_for(secs(1));
+    bench.run_for(millis(100));
     let acquires = [bench.acquire(), bench.acquire()];
-    bench.run_for(secs(1));
+    bench.run_for(millis(100));
     bench.participant.release(bench.now, holder);
     bench.keep(is_claim);
-    bench.run_for(secs(1));
+    bench.run_for(millis(100));
     assert_eq!(bench.kept.len(), 1);
     (bench, acquires)
 }
