@@ -60,6 +60,21 @@ fn a_claim_whose_caller_leaves_takes_nothing_from_the_next() {
 }
 
 #[test]
+fn a_claim_whose_session_has_ended_leaves_its_caller_in_the_queue() {
+    let (mut bench, [first, second]) = with_a_claim_under_way();
+    let sessions = bench.consul.sessions().map(|it| it.id().to_owned());
+    for session in sessions.collect::<Vec<_>>() {
+        bench.consul.destroy_session(bench.now, &session);
+    }
+    bench.turn();
+    bench.pass_on_kept();
+    bench.run_for(secs(5));
+    for acquire in [first, second] {
+        assert!(bench.participant.is_held(bench.now, acquire));
+    }
+}
+
+#[test]
 fn a_claim_that_may_have_been_applied_is_not_repeated_before_a_read() {
     let (mut bench, [first, _]) = with_a_claim_under_way();
     bench.lose_poll();
