@@ -68,8 +68,8 @@ defects! {
     PatienceInfinite,
     /// Failures are retried at once.
     RetryWithoutBackoff,
-    /// A claim under way stays when its caller gives up.
-    CancelledClaimKept,
+    /// A claim under way goes on when its caller gives up, and is granted to nobody.
+    CancelledClaimGranted,
     /// Sessions are left to their TTL.
     SessionLeftBehind,
     /// Contender keys are left to the session's behavior.

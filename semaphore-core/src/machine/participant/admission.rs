@@ -41,7 +41,7 @@ impl Participant {
 
     /// A claim for this acquisition is of no more use: who it admits leaves again.
     pub(super) fn drop_claim(&mut self, now: Instant, acquire: AcquireId) {
-        if is_on(Defect::CancelledClaimKept) {
+        if is_on(Defect::CancelledClaimGranted) {
             return;
         }
         if let Some(claim) = self.claim.take_if(|claim| claim.acquire == acquire) {
@@ -80,6 +80,7 @@ impl Participant {
         let ours = self.settings.limit;
         match view.lock().map(|lock| &lock.record) {
             None => {}
+            Some(Err(_)) if is_on(Defect::GarbageOverwritten) => {}
             Some(Err(conflict)) => {
                 let (key, conflict) = (self.settings.prefix.lock_key(), conflict.clone());
                 self.fail_waiting(now, |_| Error::Conflict {

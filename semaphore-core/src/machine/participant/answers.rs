@@ -291,7 +291,8 @@ impl Participant {
                 .get(no)
                 .is_some_and(|contender| contender.is_admissible(now))
         });
-        if !is_wanted || self.queue.remove(claim.acquire).is_none() {
+        let is_waited_for = self.queue.remove(claim.acquire).is_some();
+        if !is_wanted || !is_waited_for && !is_on(Defect::CancelledClaimGranted) {
             self.leave(now, &claim.contenders);
             return;
         }

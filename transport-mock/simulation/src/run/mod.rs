@@ -10,6 +10,7 @@
 
 mod book;
 mod deeds;
+mod quiet;
 mod seen;
 mod stranger;
 mod user;
@@ -28,14 +29,15 @@ use transport_mock::{MockConsul, MockProcess, Task};
 
 use self::book::Book;
 use self::deeds::Act;
+use self::quiet::{first_round, second_round};
 use self::seen::Seen;
 use self::stranger::Visitor;
-use self::user::{ROUND_HOLD, User};
+use self::user::User;
 use self::wire::{Line, Wire};
 use crate::check::{Bounds, Invariant, Judge, Violation};
 use crate::figures::Figures;
-use crate::history::{Happening, Who};
-use crate::plan::{Deed, HostPlan, Plan, Stranger, Turn};
+use crate::history::Happening;
+use crate::plan::{Deed, HostPlan, Plan, Turn};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -382,96 +384,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Everybody is to get in, within this time from now.
-    fn round(&mut self, within: Duration) -> Judged {
-        let users = self.hosts.values().map(|host| host.users.len()).sum();
-        self.book.happened(Happening::Round { users, within });
-        self.judge_step()
-    }
-
-    fn is_somebody_in(&mut self) -> bool {
-        self.hosts.values_mut().any(|host| {
-            host.tasks.retain_mut(|task| task.try_take().is_none());
-            !host.tasks.is_empty()
-        })
-    }
-
-    /// Strangers leave, and what is left then is ours.
-    fn end(&mut self) -> Judged {
-        for stranger in self.strangers.drain(..) {
-            stranger.abort();
-        }
-        let seen = &self.seen;
-        self.world.consul(|consul, now| {
-            let strangers: Vec<_> = consul
-                .sessions()
-                .map(|it| it.id().to_owned())
-                .filter(|it| !matches!(seen.owner(it), Some(Who::Ours(_))))
-                .collect();
-            for session in strangers {
-                consul.destroy_session(now, &session);
-            }
-        });
-        self.judge_operation()?;
-        self.run_until(self.world.now() + LAST_REQUESTS)?;
-        self.tidy()?;
-        if let Some(what) = self.left() {
-            self.book.happened(Happening::Left { what });
-        }
-        self.judge_step()
-    }
-
-    /// What a session that only releases its keys has left is collected on demand.
-    fn tidy(&mut self) -> Judged {
-        for prefix in self.prefixes.clone() {
-            let mut builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
-            if self.plan.access_control.is_some() {
-                builder = builder.token("strangers");
-            }
-            let Ok(semaphore) = builder.connect(self.world.client("broom")) else {
-                continue;
-            };
-            let broom = self.world.start(async move {
-                // What it could not collect is found.
-                let _ = semaphore.collect().await;
-            });
-            self.run_until(self.world.now() + LAST_REQUESTS)?;
-            broom.abort();
-        }
-        Ok(())
-    }
-
-    /// What of ours is still in Consul.
-    fn left(&self) -> Option<String> {
-        let mut left = Vec::new();
-        self.world.consul(|consul, _| {
-            left.extend(consul.sessions().map(|it| format!("session {}", it.id())));
-            for (number, prefix) in self.prefixes.iter().enumerate() {
-                // A record is written by whoever comes.
-                let is_used = self
-                    .plan
-                    .hosts
-                    .iter()
-                    .any(|it| it.prefix == number && !it.users.is_empty());
-                if !is_used {
-                    continue;
-                }
-                let lock = prefix.lock_key();
-                for entry in consul.entries(&prefix.directory()) {
-                    if entry.key() != lock {
-                        left.push(format!("key {}", entry.key()));
-                        continue;
-                    }
-                    let record = semaphore_core::Record::decode(entry.value(), entry.flags());
-                    let record = record.iter();
-                    let holders = record.flat_map(semaphore_core::Record::holders);
-                    left.extend(holders.map(|it| format!("holder {it} of {prefix}")));
-                }
-            }
-        });
-        (!left.is_empty()).then(|| left.join(", "))
-    }
-
     fn figures(&self) -> Figures {
         let mut figures = self.figures.clone();
         let mut book = self.book.lock();
@@ -497,35 +409,3 @@ impl<'a> Run<'a> {
 
 /// Where indexes begin, so that those after a reset are all lower.
 const BUSY_CLUSTER: u64 = 1_000_000;
-
-/// How long the requests take that are under way when all have left.
-const LAST_REQUESTS: Duration = Duration::from_secs(5);
-
-/// One poll of the watch that is answered by nothing but its own end, and its timeout.
-const ONE_POLL: Duration = Duration::from_secs(17);
-
-/// How long everybody together may take to get in after the storm: until the sessions of the dead
-/// have ended, one poll, the requests that a fault has left without an answer, and their turns.
-fn first_round(plan: &Plan) -> Duration {
-    plan.longest_session() + ONE_POLL + plan.request_timeout() * 2 + turns(plan)
-}
-
-/// How long everybody may take when no dead are left.
-fn second_round(plan: &Plan) -> Duration {
-    Duration::from_secs(5) + turns(plan)
-}
-
-/// Each user holds for its time, and leaves the slot to a stranger for its patience at most.
-fn turns(plan: &Plan) -> Duration {
-    let users: usize = plan.hosts.iter().map(|host| host.users.len()).sum();
-    let strangers: Duration = plan
-        .strangers
-        .iter()
-        .map(|it| match it.kind {
-            Stranger::Go { turns, hold } => hold + Duration::from_secs(turns.into()),
-            Stranger::Stuck(_) => Duration::from_secs(2),
-        })
-        .sum();
-    let one = ROUND_HOLD + Duration::from_secs(1) + plan.latency * 10;
-    one * u32::try_from(users).unwrap_or(u32::MAX) + strangers * 2
-}
