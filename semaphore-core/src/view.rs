@@ -94,7 +94,7 @@ impl View {
     fn add(&mut self, name: &str, entry: &Entry<'_>) {
         // A session that any key here is tied to exists, whatever that key is called.
         if let Some(session) = entry.session() {
-            self.alive.insert(session.to_owned());
+            self.alive.insert(session.to_ascii_lowercase());
         }
         let Ok(named) = SessionId::new(name) else {
             return;
@@ -171,9 +171,9 @@ impl View {
         }
     }
 
-    /// Whether this session is known to be alive.
+    /// Whether this session is known to be alive. Consul reads either case as the same session.
     pub fn is_alive(&self, session: &str) -> bool {
-        self.alive.contains(session)
+        self.alive.contains(&session.to_ascii_lowercase())
     }
 
     /// The live contenders that hold no slot, first come first.

@@ -74,7 +74,7 @@ fn check_members(view: &View, entries: &[Json]) {
         .iter()
         .filter(|session| !session.is_empty())
     {
-        let lives = children().any(|(_, tied, _)| tied == *session);
+        let lives = children().any(|(_, tied, _)| tied.eq_ignore_ascii_case(session));
         assert_eq!(view.is_alive(session), lives, "{session}");
     }
     let record = view.record();

@@ -4,6 +4,10 @@ use core::time::Duration;
 
 use crate::time::Instant;
 
+/// The ceiling of reads: 100 a second in the long run, 50 at once.
+pub(crate) const READ_INTERVAL: Duration = Duration::from_millis(10);
+pub(crate) const READ_BURST: u32 = 50;
+
 /// At most `burst` at once and one per `interval` in the long run, beyond what is credited.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {

@@ -57,9 +57,16 @@ impl Inquest {
         }
     }
 
-    /// Forgets the dead that nobody takes for holders any more.
+    /// Forgets the dead that nobody takes for holders any more, however the record spells them.
     pub(super) fn bury(&mut self, record: &Record) {
-        self.dead.retain(|session| record.holds(session.as_str()));
+        if self.dead.is_empty() {
+            return;
+        }
+        let holders: BTreeSet<_> = record
+            .holders()
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .collect();
+        self.dead.retain(|session| holders.contains(session));
     }
 
     /// Who is certainly dead.

@@ -26,6 +26,6 @@ mod settings;
 mod watch;
 
 pub(crate) use backoff::Backoff;
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
 pub use participant::{Event, Grant, Participant, Transmit};
 pub use settings::Settings;

@@ -19,7 +19,7 @@
 use core::time::Duration;
 
 use super::backoff::Backoff;
-use super::budget::Budget;
+use super::budget::{Budget, READ_BURST, READ_INTERVAL};
 use super::settings::Settings;
 use crate::api::ListKeys;
 use crate::defect::{Defect, is_on};
@@ -94,6 +94,16 @@ impl Watch {
         if self.state != State::Polling {
             self.state = State::Idle;
         }
+    }
+
+    /// When the ceiling of the prefix's reads allows another one.
+    pub(super) fn ready_at(&self) -> Instant {
+        self.budget.ready_at()
+    }
+
+    /// The prefix is read outside the watch, under the same ceiling.
+    pub(super) fn spend(&mut self, now: Instant) {
+        self.budget.take(now);
     }
 
     /// One more read is within the ceiling: a write of ours has caused it.
@@ -174,11 +184,6 @@ const WAIT: Duration = Duration::from_secs(15);
 /// How long a poll lasts at least before it is given up: then no more than a few of those that an
 /// agent goes on counting are ours.
 const LEAST_POLL: Duration = Duration::from_secs(2);
-
-/// The ceiling of a participant's reads: 100 a second in the long run, 50 at once, and one for
-/// each of its own writes.
-const READ_INTERVAL: Duration = Duration::from_millis(10);
-const READ_BURST: u32 = 50;
 
 #[cfg(test)]
 mod tests {

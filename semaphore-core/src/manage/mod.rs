@@ -27,7 +27,7 @@ use crate::api::{self, ListKeys};
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::{Request, Response};
 use crate::input::{Prefix, Scope};
-use crate::machine::{Backoff, Budget};
+use crate::machine::{Backoff, Budget, READ_BURST, READ_INTERVAL};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -86,7 +86,7 @@ impl<T: Task> Operation<T> {
                 at: Instant::ORIGIN,
             },
             backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(2)),
-            budget: Budget::new(Duration::from_millis(10), 50),
+            budget: Budget::new(READ_INTERVAL, READ_BURST),
             failures: 0,
             rng: fastrand::Rng::with_seed(seed),
         }

@@ -5,7 +5,7 @@ use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
 use crate::aftermath::assert_recovered;
-use crate::stranger::operate;
+use crate::stranger::{Stranger, operate};
 use crate::support::*;
 
 #[test]
@@ -243,4 +243,33 @@ fn who_does_not_see_its_own_key_any_more_prunes_nobody() {
     world.advance(secs(1));
     assert_eq!(holders(&world), [dead]);
     assert_eq!(session_count(&world), 0);
+}
+
+/// Nobody's client spells a session so, but somebody's hand may.
+#[test]
+fn a_dead_holder_in_upper_case_is_pruned_after_one_read() {
+    let world = MockConsul::new(4);
+    let record = r#"{"Limit":1,"Holders":["AAAAAAAA-0000-0000-0000-000000000000"]}"#;
+    operate(&world, Method::Put, "/v1/kv/service/db/.lock", record);
+    let semaphore = semaphore(&world, "a", 1);
+    world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        permit.release().await.expect("released");
+    });
+    let requests = world.stats_of("a").total_requests();
+    assert!(requests < 20, "{requests} requests");
+    assert_recovered(&world, 1);
+}
+
+#[test]
+fn a_live_holder_in_upper_case_is_not_pruned() {
+    let world = MockConsul::new(4);
+    let stranger = Stranger::enters(&world);
+    let holder = stranger.session.as_str().to_ascii_uppercase();
+    let record = format!(r#"{{"Limit":1,"Holders":["{holder}"]}}"#);
+    operate(&world, Method::Put, "/v1/kv/service/db/.lock", &record);
+    let semaphore = semaphore(&world, "a", 1);
+    let outcome = world.run(semaphore.acquire_timeout(secs(5)));
+    assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
+    assert_eq!(holders(&world), [holder]);
 }

@@ -162,6 +162,33 @@ fn an_index_that_is_always_zero_or_jumps_back_is_read_at_the_ceiling() {
 }
 
 #[test]
+fn answers_that_contradict_each_other_are_looked_into_at_the_ceiling() {
+    let world = MockConsul::new(10);
+    for (kind, index) in [(RequestKind::KvRead, "1"), (RequestKind::KvWatch, "15")] {
+        let empty = Response::new(404, "").with_header("X-Consul-Index", index);
+        let rule = Rule::new(Fault::Answer(empty)).kind(kind);
+        world.inject(rule.host("a").always());
+    }
+    let semaphore = semaphore(&world, "a", 2);
+    let waiters = [(); 6].map(|()| {
+        let (clock, semaphore) = (world.clone(), semaphore.clone());
+        world.start(async move {
+            while semaphore.acquire().await.is_err() {
+                clock.sleep(millis(500)).await;
+            }
+        })
+    });
+    world.advance(secs(TIME));
+    let stats = world.stats_of("a");
+    drop(waiters.map(transport_mock::Task::abort));
+    let reads = stats.requests_of(RequestKind::KvRead) + stats.requests_of(RequestKind::KvWatch);
+    let others = stats.total_requests() - reads;
+    // 50 at once, 100 a second, and one for each write.
+    assert!(reads <= 50 + 100 * TIME + others, "{stats:?}");
+    assert!(others < 30 * TIME, "{stats:?}");
+}
+
+#[test]
 fn a_record_that_can_never_be_written_is_tried_with_growing_waits() {
     let rate = rate("cas always false", TIME, |world| {
         let refused = Fault::Answer(Response::new(200, "false"));

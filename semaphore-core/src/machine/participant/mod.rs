@@ -349,9 +349,10 @@ impl Participant {
             .contenders
             .values()
             .filter_map(|contender| contender.timeout(&self.settings));
+        let refresh = self.refresh.timeout();
         [
             self.watch.timeout(),
-            self.refresh.timeout(),
+            refresh.map(|at| at.max(self.watch.ready_at())),
             self.ledger.timeout(),
             self.inquest.timeout(),
             self.queue.timeout(),

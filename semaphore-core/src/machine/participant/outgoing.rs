@@ -68,7 +68,11 @@ impl Participant {
         if let Some(request) = self.inquest.transmit(now, &self.settings) {
             return Some((From::Inquest, request));
         }
+        if self.watch.ready_at() > now {
+            return None;
+        }
         let request = self.refresh.transmit(now, &self.settings)?;
+        self.watch.spend(now);
         Some((From::Refresh, request))
     }
 
