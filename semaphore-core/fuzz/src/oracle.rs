@@ -93,6 +93,8 @@ impl Oracle {
             }
         } else if let Some(session) = path.strip_prefix("/v1/session/renew/") {
             assert!(self.is_ours(session), "{request:?}");
+        } else if let Some(session) = path.strip_prefix("/v1/session/info/") {
+            assert!(self.is_ours(session) && !write, "{request:?}");
         } else if let Some(session) = path.strip_prefix("/v1/session/destroy/") {
             assert!(self.is_ours(session), "{request:?}");
             let callers = self.callers.as_ref().map(SessionId::as_str);

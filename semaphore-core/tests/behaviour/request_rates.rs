@@ -180,7 +180,9 @@ fn answers_that_contradict_each_other_are_looked_into_at_the_ceiling() {
     });
     world.advance(secs(TIME));
     let stats = world.stats_of("a");
-    drop(waiters.map(transport_mock::Task::abort));
+    for waiter in waiters {
+        waiter.abort();
+    }
     let reads = stats.requests_of(RequestKind::KvRead) + stats.requests_of(RequestKind::KvWatch);
     let others = stats.total_requests() - reads;
     // 50 at once, 100 a second, and one for each write.
