@@ -91,7 +91,10 @@ impl Oracle {
                 ".lock" => assert!(!write, "a participant deletes the record"),
                 session => assert!(!write || self.is_ours(session), "{request:?}"),
             }
-        } else if let Some(session) = path.strip_prefix("/v1/session/renew/") {
+        } else if let Some(session) = ["/v1/session/renew/", "/v1/session/info/"]
+            .iter()
+            .find_map(|start| path.strip_prefix(start))
+        {
             assert!(self.is_ours(session), "{request:?}");
         } else if let Some(session) = path.strip_prefix("/v1/session/info/") {
             assert!(self.is_ours(session) && !write, "{request:?}");

@@ -32,7 +32,8 @@ pub fn run(input: &[u8]) {
     let habits = KINDS
         .iter()
         .map(|kind| {
-            let after = choices.pick(&[Some(0), Some(1), Some(50), Some(1_000), None]);
+            // Answers take some time: a rate has a meaning only where time passes.
+            let after = choices.pick(&[Some(1), Some(5), Some(50), Some(1_000), None]);
             let after = after.map(Duration::from_millis);
             (*kind, (after, Habit::new(&mut choices)))
         })
@@ -62,6 +63,7 @@ pub fn run(input: &[u8]) {
 /// How long a participant is followed, and how much it may ask for in that time: its reads have a
 /// ceiling of 100 a second after a burst of 50, and whatever else it does is rarer.
 const FOR: Duration = Duration::from_secs(4);
+const SHORTEST: Duration = Duration::from_millis(1);
 const BURST: u64 = 200;
 const PER_SECOND: u64 = 150;
 
@@ -125,7 +127,7 @@ impl Run {
                 continue;
             };
             let habit = self.habits.get(&RequestKind::of(&request));
-            let after = habit.map_or(Some(Duration::ZERO), |(after, _)| *after);
+            let after = habit.map_or(Some(SHORTEST), |(after, _)| *after);
             let at = self.now + after.unwrap_or(request.timeout());
             self.pending.insert((at, id), (request, response));
         }
