@@ -96,8 +96,6 @@ impl Oracle {
             .find_map(|start| path.strip_prefix(start))
         {
             assert!(self.is_ours(session), "{request:?}");
-        } else if let Some(session) = path.strip_prefix("/v1/session/info/") {
-            assert!(self.is_ours(session) && !write, "{request:?}");
         } else if let Some(session) = path.strip_prefix("/v1/session/destroy/") {
             assert!(self.is_ours(session), "{request:?}");
             let callers = self.callers.as_ref().map(SessionId::as_str);
