@@ -32,7 +32,6 @@ pub fn run(input: &[u8]) {
     let habits = KINDS
         .iter()
         .map(|kind| {
-            // Answers take some time: a rate has a meaning only where time passes.
             let after = choices.pick(&[Some(1), Some(5), Some(50), Some(1_000), None]);
             let after = after.map(Duration::from_millis);
             (*kind, (after, Habit::new(&mut choices)))
@@ -46,7 +45,8 @@ pub fn run(input: &[u8]) {
         habits,
         pending: BTreeMap::new(),
         parked: BTreeMap::new(),
-        requests: 0,
+        reads: 0,
+        others: 0,
     };
     // Something for others to hold, once in a while.
     if choices.flag() {
@@ -56,16 +56,34 @@ pub fn run(input: &[u8]) {
         run.consul.submit(start, &request);
     }
     run.follow(start + FOR);
-    let most = BURST + PER_SECOND * FOR.as_secs();
-    assert!(run.requests <= most, "{} requests", run.requests);
+    let (reads, others, seconds) = (run.reads, run.others, FOR.as_secs());
+    assert!(
+        reads <= READS_AT_ONCE + READS_PER_SECOND * seconds + others,
+        "{reads} reads beside {others} other requests"
+    );
+    assert!(
+        others <= OTHERS_AT_ONCE + OTHERS_PER_SECOND * seconds,
+        "{others} requests that are no reads"
+    );
 }
 
-/// How long a participant is followed, and how much it may ask for in that time: its reads have a
-/// ceiling of 100 a second after a burst of 50, and whatever else it does is rarer.
+/// How long a participant is followed.
 const FOR: Duration = Duration::from_secs(4);
+
+/// The ceiling of reads, beside one for each write.
+const READS_AT_ONCE: u64 = 60;
+const READS_PER_SECOND: u64 = 100;
+
+/// What else is sent waits longer after each failure. There is no ceiling of it but that: what is left of
+/// former contenders is cleaned up beside that of the present ones.
+const OTHERS_AT_ONCE: u64 = 200;
+const OTHERS_PER_SECOND: u64 = 100;
+
+/// More than any of these allows.
+const ENOUGH: u64 = 2_000;
+
+/// Answers take some time: a rate has a meaning only where time passes.
 const SHORTEST: Duration = Duration::from_millis(1);
-const BURST: u64 = 200;
-const PER_SECOND: u64 = 150;
 
 const KINDS: &[RequestKind] = &[
     RequestKind::KvRead,
@@ -88,13 +106,13 @@ struct Run {
     pending: BTreeMap<(Instant, RequestId), (Request, Response)>,
     /// What Consul itself has not answered.
     parked: BTreeMap<Exchange, (RequestId, Request)>,
-    requests: u64,
+    reads: u64,
+    others: u64,
 }
 
 impl Run {
     fn follow(&mut self, end: Instant) {
-        let most = BURST + PER_SECOND * (FOR.as_secs() + 1);
-        while self.now < end && self.requests <= most {
+        while self.now < end && self.reads + self.others < ENOUGH {
             if self.turn() {
                 continue;
             }
@@ -115,7 +133,11 @@ impl Run {
     fn turn(&mut self) -> bool {
         self.participant.handle_timeout(self.now);
         while let Some(transmit) = self.participant.poll_transmit(self.now) {
-            self.requests += 1;
+            if transmit.request.target().contains("?recurse") {
+                self.reads += 1;
+            } else {
+                self.others += 1;
+            }
             self.oracle.check_participant(&transmit.request);
             let exchange = self.consul.submit(self.now, &transmit.request);
             self.parked

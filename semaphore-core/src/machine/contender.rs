@@ -183,9 +183,12 @@ impl Contender {
         self.presence = Presence::Maybe(base);
     }
 
-    /// The record names it now.
+    /// The record names it now, unless a view has shown since that it does not: a write's answer
+    /// may come late, when the session is gone without which the record can't be settled.
     pub(super) fn admitted(&mut self, base: Index) {
-        self.presence = Presence::Yes(base);
+        if self.presence != Presence::No {
+            self.presence = Presence::Yes(base);
+        }
     }
 
     /// It holds its slot for this acquisition.

@@ -67,6 +67,16 @@ fn leaving_with_a_claim_or_a_slot_waits_until_the_record_does_not_name_it() {
 }
 
 #[test]
+fn an_answer_that_comes_after_the_view_does_not_hold_up_who_leaves() {
+    let mut bench = Bench::claiming();
+    bench.leave(0);
+    bench.withdrawn(1);
+    bench.contender.admitted(BASE);
+    assert!(!bench.contender.must_withdraw());
+    bench.assert_goes(1);
+}
+
+#[test]
 fn leaving_without_a_key_destroys_the_session_once_it_is_out_of_the_record() {
     let mut bench = Bench::held();
     let lost = bench.observe(1, with_our_key_tied_to(B), false);
