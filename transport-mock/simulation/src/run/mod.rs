@@ -325,21 +325,22 @@ impl<'a> Run<'a> {
 
     /// What an operator did is compared by itself: whom it has hit is known then.
     fn judge_operation(&mut self) -> Judged {
+        let before = self.seen.index();
         let seen = &mut self.seen;
-        let mut changes = self.world.consul(|consul, _| seen.compare(consul, None));
-        let mut taken = Vec::new();
+        let changes = self.world.consul(|consul, _| seen.compare(consul, None));
+        let mut book = self.book.lock();
         for change in &changes {
             match change {
-                Happening::SessionEnded { session, .. } => taken.push(session.clone()),
+                Happening::SessionEnded { session, .. } => book.take(session, before),
                 Happening::RecordChanged { removed, .. } => {
-                    taken.extend(removed.iter().map(|it| it.session.clone()));
+                    for holder in removed {
+                        book.take(&holder.session, before);
+                    }
                 }
                 _ => {}
             }
         }
-        self.book.lock().taken.extend(taken.iter().cloned());
-        let taken = taken.into_iter();
-        changes.extend(taken.map(|session| Happening::Taken { session }));
+        drop(book);
         self.judge_all(&changes)
     }
 

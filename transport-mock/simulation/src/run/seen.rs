@@ -27,6 +27,11 @@ impl Seen {
         }
     }
 
+    /// Consul's index after the last step.
+    pub(super) fn index(&self) -> u64 {
+        self.index
+    }
+
     /// Whether anything may have changed.
     pub(super) fn is_behind(&self, consul: &Consul) -> bool {
         self.index != consul.last_index()
