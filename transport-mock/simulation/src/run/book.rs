@@ -130,6 +130,14 @@ impl Pages {
         self.happenings.push(Happening::Taken { session });
     }
 
+    /// This session, from which something may have been taken, is a holder with all that it needs.
+    pub(super) fn restore(&mut self, session: &str) {
+        if self.taken.remove(session).is_some() {
+            let session = session.to_owned();
+            self.happenings.push(Happening::Restored { session });
+        }
+    }
+
     /// What this host believes in although an operator has taken it away, which answers with this
     /// index must show. Those that were made before the deed have a lower one.
     pub(super) fn taken_from(&self, host: usize, index: u64) -> Vec<String> {

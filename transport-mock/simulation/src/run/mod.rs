@@ -313,12 +313,20 @@ impl<'a> Run<'a> {
     fn judge_step(&mut self) -> Judged {
         let writes = self.world.take_writes();
         let seen = &mut self.seen;
+        let book = &self.book;
         let changes = self.world.consul(|consul, _| {
-            if seen.is_behind(consul) {
-                seen.compare(consul, Some(&writes))
-            } else {
-                Vec::new()
+            if !seen.is_behind(consul) {
+                return Vec::new();
             }
+            let changes = seen.compare(consul, Some(&writes));
+            for change in &changes {
+                if let Happening::RecordChanged { prefix, added, .. } = change {
+                    let admitted = added.iter();
+                    let admitted = admitted.filter(|it| seen.lives(consul, *prefix, it));
+                    admitted.for_each(|it| book.lock().restore(it));
+                }
+            }
+            changes
         });
         self.judge_all(&changes)
     }

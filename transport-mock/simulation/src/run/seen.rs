@@ -113,10 +113,7 @@ impl Seen {
         };
         let (had, has) = (holders(&before), holders(&after));
         let removed = had.difference(&has).map(|session| Removed {
-            is_alive: self.alive.contains(session)
-                && consul
-                    .entry(&format!("{name}/{session}"))
-                    .is_some_and(|key| key.session() == Some(session)),
+            is_alive: self.is_alive(consul, name, session),
             owner: self.owners.get(session).copied(),
             session: session.clone(),
         });
@@ -129,6 +126,17 @@ impl Seen {
             before,
             after,
         });
+    }
+
+    fn is_alive(&self, consul: &Consul, prefix: &Prefix, session: &str) -> bool {
+        let key = consul.entry(&format!("{prefix}/{session}"));
+        self.alive.contains(session) && key.is_some_and(|it| it.session() == Some(session))
+    }
+
+    /// Whether a session and its key in this prefix were there after the last step.
+    pub(super) fn lives(&self, consul: &Consul, prefix: usize, session: &str) -> bool {
+        let prefix = self.prefixes.get(prefix);
+        prefix.is_some_and(|prefix| self.is_alive(consul, prefix, session))
     }
 
     /// Who made a session.
