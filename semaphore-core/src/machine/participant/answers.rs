@@ -112,7 +112,7 @@ impl Participant {
     /// for later is a stale server or a restored snapshot: the leader is asked which.
     fn accept(&mut self, now: Instant, view: View, sent_at: Instant, consistent: bool) {
         if let Some(known) = &self.view
-            && view.index() < known.view.index()
+            && view.version() < known.view.version()
             && !is_on(Defect::OlderViewAccepted)
         {
             if sent_at < known.received_at {
@@ -127,7 +127,10 @@ impl Participant {
         self.observe(now, &view, sent_at, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.
         let known = self.view.as_ref();
-        let is_same = |known: &&Observed| known.view.index() == view.index();
+        let is_same = |known: &&Observed| {
+            let known = &known.view;
+            known.index() == view.index() && known.version() == view.version()
+        };
         let sent_at = known
             .filter(is_same)
             .map_or(sent_at, |known| known.sent_at.max(sent_at));
