@@ -114,7 +114,7 @@ impl Participant {
     /// for later is a stale server or a restored snapshot: the leader is asked which.
     fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = &self.view
-            && view.index() < known.view.index()
+            && view.version() < known.view.version()
             && !is_on(Defect::OlderViewAccepted)
         {
             if sent <= known.received {
@@ -129,7 +129,10 @@ impl Participant {
         self.observe(now, &view, sent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.
         let known = self.view.as_ref();
-        let is_same = |known: &&Observed| known.view.index() == view.index();
+        let is_same = |known: &&Observed| {
+            let known = &known.view;
+            known.index() == view.index() && known.version() == view.version()
+        };
         let sent = known
             .filter(is_same)
             .map_or(sent, |known| known.sent.max(sent));
