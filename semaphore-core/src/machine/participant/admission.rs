@@ -6,7 +6,7 @@ use super::queue::{Patience, Ticket};
 use super::{Event, Observed, Participant};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
-use crate::id::{AcquireId, SessionId};
+use crate::id::{AcquireId, Index, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
 use crate::machine::plan::{ContenderNo, Situation, Turn};
 use crate::machine::watch::Start;
@@ -228,6 +228,8 @@ impl Participant {
                 self.refresh.stop();
                 self.inquest.open(BTreeSet::new());
                 self.view = None;
+                self.outdated = Index::ZERO;
+                self.doubt = None;
                 self.claim = None;
                 self.ledger.unplan();
             }
@@ -245,7 +247,7 @@ impl Participant {
             .contenders
             .values()
             .any(|contender| contender.needs_read(sent_at, &self.settings));
-        if is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
+        if self.doubt.is_some() || is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
             self.refresh.want(now);
         }
     }

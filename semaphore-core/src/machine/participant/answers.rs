@@ -109,19 +109,28 @@ impl Participant {
     }
 
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
-    /// for later is a stale server or a restored snapshot: the leader is asked which.
+    /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
+    /// backwards, an index that is not above all before may be a stale server's still.
     fn accept(&mut self, now: Instant, view: View, sent_at: Instant, consistent: bool) {
         if let Some(known) = &self.view
-            && view.index() < known.view.index()
             && !is_on(Defect::OlderViewAccepted)
         {
-            if sent_at < known.received_at {
+            let (index, known_index) = (view.index(), known.view.index());
+            let is_older = index < known_index;
+            if is_older && sent_at < known.received_at {
                 return;
             }
-            if !consistent {
-                self.refresh.want(now);
+            let is_news = index > known_index;
+            if !consistent && (is_older || is_news && index <= self.outdated) {
+                self.doubt = Some(now);
                 return;
             }
+            if is_older {
+                self.outdated = self.outdated.max(known_index);
+            }
+        }
+        if consistent {
+            self.doubt.take_if(|since| *since <= sent_at);
         }
         let confirmed = consistent && self.ledger.ended_before(sent_at);
         self.observe(now, &view, sent_at, confirmed);
