@@ -133,7 +133,7 @@ impl Participant {
             self.doubt.take_if(|since| *since <= sent_at);
         }
         let confirmed = consistent && self.ledger.ended_before(sent_at);
-        self.observe(now, &view, sent_at, confirmed);
+        self.observe(now, &view, sent_at, consistent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.
         let known = self.view.as_ref();
         let is_same = |known: &&Observed| known.view.index() == view.index();
@@ -147,13 +147,25 @@ impl Participant {
         });
     }
 
-    fn observe(&mut self, now: Instant, view: &View, sent_at: Instant, confirmed: bool) {
+    fn observe(
+        &mut self,
+        now: Instant,
+        view: &View,
+        sent_at: Instant,
+        consistent: bool,
+        confirmed: bool,
+    ) {
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         let mut is_counted = false;
         for no in numbers {
             let event = self.contenders.get_mut(&no).and_then(|contender| {
                 contender.observe(now, view, sent_at, confirmed, &self.settings)
             });
+            if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
+                // An agent that lags behind does not show it yet.
+                self.doubt = Some(now);
+                continue;
+            }
             // However many vanished at once, they may have done so for one reason.
             if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
                 self.unseen += 1;
