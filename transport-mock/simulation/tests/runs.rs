@@ -172,3 +172,30 @@ fn the_dead_that_a_snapshot_brings_back_are_waited_for_and_no_others() {
     assert_eq!(round(Duration::from_millis(500)), "41.02s");
     assert_eq!(round(secs(2)), "61.02s");
 }
+
+#[test]
+fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
+    // Long enough for the lease to run out, and over long before anything else is due.
+    let pause = Deed::Pause {
+        host: 0,
+        time: secs(9),
+    };
+    let plan = Plan {
+        seed: 1,
+        limit: 1,
+        ttl: secs(10),
+        behavior: Behavior::Delete,
+        prefixes: 1,
+        latency: Duration::from_millis(1),
+        lifetime: 2.0,
+        access_control: None,
+        storm: secs(40),
+        hosts: vec![host(0, 1.0)],
+        strangers: Vec::new(),
+        deeds: vec![(secs(2), pause)],
+    };
+    let outcome = run(&plan, true);
+    let loss = "11.000000            · hold 1 of node-0";
+    assert!(outcome.story.contains(loss), "{}", outcome.story);
+    assert_eq!(outcome.violation, None);
+}
