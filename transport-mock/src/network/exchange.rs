@@ -34,6 +34,7 @@ pub(super) struct ClientEnd {
 pub(super) struct ServerEnd {
     pub(super) request: Request,
     fault: Option<Fault>,
+    sent_at: Instant,
     arrives: Instant,
     pub(super) exchange: Option<(Server, Exchange)>,
 }
@@ -149,7 +150,7 @@ impl Network {
             Some(Fault::Duplicate(after)) => {
                 self.timeline.add(
                     arrives + *after,
-                    Event::Message(host, Message::DeliverAgain(request.clone())),
+                    Event::Message(host, Message::DeliverAgain(request.clone(), self.now)),
                 );
             }
             _ => {}
@@ -159,6 +160,7 @@ impl Network {
             ServerEnd {
                 request,
                 fault,
+                sent_at: self.now,
                 arrives,
                 exchange: None,
             },
@@ -175,7 +177,7 @@ impl Network {
             self.travel(host, Message::Answer(call, Ok(response)));
             return;
         }
-        self.log(host, &server.request);
+        self.log(host, &server.request, server.sent_at);
         let exchange = self.submit(host, &server.request);
         if server.fault == Some(Fault::ResetAfter) {
             self.abandon(exchange);
@@ -190,20 +192,21 @@ impl Network {
     }
 
     /// The second copy of a request arrives.
-    pub(super) fn deliver_again(&mut self, host: Host, request: &Request) {
+    pub(super) fn deliver_again(&mut self, host: Host, request: &Request, sent_at: Instant) {
         let line = Line(request);
         self.note_host(host, format_args!("delivered again {line}"));
-        self.log(host, request);
+        self.log(host, request, sent_at);
         self.submit(host, request);
         self.collect_answers();
     }
 
-    fn log(&mut self, host: Host, request: &Request) {
+    fn log(&mut self, host: Host, request: &Request, sent_at: Instant) {
         if let Some(writes) = &mut self.writes
             && RequestKind::of(request).is_write()
         {
             writes.push(Delivered {
                 host: self.hosts[host.0].name.clone(),
+                sent_at,
                 request: request.clone(),
             });
         }

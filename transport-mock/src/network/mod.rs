@@ -42,6 +42,8 @@ pub(crate) struct Host(usize);
 pub struct Delivered {
     /// The host that sent it.
     pub host: String,
+    /// When that host sent it.
+    pub sent_at: Instant,
     /// What it says.
     pub request: Request,
 }
@@ -60,7 +62,7 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) enum Message {
     Deliver(Call),
-    DeliverAgain(Request),
+    DeliverAgain(Request, Instant),
     HangUp(Call),
     Answer(Call, Result<Response, TransportErrorKind>),
     Timeout(Call),
@@ -209,7 +211,7 @@ impl Network {
         }
         match message {
             Message::Deliver(call) => self.deliver(host, call),
-            Message::DeliverAgain(request) => self.deliver_again(host, &request),
+            Message::DeliverAgain(request, sent_at) => self.deliver_again(host, &request, sent_at),
             Message::HangUp(call) => self.hang_up(host, call),
             Message::Answer(call, outcome) => self.finish(call, outcome),
             Message::Timeout(_) => {}
