@@ -5,6 +5,7 @@ use std::time::Duration;
 use semaphore_core::{Instant, Method, Record, Request};
 use transport_mock::consul::{Access, Consul, Policy};
 
+use super::past::Past;
 use super::{Judged, Run};
 use crate::history::{Happening, Who};
 use crate::plan::{Deed, FASTEST_CLOCK, Hidden, Told};
@@ -26,6 +27,9 @@ pub(super) enum Undo {
     CatchUp(usize),
     Permit(usize),
     Elect,
+    /// A leader that lacks so many changes, for so long.
+    ElectBehind(usize, Duration),
+    CatchUpLeader,
     Repair(usize),
 }
 
@@ -63,6 +67,16 @@ impl Run<'_> {
                 self.later(*time, Undo::Elect);
                 Ok(())
             }
+            Deed::SlowLeader {
+                without,
+                lacks,
+                time,
+            } => {
+                self.world.lose_leader();
+                self.trouble(None, *without);
+                self.later(*without, Undo::ElectBehind(*lacks, *time));
+                Ok(())
+            }
             Deed::Snapshot => {
                 self.snapshot = Some(self.world.consul(|consul, _| consul.snapshot()));
                 Ok(())
@@ -78,6 +92,8 @@ impl Run<'_> {
                 self.world.break_connections();
                 self.trouble(None, Duration::ZERO);
                 self.world.consul(Consul::reset_index);
+                // Nor does anything of it stand in the log of the new one.
+                self.past = self.past.take().map(|_| Past::default());
                 self.judge_operation()
             }
             Deed::Restore => {
@@ -193,6 +209,18 @@ impl Run<'_> {
             Undo::Permit(number) => self.permit(number),
             Undo::Elect => {
                 self.world.elect_leader();
+                self.trouble(None, Duration::ZERO);
+            }
+            Undo::ElectBehind(lacks, time) => {
+                match self.past.as_ref().and_then(|it| it.lacking(lacks)) {
+                    Some(applied) => self.world.elect_leader_behind(applied),
+                    None => self.world.elect_leader(),
+                }
+                self.trouble(None, time);
+                self.later(time, Undo::CatchUpLeader);
+            }
+            Undo::CatchUpLeader => {
+                self.world.catch_up_leader();
                 self.trouble(None, Duration::ZERO);
             }
             Undo::Repair(prefix) => return self.repair(prefix),
