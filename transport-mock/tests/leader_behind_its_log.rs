@@ -1,5 +1,7 @@
 //! A leader that is elected before it has applied its log: what it answers, and what waits.
 
+#![expect(clippy::expect_used, reason = "helpers of tests")]
+
 mod support;
 
 use semaphore_core::{Method, Request, Response, Transport as _};
@@ -22,13 +24,15 @@ impl Bench {
     }
 
     fn send(&self, request: Request) -> Response {
-        self.world.run(self.client.send(request)).unwrap()
+        self.world
+            .run(self.client.send(request))
+            .expect("an answer")
     }
 
     /// Sends a request that is answered some time.
     fn start(&self, request: Request) -> Task<Response> {
         let client = self.client.clone();
-        let answer = async move { client.send(request).await.unwrap() };
+        let answer = async move { client.send(request).await.expect("an answer") };
         let task = self.world.start(answer);
         self.world.advance(SECOND);
         task
