@@ -38,7 +38,9 @@ impl Run<'_> {
         match act {
             Act::Do(deed) => self.commit(&deed),
             Act::Undo(undo) => self.undo(undo),
-        }
+        }?;
+        // Whoever it wakes does something now, which is not to be judged by the next event's time.
+        self.step(self.world.now()).map(drop)
     }
 
     fn commit(&mut self, deed: &Deed) -> Judged {
