@@ -202,6 +202,13 @@ pub enum Deed {
     },
     /// There is no leader for so long, then TTLs start anew.
     LoseLeader { time: Duration },
+    /// There is no leader for so long, then one that lacks so many of the last changes, or all of them
+    /// if there are fewer, and takes so long to apply them.
+    SlowLeader {
+        without: Duration,
+        lacks: usize,
+        time: Duration,
+    },
     /// All indexes are counted anew.
     ResetIndex,
     /// The state is saved.
@@ -287,6 +294,7 @@ impl Deed {
             Self::Lag { .. } => "stale reads",
             Self::Restrict { .. } => "token restricted",
             Self::LoseLeader { .. } => "leader lost",
+            Self::SlowLeader { .. } => "leader elected behind its log",
             Self::ResetIndex => "index reset",
             Self::Snapshot => "snapshot saved",
             Self::Restore => "snapshot restored",
