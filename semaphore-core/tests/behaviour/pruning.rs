@@ -197,6 +197,28 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
 }
 
 #[test]
+fn an_agent_that_lags_behind_our_own_key_is_no_sign_of_an_incomplete_view() {
+    let world = MockConsul::new(4);
+    world.lag("a");
+    // Answers without an index are followed by reads that are answered at once.
+    let without_index = Rule::new(Fault::Index(0)).always();
+    world.inject(without_index.matching(|request| {
+        let target = request.target();
+        target.contains("recurse") && !target.contains("consistent")
+    }));
+    let semaphore = semaphore(&world, "a", 1);
+    world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        let waited = world.now().since_origin();
+        assert!(waited < secs(1), "{waited:?}\n{}", world.trace());
+        world.catch_up("a");
+        world.clear_faults();
+        permit.release().await.expect("released");
+    });
+    assert_recovered(&world, 1);
+}
+
+#[test]
 fn keys_of_another_prefix_keep_nobody_alive() {
     let world = MockConsul::new(4);
     let semaphore = semaphore(&world, "a", 1);

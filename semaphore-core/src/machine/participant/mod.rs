@@ -28,12 +28,13 @@ use self::refresh::Refresh;
 use super::contender::{Contender, Part, Phase};
 use super::inquest::Inquest;
 use super::ledger::Ledger;
+use super::order::Moment;
 use super::plan::ContenderNo;
 use super::settings::Settings;
 use super::watch::Watch;
 use crate::error::{Error, InvalidInput, Lost, RequestError};
 use crate::http::Request;
-use crate::id::{AcquireId, FencingToken, RequestId};
+use crate::id::{AcquireId, FencingToken, Index, RequestId};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::view::View;
@@ -58,7 +59,11 @@ pub struct Participant {
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
     view: Option<Observed>,
-    in_flight: BTreeMap<RequestId, InFlight>,
+    /// The highest index from before indexes went backwards.
+    outdated: Index,
+    /// Since when the leader must be asked what to think of an answer.
+    doubt: Option<Moment>,
+    in_flight: BTreeMap<RequestId, From>,
     aborts: VecDeque<RequestId>,
     events: VecDeque<Event>,
     /// No new contender before this time.
@@ -169,14 +174,8 @@ struct Claim {
 #[derive(Clone, Debug)]
 struct Observed {
     view: View,
-    sent_at: Instant,
-    received_at: Instant,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    from: From,
-    sent_at: Instant,
+    sent: Moment,
+    received: Moment,
 }
 
 /// Which machine sent a request.
@@ -209,6 +208,8 @@ impl Participant {
             holds: BTreeMap::new(),
             claim: None,
             view: None,
+            outdated: Index::ZERO,
+            doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
             events: VecDeque::new(),
@@ -441,6 +442,11 @@ impl Participant {
                     .is_some_and(|contender| contender.phase() == Phase::Held(acquire))
             })
         })
+    }
+
+    /// The present, in the order of what is sent and learned.
+    fn moment(&self) -> Moment {
+        Moment(self.next_id)
     }
 
     fn fresh_id(&mut self) -> u64 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use semaphore_core::{Instant, Method, Record, Request};
 use transport_mock::consul::{Access, Consul, Policy, Snapshot};
 
+use super::past::Past;
 use super::seen::Seen;
 use super::{Judged, Run};
 use crate::history::{Happening, Who};
@@ -27,6 +28,9 @@ pub(super) enum Undo {
     CatchUp(usize),
     Permit(usize),
     Elect,
+    /// A leader that lacks so many changes, for so long.
+    ElectBehind(usize, Duration),
+    CatchUpLeader,
     Repair(usize),
 }
 
@@ -35,7 +39,9 @@ impl Run<'_> {
         match act {
             Act::Do(deed) => self.commit(&deed),
             Act::Undo(undo) => self.undo(undo),
-        }
+        }?;
+        // Whoever it wakes does something now, which is not to be judged by the next event's time.
+        self.step(self.world.now()).map(drop)
     }
 
     fn commit(&mut self, deed: &Deed) -> Judged {
@@ -64,6 +70,16 @@ impl Run<'_> {
                 self.later(*time, Undo::Elect);
                 Ok(())
             }
+            Deed::SlowLeader {
+                without,
+                lacks,
+                time,
+            } => {
+                self.world.lose_leader();
+                self.trouble(None, *without);
+                self.later(*without, Undo::ElectBehind(*lacks, *time));
+                Ok(())
+            }
             Deed::Snapshot => {
                 self.snapshot = Some(self.world.consul(|consul, _| consul.snapshot()));
                 Ok(())
@@ -79,6 +95,8 @@ impl Run<'_> {
                 self.world.break_connections();
                 self.trouble(None, Duration::ZERO);
                 self.world.consul(Consul::reset_index);
+                // Nor does anything of it stand in the log of the new one.
+                self.past = self.past.take().map(|_| Past::default());
                 self.judge_operation()
             }
             Deed::Restore => {
@@ -199,6 +217,18 @@ impl Run<'_> {
             Undo::Permit(number) => self.permit(number),
             Undo::Elect => {
                 self.world.elect_leader();
+                self.trouble(None, Duration::ZERO);
+            }
+            Undo::ElectBehind(lacks, time) => {
+                match self.past.as_ref().and_then(|it| it.lacking(lacks)) {
+                    Some(applied) => self.world.elect_leader_behind(applied),
+                    None => self.world.elect_leader(),
+                }
+                self.trouble(None, time);
+                self.later(time, Undo::CatchUpLeader);
+            }
+            Undo::CatchUpLeader => {
+                self.world.catch_up_leader();
                 self.trouble(None, Duration::ZERO);
             }
             Undo::Repair(prefix) => return self.repair(prefix),

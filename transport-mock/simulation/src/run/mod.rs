@@ -11,6 +11,7 @@
 mod book;
 mod deeds;
 mod knowledge;
+mod past;
 mod quiet;
 mod seen;
 mod stranger;
@@ -31,6 +32,7 @@ use transport_mock::{MockConsul, MockProcess, Task};
 use self::book::Book;
 use self::deeds::Act;
 use self::knowledge::Knowledge;
+use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
 use self::stranger::Visitor;
@@ -117,6 +119,8 @@ struct Run<'a> {
     agenda: BTreeMap<(Instant, usize), Act>,
     agenda_length: usize,
     snapshot: Option<Snapshot>,
+    /// If a leader may come that has yet to apply it.
+    past: Option<Past>,
     was_reset: bool,
     rounds: [Instant; 2],
     figures: Figures,
@@ -140,7 +144,10 @@ impl<'a> Run<'a> {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
         let storm_end = Instant::ORIGIN + plan.storm;
-        let rounds = [storm_end, storm_end + first_round(plan)];
+        let rounds = [
+            storm_end,
+            storm_end + first_round(plan, plan.longest_session()),
+        ];
         let hosts = plan.hosts.iter().map(|host| {
             let users = host.users.iter();
             let users = users.map(|user| (Arc::new(user.turns.clone()), Arc::default()));
@@ -166,6 +173,9 @@ impl<'a> Run<'a> {
             agenda: BTreeMap::new(),
             agenda_length: 0,
             snapshot: None,
+            past: plan
+                .has(|deed| matches!(deed, Deed::SlowLeader { .. }))
+                .then(Past::default),
             was_reset: false,
             rounds,
             figures: Figures::default(),
@@ -186,7 +196,7 @@ impl<'a> Run<'a> {
         let [storm_end, second] = self.rounds;
         self.run_until(storm_end)?;
         self.calm()?;
-        self.round(first_round(self.plan))?;
+        self.round(first_round(self.plan, self.longest_session()))?;
         self.run_until(second)?;
         self.round(second_round(self.plan))?;
         let end = second + second_round(self.plan);
@@ -356,6 +366,9 @@ impl<'a> Run<'a> {
     }
 
     fn judge_all(&mut self, changes: &[Happening]) -> Judged {
+        if let Some(past) = &mut self.past {
+            self.world.consul(|consul, _| past.look_at(consul));
+        }
         let now = self.world.now();
         let (written, causes) = {
             let mut book = self.book.lock();
