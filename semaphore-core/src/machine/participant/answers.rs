@@ -86,6 +86,7 @@ impl Participant {
         let view = answer
             .and_then(ListKeys::parse)
             .map(|list| View::new(&self.settings.prefix, &list));
+        let consistent = from == From::Refresh || self.watch.is_polling_leader();
         match view {
             Ok(view) => {
                 match from {
@@ -93,7 +94,7 @@ impl Participant {
                     _ => self.refresh.answered(),
                 }
                 self.note(now, None);
-                self.accept(now, view, sent_at, from == From::Refresh);
+                self.accept(now, view, sent_at, consistent);
             }
             Err(error) => {
                 match from {
@@ -110,23 +111,21 @@ impl Participant {
 
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
     /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
-    /// backwards, an index that is not above all before may be a stale server's still.
+    /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
     fn accept(&mut self, now: Instant, view: View, sent_at: Instant, consistent: bool) {
         if let Some(known) = &self.view
             && !is_on(Defect::OlderViewAccepted)
         {
-            let (index, known_index) = (view.index(), known.view.index());
-            let is_older = index < known_index;
+            let is_older = view.index() < known.view.index();
             if is_older && sent_at < known.received_at {
                 return;
             }
-            let is_news = index > known_index;
-            if !consistent && (is_older || is_news && index <= self.outdated) {
+            if !consistent && (is_older || self.watch.asks_leader()) {
                 self.doubt = Some(now);
                 return;
             }
             if is_older {
-                self.outdated = self.outdated.max(known_index);
+                self.watch.ask_leader();
             }
         }
         if consistent {
