@@ -1,6 +1,9 @@
 //! Views that are older than what is known: nothing is decided from them, and nothing is lost.
 
+use std::collections::BTreeMap;
+
 use semaphore_core::{AcquireId, Event, Request, RequestId, Response};
+use serde_json::Value;
 
 use crate::bench::{Bench, is_claim, is_read};
 use crate::support::*;
@@ -90,9 +93,17 @@ fn an_older_view_after_a_newer_one_is_no_loss_before_the_leader_confirms_it() {
     }
 }
 
-/// The same answer under another index.
+/// The same keys under another index, above which none of theirs is.
 fn indexed(view: &Response, index: u64) -> Response {
-    Response::new(view.status(), view.body()).with_header("X-Consul-Index", index.to_string())
+    let mut keys: Vec<BTreeMap<String, Value>> =
+        serde_json::from_slice(view.body()).expect("a list of keys");
+    for (name, value) in keys.iter_mut().flatten() {
+        if name.ends_with("Index") {
+            *value = value.as_u64().expect("an index").min(index).into();
+        }
+    }
+    let body = serde_json::to_vec(&keys).expect("JSON");
+    Response::new(view.status(), body).with_header("X-Consul-Index", index.to_string())
 }
 
 impl Scene {
@@ -157,6 +168,31 @@ fn what_is_doubted_while_the_leader_is_asked_is_asked_about_again() {
     scene.bench.answer(again, Ok(gone));
     let bench = &scene.bench;
     assert!(!bench.participant.is_held(bench.now, scene.holder));
+}
+
+#[test]
+fn an_older_view_is_no_newer_for_an_index_that_was_too_low_meanwhile() {
+    for age in 0..2 {
+        let mut scene = scene();
+        let now = Response::new(200, scene.views[2].body()).with_header("X-Consul-Index", "1");
+        let older = scene.views[age].clone();
+        scene.bench.answer(scene.poll, Ok(now.clone()));
+        // Where the leader is asked, its answer is no better.
+        let kept = std::mem::take(&mut scene.bench.kept);
+        let (leaders, polls): (Vec<_>, Vec<_>) = kept
+            .into_iter()
+            .partition(|(_, request)| request.target().contains("consistent"));
+        for (id, _) in leaders {
+            scene.bench.answer(id, Ok(now.clone()));
+        }
+        for (id, _) in polls {
+            scene.bench.answer(id, Ok(older.clone()));
+        }
+        scene.assert_held();
+        scene.bench.pass_on_kept();
+        scene.bench.run_for(secs(60));
+        scene.assert_held();
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ use self::refresh::Refresh;
 use super::contender::{Contender, Part, Phase};
 use super::inquest::Inquest;
 use super::ledger::Ledger;
+use super::order::Moment;
 use super::plan::ContenderNo;
 use super::settings::Settings;
 use super::watch::Watch;
@@ -59,8 +60,8 @@ pub struct Participant {
     claim: Option<Claim>,
     view: Option<Observed>,
     /// Since when the leader must be asked what to think of an answer.
-    doubt: Option<Instant>,
-    in_flight: BTreeMap<RequestId, InFlight>,
+    doubt: Option<Moment>,
+    in_flight: BTreeMap<RequestId, From>,
     aborts: VecDeque<RequestId>,
     events: VecDeque<Event>,
     /// No new contender before this time.
@@ -171,14 +172,8 @@ struct Claim {
 #[derive(Clone, Debug)]
 struct Observed {
     view: View,
-    sent_at: Instant,
-    received_at: Instant,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    from: From,
-    sent_at: Instant,
+    sent: Moment,
+    received: Moment,
 }
 
 /// Which machine sent a request.
@@ -444,6 +439,11 @@ impl Participant {
                     .is_some_and(|contender| contender.phase() == Phase::Held(acquire))
             })
         })
+    }
+
+    /// The present, in the order of what is sent and learned.
+    fn moment(&self) -> Moment {
+        Moment(self.next_id)
     }
 
     fn fresh_id(&mut self) -> u64 {

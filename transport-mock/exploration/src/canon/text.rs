@@ -25,11 +25,12 @@ pub(crate) enum Token {
 }
 
 /// Where a token begins, and how the number after it is read.
-const MARKS: [(&str, Mark); 12] = [
+const MARKS: [(&str, Mark); 13] = [
     ("Instant(", Mark::Instant),
     ("Index(", Mark::Index),
     ("FencingToken(", Mark::Index),
     ("RequestId(", Mark::Id),
+    ("Moment(", Mark::Id),
     ("AcquireId(", Mark::Id),
     ("ContenderNo(", Mark::Id),
     ("next_id: ", Mark::Id),
@@ -112,7 +113,7 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     }
     if !matches!(
         rest[0],
-        b'I' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
+        b'I' | b'F' | b'R' | b'M' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
     ) {
         return None;
     }
@@ -131,7 +132,6 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         &before[word.map_or(0, |at| at + 1)..]
     });
-    let is_in = |what: &str| before[..before.len() - field.len() - 2].ends_with(what);
     Some(match field {
         "retry_at" | "until" | "respawn_at" | "patience" | "at_most" => Token::Timer(nanos),
         // Within the burst of the watch's budget nothing depends on how much of it is used.
@@ -144,7 +144,7 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
                 .starts_with("Watch { state: Polling")
                 .then_some(Token::Origin(nanos));
         }
-        "sent_at" if is_in("Lease { ") || is_in("Session), ") => Token::Origin(nanos),
+        "sent_at" => Token::Origin(nanos),
         _ => Token::Order(nanos),
     })
 }
@@ -201,7 +201,8 @@ mod tests {
             [Token::Timer(2_000_000_000)]
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
-        assert_eq!(found("view: 1, sent_at: Instant(1ns)"), [Token::Order(1)]);
+        assert_eq!(found("timed_at: Instant(1ns)"), [Token::Order(1)]);
+        assert_eq!(found("view: 1, sent: Moment(4)"), [Token::Id(4)]);
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
         let entry = format!(r#"{{"CreateIndex":3,"Value":"{value}"}}"#);
         assert_eq!(found(&entry), [Token::Index(3), Token::Session(31)]);

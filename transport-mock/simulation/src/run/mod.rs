@@ -138,7 +138,10 @@ impl<'a> Run<'a> {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
         let storm_end = Instant::ORIGIN + plan.storm;
-        let rounds = [storm_end, storm_end + first_round(plan)];
+        let rounds = [
+            storm_end,
+            storm_end + first_round(plan, plan.longest_session()),
+        ];
         let hosts = plan.hosts.iter().map(|host| {
             let users = host.users.iter();
             let users = users.map(|user| (Arc::new(user.turns.clone()), Arc::default()));
@@ -184,7 +187,7 @@ impl<'a> Run<'a> {
         let [storm_end, second] = self.rounds;
         self.run_until(storm_end)?;
         self.calm()?;
-        self.round(first_round(self.plan))?;
+        self.round(first_round(self.plan, self.longest_session()))?;
         self.run_until(second)?;
         self.round(second_round(self.plan))?;
         let end = second + second_round(self.plan);
