@@ -199,3 +199,18 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
     assert!(outcome.story.contains(loss), "{}", outcome.story);
     assert_eq!(outcome.violation, None);
 }
+
+#[test]
+fn no_agent_of_an_old_cluster_answers_in_the_new_one() {
+    let lag = Deed::Lag {
+        host: 0,
+        time: secs(20),
+    };
+    let mut plan = broken_clock();
+    plan.hosts = vec![host(0, 1.0)];
+    plan.deeds = vec![(secs(2), lag), (secs(5), Deed::ResetIndex)];
+    let outcome = run(&plan, true);
+    let caught_up = "5.000000 node-0 reads from an agent that has caught up";
+    assert!(outcome.story.contains(caught_up), "{}", outcome.story);
+    assert_eq!(outcome.violation, None);
+}

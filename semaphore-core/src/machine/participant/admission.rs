@@ -6,7 +6,7 @@ use super::queue::{Patience, Ticket};
 use super::{Event, Observed, Participant};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
-use crate::id::{AcquireId, Index, SessionId};
+use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Situation, Turn};
@@ -229,7 +229,6 @@ impl Participant {
                 self.refresh.stop();
                 self.inquest.open(BTreeSet::new());
                 self.view = None;
-                self.outdated = Index::ZERO;
                 self.doubt = None;
                 self.claim = None;
                 self.ledger.unplan();

@@ -88,6 +88,7 @@ impl Participant {
         let view = answer
             .and_then(ListKeys::parse)
             .map(|list| View::new(&self.settings.prefix, &list));
+        let consistent = from == From::Refresh || self.watch.is_polling_leader();
         match view {
             Ok(view) => {
                 match from {
@@ -99,7 +100,7 @@ impl Participant {
                     _ => self.refresh.answered(),
                 }
                 self.note(now, None);
-                self.accept(now, view, sent, from == From::Refresh);
+                self.accept(now, view, sent, consistent);
             }
             Err(error) => {
                 match from {
@@ -119,23 +120,21 @@ impl Participant {
 
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
     /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
-    /// backwards, an index that is not above all before may be a stale server's still.
+    /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
     fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = &self.view
             && !is_on(Defect::OlderViewAccepted)
         {
-            let (version, known_version) = (view.version(), known.view.version());
-            let is_older = version < known_version;
+            let is_older = view.version() < known.view.version();
             if is_older && sent <= known.received {
                 return;
             }
-            let is_news = version > known_version;
-            if !consistent && (is_older || is_news && version <= self.outdated) {
+            if !consistent && (is_older || self.watch.asks_leader()) {
                 self.doubt = Some(self.moment());
                 return;
             }
             if is_older {
-                self.outdated = self.outdated.max(known_version);
+                self.watch.ask_leader();
             }
         }
         if consistent {

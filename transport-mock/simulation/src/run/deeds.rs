@@ -91,8 +91,12 @@ impl Run<'_> {
                     return Ok(());
                 }
                 self.new_epoch();
-                // What was sent to the old cluster does not arrive at the new one.
+                // What was sent to the old cluster does not arrive at the new one, whose agents
+                // have never known another state than what was moved.
                 self.world.break_connections();
+                for host in self.hosts.keys() {
+                    self.world.catch_up(format!("node-{host}"));
+                }
                 self.trouble(None, Duration::ZERO);
                 self.world.consul(Consul::reset_index);
                 // Nor does anything of it stand in the log of the new one.
