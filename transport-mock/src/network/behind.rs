@@ -65,11 +65,12 @@ impl Network {
         host: Host,
         call: Option<Call>,
         request: &Request,
+        sent_at: Instant,
     ) -> bool {
         let waits = !is_answered_from_applied(request) && !self.is_for_lagging(host, request);
         match &mut self.behind {
             Some(behind) if waits => {
-                let event = Event::Arrive(host, call, request.clone());
+                let event = Event::Arrive(host, call, request.clone(), sent_at);
                 behind.log.push(event);
                 true
             }

@@ -34,6 +34,7 @@ pub(super) struct ClientEnd {
 pub(super) struct ServerEnd {
     pub(super) request: Request,
     fault: Option<Fault>,
+    sent_at: Instant,
     arrives: Instant,
     pub(super) exchange: Option<(Server, Exchange)>,
 }
@@ -153,7 +154,7 @@ impl Network {
             Some(Fault::Duplicate(after)) => {
                 self.timeline.add(
                     arrives + *after,
-                    Event::Message(host, Message::DeliverAgain(request.clone())),
+                    Event::Message(host, Message::DeliverAgain(request.clone(), self.now)),
                 );
             }
             _ => {}
@@ -163,6 +164,7 @@ impl Network {
             ServerEnd {
                 request,
                 fault,
+                sent_at: self.now,
                 arrives,
                 exchange: None,
             },
@@ -179,29 +181,35 @@ impl Network {
             self.travel(host, Message::Answer(call, Ok(response)));
             return;
         }
-        let request = server.request.clone();
+        let (request, sent_at) = (server.request.clone(), server.sent_at);
         if server.fault == Some(Fault::ResetAfter) {
             let reset = Message::Answer(call, Err(TransportErrorKind::Unknown));
             self.travel(host, reset);
         } else {
             self.servers.insert(call, server);
         }
-        self.arrive(host, Some(call), &request);
+        self.arrive(host, Some(call), &request, sent_at);
     }
 
     /// The second copy of a request arrives.
-    pub(super) fn deliver_again(&mut self, host: Host, request: &Request) {
+    pub(super) fn deliver_again(&mut self, host: Host, request: &Request, sent_at: Instant) {
         let line = Line(request);
         self.note_host(host, format_args!("delivered again {line}"));
-        self.arrive(host, None, request);
+        self.arrive(host, None, request, sent_at);
     }
 
     /// A request is at Consul, whether or not somebody waits for its answer.
-    pub(super) fn arrive(&mut self, host: Host, call: Option<Call>, request: &Request) {
-        if self.put_into_log(host, call, request) {
+    pub(super) fn arrive(
+        &mut self,
+        host: Host,
+        call: Option<Call>,
+        request: &Request,
+        sent_at: Instant,
+    ) {
+        if self.put_into_log(host, call, request, sent_at) {
             return;
         }
-        self.log(host, request);
+        self.log(host, request, sent_at);
         let exchange = self.submit(host, request);
         match call.filter(|call| self.servers.contains_key(call)) {
             Some(call) => self.expect(call, exchange),
@@ -218,12 +226,13 @@ impl Network {
         }
     }
 
-    fn log(&mut self, host: Host, request: &Request) {
+    fn log(&mut self, host: Host, request: &Request, sent_at: Instant) {
         if let Some(writes) = &mut self.writes
             && RequestKind::of(request).is_write()
         {
             writes.push(Delivered {
                 host: self.hosts[host.0].name.clone(),
+                sent_at,
                 request: request.clone(),
             });
         }

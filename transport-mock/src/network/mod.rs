@@ -45,6 +45,8 @@ pub(crate) struct Host(usize);
 pub struct Delivered {
     /// The host that sent it.
     pub host: String,
+    /// When that host sent it.
+    pub sent_at: Instant,
     /// What it says.
     pub request: Request,
 }
@@ -56,7 +58,7 @@ pub(crate) enum Event {
     Wake(Waker),
     Message(Host, Message),
     /// What has reached Consul before is now looked at.
-    Arrive(Host, Option<Call>, Request),
+    Arrive(Host, Option<Call>, Request, Instant),
     Heal(Host),
     ElectLeader,
 }
@@ -65,7 +67,7 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) enum Message {
     Deliver(Call),
-    DeliverAgain(Request),
+    DeliverAgain(Request, Instant),
     HangUp(Call),
     Answer(Call, Result<Response, TransportErrorKind>),
     Timeout(Call),
@@ -178,7 +180,9 @@ impl Network {
             match self.timeline.pop_first() {
                 Some(Event::Wake(waker)) => self.woken.push(waker),
                 Some(Event::Message(host, message)) => self.handle_message(host, message),
-                Some(Event::Arrive(host, call, request)) => self.arrive(host, call, &request),
+                Some(Event::Arrive(host, call, request, sent_at)) => {
+                    self.arrive(host, call, &request, sent_at);
+                }
                 Some(Event::Heal(host)) => self.heal(host),
                 Some(Event::ElectLeader) => self.elect_leader(),
                 None => {}
@@ -218,7 +222,7 @@ impl Network {
         }
         match message {
             Message::Deliver(call) => self.deliver(host, call),
-            Message::DeliverAgain(request) => self.deliver_again(host, &request),
+            Message::DeliverAgain(request, sent_at) => self.deliver_again(host, &request, sent_at),
             Message::HangUp(call) => self.hang_up(host, call),
             Message::Answer(call, outcome) => self.finish(call, outcome),
             Message::Timeout(_) => {}

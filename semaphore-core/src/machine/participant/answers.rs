@@ -91,7 +91,11 @@ impl Participant {
         match view {
             Ok(view) => {
                 match from {
-                    From::Watch => self.watch.answered(now, view.index()),
+                    From::Watch => {
+                        if !self.watch.answered(now, view.index()) {
+                            self.inquest.forget();
+                        }
+                    }
                     _ => self.refresh.answered(),
                 }
                 self.note(now, None);
@@ -99,7 +103,10 @@ impl Participant {
             }
             Err(error) => {
                 match from {
-                    From::Watch => self.watch.failed(now, &mut self.rng),
+                    From::Watch => {
+                        self.watch.failed(now, &mut self.rng);
+                        self.inquest.forget();
+                    }
                     _ => self.refresh.failed(now, &mut self.rng),
                 }
                 if error.is_permanent() {

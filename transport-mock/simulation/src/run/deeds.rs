@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use semaphore_core::{Instant, Method, Record, Request};
-use transport_mock::consul::{Access, Consul, Policy};
+use transport_mock::consul::{Access, Consul, Policy, Snapshot};
 
 use super::past::Past;
+use super::seen::Seen;
 use super::{Judged, Run};
 use crate::history::{Happening, Who};
 use crate::plan::{Deed, FASTEST_CLOCK, Hidden, Told};
@@ -101,8 +102,7 @@ impl Run<'_> {
             Deed::Restore => {
                 if let Some(snapshot) = self.snapshot.clone() {
                     self.new_epoch();
-                    self.world
-                        .consul(|consul, now| consul.restore(now, &snapshot));
+                    self.restore(&snapshot);
                 }
                 self.judge_operation()
             }
@@ -165,6 +165,7 @@ impl Run<'_> {
                 self.later(*time, Undo::AgentUp(number));
             }
             Deed::Lag { time, .. } => {
+                host.line.lock().lags_since = Some(self.world.now());
                 self.world.lag(&name);
                 self.later(*time, Undo::CatchUp(number));
             }
@@ -207,7 +208,12 @@ impl Run<'_> {
                     host.line.lock().is_agent_down = false;
                 }
             }
-            Undo::CatchUp(number) => self.world.catch_up(format!("node-{number}")),
+            Undo::CatchUp(number) => {
+                self.world.catch_up(format!("node-{number}"));
+                if let Some(host) = self.hosts.get(&number) {
+                    host.line.lock().lags_since = None;
+                }
+            }
             Undo::Permit(number) => self.permit(number),
             Undo::Elect => {
                 self.world.elect_leader();
@@ -299,6 +305,18 @@ impl Run<'_> {
         self.world.consul(|consul, _| {
             consul.add_token(&format!("node-{number}"), Policy::management());
         });
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) {
+        let revived: Vec<_> = self.world.consul(|consul, now| {
+            let before = Seen::contenders(consul);
+            consul.restore(now, snapshot);
+            let after = Seen::contenders(consul);
+            after.difference(&before).cloned().collect()
+        });
+        for session in revived {
+            self.book.happened(Happening::Revived { session });
+        }
     }
 
     fn destroy_session(&mut self, nth: usize) -> Judged {

@@ -10,6 +10,7 @@
 
 mod book;
 mod deeds;
+mod knowledge;
 mod past;
 mod quiet;
 mod seen;
@@ -30,6 +31,7 @@ use transport_mock::{MockConsul, MockProcess, Task};
 
 use self::book::Book;
 use self::deeds::Act;
+use self::knowledge::Knowledge;
 use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
@@ -228,6 +230,7 @@ impl<'a> Run<'a> {
         let client = truth.clone().with_clock_rate(host.plan.clock);
         let process = MockProcess::new(&client);
         let prefix = self.prefixes[host.plan.prefix].clone();
+        host.line.lock().knowledge = Knowledge::default();
         let wire = Wire {
             client,
             truth: truth.clone(),
@@ -357,7 +360,9 @@ impl<'a> Run<'a> {
         };
         for what in changes.iter().chain(&written) {
             self.count(what);
-            if self.keeps_story && !matches!(what, Happening::Sent { .. }) {
+            if self.keeps_story
+                && !matches!(what, Happening::Sent { .. } | Happening::Informed { .. })
+            {
                 self.world.note(format_args!("           · {what}"));
             }
             self.judge.happen(now, what)?;
