@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::Behavior;
+use semaphore_core::{Behavior, Dialect};
 use simulation::check::Invariant;
 use simulation::plan::{
     Deed, End, HostPlan, How, Pieces, Plan, Stranger, StrangerPlan, Turn, UserPlan,
@@ -107,6 +107,7 @@ fn broken_clock() -> Plan {
         storm: secs(40),
         hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
         strangers: Vec::new(),
+        dialect: Dialect::Map,
         deeds,
     }
 }
@@ -147,6 +148,7 @@ fn a_snapshot_restored(saved: Duration) -> Plan {
             users: vec![UserPlan { turns: Vec::new() }],
             ..host(0, 1.0)
         }],
+        dialect: Dialect::Map,
         strangers: vec![StrangerPlan {
             number: 0,
             prefix: 0,
@@ -192,6 +194,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         storm: secs(40),
         hosts: vec![host(0, 1.0)],
         strangers: Vec::new(),
+        dialect: Dialect::Map,
         deeds: vec![(secs(2), pause)],
     };
     let outcome = run(&plan, true);

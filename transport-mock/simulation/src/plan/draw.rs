@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use semaphore_core::{Behavior, Response};
+use semaphore_core::{Behavior, Dialect, Response};
 use transport_mock::Fault;
 
 use super::{
@@ -103,6 +103,7 @@ impl Draft {
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
             storm: self.storm,
             hosts,
+            dialect: dialect(rng, &strangers),
             strangers,
             deeds,
         }
@@ -363,6 +364,14 @@ impl Draft {
             time: millis(rng.u64(100..20_000)),
         }
     }
+}
+
+fn dialect(rng: &mut Rng, strangers: &[StrangerPlan]) -> Dialect {
+    if strangers.is_empty() {
+        return Dialect::Map;
+    }
+    let all = [Dialect::Map, Dialect::Array, Dialect::LowerCaseArray];
+    pick(rng, &all)
 }
 
 /// The extremes are where the margin is.

@@ -12,7 +12,7 @@ mod story;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::Behavior;
+use semaphore_core::{Behavior, Dialect};
 use transport_mock::Fault;
 
 pub use pieces::{Piece, Pieces};
@@ -51,6 +51,9 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     /// Who else contends.
     pub strangers: Vec<StrangerPlan>,
+    /// How strangers spell the record. In another dialect than Go's they were here before us, and
+    /// left an empty one.
+    pub dialect: Dialect,
     /// What is done to the world, in the order of time.
     pub deeds: Vec<(Duration, Deed)>,
 }
@@ -167,7 +170,7 @@ pub struct StrangerPlan {
 /// What a stranger does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
-    /// It follows the algorithm of Go's client: no queue, prune, check and set.
+    /// It follows the algorithm of Go's client and the guide: no queue, prune, check and set.
     Go {
         /// How often it acquires.
         turns: u32,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use semaphore_core::Dialect;
+
 use super::{Deed, End, Hidden, How, Plan, Sort, Stranger, Told, Trouble, Turn};
 
 impl fmt::Display for Plan {
@@ -47,6 +49,13 @@ impl fmt::Display for Plan {
                     Sort::Read => " for a read",
                 };
                 writeln!(f, "  its request {number}{of}: {trouble}")?;
+            }
+        }
+        match self.dialect {
+            Dialect::Map => {}
+            Dialect::Array => writeln!(f, "there are empty records in the guide's dialect")?,
+            Dialect::LowerCaseArray => {
+                writeln!(f, "there are empty records in the dialect of Java clients")?;
             }
         }
         for stranger in &self.strangers {

@@ -396,7 +396,7 @@ impl Run<'_> {
     }
 
     /// Sends a request for the record of a prefix, with a hand on Consul.
-    fn submit_on(&mut self, prefix: usize, request: impl FnOnce(String) -> Request) {
+    pub(super) fn submit_on(&mut self, prefix: usize, request: impl FnOnce(String) -> Request) {
         let Some(prefix) = self.prefixes.get(prefix) else {
             return;
         };

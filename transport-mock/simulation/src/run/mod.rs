@@ -35,7 +35,6 @@ use self::knowledge::Knowledge;
 use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
-use self::stranger::Visitor;
 use self::user::User;
 use self::wire::{Line, Wire};
 use crate::check::{Bounds, Invariant, Judge, Violation};
@@ -188,6 +187,7 @@ impl<'a> Run<'a> {
 
     fn execute(&mut self) -> Judged {
         self.prepare();
+        self.leave_records()?;
         let numbers: Vec<_> = self.hosts.keys().copied().collect();
         for number in numbers {
             self.boot(number);
@@ -218,23 +218,6 @@ impl<'a> Run<'a> {
             consul.advance_index(BUSY_CLUSTER);
         });
         self.forbid_nothing();
-    }
-
-    fn start_strangers(&mut self) {
-        for stranger in &self.plan.strangers {
-            let Some(prefix) = self.prefixes.get(stranger.prefix) else {
-                continue;
-            };
-            let visitor = Visitor {
-                plan: stranger.clone(),
-                client: self.world.client(format!("stranger-{}", stranger.number)),
-                book: self.book.clone(),
-                prefix: prefix.clone(),
-                limit: self.plan.limit,
-                scope: self.scope("strangers"),
-            };
-            self.strangers.push(self.world.start(visitor.live()));
-        }
     }
 
     /// A new process on this host, with a semaphore and all the host's users.
