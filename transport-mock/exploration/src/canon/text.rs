@@ -16,7 +16,9 @@ pub(crate) enum Token {
     Session(u64),
     /// A number that its participant counts up.
     Id(u64),
-    /// Such a number as a place in the order of what was sent and learned.
+    /// Such a number as the moment at which a read was sent.
+    Sent(u64),
+    /// Such a number as the moment of anything else, which is only compared with those of reads.
     Moment(u64),
     /// A time that is only compared with others.
     Order(u64),
@@ -96,13 +98,14 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
                 let number = rest[..length].parse().unwrap_or(u64::MAX);
                 tokens.push(match mark {
                     Mark::Id => Token::Id(number),
+                    Mark::Moment if text[..at].ends_with("sent: ") => Token::Sent(number),
                     Mark::Moment => Token::Moment(number),
                     _ => Token::Index(number),
                 });
                 // Of the requests under way, only the reads are compared with moments.
                 let then = &rest[length..];
                 if then.starts_with("): Watch") || then.starts_with("): Refresh") {
-                    tokens.push(Token::Moment(number));
+                    tokens.push(Token::Sent(number));
                 }
                 length
             }
@@ -211,9 +214,10 @@ mod tests {
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
         assert_eq!(found("timed_at: Instant(1ns)"), [Token::Order(1)]);
-        assert_eq!(found("view: 1, sent: Moment(4)"), [Token::Moment(4)]);
+        assert_eq!(found("view: 1, sent: Moment(4)"), [Token::Sent(4)]);
+        assert_eq!(found("received: Moment(4)"), [Token::Moment(4)]);
         let under_way = "{RequestId(5): Watch, RequestId(6): Ledger}";
-        let read = [Token::Id(5), Token::Moment(5)];
+        let read = [Token::Id(5), Token::Sent(5)];
         assert_eq!(found(under_way), [&read[..], &[Token::Id(6)]].concat());
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
         let entry = format!(r#"{{"CreateIndex":3,"Value":"{value}"}}"#);
