@@ -136,16 +136,20 @@ impl Watch {
         Some(request.with_timeout(held_open + settings.request_timeout()))
     }
 
-    pub(super) fn answered(&mut self, now: Instant, index: Index) {
+    /// Says whether the answer goes on from the one before it. If not, a snapshot may have been
+    /// restored between the two.
+    pub(super) fn answered(&mut self, now: Instant, index: Index) -> bool {
         self.backoff.reset();
         let is_early = index == self.index && now.saturating_since(self.polled_at) < WAIT;
         let is_reset = index < self.index && !is_on(Defect::IndexResetIgnored);
+        let goes_on = self.index > Index::ZERO;
         self.index = if is_reset || is_early {
             Index::ZERO
         } else {
             self.index.max(index)
         };
         self.proceed(now);
+        goes_on
     }
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
@@ -243,6 +247,23 @@ mod tests {
         watch.answered(late + WAIT / 2, Index(7));
         let target = poll(&mut watch, late + WAIT / 2).unwrap();
         assert_eq!(target, "/v1/kv/jobs/?recurse");
+    }
+
+    #[test]
+    fn a_plain_read_does_not_go_on_from_the_answer_before_it() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        let mut answer = |index| {
+            poll(&mut watch, now).unwrap();
+            watch.answered(now, Index(index))
+        };
+        assert!(!answer(7), "the first");
+        assert!(answer(8));
+        assert!(answer(8), "before its time with nothing new");
+        assert!(!answer(8), "what is read then");
+        assert!(answer(6), "backwards");
+        assert!(!answer(6), "what is read then");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Views that are older than what is known: nothing is decided from them, and nothing is lost.
 
-use semaphore_core::{AcquireId, Event, RequestId, Response};
+use std::collections::BTreeMap;
+
+use semaphore_core::{AcquireId, Event, Request, RequestId, Response};
+use serde_json::Value;
 
 use crate::bench::{Bench, is_claim, is_read};
 use crate::support::*;
@@ -83,6 +86,105 @@ fn an_older_view_after_a_newer_one_is_no_loss_before_the_leader_confirms_it() {
         let poll = scene.bench.lose_poll();
         scene.bench.keep(is_read);
         scene.bench.answer(poll, Ok(scene.views[age].clone()));
+        scene.assert_held();
+        scene.bench.pass_on_kept();
+        scene.bench.run_for(secs(60));
+        scene.assert_held();
+    }
+}
+
+/// The same keys under another index, above which none of theirs is.
+fn indexed(view: &Response, index: u64) -> Response {
+    let mut keys: Vec<BTreeMap<String, Value>> =
+        serde_json::from_slice(view.body()).expect("a list of keys");
+    for (name, value) in keys.iter_mut().flatten() {
+        if name.ends_with("Index") {
+            *value = value.as_u64().expect("an index").min(index).into();
+        }
+    }
+    let body = serde_json::to_vec(&keys).expect("JSON");
+    Response::new(view.status(), body).with_header("X-Consul-Index", index.to_string())
+}
+
+impl Scene {
+    /// Indexes go backwards, as after a restored snapshot, and the leader confirms it.
+    fn go_backwards(&mut self) {
+        let now = indexed(&self.views[2], 5);
+        self.bench.answer(self.poll, Ok(self.views[2].clone()));
+        self.bench.run_for(secs(1));
+        let poll = self.bench.take_kept();
+        self.bench.answer(poll, Ok(now.clone()));
+        self.bench.run_for(secs(1));
+        let asked = self.take(true);
+        self.bench.answer(asked, Ok(now));
+        self.bench.run_for(secs(1));
+    }
+
+    /// The kept read of the leader, or else of the watch.
+    #[track_caller]
+    fn take(&mut self, of_leader: bool) -> RequestId {
+        let is_it =
+            |(_, read): &(RequestId, Request)| read.target().contains("consistent") == of_leader;
+        let kept = &mut self.bench.kept;
+        let at = kept.iter().position(is_it).expect("a read");
+        kept.remove(at).0
+    }
+}
+
+#[test]
+fn an_answer_from_before_the_indexes_went_backwards_is_no_loss_however_high_its_index_is() {
+    for age in 0..2 {
+        let mut scene = scene();
+        scene.go_backwards();
+        scene.assert_held();
+        let poll = scene.bench.take_kept();
+        scene.bench.answer(poll, Ok(scene.views[age].clone()));
+        scene.assert_held();
+        scene.bench.pass_on_kept();
+        scene.bench.run_for(secs(60));
+        scene.assert_held();
+    }
+}
+
+#[test]
+fn what_is_doubted_while_the_leader_is_asked_is_asked_about_again() {
+    let mut scene = scene();
+    scene.go_backwards();
+    let gone = indexed(&scene.views[1], 7);
+    // The leader answers what is asked first before the holder is taken out of the record.
+    let doubted = scene.take(false);
+    scene.bench.answer(doubted, Ok(indexed(&scene.views[2], 6)));
+    let asked = scene.take(true);
+    scene.bench.run_for(secs(1));
+    let told = scene.take(false);
+    scene.bench.answer(told, Ok(gone.clone()));
+    scene.assert_held();
+    scene.bench.answer(asked, Ok(indexed(&scene.views[2], 6)));
+    scene.bench.run_for(millis(100));
+    let again = scene.take(true);
+    scene.bench.answer(again, Ok(gone));
+    let bench = &scene.bench;
+    assert!(!bench.participant.is_held(bench.now, scene.holder));
+}
+
+#[test]
+fn an_older_view_is_no_newer_for_an_index_that_was_too_low_meanwhile() {
+    for age in 0..2 {
+        let mut scene = scene();
+        let now = Response::new(200, scene.views[2].body()).with_header("X-Consul-Index", "1");
+        let older = scene.views[age].clone();
+        scene.bench.answer(scene.poll, Ok(now.clone()));
+        // Where the leader is asked, its answer is no better.
+        let kept = std::mem::take(&mut scene.bench.kept);
+        let (leaders, polls): (Vec<_>, Vec<_>) = kept
+            .into_iter()
+            .partition(|(_, request)| request.target().contains("consistent"));
+        for (id, _) in leaders {
+            scene.bench.answer(id, Ok(now.clone()));
+        }
+        for (id, _) in polls {
+            scene.bench.answer(id, Ok(older.clone()));
+        }
         scene.assert_held();
         scene.bench.pass_on_kept();
         scene.bench.run_for(secs(60));

@@ -6,7 +6,7 @@ use super::queue::{Patience, Ticket};
 use super::{Event, Observed, Participant};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
-use crate::id::{AcquireId, SessionId};
+use crate::id::{AcquireId, Index, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Situation, Turn};
@@ -229,6 +229,8 @@ impl Participant {
                 self.refresh.stop();
                 self.inquest.open(BTreeSet::new());
                 self.view = None;
+                self.outdated = Index::ZERO;
+                self.doubt = None;
                 self.claim = None;
                 self.ledger.unplan();
             }
@@ -246,7 +248,7 @@ impl Participant {
             .contenders
             .values()
             .any(|contender| contender.needs_read(sent, &self.settings));
-        if is_waited_for || self.ledger.needs_read(lock_index, sent) {
+        if self.doubt.is_some() || is_waited_for || self.ledger.needs_read(lock_index, sent) {
             self.refresh.want(now);
         }
     }

@@ -91,7 +91,11 @@ impl Participant {
         match view {
             Ok(view) => {
                 match from {
-                    From::Watch => self.watch.answered(now, view.index()),
+                    From::Watch => {
+                        if !self.watch.answered(now, view.index()) {
+                            self.inquest.forget();
+                        }
+                    }
                     _ => self.refresh.answered(),
                 }
                 self.note(now, None);
@@ -99,7 +103,10 @@ impl Participant {
             }
             Err(error) => {
                 match from {
-                    From::Watch => self.watch.failed(now, &mut self.rng),
+                    From::Watch => {
+                        self.watch.failed(now, &mut self.rng);
+                        self.inquest.forget();
+                    }
                     _ => self.refresh.failed(now, &mut self.rng),
                 }
                 if error.is_permanent() {
@@ -111,25 +118,37 @@ impl Participant {
     }
 
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
-    /// for later is a stale server or a restored snapshot: the leader is asked which.
+    /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
+    /// backwards, an index that is not above all before may be a stale server's still.
     fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = &self.view
-            && view.index() < known.view.index()
             && !is_on(Defect::OlderViewAccepted)
         {
-            if sent <= known.received {
+            let (version, known_version) = (view.version(), known.view.version());
+            let is_older = version < known_version;
+            if is_older && sent <= known.received {
                 return;
             }
-            if !consistent {
-                self.refresh.want(now);
+            let is_news = version > known_version;
+            if !consistent && (is_older || is_news && version <= self.outdated) {
+                self.doubt = Some(self.moment());
                 return;
+            }
+            if is_older {
+                self.outdated = self.outdated.max(known_version);
             }
         }
+        if consistent {
+            self.doubt.take_if(|since| *since < sent);
+        }
         let confirmed = consistent && self.ledger.ended_before(sent);
-        self.observe(now, &view, sent, confirmed);
+        self.observe(now, &view, sent, consistent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.
         let known = self.view.as_ref();
-        let is_same = |known: &&Observed| known.view.index() == view.index();
+        let is_same = |known: &&Observed| {
+            let known = &known.view;
+            known.index() == view.index() && known.version() == view.version()
+        };
         let sent = known
             .filter(is_same)
             .map_or(sent, |known| known.sent.max(sent));
@@ -140,7 +159,14 @@ impl Participant {
         });
     }
 
-    fn observe(&mut self, now: Instant, view: &View, sent: Moment, confirmed: bool) {
+    fn observe(
+        &mut self,
+        now: Instant,
+        view: &View,
+        sent: Moment,
+        consistent: bool,
+        confirmed: bool,
+    ) {
         let moment = self.moment();
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         let mut is_counted = false;
@@ -148,6 +174,11 @@ impl Participant {
             let event = self.contenders.get_mut(&no).and_then(|contender| {
                 contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
+            if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
+                // An agent that lags behind does not show it yet.
+                self.doubt = Some(moment);
+                continue;
+            }
             // However many vanished at once, they may have done so for one reason.
             if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
                 self.unseen += 1;

@@ -34,7 +34,7 @@ use super::settings::Settings;
 use super::watch::Watch;
 use crate::error::{Error, InvalidInput, Lost, RequestError};
 use crate::http::Request;
-use crate::id::{AcquireId, FencingToken, RequestId};
+use crate::id::{AcquireId, FencingToken, Index, RequestId};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::view::View;
@@ -59,6 +59,10 @@ pub struct Participant {
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
     view: Option<Observed>,
+    /// The highest index from before indexes went backwards.
+    outdated: Index,
+    /// Since when the leader must be asked what to think of an answer.
+    doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, From>,
     aborts: VecDeque<RequestId>,
     events: VecDeque<Event>,
@@ -204,6 +208,8 @@ impl Participant {
             holds: BTreeMap::new(),
             claim: None,
             view: None,
+            outdated: Index::ZERO,
+            doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
             events: VecDeque::new(),

@@ -302,7 +302,7 @@ impl Draft {
             1 => self.ttl.mul_f64(rng.f64()),
             _ => self.ttl.mul_f64(0.5 + 2.0 * rng.f64()),
         };
-        match rng.u32(..9) {
+        match rng.u32(..10) {
             0 | 1 => Deed::Kill {
                 host,
                 down: time.min(secs(10)),
@@ -315,8 +315,13 @@ impl Draft {
                 host,
                 time: time.min(secs(5)),
             },
-            _ => Deed::LoseLeader {
+            8 => Deed::LoseLeader {
                 time: time.min(secs(10)),
+            },
+            _ => Deed::SlowLeader {
+                without: time.min(secs(5)),
+                lacks: pick(rng, &[1, 2, 3, 4, 6, 10, 16, usize::MAX]),
+                time: millis(pick(rng, &[10, 100, 1_000, 3_000, 6_000])).mul_f64(rng.f64()),
             },
         }
     }

@@ -119,6 +119,22 @@ impl fmt::Display for Deed {
                 write!(f, "node-{host} may not read {what} for {time:?}")
             }
             Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
+            Self::SlowLeader {
+                without,
+                lacks: usize::MAX,
+                time,
+            } => write!(
+                f,
+                "there is no leader for {without:?}, then one that takes {time:?} to apply its log"
+            ),
+            Self::SlowLeader {
+                without,
+                lacks,
+                time,
+            } => write!(
+                f,
+                "there is no leader for {without:?}, then one that takes {time:?} to apply the last {lacks} changes"
+            ),
             Self::ResetIndex => f.write_str("indexes are counted anew"),
             Self::Snapshot => f.write_str("a snapshot is saved"),
             Self::Restore => f.write_str("the snapshot is restored"),
