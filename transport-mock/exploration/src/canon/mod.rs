@@ -5,6 +5,7 @@
 //! - indexes of Consul's and sessions by their rank in the whole state (sessions are named in the order
 //!   in which they were created),
 //! - the numbers that a participant counts up by their rank in it,
+//! - the moments of its reads by their rank, and others by which reads were sent by then,
 //! - times ahead by their distance, in ticks: time stops only there,
 //! - times past that something is measured from by their distance, up to the longest that matters,
 //! - other times past by their rank.
@@ -73,11 +74,13 @@ impl NodeParts<'_> {
         for token in self.all() {
             match token {
                 Token::Id(id) => local.ids.push(*id),
+                Token::Sent(moment) => local.sent.push(*moment),
                 Token::Order(at) if scale.clock.is_past(*at) => local.past.push(*at),
                 _ => {}
             }
         }
         settle(&mut local.ids);
+        settle(&mut local.sent);
         settle(&mut local.past);
         let mut messages: Vec<u128> = self
             .messages
@@ -133,6 +136,7 @@ struct Scale<'a> {
 #[derive(Default)]
 struct Local {
     ids: Vec<u64>,
+    sent: Vec<u64>,
     past: Vec<u64>,
 }
 
@@ -148,6 +152,8 @@ impl Written {
                 Token::Index(index) => self.word(2, rank(&scale.ranks.indexes, index)),
                 Token::Session(session) => self.word(3, rank(&scale.ranks.sessions, session)),
                 Token::Id(id) => self.word(4, rank(&local.ids, id)),
+                Token::Sent(moment) => self.word(9, rank(&local.sent, moment)),
+                Token::Moment(moment) => self.word(10, rank(&local.sent, moment + 1)),
                 Token::Order(at) | Token::Origin(at) | Token::Timer(at)
                     if !scale.clock.is_past(at) =>
                 {

@@ -16,6 +16,10 @@ pub(crate) enum Token {
     Session(u64),
     /// A number that its participant counts up.
     Id(u64),
+    /// Such a number as the moment at which a read was sent.
+    Sent(u64),
+    /// Such a number as the moment of anything else, which is only compared with those of reads.
+    Moment(u64),
     /// A time that is only compared with others.
     Order(u64),
     /// A time that something is measured from.
@@ -30,7 +34,7 @@ const MARKS: [(&str, Mark); 13] = [
     ("Index(", Mark::Index),
     ("FencingToken(", Mark::Index),
     ("RequestId(", Mark::Id),
-    ("Moment(", Mark::Id),
+    ("Moment(", Mark::Moment),
     ("AcquireId(", Mark::Id),
     ("ContenderNo(", Mark::Id),
     ("next_id: ", Mark::Id),
@@ -49,6 +53,7 @@ enum Mark {
     Instant,
     Index,
     Id,
+    Moment,
     Value,
 }
 
@@ -93,8 +98,15 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
                 let number = rest[..length].parse().unwrap_or(u64::MAX);
                 tokens.push(match mark {
                     Mark::Id => Token::Id(number),
+                    Mark::Moment if text[..at].ends_with("sent: ") => Token::Sent(number),
+                    Mark::Moment => Token::Moment(number),
                     _ => Token::Index(number),
                 });
+                // Of the requests under way, only the reads are compared with moments.
+                let then = &rest[length..];
+                if then.starts_with("): Watch") || then.starts_with("): Refresh") {
+                    tokens.push(Token::Sent(number));
+                }
                 length
             }
         };
@@ -202,7 +214,11 @@ mod tests {
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
         assert_eq!(found("timed_at: Instant(1ns)"), [Token::Order(1)]);
-        assert_eq!(found("view: 1, sent: Moment(4)"), [Token::Id(4)]);
+        assert_eq!(found("view: 1, sent: Moment(4)"), [Token::Sent(4)]);
+        assert_eq!(found("received: Moment(4)"), [Token::Moment(4)]);
+        let under_way = "{RequestId(5): Watch, RequestId(6): Ledger}";
+        let read = [Token::Id(5), Token::Sent(5)];
+        assert_eq!(found(under_way), [&read[..], &[Token::Id(6)]].concat());
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
         let entry = format!(r#"{{"CreateIndex":3,"Value":"{value}"}}"#);
         assert_eq!(found(&entry), [Token::Index(3), Token::Session(31)]);

@@ -98,7 +98,7 @@ impl Draft {
                 &[Behavior::Delete, Behavior::Delete, Behavior::Release],
             ),
             prefixes: self.prefixes,
-            latency: millis(pick(rng, &[1, 2, 5, 50])),
+            latency: millis(pick(rng, &[0, 1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
             storm: self.storm,

@@ -211,8 +211,8 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         self.world.set_write_log(true);
         self.world.set_patience(Duration::from_hours(24));
-        let least = Duration::from_millis(1);
-        self.world.set_latency(least..=plan.latency.max(least));
+        let least = plan.latency.min(Duration::from_millis(1));
+        self.world.set_latency(least..=plan.latency);
         self.world.consul(|consul, _| {
             consul.set_session_lifetime(plan.lifetime);
             consul.advance_index(BUSY_CLUSTER);
