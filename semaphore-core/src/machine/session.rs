@@ -14,8 +14,9 @@
 //! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
 //! - `Live`: renewed from a third of the TTL on. Failures are retried with backoff for as long as
 //!   nobody says that the session is gone. A renewal that is answered so only raises a *doubt*: a new
-//!   leader answers it before it has caught up with its own log. A read that the leader confirms waits for
-//!   that, and settles it.
+//!   leader answers it before it has caught up with its own log. So does one that succeeds after the
+//!   lease was over, when what is not yet applied may be the session's end. A read that the leader
+//!   confirms waits for that, and settles it.
 
 use core::time::Duration;
 
@@ -33,8 +34,8 @@ use crate::time::Instant;
 pub(super) struct Session {
     state: State,
     in_flight: Option<InFlight>,
-    /// Whether a renewal was answered that there is no such session, and nobody has confirmed it.
-    in_doubt: bool,
+    /// What a renewal's answer says and the leader has to confirm.
+    doubt: Option<Doubt>,
     retry_at: Option<Instant>,
     backoff: Backoff,
     /// Why the last attempt at the present step failed.
@@ -49,6 +50,15 @@ enum State {
     Gone(Option<SessionId>),
     Destroying(SessionId),
     Ended,
+}
+
+/// A leader that has just been elected may answer before it has applied its log.
+#[derive(Clone, Copy, Debug)]
+enum Doubt {
+    /// There is no such session.
+    Missing,
+    /// It has this lease, but may have ended before: the lease until then was over.
+    Renewed(Lease),
 }
 
 /// The request that is under way.
@@ -77,7 +87,7 @@ impl Session {
         Self {
             state,
             in_flight: None,
-            in_doubt: false,
+            doubt: None,
             retry_at: None,
             backoff: Backoff::new(Duration::from_millis(200), settings.retry_cap()),
             failure: None,
@@ -169,7 +179,9 @@ impl Session {
             State::Creating | State::Adopting(_) | State::Destroying(_) => {
                 Some(self.retry_at.unwrap_or(Instant::ORIGIN))
             }
-            State::Live(..) if self.in_doubt => Some(self.retry_at.unwrap_or(Instant::ORIGIN)),
+            State::Live(..) if self.doubt.is_some() => {
+                Some(self.retry_at.unwrap_or(Instant::ORIGIN))
+            }
             State::Live(_, lease) => self.retry_at.or_else(|| lease.renew_at()),
             State::Gone(_) | State::Ended => None,
         }
@@ -185,7 +197,7 @@ impl Session {
             (State::Creating, SessionSource::Create(options)) => {
                 (Sent::Creation, CreateSession { options }.request(scope))
             }
-            (State::Adopting(session) | State::Live(session, _), _) if self.in_doubt => {
+            (State::Adopting(session) | State::Live(session, _), _) if self.doubt.is_some() => {
                 (Sent::Inquiry, SessionInfo { session }.request(scope))
             }
             (State::Adopting(session) | State::Live(session, _), _) => {
@@ -237,6 +249,10 @@ impl Session {
             _ => return,
         };
         match outcome {
+            Ok(State::Live(_, lease)) if self.has_lapsed(now) => {
+                self.doubt = Some(Doubt::Renewed(lease));
+                self.failure = None;
+            }
             Ok(state) => {
                 self.state = state;
                 self.failure = None;
@@ -245,7 +261,7 @@ impl Session {
             Err(RequestError::InvalidSession { .. })
                 if sent == Sent::Renewal && !is_on(Defect::MissingSessionBelieved) =>
             {
-                self.in_doubt = true;
+                self.doubt = Some(Doubt::Missing);
                 self.failure = None;
             }
             Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
@@ -260,7 +276,7 @@ impl Session {
         }
     }
 
-    /// Whoever may not read the session has to believe the renewal.
+    /// Whoever may not read the session gives it up.
     fn handle_inquiry(
         &mut self,
         now: Instant,
@@ -270,15 +286,25 @@ impl Session {
         match answer.and_then(SessionInfo::parse) {
             Ok(None) | Err(RequestError::Denied { .. }) => self.handle_gone(),
             Ok(Some(_)) => {
-                self.in_doubt = false;
                 self.failure = None;
-                self.retry_at = Some(now + self.backoff.next(rng));
+                match (self.doubt.take(), &self.state) {
+                    (Some(Doubt::Renewed(lease)), State::Live(id, _)) => {
+                        self.state = State::Live(id.clone(), lease);
+                        self.backoff.reset();
+                    }
+                    _ => self.retry_at = Some(now + self.backoff.next(rng)),
+                }
             }
             Err(error) => {
                 self.failure = Some(error);
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
         }
+    }
+
+    /// Whether it may have ended by now, for all that is known.
+    fn has_lapsed(&self, now: Instant) -> bool {
+        self.lease().is_some_and(|lease| !lease.is_valid(now))
     }
 
     fn is_live(&self) -> bool {
@@ -390,6 +416,29 @@ mod tests {
         let mut session = live();
         exchange(&mut session, 105, 105, 404, "Session id 'x' not found");
         exchange(&mut session, 105, 105, 403, "Permission denied");
+        assert!(session.is_gone());
+    }
+
+    #[test]
+    fn a_renewal_after_its_lease_is_believed_once_the_leader_confirms_it() {
+        let known = format!(r#"[{{"ID":"{ID}","TTL":"15s"}}]"#);
+        let mut session = live();
+        let before = deadline(&session);
+        exchange(&mut session, 112, 114, 200, r#"[{"TTL":"15s"}]"#);
+        assert_eq!(deadline(&session), before, "it may have ended meanwhile");
+        exchange(&mut session, 114, 114, 500, "No cluster leader");
+        let due = session.timeout().unwrap();
+        assert!(due > at(114) && due <= at(115), "{due}");
+        exchange(&mut session, 115, 115, 200, &known);
+        assert_eq!(
+            deadline(&session),
+            Some(at(112 + 13) + Duration::from_millis(500))
+        );
+        assert_eq!(session.timeout(), Some(at(117)));
+
+        let mut session = live();
+        exchange(&mut session, 114, 114, 200, r#"[{"TTL":"15s"}]"#);
+        exchange(&mut session, 115, 115, 200, "[]");
         assert!(session.is_gone());
     }
 

@@ -330,6 +330,45 @@ fn a_new_leader_that_has_not_caught_up_costs_nobody_a_slot_or_a_place_in_the_que
 }
 
 #[test]
+fn nobody_is_admitted_by_a_session_whose_end_a_new_leader_has_not_applied() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let waiting = world.start(async move { waiter.acquire().await });
+    world.advance(secs(1));
+    world.partition("b");
+    world.run(permit.release()).expect("released");
+    let free = world.consul(|consul, _| consul.snapshot());
+    world.advance(secs(60));
+    assert_eq!(session_count(&world), 0, "the waiter's has ended");
+    // Its renewal is answered as if it lived, and what it claims is written once all is applied.
+    world.elect_leader_behind(&free);
+    world.heal("b");
+    let late = Fault::DelayAnswer(secs(5));
+    world.inject(
+        Rule::new(late)
+            .host("b")
+            .kind(RequestKind::KvWatch)
+            .always(),
+    );
+    let renewed = |world: &MockConsul| world.stats_of("b").requests_of(RequestKind::SessionRenew);
+    let before = renewed(&world);
+    while renewed(&world) == before {
+        world.advance(millis(100));
+    }
+    world.advance(secs(1));
+    world.catch_up_leader();
+    let permit = world.run(waiting).expect("a slot");
+    let session = permit.sequencers()[0].session.to_string();
+    let lives = world.consul(|consul, _| consul.sessions().any(|it| it.id() == session));
+    assert!(lives, "{}", world.trace());
+    world.run(permit.release()).expect("released");
+    world.advance(secs(10));
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn a_session_that_vanished_before_its_key_was_acquired_is_replaced() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
