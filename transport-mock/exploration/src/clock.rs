@@ -34,10 +34,6 @@ impl Clock {
         at <= self.now
     }
 
-    pub(crate) fn now(self) -> u64 {
-        self.now
-    }
-
     /// How many ticks a time is ahead.
     pub(crate) fn until(self, at: u64) -> u64 {
         self.ticks(at).saturating_sub(self.now / self.tick)

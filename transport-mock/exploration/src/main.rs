@@ -1,12 +1,12 @@
 //! Explores scenes and prints a table of what was seen.
 //!
 //! ```text
-//! explore [--small] [--only TEXT] [--seconds N] [--states N]
+//! explore [--small] [--only TEXT] [--seconds N] [--states N] [--check]
 //! explore --defect NAME       until a scene shows it; exits with 1, and says which promise broke
 //! explore --defects           each defect in turn
 //! ```
-//! `--seconds` and `--states` bound one scene; a search that they cut is said to be cut. The last two need
-//! a build with `RUSTFLAGS='--cfg semaphore_defects'`.
+//! `--seconds` and `--states` bound one scene; a search that they cut is said to be cut. `--check` looks, too, whether
+//! all states that are taken for one lead to the same ones. The last two need a build with `RUSTFLAGS='--cfg semaphore_defects'`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -81,6 +81,7 @@ impl Wish {
                 Long("seconds") => {
                     wish.bounds.time = Duration::from_secs(parser.value()?.parse()?);
                 }
+                Long("check") => wish.bounds.checks_sameness = true,
                 Long("states") => wish.bounds.states = parser.value()?.parse()?,
                 Long("defect") => wish.defects = Defects::One(parser.value()?.string()?),
                 Long("defects") => wish.defects = Defects::All,

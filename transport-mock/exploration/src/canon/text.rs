@@ -5,38 +5,73 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::world::LOCK;
+
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// Text as it is, as a hash.
     Text(u64),
     /// An index of Consul's.
-    Index(u64),
+    Index(IndexOf, u64),
     /// A session, by its place in the order of creation.
     Session(u64),
     /// A number that its participant counts up.
-    Id(u64),
-    /// A time that is only compared with others.
-    Order(u64),
+    Id(IdOf, u64),
+    /// A place in the order of what its participant sends and learns.
+    Order(Order, u64),
     /// A time that something is measured from.
     Origin(u64),
     /// A time at which something is due, no matter how long ago.
     Timer(u64),
 }
 
+/// What an index is compared with: others of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexOf {
+    /// The record.
+    Lock,
+    /// Contender keys.
+    Key,
+    /// The whole prefix.
+    Prefix,
+    /// It is not known, so all of them.
+    Any,
+}
+
+/// What an id names. Ids of one kind are compared with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum IdOf {
+    Request,
+    Acquire,
+    Contender,
+}
+
+/// What is ordered: whether a read was sent before or after something was learned is asked; what order
+/// two reads are in, or two other things, is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// When a read was sent.
+    Read,
+    /// When something else happened.
+    Other,
+}
+
 /// Where a token begins, and how the number after it is read.
-const MARKS: [(&str, Mark); 12] = [
+const MARKS: [(&str, Mark); 13] = [
     ("Instant(", Mark::Instant),
+    ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
-    ("FencingToken(", Mark::Index),
-    ("RequestId(", Mark::Id),
-    ("AcquireId(", Mark::Id),
-    ("ContenderNo(", Mark::Id),
-    ("next_id: ", Mark::Id),
-    ("\"CreateIndex\":", Mark::Index),
-    ("\"ModifyIndex\":", Mark::Index),
-    ("cas=", Mark::Index),
-    ("index=", Mark::Index),
+    ("FencingToken(", Mark::IndexOf(IndexOf::Lock)),
+    ("RequestId(", Mark::Id(IdOf::Request)),
+    ("AcquireId(", Mark::Id(IdOf::Acquire)),
+    ("ContenderNo(", Mark::Id(IdOf::Contender)),
+    // Whatever it is, it is beyond all that it was before.
+    ("next_id: ", Mark::Nothing),
+    ("\"CreateIndex\":", Mark::Created),
+    ("\"ModifyIndex\":", Mark::Modified),
+    ("cas=", Mark::Checked),
+    ("index=", Mark::IndexOf(IndexOf::Prefix)),
     ("\"Value\":\"", Mark::Value),
 ];
 
@@ -46,8 +81,17 @@ const SESSION: &str = "00000000-0000-4000-8000-";
 #[derive(Clone, Copy)]
 enum Mark {
     Instant,
+    Moment,
+    /// An index whose kind is that of its field.
     Index,
-    Id,
+    IndexOf(IndexOf),
+    /// An entry's.
+    Created,
+    Modified,
+    /// What a request names.
+    Checked,
+    Id(IdOf),
+    Nothing,
     Value,
 }
 
@@ -90,10 +134,7 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
             Some(mark) => {
                 let length = rest.bytes().take_while(u8::is_ascii_digit).count();
                 let number = rest[..length].parse().unwrap_or(u64::MAX);
-                tokens.push(match mark {
-                    Mark::Id => Token::Id(number),
-                    _ => Token::Index(number),
-                });
+                number_token(mark, &text[..at], number, &rest[length..], tokens);
                 length
             }
         };
@@ -112,7 +153,7 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     }
     if !matches!(
         rest[0],
-        b'I' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
+        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
     ) {
         return None;
     }
@@ -124,28 +165,95 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
         .map(|(word, mark)| (Some(*mark), at + word.len()))
 }
 
+fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut Vec<Token>) {
+    let is_locks = |before: &str, start: &str, end: char| {
+        let at = before.rfind(start).map_or(0, |at| at + start.len());
+        before[at..].split(end).next() == Some(LOCK)
+    };
+    match mark {
+        Mark::Moment => {
+            // A read is sent at the moment of its own number, and what is learned at the last one's.
+            tokens.push(match field(before) {
+                "sent" => Token::Order(Order::Read, number * 2),
+                _ => Token::Order(Order::Other, number * 2 + 1),
+            });
+        }
+        Mark::Index => {
+            let of = match field(before) {
+                "base" | "Maybe" | "Yes" => IndexOf::Lock,
+                "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
+                "modify_index" | "create_index" | "deletable" => IndexOf::Key,
+                "index" | "version" => IndexOf::Prefix,
+                _ => IndexOf::Any,
+            };
+            tokens.push(Token::Index(of, number));
+        }
+        Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
+        // Nobody asks when the record was created.
+        Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
+        Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
+            tokens.push(Token::Index(IndexOf::Lock, number));
+        }
+        Mark::Checked if is_locks(before, "/v1/kv/", '?') => {
+            tokens.push(Token::Index(IndexOf::Lock, number));
+        }
+        Mark::Created | Mark::Modified | Mark::Checked => {
+            tokens.push(Token::Index(IndexOf::Key, number));
+        }
+        Mark::Id(of) => {
+            tokens.push(Token::Id(of, number));
+            if after.starts_with("): Watch") || after.starts_with("): Refresh") {
+                tokens.push(Token::Order(Order::Read, number * 2));
+            }
+        }
+        Mark::Nothing | Mark::Instant | Mark::Value => {}
+    }
+}
+
+/// The field, or the variant, that what follows stands in.
+fn field(before: &str) -> &str {
+    let before = before.strip_suffix("Some(").unwrap_or(before);
+    let before = before
+        .strip_suffix(": ")
+        .or(before.strip_suffix('('))
+        .unwrap_or_default();
+    let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    &before[word.map_or(0, |at| at + 1)..]
+}
+
 /// A time means what the field means that it stands in.
 fn instant(before: &str, nanos: u64) -> Option<Token> {
-    let before = before.strip_suffix("Some(").unwrap_or(before);
-    let field = before.strip_suffix(": ").map_or("", |before| {
-        let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        &before[word.map_or(0, |at| at + 1)..]
-    });
-    let is_in = |what: &str| before[..before.len() - field.len() - 2].ends_with(what);
+    let field = field(before);
+    let is_in = |what: &str| before.ends_with(what);
     Some(match field {
-        "retry_at" | "until" | "respawn_at" | "patience" | "at_most" => Token::Timer(nanos),
+        "retry_at" | "until" | "respawn_at" | "patience" | "Until" => Token::Timer(nanos),
+        "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
+        // Until when those who were overtaken are not waited for.
+        "" => Token::Timer(nanos),
         // Within the burst of the watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(UNNOTICED_READS)),
-        // Only an error tells how long somebody has waited.
-        "since" => return None,
+        // Only an error tells how long somebody has waited, and only a timer that is past is
+        // compared with the last time that timers were looked at.
+        "since" | "timed_at" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]
                 .starts_with("Watch { state: Polling")
                 .then_some(Token::Origin(nanos));
         }
-        "sent_at" if is_in("Lease { ") || is_in("Session), ") => Token::Origin(nanos),
-        _ => Token::Order(nanos),
+        // A read may be sent at the time of what it is to be sent after.
+        "sent_at" if is_in("Watch, sent_at: ") || is_in("Refresh, sent_at: ") => {
+            Token::Order(Order::Read, nanos * 2 + 1)
+        }
+        // The view's.
+        "sent_at" if is_in("}, sent_at: ") => Token::Order(Order::Read, nanos * 2 + 1),
+        // Of other requests, only a session's lease counts from when they were sent.
+        "sent_at" if is_in("Ledger, sent_at: ") || is_in("Inquest, sent_at: ") => return None,
+        "sent_at" if is_in("Key), sent_at: ") => return None,
+        "There" | "Deleting" | "Contested" | "at" | "received_at" => {
+            Token::Order(Order::Other, nanos * 2)
+        }
+        _ => Token::Origin(nanos),
     })
 }
 
@@ -192,8 +300,11 @@ mod tests {
             all.filter(|token| !matches!(token, Token::Text(_)))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(found("base: Index(7)"), [Token::Index(7)]);
-        assert_eq!(found("/v1/kv/a/.lock?cas=12&flags=1"), [Token::Index(12)]);
+        assert_eq!(found("base: Index(7)"), [Token::Index(IndexOf::Lock, 7)]);
+        assert_eq!(
+            found("/v1/kv/p/.lock?cas=12&flags=1"),
+            [Token::Index(IndexOf::Lock, 12)]
+        );
         let id = "00000000-0000-4000-8000-00000000001f";
         assert_eq!(found(id), [Token::Session(31)]);
         assert_eq!(
@@ -201,9 +312,19 @@ mod tests {
             [Token::Timer(2_000_000_000)]
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
-        assert_eq!(found("view: 1, sent_at: Instant(1ns)"), [Token::Order(1)]);
+        assert_eq!(
+            found("view: View { }, sent_at: Instant(1ns)"),
+            [Token::Order(Order::Read, 3)]
+        );
+        assert_eq!(
+            found("received_at: Instant(1ns)"),
+            [Token::Order(Order::Other, 2)]
+        );
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
-        let entry = format!(r#"{{"CreateIndex":3,"Value":"{value}"}}"#);
-        assert_eq!(found(&entry), [Token::Index(3), Token::Session(31)]);
+        let entry = format!(r#"{{"Key":"p/x","CreateIndex":3,"Value":"{value}"}}"#);
+        assert_eq!(
+            found(&entry),
+            [Token::Index(IndexOf::Key, 3), Token::Session(31)]
+        );
     }
 }

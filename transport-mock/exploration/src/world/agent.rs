@@ -120,14 +120,22 @@ impl Agent {
             let value = String::from_utf8_lossy(entry.value());
             let _ = write!(
                 text,
-                "{} {value} {} {:?} {} Index({}) Index({});",
+                "{} {value} {} {:?} {} ",
                 entry.key(),
                 entry.flags(),
                 entry.session(),
                 entry.lock_index(),
-                entry.create_index(),
-                entry.modify_index(),
             );
+            let modified = entry.modify_index();
+            let _ = if entry.key() == LOCK {
+                write!(text, "base: Index({modified});")
+            } else {
+                let created = entry.create_index();
+                write!(
+                    text,
+                    "create_index: Index({created}) modify_index: Index({modified});"
+                )
+            };
         }
         let index = self.consul.prefix_index(PREFIX);
         let _ = write!(text, "index={index};");

@@ -23,6 +23,7 @@ use core::time::Duration;
 use semaphore_core::{Error, Instant};
 
 use self::agent::Agent;
+pub(crate) use self::agent::LOCK;
 use self::message::{Message, Parked};
 use self::monitor::Monitor;
 use self::node::Node;
