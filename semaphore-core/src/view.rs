@@ -12,6 +12,7 @@ use crate::record::Record;
 #[derive(Clone, Debug)]
 pub struct View {
     index: Index,
+    version: Index,
     filtered: bool,
     lock: Option<Lock>,
     contenders: Vec<Contender>,
@@ -72,6 +73,11 @@ impl View {
     pub fn new(prefix: &Prefix, list: &KeyList<'_>) -> Self {
         let mut view = Self {
             index: list.index,
+            version: list
+                .entries
+                .iter()
+                .map(Entry::modify_index)
+                .fold(list.index, Index::max),
             filtered: list.filtered,
             lock: None,
             contenders: Vec::new(),
@@ -123,6 +129,13 @@ impl View {
     /// `X-Consul-Index` of the read.
     pub fn index(&self) -> Index {
         self.index
+    }
+
+    /// How new what it shows is: the index of the read, unless something in it was changed later.
+    /// An agent never answers so, but whoever passes its answer on may mix headers up, and an index
+    /// that is too low would let every older view after it pass for a newer one.
+    pub(crate) fn version(&self) -> Index {
+        self.version
     }
 
     /// Whether the server says that it left keys out. Nobody may be pruned then (invariant S3).
@@ -247,6 +260,14 @@ mod tests {
         assert_eq!(contenders, [Index(10), Index(20), Index(30)]);
         assert_eq!(view.index(), Index(100));
         assert_eq!(view.lock_index(), Index(50));
+    }
+
+    #[test]
+    fn a_view_is_as_new_as_the_newest_that_it_shows() {
+        let keys = [30, 120].map(|at| vec![key(&format!("jobs/{A}"), A, at)]);
+        let versions = keys.map(|keys| view(&keys).version());
+        assert_eq!(versions, [Index(100), Index(120)]);
+        assert_eq!(view(&[]).version(), Index(100));
     }
 
     #[test]

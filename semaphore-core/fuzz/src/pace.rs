@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Instant, Participant, Prefix, Request, RequestId, Response, Settings};
+use semaphore_core::{
+    Instant, Method, Participant, Prefix, Request, RequestId, Response, Settings,
+};
 use transport_mock::RequestKind;
 use transport_mock::consul::{Consul, Exchange};
 
@@ -46,24 +48,30 @@ pub fn run(input: &[u8]) {
         pending: BTreeMap::new(),
         parked: BTreeMap::new(),
         reads: 0,
+        cleanups: 0,
         others: 0,
     };
     // Something for others to hold, once in a while.
     if choices.flag() {
         let target = format!("/v1/kv/{PREFIX}/.lock");
-        let request = Request::new(semaphore_core::Method::Put, target);
+        let request = Request::new(Method::Put, target);
         let request = request.with_body(mangle::record(&mut choices));
         run.consul.submit(start, &request);
     }
     run.follow(start + FOR);
-    let (reads, others, seconds) = (run.reads, run.others, FOR.as_secs());
+    let seconds = FOR.as_secs();
+    let (reads, cleanups, others) = (run.reads, run.cleanups, run.others);
     assert!(
-        reads <= READS_AT_ONCE + READS_PER_SECOND * seconds + others,
-        "{reads} reads beside {others} other requests"
+        reads <= READS_AT_ONCE + READS_PER_SECOND * seconds + cleanups + others,
+        "{reads} reads beside {cleanups} cleanups and {others} others"
     );
     assert!(
         others <= OTHERS_AT_ONCE + OTHERS_PER_SECOND * seconds,
-        "{others} requests that are no reads"
+        "{others} requests that are neither reads nor cleanups"
+    );
+    assert!(
+        cleanups <= CLEANUPS_AT_ONCE + CLEANUPS_PER_SECOND * seconds,
+        "{cleanups} cleanups"
     );
 }
 
@@ -74,13 +82,16 @@ const FOR: Duration = Duration::from_secs(4);
 const READS_AT_ONCE: u64 = 60;
 const READS_PER_SECOND: u64 = 100;
 
-/// What else is sent waits longer after each failure. There is no ceiling of it but that: what is left of
-/// former contenders is cleaned up beside that of the present ones.
-const OTHERS_AT_ONCE: u64 = 200;
-const OTHERS_PER_SECOND: u64 = 100;
+/// What else is sent waits longer after each failure.
+const OTHERS_AT_ONCE: u64 = 100;
+const OTHERS_PER_SECOND: u64 = 60;
+
+/// What a server does not let go of is tried again beside all that comes later, until its TTL is over.
+const CLEANUPS_AT_ONCE: u64 = 200;
+const CLEANUPS_PER_SECOND: u64 = 200;
 
 /// More than any of these allows.
-const ENOUGH: u64 = 2_000;
+const ENOUGH: u64 = 3_000;
 
 /// Answers take some time: a rate has a meaning only where time passes.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -107,12 +118,14 @@ struct Run {
     /// What Consul itself has not answered.
     parked: BTreeMap<Exchange, (RequestId, Request)>,
     reads: u64,
+    /// Of keys and sessions.
+    cleanups: u64,
     others: u64,
 }
 
 impl Run {
     fn follow(&mut self, end: Instant) {
-        while self.now < end && self.reads + self.others < ENOUGH {
+        while self.now < end && self.reads + self.cleanups + self.others < ENOUGH {
             if self.turn() {
                 continue;
             }
@@ -133,10 +146,13 @@ impl Run {
     fn turn(&mut self) -> bool {
         self.participant.handle_timeout(self.now);
         while let Some(transmit) = self.participant.poll_transmit(self.now) {
-            if transmit.request.target().contains("?recurse") {
-                self.reads += 1;
-            } else {
-                self.others += 1;
+            match RequestKind::of(&transmit.request) {
+                RequestKind::KvRead | RequestKind::KvWatch => self.reads += 1,
+                RequestKind::SessionDestroy | RequestKind::KvDelete => self.cleanups += 1,
+                RequestKind::KvCas if transmit.request.method() == Method::Delete => {
+                    self.cleanups += 1;
+                }
+                _ => self.others += 1,
             }
             self.oracle.check_participant(&transmit.request);
             let exchange = self.consul.submit(self.now, &transmit.request);

@@ -13,6 +13,7 @@
 
 use super::key::{ContenderKey, KeyEvent};
 use super::lease::Lease;
+use super::order::Moment;
 use super::session::Session;
 use super::settings::Settings;
 use crate::defect::{Defect, is_on};
@@ -197,13 +198,13 @@ impl Contender {
     }
 
     /// The record certainly does not name it, and no write under way can change that.
-    pub(super) fn withdrawn(&mut self, now: Instant, settings: &Settings) {
+    pub(super) fn withdrawn(&mut self, moment: Moment, settings: &Settings) {
         self.presence = Presence::No;
         self.withdraw_failure = None;
         if self.phase == Phase::Claiming {
             self.phase = Phase::Waiting;
         }
-        self.settle(now, settings);
+        self.settle(moment, settings);
     }
 
     /// A write that was to take it out of the record failed, or its outcome is unknown.
@@ -212,7 +213,7 @@ impl Contender {
     }
 
     /// Starts on the way out, from wherever it is.
-    pub(super) fn leave(&mut self, now: Instant, settings: &Settings) {
+    pub(super) fn leave(&mut self, now: Instant, moment: Moment, settings: &Settings) {
         if matches!(self.phase, Phase::Leaving { .. } | Phase::Gone) {
             return;
         }
@@ -222,28 +223,28 @@ impl Contender {
         if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
             self.presence = Presence::No;
         }
-        self.settle(now, settings);
+        self.settle(moment, settings);
     }
 
     /// Goes on with the next step of the way out, since the present one will never succeed.
-    pub(super) fn skip(&mut self, now: Instant, failure: RequestError, settings: &Settings) {
+    pub(super) fn skip(&mut self, moment: Moment, failure: RequestError, settings: &Settings) {
         if !self.is_leaving() {
             return;
         }
         self.leave_failure.get_or_insert(failure);
         if self.presence != Presence::No {
-            self.withdrawn(now, settings);
+            self.withdrawn(moment, settings);
         } else if !self.key.is_deleted() {
             self.key.forget();
         } else {
             self.session.abandon();
         }
-        self.settle(now, settings);
+        self.settle(moment, settings);
     }
 
-    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
-    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
-        self.key_is_active() && self.key.needs_read(view_sent_at, settings)
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
+    pub(super) fn needs_read(&self, view_sent: Moment, settings: &Settings) -> bool {
+        self.key_is_active() && self.key.needs_read(view_sent, settings)
     }
 
     pub(super) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
@@ -290,18 +291,18 @@ impl Contender {
     pub(super) fn handle(
         &mut self,
         now: Instant,
+        moment: Moment,
         part: Part,
-        sent_at: Instant,
         answer: Result<&Response, RequestError>,
         settings: &Settings,
         rng: &mut fastrand::Rng,
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session => {
-                self.session.handle(now, sent_at, answer, settings, rng);
+                self.session.handle(now, answer, settings, rng);
                 None
             }
-            Part::Key => self.key.handle(now, answer, rng),
+            Part::Key => self.key.handle(now, moment, answer, rng),
         };
         let event = event.and_then(|event| self.key_event(event, settings));
         let refusal = self
@@ -310,29 +311,30 @@ impl Contender {
             .cloned();
         if let Some(failure) = refusal {
             if self.is_leaving() {
-                self.skip(now, failure, settings);
+                self.skip(moment, failure, settings);
             } else if self.is_wanting() {
                 return Some(ContenderEvent::Refused(failure));
             }
         }
-        self.settle(now, settings);
+        self.settle(moment, settings);
         event.or_else(|| self.check_session())
     }
 
-    /// Compares with a view that was asked for at `sent_at`. It is `confirmed` if the leader
+    /// Compares with a view that was asked for at `sent`. It is `confirmed` if the leader
     /// confirmed itself for it, after the last write of this participant had ended.
     pub(super) fn observe(
         &mut self,
         now: Instant,
+        moment: Moment,
         view: &View,
-        sent_at: Instant,
+        sent: Moment,
         confirmed: bool,
         settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
         // A lease that is over explains why the key is not there.
         let is_over = self.session.lease().is_some_and(|it| !it.is_valid(now));
-        let event = match self.key.observe(view, sent_at, &session) {
+        let event = match self.key.observe(view, sent, &session) {
             Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::SessionGone),
             event => event,
         };
@@ -350,10 +352,10 @@ impl Contender {
                     let lost = Lost::RemovedFromHolders { session };
                     event.get_or_insert(ContenderEvent::Lost(acquire, lost));
                 }
-                self.withdrawn(now, settings);
+                self.withdrawn(moment, settings);
             }
         }
-        self.settle(now, settings);
+        self.settle(moment, settings);
         event
     }
 
@@ -393,7 +395,7 @@ impl Contender {
     }
 
     /// Does what needs no request: one step of the drawing leads to the next.
-    fn settle(&mut self, now: Instant, settings: &Settings) {
+    fn settle(&mut self, moment: Moment, settings: &Settings) {
         match self.phase {
             Phase::Entering => {
                 if self.session.lease().is_some() {
@@ -404,7 +406,7 @@ impl Contender {
                 }
             }
             Phase::Leaving { .. } if self.presence == Presence::No => {
-                self.key.leave(now);
+                self.key.leave(moment);
                 if self.key.is_deleted() && !self.session.is_being_created() {
                     if !self.session.is_ending() {
                         self.session.end(settings);

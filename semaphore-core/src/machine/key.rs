@@ -14,6 +14,7 @@
 use core::time::Duration;
 
 use super::backoff::Backoff;
+use super::order::Moment;
 use super::settings::Settings;
 use crate::api::{AcquireKey, CasKey, DeleteKey, SEMAPHORE_FLAGS};
 use crate::defect::{Defect, is_on};
@@ -44,13 +45,13 @@ pub(super) struct ContenderKey {
 enum State {
     Absent,
     Reserving,
-    /// The reservation met a key, or its answer was lost, at this time.
-    Contested(Instant),
+    /// The reservation met a key, or its answer was lost, at this moment.
+    Contested(Moment),
     Acquiring,
-    /// Acquired; the acknowledgement came at this time.
-    There(Instant),
-    /// Left at this time.
-    Deleting(Instant),
+    /// Acquired; the acknowledgement came at this moment.
+    There(Moment),
+    /// Left at this moment.
+    Deleting(Moment),
     Deleted,
 }
 
@@ -96,12 +97,12 @@ impl ContenderKey {
     }
 
     /// Leaves the queue. Deletes the key where it may exist.
-    pub(super) fn leave(&mut self, now: Instant) {
+    pub(super) fn leave(&mut self, moment: Moment) {
         match self.state {
             State::Absent => self.forget(),
             State::Deleting(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
-            _ => self.proceed(State::Deleting(now)),
+            _ => self.proceed(State::Deleting(moment)),
         }
     }
 
@@ -125,13 +126,13 @@ impl ContenderKey {
         self.seen.as_ref()
     }
 
-    /// Whether it can only go on with a view newer than one that was asked for at `view_sent_at`.
-    pub(super) fn needs_read(&self, view_sent_at: Instant, settings: &Settings) -> bool {
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
+    pub(super) fn needs_read(&self, view_sent: Moment, settings: &Settings) -> bool {
         match self.state {
-            State::Contested(since) => view_sent_at < since,
+            State::Contested(since) => view_sent <= since,
             State::Deleting(since) => {
                 let is_stuck = !settings.owns_sessions() && self.deletable.is_none();
-                is_stuck && self.in_flight.is_none() && view_sent_at < since
+                is_stuck && self.in_flight.is_none() && view_sent <= since
             }
             _ => false,
         }
@@ -208,6 +209,7 @@ impl ContenderKey {
     pub(super) fn handle(
         &mut self,
         now: Instant,
+        moment: Moment,
         answer: Result<&Response, RequestError>,
         rng: &mut fastrand::Rng,
     ) -> Option<KeyEvent> {
@@ -223,10 +225,10 @@ impl ContenderKey {
                 self.proceed_from(State::Reserving, State::Acquiring);
             }
             (Sent::Reservation, Ok(false)) => {
-                self.contest(now, rng);
+                self.contest(now, moment, rng);
             }
             (Sent::Acquisition, Ok(true)) => {
-                if self.proceed_from(State::Acquiring, State::There(now)) {
+                if self.proceed_from(State::Acquiring, State::There(moment)) {
                     return Some(KeyEvent::Entered);
                 }
             }
@@ -241,11 +243,11 @@ impl ContenderKey {
             // The key has changed since it was seen: the next view tells what it is now.
             (Sent::Deletion, Ok(false)) => {
                 self.deletable = None;
-                self.state = State::Deleting(now);
+                self.state = State::Deleting(moment);
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
             (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
-                self.contest(now, rng);
+                self.contest(now, moment, rng);
                 self.failure = Some(error);
             }
             // The view has shown that it was applied.
@@ -258,16 +260,16 @@ impl ContenderKey {
         None
     }
 
-    /// Compares with a view that was asked for at `sent_at`.
+    /// Compares with a view that was asked for at `sent`.
     pub(super) fn observe(
         &mut self,
         view: &View,
-        sent_at: Instant,
+        sent: Moment,
         session: &SessionId,
     ) -> Option<KeyEvent> {
         let key = view.key(session);
         match self.state {
-            State::Contested(since) if sent_at >= since => match key {
+            State::Contested(since) if sent > since => match key {
                 // Still in the pace that the attempt before it has set.
                 Key::Absent => self.state = State::Reserving,
                 Key::Free(orphan) if orphan.flags == self.nonce => {
@@ -283,7 +285,7 @@ impl ContenderKey {
             State::Acquiring => {
                 if let Key::Tied(found) = key {
                     self.seen = Some(found.clone());
-                    self.proceed(State::There(sent_at));
+                    self.proceed(State::There(sent));
                 }
             }
             State::There(since) => match key {
@@ -295,12 +297,12 @@ impl ContenderKey {
                 }
                 Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
                 Key::Absent if self.seen.is_some() => return Some(KeyEvent::SessionGone),
-                Key::Free(_) | Key::Absent if sent_at >= since => {
+                Key::Free(_) | Key::Absent if sent > since => {
                     return Some(KeyEvent::Unseen);
                 }
                 Key::Free(_) | Key::Absent => {}
             },
-            State::Deleting(since) if sent_at >= since && self.in_flight.is_none() => match key {
+            State::Deleting(since) if sent > since && self.in_flight.is_none() => match key {
                 Key::Tied(found) if self.ours => self.deletable = Some(found.modify_index),
                 Key::Free(orphan) if self.ours || orphan.flags == self.nonce => {
                     self.deletable = Some(orphan.modify_index);
@@ -315,9 +317,9 @@ impl ContenderKey {
     }
 
     /// Only a view tells what became of the reservation. Another one has to wait.
-    fn contest(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+    fn contest(&mut self, now: Instant, moment: Moment, rng: &mut fastrand::Rng) {
         if self.state == State::Reserving {
-            self.state = State::Contested(now);
+            self.state = State::Contested(moment);
             self.retry_at = Some(now + self.backoff.next(rng));
         }
     }

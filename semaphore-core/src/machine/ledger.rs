@@ -14,6 +14,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backoff::{Backoff, jitter};
+use super::order::Moment;
 use super::plan::{Turn, Write};
 use super::settings::Settings;
 use crate::api::CasKey;
@@ -41,7 +42,7 @@ pub(super) struct Ledger {
 #[derive(Clone, Copy, Debug)]
 struct Ended {
     base: Index,
-    at: Instant,
+    at: Moment,
     is_unknown: bool,
 }
 
@@ -63,22 +64,22 @@ impl Ledger {
 
     /// Whether a decision can be made from a view with the record at `lock_index`: it is newer
     /// than the last write, or was asked for after that write had ended.
-    pub(super) fn may_plan(&self, now: Instant, lock_index: Index, view_sent_at: Instant) -> bool {
+    pub(super) fn may_plan(&self, now: Instant, lock_index: Index, view_sent: Moment) -> bool {
         let is_newer = self
             .last
-            .is_none_or(|last| last.base != lock_index || view_sent_at >= last.at);
+            .is_none_or(|last| last.base != lock_index || view_sent > last.at);
         self.in_flight.is_none() && is_newer && self.retry_at.is_none_or(|at| at <= now)
     }
 
-    /// Whether a view that was asked for at `sent_at` was asked for after the last write.
-    pub(super) fn ended_before(&self, sent_at: Instant) -> bool {
-        self.in_flight.is_none() && self.last.is_none_or(|last| last.at <= sent_at)
+    /// Whether a view that was asked for at `sent` was asked for after the last write.
+    pub(super) fn ended_before(&self, sent: Moment) -> bool {
+        self.in_flight.is_none() && self.last.is_none_or(|last| last.at < sent)
     }
 
     /// Whether only another read can tell what became of the last write.
-    pub(super) fn needs_read(&self, lock_index: Option<Index>, view_sent_at: Instant) -> bool {
+    pub(super) fn needs_read(&self, lock_index: Option<Index>, view_sent: Moment) -> bool {
         self.last.is_some_and(|last| {
-            last.is_unknown && lock_index == Some(last.base) && view_sent_at < last.at
+            last.is_unknown && lock_index == Some(last.base) && view_sent <= last.at
         })
     }
 
@@ -155,31 +156,37 @@ impl Ledger {
     }
 
     /// It was applied.
-    pub(super) fn applied(&mut self, now: Instant) -> Option<Write> {
+    pub(super) fn applied(&mut self, moment: Moment) -> Option<Write> {
         self.conflicts.reset();
         self.failures.reset();
         self.patience = None;
-        self.end(now, false)
+        self.end(moment, false)
     }
 
     /// It was refused: the record has changed since the view.
-    pub(super) fn refused(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Option<Write> {
+    pub(super) fn refused(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        rng: &mut fastrand::Rng,
+    ) -> Option<Write> {
         self.retry_at = Some(now + self.conflicts.next(rng));
         #[cfg(semaphore_defects)]
         self.refused.clone_from(&self.in_flight);
-        self.end(now, false)
+        self.end(moment, false)
     }
 
     /// It failed. `is_unknown` when it may have been applied, or may yet be.
     pub(super) fn failed(
         &mut self,
         now: Instant,
+        moment: Moment,
         is_unknown: bool,
         rng: &mut fastrand::Rng,
     ) -> Option<Write> {
         self.retry_at = Some(now + self.failures.next(rng));
         if is_unknown {
-            self.end(now, true)
+            self.end(moment, true)
         } else {
             self.in_flight.take()
         }
@@ -196,11 +203,11 @@ impl Ledger {
         }
     }
 
-    fn end(&mut self, now: Instant, is_unknown: bool) -> Option<Write> {
+    fn end(&mut self, at: Moment, is_unknown: bool) -> Option<Write> {
         let write = self.in_flight.take()?;
         self.last = Some(Ended {
             base: write.base,
-            at: now,
+            at,
             is_unknown,
         });
         Some(write)

@@ -19,6 +19,7 @@ mod inquest;
 mod key;
 mod lease;
 mod ledger;
+mod order;
 mod participant;
 mod plan;
 mod session;

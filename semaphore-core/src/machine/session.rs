@@ -32,7 +32,7 @@ use crate::time::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     state: State,
-    in_flight: Option<Sent>,
+    in_flight: Option<InFlight>,
     /// Whether a renewal was answered that there is no such session, and nobody has confirmed it.
     in_doubt: bool,
     retry_at: Option<Instant>,
@@ -49,6 +49,13 @@ enum State {
     Gone(Option<SessionId>),
     Destroying(SessionId),
     Ended,
+}
+
+/// The request that is under way.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    sent: Sent,
+    sent_at: Instant,
 }
 
 /// Which request is under way: the state may have moved on since.
@@ -109,7 +116,8 @@ impl Session {
 
     /// Whether creation is still under way, so that an id may yet turn up.
     pub(super) fn is_being_created(&self) -> bool {
-        self.in_flight == Some(Sent::Creation)
+        let is_creation = |it: InFlight| it.sent == Sent::Creation;
+        self.in_flight.is_some_and(is_creation)
     }
 
     pub(super) fn failure(&self) -> Option<&RequestError> {
@@ -188,40 +196,42 @@ impl Session {
             }
             _ => return None,
         };
-        self.in_flight = Some(sent);
+        let sent_at = now;
+        self.in_flight = Some(InFlight { sent, sent_at });
         self.retry_at = None;
         Some(request.with_timeout(settings.request_timeout()))
     }
 
-    /// Takes the answer to the request that was sent at `sent_at`.
+    /// Takes the answer to the request under way.
     pub(super) fn handle(
         &mut self,
         now: Instant,
-        sent_at: Instant,
         answer: Result<&Response, RequestError>,
         settings: &Settings,
         rng: &mut fastrand::Rng,
     ) {
+        let Some(InFlight { sent, sent_at }) = self.in_flight.take() else {
+            return;
+        };
         let sent_at = if is_on(Defect::LeaseFromAnswer) {
             now
         } else {
             sent_at
         };
-        let sent = self.in_flight.take();
         let outcome = match (sent, &self.state) {
-            (Some(Sent::Creation), State::Creating) => {
+            (Sent::Creation, State::Creating) => {
                 let lease = Lease::new(sent_at, Some(settings.ttl()));
                 answer
                     .and_then(CreateSession::parse)
                     .map(|id| State::Live(id, lease))
             }
-            (Some(Sent::Renewal), State::Adopting(id) | State::Live(id, _)) => answer
+            (Sent::Renewal, State::Adopting(id) | State::Live(id, _)) => answer
                 .and_then(RenewSession::parse)
                 .map(|ttl| State::Live(id.clone(), Lease::new(sent_at, ttl))),
-            (Some(Sent::Inquiry), State::Adopting(_) | State::Live(..)) => {
+            (Sent::Inquiry, State::Adopting(_) | State::Live(..)) => {
                 return self.handle_inquiry(now, answer, rng);
             }
-            (Some(Sent::Destruction), State::Destroying(_)) => answer
+            (Sent::Destruction, State::Destroying(_)) => answer
                 .and_then(DestroySession::parse)
                 .map(|()| State::Ended),
             _ => return,
@@ -232,7 +242,7 @@ impl Session {
                 self.failure = None;
                 self.backoff.reset();
             }
-            Err(RequestError::InvalidSession { .. }) if sent == Some(Sent::Renewal) => {
+            Err(RequestError::InvalidSession { .. }) if sent == Sent::Renewal => {
                 self.in_doubt = true;
                 self.failure = None;
             }
@@ -306,7 +316,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(1);
         assert!(session.transmit(at(sent), &settings).is_some());
         let response = Response::new(status, body);
-        session.handle(at(answered), at(sent), Ok(&response), &settings, &mut rng);
+        session.handle(at(answered), Ok(&response), &settings, &mut rng);
     }
 
     fn live() -> Session {
@@ -390,7 +400,7 @@ mod tests {
         assert!(session.transmit(at(102), &settings).is_some());
         let timeout = TransportError::new(TransportErrorKind::Timeout);
         let lost = Err(RequestError::Transport(timeout));
-        session.handle(at(105), at(102), lost, &settings, &mut rng);
+        session.handle(at(105), lost, &settings, &mut rng);
         assert!(!session.has_ended());
         exchange(&mut session, 106, 106, 200, "true");
         assert!(session.has_ended());

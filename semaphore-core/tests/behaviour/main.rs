@@ -36,6 +36,7 @@ mod session;
 mod several_permits;
 mod spy;
 mod stale_views;
+mod standing_clock;
 mod stranger;
 mod superseded_claim;
 mod support;

@@ -91,6 +91,31 @@ fn an_older_view_after_a_newer_one_is_no_loss_before_the_leader_confirms_it() {
 }
 
 #[test]
+fn an_older_view_is_no_newer_for_an_index_that_was_too_low_meanwhile() {
+    for age in 0..2 {
+        let mut scene = scene();
+        let now = Response::new(200, scene.views[2].body()).with_header("X-Consul-Index", "1");
+        let older = scene.views[age].clone();
+        scene.bench.answer(scene.poll, Ok(now.clone()));
+        // Where the leader is asked, its answer is no better.
+        let kept = std::mem::take(&mut scene.bench.kept);
+        let (leaders, polls): (Vec<_>, Vec<_>) = kept
+            .into_iter()
+            .partition(|(_, request)| request.target().contains("consistent"));
+        for (id, _) in leaders {
+            scene.bench.answer(id, Ok(now.clone()));
+        }
+        for (id, _) in polls {
+            scene.bench.answer(id, Ok(older.clone()));
+        }
+        scene.assert_held();
+        scene.bench.pass_on_kept();
+        scene.bench.run_for(secs(60));
+        scene.assert_held();
+    }
+}
+
+#[test]
 fn a_try_is_not_judged_by_a_view_from_before_a_release_of_ours() {
     let mut bench = Bench::new(1, 2);
     let [first, second] = [bench.acquire(), bench.acquire()];

@@ -1,9 +1,7 @@
 //! When time stops, and how far away a time is.
 //!
-//! Every action takes a nanosecond, so that no two happen at once. Whatever is due is done when time
-//! stops next: a little after a multiple of the tick, by as much as the actions so far have taken. So
-//! all that was started at one stop and takes whole ticks is due at one later stop, whatever the
-//! order of the actions was.
+//! Actions take no time: it stands still until nothing is left to do but wait, and then goes on to the
+//! next multiple of the tick at which something is due.
 
 use core::time::Duration;
 
@@ -26,8 +24,7 @@ impl Clock {
     /// When time stops for what is due then.
     pub(crate) fn stop(self, due: Instant) -> Instant {
         let due = nanos(due.since_origin());
-        let stop = self.ticks(due) * self.tick + self.lag() + 1;
-        Instant::from_origin(Duration::from_nanos(stop))
+        Instant::from_origin(Duration::from_nanos(self.ticks(due) * self.tick))
     }
 
     pub(crate) fn is_past(self, at: u64) -> bool {
@@ -47,13 +44,7 @@ impl Clock {
     }
 
     fn ticks(self, at: u64) -> u64 {
-        let is_whole = at % self.tick <= self.lag();
-        at / self.tick + u64::from(!is_whole)
-    }
-
-    /// What the actions so far have taken.
-    fn lag(self) -> u64 {
-        self.now % self.tick
+        at.div_ceil(self.tick)
     }
 }
 
@@ -68,16 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_whole_ticks_is_due_at_one_stop_whatever_came_before_it() {
+    fn what_is_due_between_two_stops_is_done_at_the_later_one() {
         let at = |nanos| Instant::from_origin(Duration::from_nanos(nanos));
-        let tick = Duration::from_micros(1);
-        let clock = Clock::new(at(5_007), tick);
-        for started in 5_000..=5_007 {
-            assert_eq!(clock.stop(at(started + 3_000)), at(8_008));
-            assert_eq!(clock.until(started + 3_000), 3);
-            assert_eq!(clock.since(started - 2_000), 2);
+        let clock = Clock::new(at(5_000), Duration::from_micros(1));
+        for due in [7_001, 7_300, 8_000] {
+            assert_eq!(clock.stop(at(due)), at(8_000));
+            assert_eq!(clock.until(due), 3);
         }
-        assert_eq!(clock.stop(at(8_300)), at(9_008), "in between");
-        assert_eq!(clock.until(8_300), 4);
+        assert_eq!(clock.since(3_000), 2);
     }
 }

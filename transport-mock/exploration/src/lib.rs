@@ -26,9 +26,8 @@
 //!
 //! # Assumptions
 //! - A participant acts at once on what it learns, as its driver does, unless it is paused.
-//! - Messages take no time, but for a nanosecond, unless they are held up by [`Fault::Delay`]: the clock
-//!   moves only when none is under way that takes no time. What a slow network does is therefore in the
-//!   scenes with that fault.
+//! - Messages take no time, unless they are held up by [`Fault::Delay`]: the clock moves only when none is
+//!   under way that takes no time. What a slow network does is therefore in the scenes with that fault.
 //! - Time stops at multiples of [`Scene::tick`]; what is due in between is late, by less than one.
 //! - A participant's jitter is drawn anew from one seed at every step, so it is always the same share.
 //! - With [`Messages::RoundTrips`], a request that nothing happens to is answered in the same step.

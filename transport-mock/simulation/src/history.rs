@@ -93,6 +93,8 @@ pub enum Happening {
     },
     /// An operator took what stands behind this session away.
     Taken { session: String },
+    /// What was taken away from this session stands again: it was admitted anew, by a live key.
+    Restored { session: String },
     /// A token may no longer read what its host's holds stand on.
     Blinded { host: usize },
     /// An answer of the watch tells a host that these are holders no longer.
@@ -174,6 +176,7 @@ impl fmt::Display for Happening {
                 )
             }
             Self::Taken { session } => write!(f, "{} is taken away", short(session)),
+            Self::Restored { session } => write!(f, "{} is a holder again", short(session)),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
             Self::Shown { host, gone } => {
                 write!(f, "node-{host} is shown a record without")?;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use semaphore_core::Behavior;
 use simulation::check::Invariant;
-use simulation::plan::{Deed, End, HostPlan, How, Pieces, Plan, Turn, UserPlan};
+use simulation::plan::{
+    Deed, End, HostPlan, How, Pieces, Plan, Stranger, StrangerPlan, Turn, UserPlan,
+};
 use simulation::{Figures, run, shrink};
 
 #[test]
@@ -129,4 +131,44 @@ fn a_plan_that_is_not_run_long_enough_is_still_the_one_that_failed() {
     let violation = run(&plan, false).violation.expect("a clock out of bounds");
     let shrunk = shrink(&plan, &violation, 0);
     assert_eq!((shrunk.plan, shrunk.runs), (plan, 0));
+}
+
+/// A stranger holds the only slot from a moment after 1 s to 4 s, a snapshot that was saved then is
+/// restored after it has left, and a user comes in quiet.
+fn a_snapshot_restored(saved: Duration) -> Plan {
+    let kind = Stranger::Go {
+        turns: 1,
+        hold: secs(3),
+    };
+    Plan {
+        limit: 1,
+        storm: secs(10),
+        hosts: vec![HostPlan {
+            users: vec![UserPlan { turns: Vec::new() }],
+            ..host(0, 1.0)
+        }],
+        strangers: vec![StrangerPlan {
+            number: 0,
+            prefix: 0,
+            at: secs(1),
+            kind,
+        }],
+        deeds: vec![(saved, Deed::Snapshot), (secs(6), Deed::Restore)],
+        ..broken_clock()
+    }
+}
+
+#[test]
+fn the_dead_that_a_snapshot_brings_back_are_waited_for_and_no_others() {
+    let round = |saved| {
+        let outcome = run(&a_snapshot_restored(saved), true);
+        assert_eq!(outcome.violation, None, "{}", outcome.story);
+        let lines = outcome.story.lines();
+        let bounds = lines.filter_map(|it| it.split_once(" users acquire within "));
+        let bound = bounds.map(|(_, bound)| bound.to_owned()).next();
+        bound.expect("a round")
+    };
+    // Ours live for 10 s, a stranger's session for 30 s.
+    assert_eq!(round(Duration::from_millis(500)), "41.02s");
+    assert_eq!(round(secs(2)), "61.02s");
 }

@@ -191,6 +191,15 @@ impl Connection {
         }
     }
 
+    /// Returns when bytes of a request have come, and leaves the rest unread: closing then resets
+    /// the connection.
+    pub fn wait_for_request(&mut self) {
+        let mut first = [0];
+        if let Ok(1) = self.stream.read(&mut first) {
+            self.unread.push(first[0]);
+        }
+    }
+
     /// Returns when the other side has closed or reset the connection.
     pub fn wait_for_close(&mut self) {
         while self.fill().is_some() {}

@@ -62,18 +62,18 @@ impl Bench {
     }
 
     fn leave(&mut self, now: u64) {
-        self.contender.leave(at(now), &self.settings);
+        self.contender.leave(at(now), Moment(now), &self.settings);
     }
 
     fn withdrawn(&mut self, now: u64) {
-        self.contender.withdrawn(at(now), &self.settings);
+        self.contender.withdrawn(Moment(now), &self.settings);
     }
 
     fn skip(&mut self, now: u64) {
         let failure = RequestError::Denied {
             text: format!("at {now}"),
         };
-        self.contender.skip(at(now), failure, &self.settings);
+        self.contender.skip(Moment(now), failure, &self.settings);
     }
 
     /// The next request's part and target.
@@ -84,10 +84,10 @@ impl Bench {
 
     fn answer(&mut self, now: u64, part: Part, answer: (u16, &str)) -> Option<ContenderEvent> {
         let response = Response::new(answer.0, answer.1);
-        let (sent_at, answer) = (at(now), Ok(&response));
+        let (now, moment, answer) = (at(now), Moment(now), Ok(&response));
         let (settings, rng) = (&self.settings, &mut self.rng);
         self.contender
-            .handle(at(now), part, sent_at, answer, settings, rng)
+            .handle(now, moment, part, answer, settings, rng)
     }
 
     #[track_caller]
@@ -98,9 +98,10 @@ impl Bench {
     }
 
     fn observe(&mut self, now: u64, shown: Shown<'_>, confirmed: bool) -> Option<ContenderEvent> {
-        let view = shown.view();
+        let (view, settings) = (shown.view(), &self.settings);
+        let (now, moment, sent) = (at(now), Moment(now), Moment(now + 1));
         self.contender
-            .observe(at(now), &view, at(now), confirmed, &self.settings)
+            .observe(now, moment, &view, sent, confirmed, settings)
     }
 
     fn handle_timeout(&mut self, now: u64, last: Option<&RequestError>) -> Option<ContenderEvent> {
@@ -417,18 +418,18 @@ fn whose_key_is_contested_waits_for_a_newer_view_unless_it_waits_for_the_record(
     let renewed = (200, r#"[{"TTL":"15s"}]"#);
     bench.exchange(0, &format!("/v1/session/renew/{A}"), renewed);
     let (part, _) = bench.send(0).unwrap();
-    let needs_read = |bench: &Bench, sent_at| {
+    let needs_read = |bench: &Bench, sent| {
         let settings = &bench.settings;
-        bench.contender.needs_read(at(sent_at), settings)
+        bench.contender.needs_read(Moment(sent), settings)
     };
     assert!(!needs_read(&bench, 0), "its reservation is under way");
     bench.answer(100, part, (200, "false"));
-    assert!(needs_read(&bench, 99));
-    assert!(!needs_read(&bench, 100));
+    assert!(needs_read(&bench, 100));
+    assert!(!needs_read(&bench, 101));
     bench.contender.claim(BASE);
     bench.leave(100);
     assert!(
-        !needs_read(&bench, 99),
+        !needs_read(&bench, 100),
         "first it must be out of the record"
     );
 }

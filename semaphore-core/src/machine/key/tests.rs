@@ -56,12 +56,14 @@ impl Bench {
 
     fn answer(&mut self, now: u64, answer: (u16, &str)) -> Option<KeyEvent> {
         let response = Response::new(answer.0, answer.1);
-        self.key.handle(at(now), Ok(&response), &mut self.rng)
+        self.key
+            .handle(at(now), Moment(now), Ok(&response), &mut self.rng)
     }
 
     fn fail(&mut self, now: u64, kind: TransportErrorKind) -> Option<KeyEvent> {
         let error = RequestError::Transport(TransportError::new(kind));
-        self.key.handle(at(now), Err(error), &mut self.rng)
+        self.key
+            .handle(at(now), Moment(now), Err(error), &mut self.rng)
     }
 
     #[track_caller]
@@ -71,11 +73,11 @@ impl Bench {
     }
 
     /// A view that was asked for then and shows nothing but this key, if it is there.
-    fn observe(&mut self, sent_at: u64, key: Option<(&str, u64)>) -> Option<KeyEvent> {
-        self.look(sent_at, key, "false")
+    fn observe(&mut self, sent: u64, key: Option<(&str, u64)>) -> Option<KeyEvent> {
+        self.look(sent, key, "false")
     }
 
-    fn look(&mut self, sent_at: u64, key: Option<(&str, u64)>, filtered: &str) -> Option<KeyEvent> {
+    fn look(&mut self, sent: u64, key: Option<(&str, u64)>, filtered: &str) -> Option<KeyEvent> {
         let key = key.map_or_else(String::new, |(session, flags)| {
             format!(
                 r#"{{"Key":"jobs/{A}","Session":"{session}","Flags":{flags},"CreateIndex":8,"ModifyIndex":9,"LockIndex":1,"Value":null}}"#
@@ -85,15 +87,15 @@ impl Bench {
             .with_header("X-Consul-Index", "9")
             .with_header("X-Consul-Results-Filtered-By-ACLs", filtered);
         let view = View::new(&self.settings.prefix, &ListKeys::parse(&response).unwrap());
-        self.key.observe(&view, at(sent_at), &session(A))
+        self.key.observe(&view, Moment(sent), &session(A))
     }
 
     fn timeout(&self) -> Option<Instant> {
         self.key.timeout(&self.settings)
     }
 
-    fn needs_read(&self, view_sent_at: u64) -> bool {
-        self.key.needs_read(at(view_sent_at), &self.settings)
+    fn needs_read(&self, view_sent: u64) -> bool {
+        self.key.needs_read(Moment(view_sent), &self.settings)
     }
 
     /// It tries again, but not at once.
@@ -164,10 +166,10 @@ fn only_a_newer_view_tells_whose_a_contested_key_is() {
     assert!(lost.key.failure().is_some());
     for mut bench in [refused, lost] {
         assert_eq!(bench.timeout(), None);
-        assert!(bench.needs_read(99));
-        assert!(!bench.needs_read(100));
-        assert_eq!(bench.observe(99, Some((B, 0))), None, "too old to tell");
-        assert_eq!(bench.observe(100, Some((B, 0))), Some(KeyEvent::Taken));
+        assert!(bench.needs_read(100));
+        assert!(!bench.needs_read(101));
+        assert_eq!(bench.observe(100, Some((B, 0))), None, "too old to tell");
+        assert_eq!(bench.observe(101, Some((B, 0))), Some(KeyEvent::Taken));
     }
 }
 
@@ -184,7 +186,7 @@ fn a_reservation_that_certainly_was_not_made_is_tried_again_without_a_view() {
 fn a_contested_key_with_our_mark_is_acquired() {
     let mut bench = Bench::contested();
     let nonce = bench.key.nonce;
-    assert_eq!(bench.observe(100, Some(("", nonce))), None);
+    assert_eq!(bench.observe(101, Some(("", nonce))), None);
     assert!(bench.send(100).unwrap().contains("?acquire="));
 }
 
@@ -192,7 +194,7 @@ fn a_contested_key_with_our_mark_is_acquired() {
 fn a_contested_key_without_our_mark_is_anothers_and_is_left_alone() {
     for key in [("", 7), (A, 7), (B, 7)] {
         let mut bench = Bench::contested();
-        assert_eq!(bench.observe(100, Some(key)), Some(KeyEvent::Taken));
+        assert_eq!(bench.observe(101, Some(key)), Some(KeyEvent::Taken));
         assert!(bench.key.is_deleted());
         assert_eq!(bench.timeout(), None);
     }
@@ -201,7 +203,7 @@ fn a_contested_key_without_our_mark_is_anothers_and_is_left_alone() {
 #[test]
 fn a_contested_key_that_is_not_there_any_more_is_reserved_again_later() {
     let mut bench = Bench::contested();
-    assert_eq!(bench.observe(100, None), None);
+    assert_eq!(bench.observe(101, None), None);
     bench.assert_waits(100);
     assert!(bench.send(1_000).unwrap().contains("?cas=0"));
 }
@@ -210,11 +212,11 @@ fn a_contested_key_that_is_not_there_any_more_is_reserved_again_later() {
 fn a_key_that_is_not_seen_is_missed_only_in_a_view_that_must_show_it() {
     for key in [None, Some(("", 0))] {
         let mut bench = Bench::ours().there();
-        assert_eq!(bench.observe(99, key), None);
-        assert_eq!(bench.observe(100, key), Some(KeyEvent::Unseen));
+        assert_eq!(bench.observe(100, key), None);
+        assert_eq!(bench.observe(101, key), Some(KeyEvent::Unseen));
     }
     let mut bench = Bench::ours().there();
-    assert_eq!(bench.look(100, None, "true"), None, "it may be hidden");
+    assert_eq!(bench.look(101, None, "true"), None, "it may be hidden");
 }
 
 #[test]
@@ -225,18 +227,18 @@ fn a_key_that_was_seen_and_is_no_more_tells_what_happened() {
         (Some((B, 0)), KeyEvent::Taken),
     ] {
         let mut bench = Bench::ours().there();
-        bench.observe(100, Some((A, 0)));
-        assert_eq!(bench.observe(100, key), Some(event));
+        bench.observe(101, Some((A, 0)));
+        assert_eq!(bench.observe(101, key), Some(event));
     }
     let mut bench = Bench::ours().there();
-    bench.observe(100, Some((A, 0)));
-    assert_eq!(bench.look(100, None, "true"), None, "it may be hidden");
+    bench.observe(101, Some((A, 0)));
+    assert_eq!(bench.look(101, None, "true"), None, "it may be hidden");
 }
 
 #[test]
 fn the_key_of_a_session_of_ours_is_deleted_until_that_is_answered() {
     let mut bench = Bench::ours().there();
-    bench.key.leave(at(200));
+    bench.key.leave(Moment(200));
     assert!(!bench.needs_read(0));
     let (sent, _) = bench.exchange(200, NO_LEADER);
     assert_eq!(sent, format!("DELETE /v1/kv/jobs/{A}"));
@@ -248,17 +250,17 @@ fn the_key_of_a_session_of_ours_is_deleted_until_that_is_answered() {
 #[test]
 fn the_key_of_a_callers_session_is_deleted_at_the_index_where_a_newer_view_shows_it() {
     let mut bench = Bench::callers().there();
-    bench.key.leave(at(200));
+    bench.key.leave(Moment(200));
     assert_eq!(bench.timeout(), None);
-    assert!(bench.needs_read(199));
-    assert!(!bench.needs_read(200));
-    bench.observe(199, Some((A, 0)));
-    assert_eq!(bench.timeout(), None, "too old to tell");
+    assert!(bench.needs_read(200));
+    assert!(!bench.needs_read(201));
     bench.observe(200, Some((A, 0)));
-    assert!(!bench.needs_read(199));
+    assert_eq!(bench.timeout(), None, "too old to tell");
+    bench.observe(201, Some((A, 0)));
+    assert!(!bench.needs_read(200));
     let sent = bench.send(200);
     assert_eq!(sent.unwrap(), format!("DELETE /v1/kv/jobs/{A}?cas=9"));
-    bench.observe(201, None);
+    bench.observe(202, None);
     assert!(!bench.key.is_deleted(), "the answer is still to come");
     bench.answer(201, TRUE);
     assert!(bench.key.is_deleted());
@@ -267,16 +269,16 @@ fn the_key_of_a_callers_session_is_deleted_at_the_index_where_a_newer_view_shows
 #[test]
 fn a_deletion_that_met_a_change_looks_again() {
     let mut bench = Bench::callers().there();
-    bench.key.leave(at(200));
-    bench.observe(200, Some((A, 0)));
+    bench.key.leave(Moment(200));
+    bench.observe(201, Some((A, 0)));
     bench.send(200).unwrap();
     assert!(!bench.needs_read(0), "it is under way");
     bench.answer(300, FALSE);
-    assert!(bench.needs_read(299));
+    assert!(bench.needs_read(300));
     assert_eq!(bench.timeout(), None);
-    bench.observe(299, Some((A, 0)));
-    assert_eq!(bench.timeout(), None, "too old to tell");
     bench.observe(300, Some((A, 0)));
+    assert_eq!(bench.timeout(), None, "too old to tell");
+    bench.observe(301, Some((A, 0)));
     bench.assert_waits(300);
 }
 
@@ -284,9 +286,9 @@ fn a_deletion_that_met_a_change_looks_again() {
 fn a_key_that_is_left_while_its_answer_is_to_come_is_not_looked_for_before() {
     let mut bench = Bench::callers();
     bench.send(100).unwrap();
-    bench.key.leave(at(200));
+    bench.key.leave(Moment(200));
     assert!(!bench.needs_read(0));
-    bench.observe(200, None);
+    bench.observe(201, None);
     assert!(!bench.key.is_deleted());
     bench.answer(300, TRUE);
     assert!(bench.needs_read(0));
@@ -310,8 +312,8 @@ fn what_is_left_of_a_callers_key_is_deleted_only_if_it_is_ours() {
         } else {
             Bench::contested()
         };
-        bench.key.leave(at(200));
-        bench.observe(200, Some(key));
+        bench.key.leave(Moment(200));
+        bench.observe(201, Some(key));
         let sent = bench.send(1_000);
         assert_eq!(sent.is_some(), deletes, "{is_ours} {key:?}");
         assert_eq!(bench.key.is_deleted(), !deletes);
@@ -321,9 +323,9 @@ fn what_is_left_of_a_callers_key_is_deleted_only_if_it_is_ours() {
 #[test]
 fn a_key_that_may_be_hidden_is_not_taken_for_deleted() {
     let mut bench = Bench::callers().there();
-    bench.key.leave(at(200));
-    bench.look(200, None, "true");
+    bench.key.leave(Moment(200));
+    bench.look(201, None, "true");
     assert!(!bench.key.is_deleted());
-    bench.observe(200, None);
+    bench.observe(201, None);
     assert!(bench.key.is_deleted());
 }

@@ -6,6 +6,9 @@ use crate::record::Record;
 
 const SENT: Index = Index(50);
 
+/// When a write ends.
+const END: Moment = Moment(100);
+
 struct Bench {
     ledger: Ledger,
     settings: Settings,
@@ -75,57 +78,57 @@ fn the_newest_plan_counts() {
 #[test]
 fn nothing_is_decided_while_a_write_is_under_way() {
     let bench = Bench::sending();
-    assert!(!bench.ledger.may_plan(at(9_000), Index(99), at(9_000)));
-    assert!(!bench.ledger.ended_before(at(9_000)));
-    assert!(!bench.ledger.needs_read(Some(SENT), at(0)));
+    assert!(!bench.ledger.may_plan(at(9_000), Index(99), Moment(9)));
+    assert!(!bench.ledger.ended_before(Moment(9)));
+    assert!(!bench.ledger.needs_read(Some(SENT), Moment::START));
 }
 
 #[test]
 fn the_next_decision_needs_a_view_newer_than_the_last_write() {
-    let applied = |bench: &mut Bench| bench.ledger.applied(at(100));
-    let refused = |bench: &mut Bench| bench.ledger.refused(at(100), &mut bench.rng);
-    let unknown = |bench: &mut Bench| bench.ledger.failed(at(100), true, &mut bench.rng);
+    let applied = |bench: &mut Bench| bench.ledger.applied(END);
+    let refused = |bench: &mut Bench| bench.ledger.refused(at(100), END, &mut bench.rng);
+    let unknown = |bench: &mut Bench| bench.ledger.failed(at(100), END, true, &mut bench.rng);
     for end in [applied, refused, unknown] {
         let mut bench = Bench::sending();
         assert_eq!(end(&mut bench), Some(write()));
-        let may_plan = |index, sent_at| bench.ledger.may_plan(at(1_000), index, at(sent_at));
-        assert!(!may_plan(SENT, 99), "the view that it was decided from");
-        assert!(may_plan(SENT, 100), "the record is still the same after it");
+        let may_plan = |index, sent| bench.ledger.may_plan(at(1_000), index, Moment(sent));
+        assert!(!may_plan(SENT, 100), "the view that it was decided from");
+        assert!(may_plan(SENT, 101), "the record is still the same after it");
         assert!(may_plan(Index(51), 0), "the record has changed");
         assert!(may_plan(Index::ZERO, 0), "the record was removed");
-        assert!(!bench.ledger.ended_before(at(99)));
-        assert!(bench.ledger.ended_before(at(100)));
+        assert!(!bench.ledger.ended_before(END));
+        assert!(bench.ledger.ended_before(Moment(101)));
     }
 }
 
 #[test]
 fn a_write_that_certainly_was_not_applied_is_decided_again_from_the_same_view() {
     let mut bench = Bench::sending();
-    let failed = bench.ledger.failed(at(100), false, &mut bench.rng);
+    let failed = bench.ledger.failed(at(100), END, false, &mut bench.rng);
     assert_eq!(failed, Some(write()));
-    assert!(bench.ledger.may_plan(at(1_000), SENT, at(0)));
-    assert!(bench.ledger.ended_before(at(0)));
+    assert!(bench.ledger.may_plan(at(1_000), SENT, Moment::START));
+    assert!(bench.ledger.ended_before(Moment::START));
 }
 
 #[test]
 fn only_what_became_of_an_unknown_write_has_to_be_read() {
     let mut bench = Bench::sending();
-    assert!(!bench.ledger.needs_read(Some(SENT), at(0)));
-    bench.ledger.failed(at(100), true, &mut bench.rng);
-    assert!(bench.ledger.needs_read(Some(SENT), at(99)));
-    assert!(!bench.ledger.needs_read(Some(SENT), at(100)));
-    assert!(!bench.ledger.needs_read(Some(Index(51)), at(99)));
-    assert!(!bench.ledger.needs_read(None, at(0)));
+    assert!(!bench.ledger.needs_read(Some(SENT), Moment::START));
+    bench.ledger.failed(at(100), END, true, &mut bench.rng);
+    assert!(bench.ledger.needs_read(Some(SENT), END));
+    assert!(!bench.ledger.needs_read(Some(SENT), Moment(101)));
+    assert!(!bench.ledger.needs_read(Some(Index(51)), END));
+    assert!(!bench.ledger.needs_read(None, Moment::START));
     bench.send();
-    bench.ledger.refused(at(200), &mut bench.rng);
-    assert!(!bench.ledger.needs_read(Some(SENT), at(0)));
+    bench.ledger.refused(at(200), Moment(200), &mut bench.rng);
+    assert!(!bench.ledger.needs_read(Some(SENT), Moment::START));
 }
 
 #[test]
 fn an_answer_to_no_write_changes_nothing() {
     let mut bench = Bench::new();
-    assert_eq!(bench.ledger.applied(at(100)), None);
-    assert!(bench.ledger.may_plan(at(100), SENT, at(0)));
+    assert_eq!(bench.ledger.applied(END), None);
+    assert!(bench.ledger.may_plan(at(100), SENT, Moment::START));
     assert_eq!(bench.ledger.timeout(), None);
 }
 
@@ -133,8 +136,8 @@ fn an_answer_to_no_write_changes_nothing() {
 fn wait(bench: &Bench, now: Instant) -> Duration {
     let retry_at = bench.ledger.timeout().unwrap();
     let just_before = retry_at - Duration::from_nanos(1);
-    assert!(!bench.ledger.may_plan(just_before, Index(99), just_before));
-    assert!(bench.ledger.may_plan(retry_at, Index(99), just_before));
+    assert!(!bench.ledger.may_plan(just_before, Index(99), END));
+    assert!(bench.ledger.may_plan(retry_at, Index(99), END));
     retry_at.saturating_since(now)
 }
 
@@ -146,12 +149,12 @@ fn conflicts_are_retried_with_backoff_until_a_write_is_applied() {
         for step in [2, 4, 8, 16, 32, 32] {
             bench.send();
             assert_eq!(bench.ledger.timeout(), None, "the wait is over");
-            bench.ledger.refused(at(100), &mut bench.rng);
+            bench.ledger.refused(at(100), END, &mut bench.rng);
             let wait = wait(&bench, at(100));
             assert!(wait >= ms(step) / 2 && wait <= ms(step), "{wait:?}");
         }
         bench.send();
-        bench.ledger.applied(at(100));
+        bench.ledger.applied(END);
     }
 }
 
@@ -164,12 +167,14 @@ fn failures_are_retried_with_backoff_until_a_write_is_applied() {
             // The cap is a tenth of the TTL.
             for step in [100, 200, 400, 800, 1_500, 1_500] {
                 bench.send();
-                bench.ledger.failed(at(100), is_unknown, &mut bench.rng);
+                bench
+                    .ledger
+                    .failed(at(100), END, is_unknown, &mut bench.rng);
                 let wait = wait(&bench, at(100));
                 assert!(wait >= ms(step) / 2 && wait <= ms(step), "{wait:?}");
             }
             bench.send();
-            bench.ledger.applied(at(100));
+            bench.ledger.applied(END);
         }
     }
 }
@@ -196,10 +201,10 @@ fn patience_starts_anew_when_no_slot_was_free_or_one_was_taken() {
     bench.plan(at(0), Turn::BehindOthers);
     bench.send();
     assert!(bench.ledger.patience_is_over(at(9_000)), "not applied yet");
-    bench.ledger.refused(at(100), &mut bench.rng);
+    bench.ledger.refused(at(100), END, &mut bench.rng);
     assert!(bench.ledger.patience_is_over(at(9_000)));
     bench.send();
-    bench.ledger.applied(at(100));
+    bench.ledger.applied(END);
     assert!(!bench.ledger.patience_is_over(at(9_000)));
     assert_eq!(bench.ledger.timeout(), None);
 }
@@ -207,7 +212,7 @@ fn patience_starts_anew_when_no_slot_was_free_or_one_was_taken() {
 #[test]
 fn it_is_due_at_the_first_of_retry_and_end_of_patience() {
     let mut bench = Bench::sending();
-    bench.ledger.failed(at(100), false, &mut bench.rng);
+    bench.ledger.failed(at(100), END, false, &mut bench.rng);
     let retry_at = bench.ledger.timeout().unwrap();
     bench.plan(at(100), Turn::BehindOthers);
     assert_eq!(bench.ledger.timeout(), Some(retry_at));

@@ -8,6 +8,7 @@ use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
+use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Situation, Turn};
 use crate::machine::watch::Start;
 use crate::time::Instant;
@@ -132,7 +133,7 @@ impl Participant {
         }
         let is_planable = self
             .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent_at);
+            .may_plan(now, observed.view.lock_index(), observed.sent);
         // The view may show a contender of ours that does not know of its entry yet: it would be
         // taken for somebody ahead.
         let is_entering = in_phase(|phase| phase == Phase::Entering);
@@ -196,7 +197,7 @@ impl Participant {
         is_try
             && self.view.as_ref().is_none_or(|observed| {
                 let lock_index = observed.view.lock_index();
-                !self.ledger.may_plan(now, lock_index, observed.sent_at)
+                !self.ledger.may_plan(now, lock_index, observed.sent)
             })
     }
 
@@ -240,12 +241,12 @@ impl Participant {
         }
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
-        let sent_at = known.map_or(Instant::ORIGIN, |observed| observed.sent_at);
+        let sent = known.map_or(Moment::START, |observed| observed.sent);
         let is_waited_for = self
             .contenders
             .values()
-            .any(|contender| contender.needs_read(sent_at, &self.settings));
-        if is_waited_for || self.ledger.needs_read(lock_index, sent_at) {
+            .any(|contender| contender.needs_read(sent, &self.settings));
+        if is_waited_for || self.ledger.needs_read(lock_index, sent) {
             self.refresh.want(now);
         }
     }
@@ -264,7 +265,7 @@ impl Participant {
         };
         if !self
             .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent_at)
+            .may_plan(now, observed.view.lock_index(), observed.sent)
         {
             self.ledger.unplan();
             return;

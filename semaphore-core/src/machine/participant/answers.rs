@@ -1,7 +1,7 @@
 //! What comes back: each answer goes to the machine that asked, and what it shows is compared with
 //! what was known.
 
-use super::{Claim, Event, From, Grant, Hold, InFlight, Observed, Owner, Participant};
+use super::{Claim, Event, From, Grant, Hold, Observed, Owner, Participant};
 use crate::api::{CasKey, ListKeys};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
@@ -9,6 +9,7 @@ use crate::http::Response;
 use crate::id::{AcquireId, FencingToken, RequestId};
 use crate::machine::contender::{ContenderEvent, Part, Phase, Presence};
 use crate::machine::inquest::Finding;
+use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Write};
 use crate::machine::settings::SessionSource;
 use crate::time::Instant;
@@ -25,7 +26,7 @@ impl Participant {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        let Some(InFlight { from, sent_at }) = self.in_flight.remove(&id) else {
+        let Some(from) = self.in_flight.remove(&id) else {
             return;
         };
         let answer = result
@@ -33,7 +34,7 @@ impl Participant {
             .map_err(|e| RequestError::Transport(e.clone()));
         self.judge_poll(now, from, &result);
         match from {
-            From::Watch | From::Refresh => self.handle_view(now, from, sent_at, answer),
+            From::Watch | From::Refresh => self.handle_view(now, from, Moment::of(id), answer),
             From::Ledger => self.handle_write(now, answer),
             From::Inquest => self.handle_finding(now, answer),
             From::Contender(no, part) => {
@@ -42,9 +43,10 @@ impl Participant {
                 }
                 // What comes after the lease brings no belief back that has ended.
                 self.let_time_pass(now, no);
+                let moment = self.moment();
                 let event = self.contenders.get_mut(&no).and_then(|contender| {
                     let (settings, rng) = (&self.settings, &mut self.rng);
-                    contender.handle(now, part, sent_at, answer, settings, rng)
+                    contender.handle(now, moment, part, answer, settings, rng)
                 });
                 let failure = self
                     .contenders
@@ -69,7 +71,7 @@ impl Participant {
                     self.is_poll_suspect = false;
                     let polls = self
                         .in_flight
-                        .extract_if(.., |_, sent| sent.from == From::Watch);
+                        .extract_if(.., |_, from| *from == From::Watch);
                     self.aborts.extend(polls.map(|(id, _)| id));
                 }
             }
@@ -80,7 +82,7 @@ impl Participant {
         &mut self,
         now: Instant,
         from: From,
-        sent_at: Instant,
+        sent: Moment,
         answer: Result<&Response, RequestError>,
     ) {
         let view = answer
@@ -93,7 +95,7 @@ impl Participant {
                     _ => self.refresh.answered(),
                 }
                 self.note(now, None);
-                self.accept(now, view, sent_at, from == From::Refresh);
+                self.accept(now, view, sent, from == From::Refresh);
             }
             Err(error) => {
                 match from {
@@ -110,12 +112,12 @@ impl Participant {
 
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
     /// for later is a stale server or a restored snapshot: the leader is asked which.
-    fn accept(&mut self, now: Instant, view: View, sent_at: Instant, consistent: bool) {
+    fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = &self.view
-            && view.index() < known.view.index()
+            && view.version() < known.view.version()
             && !is_on(Defect::OlderViewAccepted)
         {
-            if sent_at < known.received_at {
+            if sent <= known.received {
                 return;
             }
             if !consistent {
@@ -123,27 +125,31 @@ impl Participant {
                 return;
             }
         }
-        let confirmed = consistent && self.ledger.ended_before(sent_at);
-        self.observe(now, &view, sent_at, confirmed);
+        let confirmed = consistent && self.ledger.ended_before(sent);
+        self.observe(now, &view, sent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.
         let known = self.view.as_ref();
-        let is_same = |known: &&Observed| known.view.index() == view.index();
-        let sent_at = known
+        let is_same = |known: &&Observed| {
+            let known = &known.view;
+            known.index() == view.index() && known.version() == view.version()
+        };
+        let sent = known
             .filter(is_same)
-            .map_or(sent_at, |known| known.sent_at.max(sent_at));
+            .map_or(sent, |known| known.sent.max(sent));
         self.view = Some(Observed {
             view,
-            sent_at,
-            received_at: now,
+            sent,
+            received: self.moment(),
         });
     }
 
-    fn observe(&mut self, now: Instant, view: &View, sent_at: Instant, confirmed: bool) {
+    fn observe(&mut self, now: Instant, view: &View, sent: Moment, confirmed: bool) {
+        let moment = self.moment();
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         let mut is_counted = false;
         for no in numbers {
             let event = self.contenders.get_mut(&no).and_then(|contender| {
-                contender.observe(now, view, sent_at, confirmed, &self.settings)
+                contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
             // However many vanished at once, they may have done so for one reason.
             if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
@@ -203,25 +209,26 @@ impl Participant {
 
     fn handle_write(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
         self.watch.credit();
+        let moment = self.moment();
         match answer.and_then(CasKey::parse) {
             Ok(true) => {
                 self.note(now, None);
-                if let Some(write) = self.ledger.applied(now) {
+                if let Some(write) = self.ledger.applied(moment) {
                     self.apply(now, &write);
                 }
             }
             Ok(false) => {
                 self.note(now, None);
-                self.ledger.refused(now, &mut self.rng);
+                self.ledger.refused(now, moment, &mut self.rng);
             }
             Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
-                if let Some(write) = self.ledger.applied(now) {
+                if let Some(write) = self.ledger.applied(moment) {
                     self.apply(now, &write);
                 }
             }
             Err(error) => {
                 let is_unknown = !error.was_not_applied();
-                self.ledger.failed(now, is_unknown, &mut self.rng);
+                self.ledger.failed(now, moment, is_unknown, &mut self.rng);
                 if is_unknown {
                     self.refresh.want(now);
                 }
@@ -230,7 +237,7 @@ impl Participant {
                 {
                     for no in &claim.contenders {
                         if let Some(contender) = self.contenders.get_mut(no) {
-                            contender.withdrawn(now, &self.settings);
+                            contender.withdrawn(moment, &self.settings);
                         }
                     }
                 }
@@ -266,9 +273,10 @@ impl Participant {
     }
 
     fn apply(&mut self, now: Instant, write: &Write) {
+        let moment = self.moment();
         for no in &write.withdraw {
             if let Some(contender) = self.contenders.get_mut(no) {
-                contender.withdrawn(now, &self.settings);
+                contender.withdrawn(moment, &self.settings);
             }
         }
         for no in &write.admit {
@@ -387,9 +395,10 @@ impl Participant {
     /// withdrawn in order. Whoever holds goes on for as long as the lease does.
     fn refuse(&mut self, now: Instant, error: &RequestError) {
         self.fail_waiting(now, |_| Error::Request(error.clone()));
+        let moment = self.moment();
         for contender in self.contenders.values_mut() {
             if contender.must_withdraw() {
-                contender.skip(now, error.clone(), &self.settings);
+                contender.skip(moment, error.clone(), &self.settings);
             }
         }
     }
@@ -413,9 +422,10 @@ impl Participant {
     }
 
     pub(super) fn leave(&mut self, now: Instant, numbers: &[ContenderNo]) {
+        let moment = self.moment();
         for no in numbers {
             if let Some(contender) = self.contenders.get_mut(no) {
-                contender.leave(now, &self.settings);
+                contender.leave(now, moment, &self.settings);
             }
         }
     }
@@ -432,7 +442,7 @@ impl Participant {
             self.contenders.remove(&no);
             let stale = self.in_flight.extract_if(
                 ..,
-                |_, sent| matches!(sent.from, From::Contender(of, _) if of == no),
+                |_, from| matches!(from, From::Contender(of, _) if *of == no),
             );
             self.aborts.extend(stale.map(|(id, _)| id));
             for hold in self.holds.values_mut() {

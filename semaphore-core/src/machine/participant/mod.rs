@@ -28,6 +28,7 @@ use self::refresh::Refresh;
 use super::contender::{Contender, Part, Phase};
 use super::inquest::Inquest;
 use super::ledger::Ledger;
+use super::order::Moment;
 use super::plan::ContenderNo;
 use super::settings::Settings;
 use super::watch::Watch;
@@ -58,7 +59,7 @@ pub struct Participant {
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
     view: Option<Observed>,
-    in_flight: BTreeMap<RequestId, InFlight>,
+    in_flight: BTreeMap<RequestId, From>,
     aborts: VecDeque<RequestId>,
     events: VecDeque<Event>,
     /// No new contender before this time.
@@ -169,14 +170,8 @@ struct Claim {
 #[derive(Clone, Debug)]
 struct Observed {
     view: View,
-    sent_at: Instant,
-    received_at: Instant,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    from: From,
-    sent_at: Instant,
+    sent: Moment,
+    received: Moment,
 }
 
 /// Which machine sent a request.
@@ -441,6 +436,11 @@ impl Participant {
                     .is_some_and(|contender| contender.phase() == Phase::Held(acquire))
             })
         })
+    }
+
+    /// The present, in the order of what is sent and learned.
+    fn moment(&self) -> Moment {
+        Moment(self.next_id)
     }
 
     fn fresh_id(&mut self) -> u64 {

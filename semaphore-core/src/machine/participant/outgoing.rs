@@ -1,6 +1,6 @@
 //! What is sent next: the order of the machines that have something to send.
 
-use super::{Claim, From, InFlight, Participant, Transmit};
+use super::{Claim, From, Participant, Transmit};
 use crate::http::Request;
 use crate::id::{FencingToken, RequestId};
 use crate::machine::contender::{Contender, Phase};
@@ -17,8 +17,7 @@ impl Participant {
             .or_else(|| self.transmit_contender(now))
             .or_else(|| self.transmit_poll(now))?;
         let id = RequestId(self.fresh_id());
-        let sent_at = now;
-        self.in_flight.insert(id, InFlight { from, sent_at });
+        self.in_flight.insert(id, from);
         Some(Transmit { id, request })
     }
 
@@ -103,10 +102,7 @@ impl Participant {
 
     /// The watch's poll does not count: it is held open.
     fn short_requests(&self) -> usize {
-        let polls = self
-            .in_flight
-            .values()
-            .any(|in_flight| in_flight.from == From::Watch);
+        let polls = self.in_flight.values().any(|from| *from == From::Watch);
         self.in_flight.len() - usize::from(polls)
     }
 }

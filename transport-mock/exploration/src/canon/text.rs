@@ -241,18 +241,6 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
                 .starts_with("Watch { state: Polling")
                 .then_some(Token::Origin(nanos));
         }
-        // A read may be sent at the time of what it is to be sent after.
-        "sent_at" if is_in("Watch, sent_at: ") || is_in("Refresh, sent_at: ") => {
-            Token::Order(Order::Read, nanos * 2 + 1)
-        }
-        // The view's.
-        "sent_at" if is_in("}, sent_at: ") => Token::Order(Order::Read, nanos * 2 + 1),
-        // Of other requests, only a session's lease counts from when they were sent.
-        "sent_at" if is_in("Ledger, sent_at: ") || is_in("Inquest, sent_at: ") => return None,
-        "sent_at" if is_in("Key), sent_at: ") => return None,
-        "There" | "Deleting" | "Contested" | "at" | "received_at" => {
-            Token::Order(Order::Other, nanos * 2)
-        }
         _ => Token::Origin(nanos),
     })
 }
@@ -313,12 +301,14 @@ mod tests {
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
         assert_eq!(
-            found("view: View { }, sent_at: Instant(1ns)"),
-            [Token::Order(Order::Read, 3)]
+            found("sent: Moment(4)"),
+            [Token::Order(Order::Read, 8)],
+            "a read's"
         );
         assert_eq!(
-            found("received_at: Instant(1ns)"),
-            [Token::Order(Order::Other, 2)]
+            found("There(Moment(4))"),
+            [Token::Order(Order::Other, 9)],
+            "the one after it"
         );
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
         let entry = format!(r#"{{"Key":"p/x","CreateIndex":3,"Value":"{value}"}}"#);

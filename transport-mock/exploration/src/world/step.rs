@@ -1,6 +1,5 @@
 //! What an action does.
 
-use core::time::Duration;
 use std::sync::Arc;
 
 use semaphore_core::{Event, RequestId, Response, TransportError, TransportErrorKind};
@@ -18,7 +17,6 @@ impl State {
     /// The state after an action, or what the action broke.
     pub(crate) fn after(&self, scene: &Scene, action: Action) -> Result<Self, Violation> {
         let mut next = self.clone();
-        next.now = next.now + NANOSECOND;
         if action.is_fault() {
             next.budget -= 1;
         }
@@ -423,9 +421,6 @@ impl State {
         Arc::make_mut(&mut self.agent)
     }
 }
-
-/// What every action takes.
-const NANOSECOND: Duration = Duration::from_nanos(1);
 
 /// More than any participant of a scene has reason to send at one instant.
 const MOST_REQUESTS: usize = 32;

@@ -62,6 +62,9 @@ impl Check for BelievedWithinLimit {
             Happening::Taken { session } => {
                 self.taken.insert(session.clone());
             }
+            Happening::Restored { session } => {
+                self.taken.remove(session);
+            }
             Happening::RecordChanged {
                 prefix,
                 by,

@@ -23,6 +23,9 @@ pub const SLOWEST_CLOCK: f64 = 0.95;
 /// See [`SLOWEST_CLOCK`].
 pub const FASTEST_CLOCK: f64 = 1.05;
 
+/// The TTL of strangers' sessions.
+pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
+
 /// Everything that will be done to a world, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -246,9 +249,17 @@ impl Plan {
         (self.ttl / 5).min(Duration::from_secs(10))
     }
 
-    /// How long a session can outlive its owner, on the true clock.
+    /// How long a session can outlive its owner, on the true clock. Strangers end theirs when they
+    /// leave, and only a snapshot can bring them back.
     pub(crate) fn longest_session(&self) -> Duration {
-        self.ttl.mul_f64(self.lifetime)
+        let may_return =
+            !self.strangers.is_empty() && self.has(|deed| matches!(deed, Deed::Restore));
+        let ttl = if may_return {
+            self.ttl.max(STRANGERS_TTL)
+        } else {
+            self.ttl
+        };
+        ttl.mul_f64(self.lifetime)
     }
 
     /// Whether one of the deeds, wherever it stands, is one of these.

@@ -1,6 +1,6 @@
 //! What users, hosts and strangers write down, for the checks to read after the step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -20,8 +20,9 @@ pub(super) struct Pages {
     pub(super) causes: Vec<(Duration, Deed)>,
     pub(super) faults: BTreeMap<&'static str, u64>,
     pub(super) unserved: BTreeMap<&'static str, u64>,
-    /// The sessions behind which an operator has taken something away.
-    pub(super) taken: BTreeSet<String>,
+    /// The sessions behind which an operator has taken something away, and Consul's index just
+    /// before.
+    taken: BTreeMap<String, u64>,
     beliefs: Vec<(Belief, Hold)>,
     granted: u32,
 }
@@ -122,8 +123,24 @@ impl Pages {
         held.map(|(belief, _)| belief).collect()
     }
 
-    /// What this host believes in although an operator has taken it away.
-    pub(super) fn taken_from(&self, host: usize) -> Vec<String> {
+    /// An operator has taken away what this session stood for, when Consul's index was this.
+    pub(super) fn take(&mut self, session: &str, index: u64) {
+        self.taken.insert(session.to_owned(), index);
+        let session = session.to_owned();
+        self.happenings.push(Happening::Taken { session });
+    }
+
+    /// This session, from which something may have been taken, is a holder with all that it needs.
+    pub(super) fn restore(&mut self, session: &str) {
+        if self.taken.remove(session).is_some() {
+            let session = session.to_owned();
+            self.happenings.push(Happening::Restored { session });
+        }
+    }
+
+    /// What this host believes in although an operator has taken it away, which answers with this
+    /// index must show. Those that were made before the deed have a lower one.
+    pub(super) fn taken_from(&self, host: usize, index: u64) -> Vec<String> {
         if self.taken.is_empty() {
             return Vec::new();
         }
@@ -131,7 +148,7 @@ impl Pages {
         whose
             .filter(|it| it.who == Who::Ours(host))
             .flat_map(|it| &it.sessions)
-            .filter(|it| self.taken.contains(*it))
+            .filter(|it| self.taken.get(*it).is_some_and(|before| index > *before))
             .cloned()
             .collect()
     }

@@ -302,8 +302,7 @@ impl Run<'_> {
             Some(session)
         });
         if let Some(session) = deleted {
-            self.book.lock().taken.insert(session.clone());
-            self.book.happened(Happening::Taken { session });
+            self.book.lock().take(&session, self.seen.index());
         }
         self.judge_operation()
     }

@@ -138,7 +138,10 @@ impl<'a> Run<'a> {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
         let storm_end = Instant::ORIGIN + plan.storm;
-        let rounds = [storm_end, storm_end + first_round(plan)];
+        let rounds = [
+            storm_end,
+            storm_end + first_round(plan, plan.longest_session()),
+        ];
         let hosts = plan.hosts.iter().map(|host| {
             let users = host.users.iter();
             let users = users.map(|user| (Arc::new(user.turns.clone()), Arc::default()));
@@ -184,7 +187,7 @@ impl<'a> Run<'a> {
         let [storm_end, second] = self.rounds;
         self.run_until(storm_end)?;
         self.calm()?;
-        self.round(first_round(self.plan))?;
+        self.round(first_round(self.plan, self.longest_session()))?;
         self.run_until(second)?;
         self.round(second_round(self.plan))?;
         let end = second + second_round(self.plan);
@@ -313,33 +316,42 @@ impl<'a> Run<'a> {
     fn judge_step(&mut self) -> Judged {
         let writes = self.world.take_writes();
         let seen = &mut self.seen;
+        let book = &self.book;
         let changes = self.world.consul(|consul, _| {
-            if seen.is_behind(consul) {
-                seen.compare(consul, Some(&writes))
-            } else {
-                Vec::new()
+            if !seen.is_behind(consul) {
+                return Vec::new();
             }
+            let changes = seen.compare(consul, Some(&writes));
+            for change in &changes {
+                if let Happening::RecordChanged { prefix, added, .. } = change {
+                    let admitted = added.iter();
+                    let admitted = admitted.filter(|it| seen.lives(consul, *prefix, it));
+                    admitted.for_each(|it| book.lock().restore(it));
+                }
+            }
+            changes
         });
         self.judge_all(&changes)
     }
 
     /// What an operator did is compared by itself: whom it has hit is known then.
     fn judge_operation(&mut self) -> Judged {
+        let before = self.seen.index();
         let seen = &mut self.seen;
-        let mut changes = self.world.consul(|consul, _| seen.compare(consul, None));
-        let mut taken = Vec::new();
+        let changes = self.world.consul(|consul, _| seen.compare(consul, None));
+        let mut book = self.book.lock();
         for change in &changes {
             match change {
-                Happening::SessionEnded { session, .. } => taken.push(session.clone()),
+                Happening::SessionEnded { session, .. } => book.take(session, before),
                 Happening::RecordChanged { removed, .. } => {
-                    taken.extend(removed.iter().map(|it| it.session.clone()));
+                    for holder in removed {
+                        book.take(&holder.session, before);
+                    }
                 }
                 _ => {}
             }
         }
-        self.book.lock().taken.extend(taken.iter().cloned());
-        let taken = taken.into_iter();
-        changes.extend(taken.map(|session| Happening::Taken { session }));
+        drop(book);
         self.judge_all(&changes)
     }
 

@@ -17,6 +17,19 @@ impl Run<'_> {
         self.judge_step()
     }
 
+    /// How long the sessions of the dead may last from now on.
+    pub(super) fn longest_session(&self) -> Duration {
+        let returned = self.world.consul(|consul, _| {
+            let sessions = consul.sessions();
+            let returned = sessions.filter(|it| self.seen.has_returned(it.id()));
+            returned
+                .filter_map(transport_mock::consul::Session::ttl)
+                .max()
+        });
+        let longest = returned.unwrap_or_default().max(self.plan.ttl);
+        longest.mul_f64(self.plan.lifetime)
+    }
+
     pub(super) fn is_somebody_in(&mut self) -> bool {
         self.hosts.values_mut().any(|host| {
             host.tasks.retain_mut(|task| task.try_take().is_none());
@@ -108,9 +121,10 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 const ONE_POLL: Duration = Duration::from_secs(17);
 
 /// How long everybody together may take to get in after the storm: until the sessions of the dead
-/// have ended, one poll, the requests that a fault has left without an answer, and their turns.
-pub(super) fn first_round(plan: &Plan) -> Duration {
-    plan.longest_session() + ONE_POLL + plan.request_timeout() * 2 + turns(plan)
+/// have ended, which may last this long, one poll, the requests that a fault has left without an
+/// answer, and their turns.
+pub(super) fn first_round(plan: &Plan, longest_session: Duration) -> Duration {
+    longest_session + ONE_POLL + plan.request_timeout() * 2 + turns(plan)
 }
 
 /// How long everybody may take when no dead are left.

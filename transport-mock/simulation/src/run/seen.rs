@@ -13,6 +13,8 @@ pub(super) struct Seen {
     index: u64,
     owners: BTreeMap<String, Who>,
     alive: BTreeSet<String>,
+    /// Sessions that are there again after they had ended.
+    returned: BTreeSet<String>,
     records: Vec<(u64, Found)>,
 }
 
@@ -22,9 +24,15 @@ impl Seen {
             index: 0,
             owners: BTreeMap::new(),
             alive: BTreeSet::new(),
+            returned: BTreeSet::new(),
             records: vec![(0, None); prefixes.len()],
             prefixes,
         }
+    }
+
+    /// Consul's index after the last step.
+    pub(super) fn index(&self) -> u64 {
+        self.index
     }
 
     /// Whether anything may have changed.
@@ -73,7 +81,11 @@ impl Seen {
             .filter(|it| RequestKind::of(&it.request) == RequestKind::SessionCreate)
             .find_map(|it| who(&it.host))
             .unwrap_or(Who::Operator);
+        self.returned.retain(|session| alive.contains(session));
         for session in alive.difference(&self.alive) {
+            if self.owners.contains_key(session) {
+                self.returned.insert(session.clone());
+            }
             let owner = *self.owners.entry(session.clone()).or_insert(maker);
             let session = session.clone();
             changes.push(Happening::SessionBegan { session, owner });
@@ -108,10 +120,7 @@ impl Seen {
         };
         let (had, has) = (holders(&before), holders(&after));
         let removed = had.difference(&has).map(|session| Removed {
-            is_alive: self.alive.contains(session)
-                && consul
-                    .entry(&format!("{name}/{session}"))
-                    .is_some_and(|key| key.session() == Some(session)),
+            is_alive: self.is_alive(consul, name, session),
             owner: self.owners.get(session).copied(),
             session: session.clone(),
         });
@@ -124,6 +133,23 @@ impl Seen {
             before,
             after,
         });
+    }
+
+    fn is_alive(&self, consul: &Consul, prefix: &Prefix, session: &str) -> bool {
+        let key = consul.entry(&format!("{prefix}/{session}"));
+        self.alive.contains(session) && key.is_some_and(|it| it.session() == Some(session))
+    }
+
+    /// Whether a session and its key in this prefix were there after the last step.
+    pub(super) fn lives(&self, consul: &Consul, prefix: usize, session: &str) -> bool {
+        let prefix = self.prefixes.get(prefix);
+        prefix.is_some_and(|prefix| self.is_alive(consul, prefix, session))
+    }
+
+    /// Whether a session is there again after it had ended, as a snapshot brings it back. Its owner
+    /// may be gone.
+    pub(super) fn has_returned(&self, session: &str) -> bool {
+        self.returned.contains(session)
     }
 
     /// Who made a session.

@@ -17,7 +17,7 @@ use semaphore_core::{
 use transport_mock::MockClient;
 
 use super::book::Book;
-use crate::plan::{Stranger, StrangerPlan};
+use crate::plan::{STRANGERS_TTL, Stranger, StrangerPlan};
 
 pub(super) struct Visitor {
     pub(super) plan: StrangerPlan,
@@ -28,7 +28,6 @@ pub(super) struct Visitor {
     pub(super) scope: Scope,
 }
 
-const TTL: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(500);
 
 impl Visitor {
@@ -67,7 +66,7 @@ impl Visitor {
     }
 
     async fn enter(&self) -> Option<SessionId> {
-        let options = SessionOptions::default().with_ttl(TTL).ok()?;
+        let options = SessionOptions::default().with_ttl(STRANGERS_TTL).ok()?;
         let created = self
             .send(|scope| CreateSession { options: &options }.request(scope))
             .await?;
@@ -131,7 +130,7 @@ impl Visitor {
 
     async fn renew(&self, session: &SessionId) {
         loop {
-            self.client.sleep(TTL / 3).await;
+            self.client.sleep(STRANGERS_TTL / 3).await;
             let renewed = self
                 .send(|scope| RenewSession { session }.request(scope))
                 .await;

@@ -135,7 +135,7 @@ impl Wire {
             }
             line.highest_index = index;
         }
-        let taken = self.book.lock().taken_from(self.host);
+        let taken = self.book.lock().taken_from(self.host, index);
         if taken.is_empty() {
             return;
         }
