@@ -4,16 +4,16 @@
 //! something beside others is then put in its place among them:
 //! - indexes of Consul's by their rank among those that they are compared with, in the whole state: those
 //!   of the record, those of contender keys, those of the prefix,
-//! - sessions by their rank in the whole state (they are named in the order in which they were created),
-//! - the ids that a participant gives by their rank among its ids of that kind,
-//! - when a participant sent its reads and when it learned something by how many changes from the one
-//!   to the other came before: only that is asked, [`Order`](text::Order) says why,
+//! - sessions by the order in which they are met: those of a participant first in its own part,
+//! - requests by what sent them, other ids that a participant gives by their rank among those of their
+//!   kind,
+//! - moments at which a participant learned something by which of its reads under way it sent before,
 //! - times ahead by their distance, in ticks: time stops only there,
 //! - times past that something is measured from by their distance, up to the longest that matters.
 //!
 //! What nothing depends on any more is left out, as each kind of token says.
 //!
-//! Participants are interchangeable, so their parts are sorted. What is left is hashed to 128 bits: among
+//! Participants are interchangeable, so their parts are sorted, as if each of them were the only one. What is left is hashed to 128 bits: among
 //! ten million states the chance that any two are taken for one is below 10⁻²⁴.
 
 mod text;
@@ -23,8 +23,8 @@ use core::time::Duration;
 use semaphore_core::Instant;
 use xxhash_rust::xxh3::xxh3_128;
 
-use self::text::{IdOf, IndexOf, Order};
-pub(crate) use self::text::{Token, tokens};
+use self::text::{IdOf, IndexOf};
+pub(crate) use self::text::{Token, read, session, timer, tokens};
 use crate::clock::Clock;
 
 /// The tokens of one state, participant by participant.
@@ -39,8 +39,8 @@ pub(crate) struct Parts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeParts<'a> {
     pub(crate) own: Vec<&'a [Token]>,
-    /// Its messages, in no order.
-    pub(crate) messages: Vec<&'a [Token]>,
+    /// Its messages, each with the request that it belongs to, in no order.
+    pub(crate) messages: Vec<[&'a [Token]; 2]>,
 }
 
 /// A state's name.
@@ -50,48 +50,76 @@ pub(crate) fn fingerprint(parts: &Parts<'_>, now: Instant, tick: Duration) -> u1
         clock: Clock::new(now, tick),
         ranks: &ranks,
     };
-    let mut hashes: Vec<u128> = parts
-        .nodes
-        .iter()
-        .map(|node| node.fingerprint(&scale))
-        .collect();
-    hashes.sort_unstable();
-    let nobody = Local::default();
+    let mut nodes: Vec<_> = {
+        let name = |node: &NodeParts<'_>| node.name(&parts.common, &scale);
+        parts.nodes.iter().map(name).collect()
+    };
+    nodes.sort_unstable();
     let mut written = Written::default();
-    for part in &parts.common {
-        written.part(part, &scale, &nobody);
-    }
-    for hash in hashes {
-        written.0.extend(hash.to_le_bytes());
+    let mut names = Names::default();
+    for (hash, sessions) in nodes {
+        written.named(hash, &sessions, &mut names);
     }
     xxh3_128(&written.0)
 }
 
 impl NodeParts<'_> {
     fn all(&self) -> impl Iterator<Item = &Token> {
-        self.own.iter().chain(&self.messages).copied().flatten()
+        let own = self.own.iter().copied().flatten();
+        own.chain(self.messages.iter().flatten().copied().flatten())
     }
 
-    fn fingerprint(&self, scale: &Scale<'_>) -> u128 {
+    /// Its name, if sessions are named after the order in which it mentions them, and that order.
+    fn name(&self, common: &[&[Token]], scale: &Scale<'_>) -> (u128, Vec<u64>) {
         let local = Local::new(self);
-        let mut messages: Vec<u128> = self
+        let mut names = Names::default();
+        let mut written = Written::default();
+        for part in &self.own {
+            written.part(part, scale, &local, |session| names.name(session));
+        }
+        let mut messages: Vec<_> = self
             .messages
             .iter()
-            .map(|message| {
-                let mut written = Written::default();
-                written.part(message, scale, &local);
-                xxh3_128(&written.0)
+            .map(|parts| {
+                let (mut written, mut strangers) = (Written::default(), Names::default());
+                for part in parts {
+                    written.part(part, scale, &local, |session| {
+                        let known = names.find(session);
+                        known.unwrap_or_else(|| names.0.len() as u64 + strangers.name(session))
+                    });
+                }
+                (xxh3_128(&written.0), strangers.0)
             })
             .collect();
         messages.sort_unstable();
-        let mut written = Written::default();
-        for part in &self.own {
-            written.part(part, scale, &local);
+        for (hash, strangers) in messages {
+            written.named(hash, &strangers, &mut names);
         }
-        for message in messages {
-            written.0.extend(message.to_le_bytes());
+        // What is common looks the same to two only if they have the same place in it.
+        for part in common {
+            written.part(part, scale, &Local::default(), |session| {
+                names.name(session)
+            });
         }
-        xxh3_128(&written.0)
+        (xxh3_128(&written.0), names.0)
+    }
+}
+
+/// Sessions in the order in which they were met.
+#[derive(Default)]
+struct Names(Vec<u64>);
+
+impl Names {
+    fn find(&self, session: u64) -> Option<u64> {
+        let at = self.0.iter().position(|known| *known == session)?;
+        Some(at as u64)
+    }
+
+    fn name(&mut self, session: u64) -> u64 {
+        self.find(session).unwrap_or_else(|| {
+            self.0.push(session);
+            self.0.len() as u64 - 1
+        })
     }
 }
 
@@ -100,7 +128,6 @@ struct Ranks {
     locks: Vec<u64>,
     keys: Vec<u64>,
     prefixes: Vec<u64>,
-    sessions: Vec<u64>,
 }
 
 impl Ranks {
@@ -110,26 +137,20 @@ impl Ranks {
             locks: vec![0],
             keys: vec![0],
             prefixes: vec![0],
-            sessions: Vec::new(),
         };
         let common = parts.common.iter().copied().flatten();
         for token in common.chain(parts.nodes.iter().flat_map(NodeParts::all)) {
-            match *token {
-                Token::Index(of, index) => {
-                    for (kind, indexes) in ranks.indexes_mut() {
-                        if of == kind || of == IndexOf::Any {
-                            indexes.push(index);
-                        }
+            if let Token::Index(of, index) = *token {
+                for (kind, indexes) in ranks.indexes_mut() {
+                    if of == kind || of == IndexOf::Any {
+                        indexes.push(index);
                     }
                 }
-                Token::Session(session) => ranks.sessions.push(session),
-                _ => {}
             }
         }
         for (_, indexes) in ranks.indexes_mut() {
             settle(indexes);
         }
-        settle(&mut ranks.sessions);
         ranks
     }
 
@@ -159,26 +180,23 @@ struct Scale<'a> {
 #[derive(Default)]
 struct Local {
     ids: Vec<(IdOf, u64)>,
-    /// Where, in the order of what it sends and learns, reads follow on something else or the other
-    /// way round.
-    turns: Vec<u64>,
+    /// When its reads under way were sent, by what sent them.
+    reads: Vec<(u64, u64)>,
 }
 
 impl Local {
     fn new(node: &NodeParts<'_>) -> Self {
-        let (mut ids, mut orders) = (Vec::new(), Vec::new());
+        let mut local = Self::default();
         for token in node.all() {
             match *token {
-                Token::Id(of, id) => ids.push((of, id)),
-                Token::Order(what, at) => orders.push((at, what == Order::Read)),
+                Token::Id(of, id) => local.ids.push((of, id)),
+                Token::Read(from, sent) => local.reads.push((from, sent)),
                 _ => {}
             }
         }
-        settle(&mut ids);
-        settle(&mut orders);
-        let changes = orders.windows(2).filter(|pair| pair[0].1 != pair[1].1);
-        let turns = changes.map(|pair| pair[1].0).collect();
-        Self { ids, turns }
+        settle(&mut local.ids);
+        settle(&mut local.reads);
+        local
     }
 }
 
@@ -186,7 +204,13 @@ impl Local {
 struct Written(Vec<u8>);
 
 impl Written {
-    fn part(&mut self, tokens: &[Token], scale: &Scale<'_>, local: &Local) {
+    fn part(
+        &mut self,
+        tokens: &[Token],
+        scale: &Scale<'_>,
+        local: &Local,
+        mut name: impl FnMut(u64) -> u64,
+    ) {
         self.word(0, tokens.len() as u64);
         for token in tokens {
             match *token {
@@ -198,7 +222,7 @@ impl Written {
                         }
                     }
                 }
-                Token::Session(session) => self.word(3, rank(&scale.ranks.sessions, &session)),
+                Token::Session(session) => self.word(3, name(session)),
                 Token::Id(of, id) => {
                     let first = rank(&local.ids, &(of, 0));
                     self.word(4, rank(&local.ids, &(of, id)) - first);
@@ -206,13 +230,22 @@ impl Written {
                 Token::Origin(at) | Token::Timer(at) if !scale.clock.is_past(at) => {
                     self.word(5, scale.clock.until(at));
                 }
-                Token::Order(_, at) => {
-                    let turns = local.turns.partition_point(|turn| *turn <= at);
-                    self.word(6, turns as u64);
+                Token::Moment(moment) => {
+                    let reads = local.reads.iter();
+                    self.word(6, reads.fold(0, |all, (_, sent)| all << 1 | u64::from(*sent > moment)));
                 }
+                Token::Read(from, _) => self.word(10, from),
                 Token::Origin(at) => self.word(7, scale.clock.since(at)),
                 Token::Timer(_) => self.word(8, 0),
             }
+        }
+    }
+
+    /// Something in which sessions have names of their own, and what they are called here.
+    fn named(&mut self, hash: u128, sessions: &[u64], names: &mut Names) {
+        self.0.extend(hash.to_le_bytes());
+        for session in sessions {
+            self.word(9, names.name(*session));
         }
     }
 

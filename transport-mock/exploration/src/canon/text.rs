@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use semaphore_core::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::world::LOCK;
@@ -18,8 +19,10 @@ pub(crate) enum Token {
     Session(u64),
     /// A number that its participant counts up.
     Id(IdOf, u64),
-    /// A place in the order of what its participant sends and learns.
-    Order(Order, u64),
+    /// When its participant learned something: only which reads were sent before is ever asked.
+    Moment(u64),
+    /// A read under way: from where, as a hash, and when it was sent.
+    Read(u64, u64),
     /// A time that something is measured from.
     Origin(u64),
     /// A time at which something is due, no matter how long ago.
@@ -45,16 +48,6 @@ pub(crate) enum IdOf {
     Request,
     Acquire,
     Contender,
-}
-
-/// What is ordered: whether a read was sent before or after something was learned is asked; what order
-/// two reads are in, or two other things, is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// When a read was sent.
-    Read,
-    /// When something else happened.
-    Other,
 }
 
 /// Where a token begins, and how the number after it is read.
@@ -114,10 +107,7 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
         let rest = &text[begin..];
         let length = match mark {
             None => {
-                let name = &rest[SESSION.len()..SESSION.len() + 12];
-                tokens.push(Token::Session(
-                    u64::from_str_radix(name, 16).unwrap_or(u64::MAX),
-                ));
+                tokens.push(session(rest));
                 SESSION.len() + 12
             }
             Some(Mark::Instant) => {
@@ -142,6 +132,24 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
         start = at;
     }
     tokens.push(Token::Text(xxh3_64(&bytes[start..])));
+}
+
+/// A session that a text begins with.
+pub(crate) fn session(text: &str) -> Token {
+    let name = text.get(SESSION.len()..SESSION.len() + 12);
+    let number = name.and_then(|name| u64::from_str_radix(name, 16).ok());
+    Token::Session(number.unwrap_or(u64::MAX))
+}
+
+/// When something is due.
+pub(crate) fn timer(at: Instant) -> Token {
+    let at = at.since_origin().as_nanos();
+    Token::Timer(u64::try_from(at).unwrap_or(u64::MAX))
+}
+
+/// A read under way.
+pub(crate) fn read(from: &str, sent: u64) -> Token {
+    Token::Read(xxh3_64(from.as_bytes()), sent)
 }
 
 /// The mark at this place and where what it marks begins; a session is its own mark.
@@ -172,11 +180,12 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
     };
     match mark {
         Mark::Moment => {
-            // A read is sent at the moment of its own number, and what is learned at the last one's.
-            tokens.push(match field(before) {
-                "sent" => Token::Order(Order::Read, number * 2),
-                _ => Token::Order(Order::Other, number * 2 + 1),
-            });
+            // Since when the key is there is asked only until it has been seen.
+            let is_seen = || after.split("seen: ").nth(1)?.strip_prefix("Some");
+            if field(before) == "There" && is_seen().is_some() {
+                return;
+            }
+            tokens.push(Token::Moment(number));
         }
         Mark::Index => {
             let of = match field(before) {
@@ -200,12 +209,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::Created | Mark::Modified | Mark::Checked => {
             tokens.push(Token::Index(IndexOf::Key, number));
         }
-        Mark::Id(of) => {
-            tokens.push(Token::Id(of, number));
-            if after.starts_with("): Watch") || after.starts_with("): Refresh") {
-                tokens.push(Token::Order(Order::Read, number * 2));
-            }
-        }
+        Mark::Id(of) => tokens.push(Token::Id(of, number)),
         Mark::Nothing | Mark::Instant | Mark::Value => {}
     }
 }
@@ -300,15 +304,11 @@ mod tests {
             [Token::Timer(2_000_000_000)]
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
+        assert_eq!(found("There(Moment(4))"), [Token::Moment(4)]);
         assert_eq!(
-            found("sent: Moment(4)"),
-            [Token::Order(Order::Read, 8)],
-            "a read's"
-        );
-        assert_eq!(
-            found("There(Moment(4))"),
-            [Token::Order(Order::Other, 9)],
-            "the one after it"
+            found("There(Moment(4)), seen: Some(Contender { "),
+            [],
+            "nobody asks any more"
         );
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
         let entry = format!(r#"{{"Key":"p/x","CreateIndex":3,"Value":"{value}"}}"#);

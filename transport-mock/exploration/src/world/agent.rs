@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use semaphore_core::{Instant, Method, Record, Request};
 use transport_mock::consul::{Consul, Entry};
 
-use crate::canon::{Token, tokens};
+use crate::canon::{self, Token, tokens};
 use crate::scene::Furniture;
 
 /// Where the semaphore is.
@@ -89,6 +89,12 @@ impl Agent {
             .is_some_and(|(expiry, ttl)| expiry <= now + ttl)
     }
 
+    /// A session, and when it ends.
+    pub(crate) fn show_session(&self, session: &str, tokens: &mut Vec<Token>) {
+        tokens.push(canon::session(session));
+        tokens.extend(self.consul.expiry(session).map(canon::timer));
+    }
+
     /// Whom the record names.
     pub(crate) fn holders(&self) -> &[String] {
         &self.holders
@@ -106,8 +112,8 @@ impl Agent {
                 .all(|entry| entry.key() == LOCK || is_strangers(entry))
     }
 
-    /// To be called after every change. Shows all that decides what Consul answers later on:
-    /// deletions by the index that they leave behind, for no run lasts until that is forgotten.
+    /// To be called after every change. Shows all that decides what Consul answers later on, but for the
+    /// sessions, which are shown with their owners: deletions by the index that they leave behind, for no run lasts until that is forgotten.
     pub(crate) fn refresh(&mut self) {
         self.holders = self
             .consul
@@ -116,7 +122,10 @@ impl Agent {
             .map(|record| record.holders().map(str::to_owned).collect())
             .unwrap_or_default();
         let mut text = String::new();
-        for entry in self.consul.entries("") {
+        let mut entries: Vec<_> = self.consul.entries("").collect();
+        // The record first, then keys in the order of the queue: that of their names means nothing.
+        entries.sort_by_key(|entry| (entry.key() != LOCK, entry.create_index()));
+        for entry in entries {
             let value = String::from_utf8_lossy(entry.value());
             let _ = write!(
                 text,
@@ -139,10 +148,6 @@ impl Agent {
         }
         let index = self.consul.prefix_index(PREFIX);
         let _ = write!(text, "index={index};");
-        for session in self.consul.sessions() {
-            let expiry = self.consul.expiry(session.id());
-            let _ = write!(text, "{} until: {expiry:?};", session.id());
-        }
         for (key, until) in self.consul.lock_delays() {
             let key = String::from_utf8_lossy(key);
             let _ = write!(text, "{key} until: {until:?};");

@@ -107,7 +107,7 @@ impl Message {
         let mut text = String::new();
         // Where time can't pass, no deadline comes nearer.
         if self.id.is_some() {
-            let _ = write!(text, "{:?} until: {:?} ", self.id, self.deadline);
+            let _ = write!(text, "until: {:?} ", self.deadline);
         }
         let _ = write!(text, "{} ", self.is_slow);
         match &*self.content {
@@ -118,6 +118,7 @@ impl Message {
             Content::Answer(Ok(response)) => {
                 let index = response.header("X-Consul-Index").unwrap_or("0");
                 let body = String::from_utf8_lossy(response.body());
+                let body = in_order(&body);
                 let _ = write!(text, "{} index={index} {body}", response.status());
             }
             Content::Answer(Err(kind)) => {
@@ -138,7 +139,7 @@ impl Parked {
         ends_at: Instant,
         deadline: Instant,
     ) -> Self {
-        let text = format!("parked {id:?} index={min_index} until: {ends_at:?}");
+        let text = format!("parked index={min_index} until: {ends_at:?}");
         Self {
             node,
             id,
@@ -151,4 +152,17 @@ impl Parked {
     pub(crate) fn tokens(&self) -> &[Token] {
         &self.tokens
     }
+}
+
+/// Entries in the order of their creation: that of their keys follows from the names of sessions.
+fn in_order(body: &str) -> String {
+    let Some(list) = body.strip_prefix('[').and_then(|it| it.strip_suffix(']')) else {
+        return body.to_owned();
+    };
+    let mut entries: Vec<_> = list.trim_matches(['{', '}']).split("},{").collect();
+    entries.sort_by_key(|entry| {
+        let created = entry.split("\"CreateIndex\":").nth(1)?;
+        created.split(',').next()?.parse::<u64>().ok()
+    });
+    entries.join("},{")
 }

@@ -4,6 +4,7 @@
 //!  step.rs      what an action does            options.rs   which actions there are
 //!     │
 //!  node.rs      a participant, its callers     message.rs   what is under way
+//!  participant.rs  what of it matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //! ```
 //! Parts are shared between states until one of them changes.
@@ -13,6 +14,7 @@ mod message;
 mod monitor;
 mod node;
 mod options;
+mod participant;
 mod step;
 mod words;
 
@@ -27,7 +29,7 @@ pub(crate) use self::agent::LOCK;
 use self::message::{Message, Parked};
 use self::monitor::Monitor;
 use self::node::Node;
-use crate::canon::{NodeParts, Parts, Token, fingerprint, tokens};
+use crate::canon::{NodeParts, Parts, Token, fingerprint};
 use crate::scene::{Arrivals, Scene};
 use crate::violation::Violation;
 
@@ -138,27 +140,28 @@ impl State {
         let budget = [Token::Text(u64::from(self.budget))];
         let owned: Vec<Vec<Token>> = (0..self.nodes.len())
             .map(|at| {
-                let sessions: Vec<_> = self.monitor.sessions_of(at).collect();
-                tokens(&sessions.join(" "))
+                let mut tokens = Vec::new();
+                for session in self.monitor.sessions_of(at) {
+                    self.agent.show_session(session, &mut tokens);
+                }
+                tokens
             })
             .collect();
+        let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
-            nodes: self
-                .nodes
-                .iter()
-                .zip(&owned)
+            nodes: nodes
                 .map(|(node, owned)| NodeParts {
-                    own: vec![node.tokens(), owned],
+                    own: vec![owned, node.tokens()],
                     messages: Vec::new(),
                 })
                 .collect(),
         };
-        for message in &self.messages {
-            parts.nodes[message.node].messages.push(message.tokens());
-        }
-        for parked in &self.parked {
-            parts.nodes[parked.node].messages.push(parked.tokens());
+        let messages = self.messages.iter().map(|it| (it.node, it.id, it.tokens()));
+        let parked = self.parked.iter().map(|it| (it.node, Some(it.id), it.tokens()));
+        for (at, id, tokens) in messages.chain(parked) {
+            let request = id.map_or(&[][..], |id| self.nodes[at].request(id));
+            parts.nodes[at].messages.push([request, tokens]);
         }
         fingerprint(&parts, self.now, scene.tick)
     }

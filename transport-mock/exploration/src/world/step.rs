@@ -333,7 +333,21 @@ impl State {
             self.take(scene, at, &event)?;
         }
         self.node(at).refresh();
+        if self.nodes[at].is_done() {
+            self.end(at);
+        }
         Ok(())
+    }
+
+    /// A participant that is done waits for nothing any more, and what it reads is left unanswered.
+    fn end(&mut self, at: usize) {
+        self.messages
+            .retain(|message| message.node != at || message.id.is_none());
+        let (gone, left): (Vec<_>, Vec<_>) = self.parked.drain(..).partition(|it| it.node == at);
+        self.parked = left;
+        for Parked { exchange, .. } in gone {
+            self.agent().consul.abandon(exchange);
+        }
     }
 
     fn abort(&mut self, at: usize, id: RequestId) {
