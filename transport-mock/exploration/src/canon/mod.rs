@@ -232,7 +232,10 @@ impl Written {
                 }
                 Token::Moment(moment) => {
                     let reads = local.reads.iter();
-                    self.word(6, reads.fold(0, |all, (_, sent)| all << 1 | u64::from(*sent > moment)));
+                    self.word(
+                        6,
+                        reads.fold(0, |all, (_, sent)| all << 1 | u64::from(*sent > moment)),
+                    );
                 }
                 Token::Read(from, _) => self.word(10, from),
                 Token::Origin(at) => self.word(7, scale.clock.since(at)),

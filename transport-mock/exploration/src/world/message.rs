@@ -6,6 +6,7 @@ use std::sync::Arc;
 use semaphore_core::{Instant, Method, Request, RequestId, Response, TransportErrorKind};
 use transport_mock::consul::Exchange;
 
+use super::LOCK;
 use crate::canon::{Token, tokens};
 
 /// A request, or what comes back for one.
@@ -154,15 +155,17 @@ impl Parked {
     }
 }
 
-/// Entries in the order of their creation: that of their keys follows from the names of sessions.
+/// The record, then keys in the order of their creation: that of their names means nothing.
 fn in_order(body: &str) -> String {
     let Some(list) = body.strip_prefix('[').and_then(|it| it.strip_suffix(']')) else {
         return body.to_owned();
     };
     let mut entries: Vec<_> = list.trim_matches(['{', '}']).split("},{").collect();
-    entries.sort_by_key(|entry| {
+    let record = format!("\"Key\":\"{LOCK}\"");
+    let created = |entry: &str| {
         let created = entry.split("\"CreateIndex\":").nth(1)?;
         created.split(',').next()?.parse::<u64>().ok()
-    });
+    };
+    entries.sort_by_key(|entry| (!entry.contains(&record), created(entry)));
     entries.join("},{")
 }

@@ -158,7 +158,10 @@ impl State {
                 .collect(),
         };
         let messages = self.messages.iter().map(|it| (it.node, it.id, it.tokens()));
-        let parked = self.parked.iter().map(|it| (it.node, Some(it.id), it.tokens()));
+        let parked = self
+            .parked
+            .iter()
+            .map(|it| (it.node, Some(it.id), it.tokens()));
         for (at, id, tokens) in messages.chain(parked) {
             let request = id.map_or(&[][..], |id| self.nodes[at].request(id));
             parts.nodes[at].messages.push([request, tokens]);

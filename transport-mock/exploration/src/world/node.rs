@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::{
-    AcquireId, Error, Event, Instant, Participant, Prefix, RequestId, Settings,
-};
+use semaphore_core::{AcquireId, Error, Event, Instant, Participant, Prefix, RequestId, Settings};
 
 use super::agent::PREFIX;
 use super::participant::{Shown, number};
