@@ -133,7 +133,16 @@ impl Search {
         let mut queue = VecDeque::new();
         self.add(&first, scene, (0, 0));
         queue.push_back((0, 0, first));
-        while let Some((number, depth, state)) = queue.pop_front() {
+        loop {
+            // Breadth first, so that stories are short, as long as what waits fits into memory.
+            let next = if queue.len() < MOST_WAITING {
+                queue.pop_front()
+            } else {
+                queue.pop_back()
+            };
+            let Some((number, depth, state)) = next else {
+                return Ok(End::Seen);
+            };
             self.depth = self.depth.max(depth);
             self.frontier = self.frontier.max(queue.len());
             let is_late = number % 1_024 == 0 && started.elapsed() > bounds.time;
@@ -158,7 +167,6 @@ impl Search {
                 }
             }
         }
-        Ok(End::Seen)
     }
 
     fn add(&mut self, state: &State, scene: &Scene, origin: (u32, u16)) -> (u32, bool) {
@@ -233,6 +241,9 @@ impl Search {
         way
     }
 }
+
+/// How many states wait to be looked at, before those that were found last come first.
+const MOST_WAITING: usize = 50_000;
 
 /// Fingerprints are hashes already.
 #[derive(Default)]

@@ -112,8 +112,7 @@ impl Agent {
                 .all(|entry| entry.key() == LOCK || is_strangers(entry))
     }
 
-    /// To be called after every change. Shows all that decides what Consul answers later on, but for the
-    /// sessions, which are shown with their owners: deletions by the index that they leave behind, for no run lasts until that is forgotten.
+    /// To be called after every change.
     pub(crate) fn refresh(&mut self) {
         self.holders = self
             .consul
@@ -121,6 +120,12 @@ impl Agent {
             .and_then(|entry| Record::decode(entry.value(), entry.flags()).ok())
             .map(|record| record.holders().map(str::to_owned).collect())
             .unwrap_or_default();
+    }
+
+    /// To be called when a step is over: shows all that decides what Consul answers later on, but for the
+    /// sessions, which are shown with their owners. Deletions are shown by the index that they leave
+    /// behind, for no run lasts until that is forgotten.
+    pub(crate) fn show(&mut self) {
         let mut text = String::new();
         let mut entries: Vec<_> = self.consul.entries("").collect();
         // The record first, then keys in the order of the queue: that of their names means nothing.

@@ -67,8 +67,10 @@ impl State {
                     // Nothing is judged before anything has happened.
                     let _ = state.acquire(scene, at, caller);
                 }
+                Arc::make_mut(&mut state.nodes[at]).show();
             }
         }
+        Arc::make_mut(&mut state.agent).show();
         Ok(state)
     }
 

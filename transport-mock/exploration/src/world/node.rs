@@ -57,7 +57,7 @@ impl Node {
             is_paused: false,
             shown: Shown::default(),
         };
-        node.refresh();
+        node.show();
         Ok(node)
     }
 
@@ -116,8 +116,8 @@ impl Node {
         found.map_or(&[], |(_, tokens)| tokens)
     }
 
-    /// To be called after every change.
-    pub(crate) fn refresh(&mut self) {
+    /// To be called when a step is over that changed it.
+    pub(crate) fn show(&mut self) {
         let mut callers = String::new();
         for caller in &self.callers {
             // What a caller has had is of no more interest.
