@@ -39,8 +39,9 @@ pub(crate) struct Parts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeParts<'a> {
     pub(crate) own: Vec<&'a [Token]>,
-    /// Its messages, each with the request that it belongs to, in no order.
-    pub(crate) messages: Vec<[&'a [Token]; 2]>,
+    /// Its messages, each with the request that it belongs to and with its deadline, where that can
+    /// come nearer, in no order.
+    pub(crate) messages: Vec<[&'a [Token]; 3]>,
 }
 
 /// A state's name.
@@ -200,6 +201,11 @@ impl Local {
     }
 }
 
+/// Leases of the scenes' sessions last for so long.
+const LONGEST_LEASE: Duration = Duration::from_secs(15);
+/// A poll that may be dead is given up from then on.
+const LEAST_POLL: Duration = Duration::from_secs(2);
+
 #[derive(Default)]
 struct Written(Vec<u8>);
 
@@ -238,7 +244,8 @@ impl Written {
                     );
                 }
                 Token::Read(from, _) => self.word(10, from),
-                Token::Origin(at) => self.word(7, scale.clock.since(at)),
+                Token::Origin(at) => self.word(7, scale.clock.since(at, LONGEST_LEASE)),
+                Token::Poll(at) => self.word(7, scale.clock.since(at, LEAST_POLL)),
                 Token::Timer(_) => self.word(8, 0),
             }
         }

@@ -25,6 +25,8 @@ pub(crate) enum Token {
     Read(u64, u64),
     /// A time that something is measured from.
     Origin(u64),
+    /// When a poll was sent. When it ends shows where it waits.
+    Poll(u64),
     /// A time at which something is due, no matter how long ago.
     Timer(u64),
 }
@@ -243,7 +245,7 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]
                 .starts_with("Watch { state: Polling")
-                .then_some(Token::Origin(nanos));
+                .then_some(Token::Poll(nanos));
         }
         _ => Token::Origin(nanos),
     })

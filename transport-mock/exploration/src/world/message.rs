@@ -7,7 +7,7 @@ use semaphore_core::{Instant, Method, Request, RequestId, Response, TransportErr
 use transport_mock::consul::Exchange;
 
 use super::LOCK;
-use crate::canon::{Token, tokens};
+use crate::canon::{Token, timer, tokens};
 
 /// A request, or what comes back for one.
 #[derive(Clone, Debug)]
@@ -22,6 +22,7 @@ pub(crate) struct Message {
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
     tokens: Arc<[Token]>,
+    due: [Token; 1],
 }
 
 #[derive(Debug)]
@@ -92,6 +93,11 @@ impl Message {
         &self.tokens
     }
 
+    /// When its sender stops waiting, if it waits.
+    pub(crate) fn due(&self) -> &[Token] {
+        self.id.map_or(&[], |_| &self.due)
+    }
+
     fn new(node: usize, id: Option<RequestId>, content: Content, deadline: Instant) -> Self {
         Self {
             node,
@@ -100,17 +106,14 @@ impl Message {
             deadline,
             is_slow: false,
             tokens: Arc::new([]),
+            due: [timer(deadline)],
         }
         .refreshed()
     }
 
     fn refreshed(mut self) -> Self {
         let mut text = String::new();
-        // Where time can't pass, no deadline comes nearer.
-        if self.id.is_some() {
-            let _ = write!(text, "until: {:?} ", self.deadline);
-        }
-        let _ = write!(text, "{} ", self.is_slow);
+        let _ = write!(text, "{} {} ", self.id.is_some(), self.is_slow);
         match &*self.content {
             Content::Request(request) => {
                 let body = String::from_utf8_lossy(request.body());

@@ -159,14 +159,25 @@ impl State {
                 })
                 .collect(),
         };
-        let messages = self.messages.iter().map(|it| (it.node, it.id, it.tokens()));
-        let parked = self
-            .parked
-            .iter()
-            .map(|it| (it.node, Some(it.id), it.tokens()));
-        for (at, id, tokens) in messages.chain(parked) {
-            let request = id.map_or(&[][..], |id| self.nodes[at].request(id));
-            parts.nodes[at].messages.push([request, tokens]);
+        let request = |node: usize, id: Option<_>| {
+            let id = id?;
+            Some(self.nodes[node].request(id))
+        };
+        let may_wait = self.budget > 0 && scene.may_lose_leases();
+        for it in &self.messages {
+            // Where time can't pass, no deadline comes nearer.
+            let has_time = it.is_slow || may_wait || self.nodes[it.node].is_paused;
+            let due = if has_time { it.due() } else { &[] };
+            let request = request(it.node, it.id).unwrap_or_default();
+            parts.nodes[it.node]
+                .messages
+                .push([request, it.tokens(), due]);
+        }
+        for it in &self.parked {
+            let request = request(it.node, Some(it.id)).unwrap_or_default();
+            parts.nodes[it.node]
+                .messages
+                .push([request, it.tokens(), &[]]);
         }
         fingerprint(&parts, self.now, scene.tick)
     }

@@ -31,6 +31,13 @@ impl Shown {
             }),
             None => text = cut(&text, "last: ", ", retry_at").0,
         }
+        // A wait that is over is as good as none. The next one to be shown is the record's.
+        if let Some((before, after)) = text.split_once("last: ")
+            && let Some((last, after)) = after.split_once(", retry_at: None")
+            && !last.contains("retry_at")
+        {
+            text = format!("{before}last: {last}, retry_at: Some(Instant(0ns)){after}");
+        }
         let waiting = waiting.into_iter().map(|(id, from)| {
             let mut tokens = tokens(from);
             if is_read(from) {
