@@ -45,7 +45,7 @@
 //! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock that runs at a rate of
 //!   its own, [`MockClient::with_clock_rate`].
 //! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
-//! - The cluster: [`MockConsul::lose_leader`].
+//! - The cluster: [`MockConsul::lose_leader`] and [`MockConsul::elect_leader_behind`].
 //! - What an operator does: [`MockConsul::consul`] reaches the [`consul::Consul`] itself, which can
 //!   destroy sessions, fail checks, restore snapshots and change ACLs.
 //!

@@ -11,7 +11,7 @@ use std::time::Duration;
 use semaphore_core::{Instant, Request};
 
 use crate::client::MockClient;
-use crate::consul::Consul;
+use crate::consul::{Consul, Snapshot};
 use crate::executor::Seat;
 use crate::fault::{Fault, Faults, Rule};
 use crate::network::{Cut, Delivered, Network};
@@ -215,8 +215,8 @@ impl MockConsul {
         self.world().with(|network| network.faults = faults);
     }
 
-    /// Removes all rules and rates, heals all partitions, lets all agents catch up and elects a
-    /// leader if the network took it away.
+    /// Removes all rules and rates, heals all partitions, lets all agents and the leader catch up,
+    /// and elects a leader if the network took it away.
     pub fn clear_faults(&self) {
         self.world().with(Network::repair);
     }
@@ -273,6 +273,44 @@ impl MockConsul {
     /// The cluster elects a leader, which restarts the TTL of every session.
     pub fn elect_leader(&self) {
         self.world().with(Network::elect_leader);
+    }
+
+    /// The cluster elects a leader that has applied no more of its log than is in this snapshot,
+    /// until [`MockConsul::catch_up_leader`]: a server that had lagged, or was restarted. Meanwhile
+    /// - a session that is not in the snapshot is unknown: its renewal is answered 404;
+    /// - reads that don't ask for `?consistent` show the snapshot, and blocking queries wait;
+    /// - writes and consistent reads, and all transactions, wait. They go through the log, in their
+    ///   order, and are answered when they are applied, or refused when the leader is lost before.
+    ///   (A real leader lets a consistent read wait for seven seconds at most, and checks lock delays
+    ///   and permissions of a write by what it has applied.)
+    ///
+    /// No session expires meanwhile; all TTLs start anew when the leader has caught up.
+    ///
+    /// ```
+    /// use semaphore_core::{Method, Request, Transport};
+    /// use transport_mock::MockConsul;
+    ///
+    /// let world = MockConsul::new(7);
+    /// let node = world.client("node-1");
+    /// let before = world.consul(|consul, _| consul.snapshot());
+    /// let write = Request::new(Method::Put, "/v1/kv/greeting").with_body("hello");
+    /// world.run(node.send(write))?;
+    ///
+    /// world.elect_leader_behind(&before);
+    /// let read = || Request::new(Method::Get, "/v1/kv/greeting");
+    /// assert_eq!(world.run(node.send(read()))?.status(), 404);
+    /// world.catch_up_leader();
+    /// assert_eq!(world.run(node.send(read()))?.status(), 200);
+    /// # Ok::<(), semaphore_core::TransportError>(())
+    /// ```
+    pub fn elect_leader_behind(&self, applied: &Snapshot) {
+        self.world()
+            .with(|network| network.elect_leader_behind(applied));
+    }
+
+    /// The leader of [`MockConsul::elect_leader_behind`] has applied its log.
+    pub fn catch_up_leader(&self) {
+        self.world().with(Network::catch_up_leader);
     }
 
     /// Acts on Consul itself, as an operator would, or looks into it. Whom it concerns learns of

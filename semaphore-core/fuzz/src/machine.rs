@@ -389,7 +389,6 @@ impl Run {
             if let Some(id) = ready.map(|(id, _)| *id)
                 && let Some(open) = self.open.remove(&id)
             {
-                self.now = self.now + Duration::from_millis(1);
                 let timeout = TransportError::new(TransportErrorKind::Timeout);
                 self.deliver(id, &open.request, open.answer.ok_or(timeout));
                 continue;

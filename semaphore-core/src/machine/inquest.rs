@@ -2,8 +2,9 @@
 //!
 //! A list leaves out what the token may not read: Consul 1.11 and newer say so, older ones don't, and to
 //! them a hidden holder looks like a dead one. Read alone, a hidden key is refused and a missing one is
-//! not found, so each suspect is read alone before it is pruned (invariant S3). Sessions don't come
-//! back, so the dead need to be asked for only once.
+//! not found, so each suspect is read alone before it is pruned (invariant S3). Only a restored
+//! snapshot brings sessions back, and it interrupts every poll: until then, the dead need to be
+//! asked for only once.
 
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -21,6 +22,8 @@ use crate::time::Instant;
 pub(super) struct Inquest {
     suspects: BTreeSet<SessionId>,
     in_flight: Option<SessionId>,
+    /// What is in flight was asked for before an interruption.
+    is_outdated: bool,
     dead: BTreeSet<SessionId>,
     retry_at: Option<Instant>,
     backoff: Backoff,
@@ -42,6 +45,7 @@ impl Inquest {
         Self {
             suspects: BTreeSet::new(),
             in_flight: None,
+            is_outdated: false,
             dead: BTreeSet::new(),
             retry_at: None,
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
@@ -55,6 +59,12 @@ impl Inquest {
             self.retry_at = None;
             self.backoff.reset();
         }
+    }
+
+    /// The poll was interrupted: who was dead before may not be any more.
+    pub(super) fn forget(&mut self) {
+        self.dead.clear();
+        self.is_outdated = self.in_flight.is_some();
     }
 
     /// Forgets the dead that nobody takes for holders any more, however the record spells them.
@@ -100,7 +110,10 @@ impl Inquest {
         let Some(session) = self.in_flight.take() else {
             return Finding::Settled;
         };
+        let is_outdated = core::mem::take(&mut self.is_outdated);
         match answer.and_then(ReadKey::parse) {
+            // It stays a suspect, and is asked for again at once.
+            Ok(_) if is_outdated => Finding::Settled,
             Ok(found) => {
                 self.suspects.remove(&session);
                 let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
@@ -202,6 +215,25 @@ mod tests {
         let early = due - Duration::from_nanos(1);
         assert!(inquest.transmit(early, &settings).is_none());
         assert!(inquest.transmit(due, &settings).is_some());
+    }
+
+    #[test]
+    fn an_interrupted_poll_makes_the_dead_suspects_again_and_an_answer_under_way_worthless() {
+        let missing = Response::new(404, "").with_header("X-Consul-Index", "9");
+        let (_, mut inquest) = finding(Ok(&missing));
+        inquest.forget();
+        assert!(inquest.dead().is_empty());
+        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut rng = fastrand::Rng::with_seed(1);
+        inquest.open(BTreeSet::from([SessionId::new(SESSION).unwrap()]));
+        inquest.transmit(now, &settings).unwrap();
+        inquest.forget();
+        inquest.handle(now, Ok(&missing), &mut rng);
+        assert!(inquest.dead().is_empty());
+        inquest.transmit(now, &settings).unwrap();
+        inquest.handle(now, Ok(&missing), &mut rng);
+        assert_eq!(inquest.dead().len(), 1);
     }
 
     #[test]

@@ -242,7 +242,9 @@ impl Session {
                 self.failure = None;
                 self.backoff.reset();
             }
-            Err(RequestError::InvalidSession { .. }) if sent == Sent::Renewal => {
+            Err(RequestError::InvalidSession { .. })
+                if sent == Sent::Renewal && !is_on(Defect::MissingSessionBelieved) =>
+            {
                 self.in_doubt = true;
                 self.failure = None;
             }

@@ -14,7 +14,8 @@
 //! The rules of the index are Consul's: a poll names the index of the answer before it; an index
 //! that went backwards or is zero starts again without one. So does one that is answered before its time
 //! with nothing new: that is how an agent ends all polls when a snapshot is restored, and the answer
-//! still shows the state before it.
+//! still shows the state before it. Once indexes went backwards, a server that lags behind can't be told by
+//! its index any more: from then on polls ask for the leader's word.
 
 use core::time::Duration;
 
@@ -33,6 +34,9 @@ pub(super) struct Watch {
     is_paused: bool,
     index: Index,
     polled_at: Instant,
+    /// Whether polls ask for the leader's word, and whether the one under way, or the last, does.
+    asks_leader: bool,
+    polls_leader: bool,
     budget: Budget,
     backoff: Backoff,
 }
@@ -51,6 +55,8 @@ impl Watch {
             is_paused: true,
             index: Index::ZERO,
             polled_at: Instant::ORIGIN,
+            asks_leader: false,
+            polls_leader: false,
             budget: Budget::new(READ_INTERVAL, READ_BURST),
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
         }
@@ -62,6 +68,7 @@ impl Watch {
         match self.state {
             State::Idle => {
                 self.index = Index::ZERO;
+                self.asks_leader = false;
                 self.state = State::Waiting {
                     until: Instant::ORIGIN,
                 };
@@ -74,6 +81,20 @@ impl Watch {
 
     pub(super) fn is_polling(&self) -> bool {
         self.state == State::Polling
+    }
+
+    /// From the next poll on asks for the leader's word, until it starts anew.
+    pub(super) fn ask_leader(&mut self) {
+        self.asks_leader = true;
+    }
+
+    pub(super) fn asks_leader(&self) -> bool {
+        self.asks_leader
+    }
+
+    /// Whether the leader confirms itself for the answer to the poll under way.
+    pub(super) fn is_polling_leader(&self) -> bool {
+        self.is_polling() && self.polls_leader
     }
 
     /// Gives the poll under way up, for a plain read, unless it has only just begun. Says whether
@@ -125,27 +146,32 @@ impl Watch {
         self.budget.take(now);
         self.state = State::Polling;
         self.polled_at = now;
+        self.polls_leader = self.asks_leader;
         let wait = (self.index > Index::ZERO).then_some((self.index, WAIT));
         let request = ListKeys {
             prefix: &settings.prefix,
             wait,
-            consistent: false,
+            consistent: self.polls_leader,
         }
         .request(&settings.scope);
         let held_open = wait.map_or(Duration::ZERO, |(_, wait)| ListKeys::longest(wait));
         Some(request.with_timeout(held_open + settings.request_timeout()))
     }
 
-    pub(super) fn answered(&mut self, now: Instant, index: Index) {
+    /// Says whether the answer goes on from the one before it. If not, a snapshot may have been
+    /// restored between the two.
+    pub(super) fn answered(&mut self, now: Instant, index: Index) -> bool {
         self.backoff.reset();
         let is_early = index == self.index && now.saturating_since(self.polled_at) < WAIT;
         let is_reset = index < self.index && !is_on(Defect::IndexResetIgnored);
+        let goes_on = self.index > Index::ZERO;
         self.index = if is_reset || is_early {
             Index::ZERO
         } else {
             self.index.max(index)
         };
         self.proceed(now);
+        goes_on
     }
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
@@ -246,6 +272,23 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_read_does_not_go_on_from_the_answer_before_it() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        let mut answer = |index| {
+            poll(&mut watch, now).unwrap();
+            watch.answered(now, Index(index))
+        };
+        assert!(!answer(7), "the first");
+        assert!(answer(8));
+        assert!(answer(8), "before its time with nothing new");
+        assert!(!answer(8), "what is read then");
+        assert!(answer(6), "backwards");
+        assert!(!answer(6), "what is read then");
+    }
+
+    #[test]
     fn answers_without_end_are_read_at_the_ceiling_only() {
         let start = Instant::from_origin(Duration::from_secs(1));
         let mut watch = Watch::new(&settings());
@@ -278,6 +321,26 @@ mod tests {
         watch.answered(now, Index(8));
         assert_eq!(poll(&mut watch, now), None);
         assert_eq!(watch.start(), Start::Anew);
+    }
+
+    #[test]
+    fn polls_ask_the_leader_once_they_are_told_to_and_until_the_watch_starts_anew() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        watch.ask_leader();
+        assert!(!watch.is_polling_leader(), "the one under way does not");
+        watch.answered(now, Index(7));
+        let target = poll(&mut watch, now).unwrap();
+        assert!(target.contains("index=7") && target.contains("consistent"));
+        assert!(watch.is_polling_leader());
+        watch.answered(now, Index(8));
+        assert!(!watch.is_polling_leader());
+        watch.pause();
+        assert_eq!(watch.start(), Start::Anew);
+        assert!(!watch.asks_leader());
+        assert_eq!(poll(&mut watch, now).unwrap(), "/v1/kv/jobs/?recurse");
     }
 
     #[test]

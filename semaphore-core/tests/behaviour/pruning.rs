@@ -1,6 +1,6 @@
 //! Dead holders are pruned, and nobody is on a view that may be incomplete (invariant S3).
 
-use semaphore_core::{Error, Method, Request, Transport as _};
+use semaphore_core::{Error, Method, Request, Token, Transport as _};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
@@ -197,6 +197,28 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
 }
 
 #[test]
+fn an_agent_that_lags_behind_our_own_key_is_no_sign_of_an_incomplete_view() {
+    let world = MockConsul::new(4);
+    world.lag("a");
+    // Answers without an index are followed by reads that are answered at once.
+    let without_index = Rule::new(Fault::Index(0)).always();
+    world.inject(without_index.matching(|request| {
+        let target = request.target();
+        target.contains("recurse") && !target.contains("consistent")
+    }));
+    let semaphore = semaphore(&world, "a", 1);
+    world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        let waited = world.now().since_origin();
+        assert!(waited < secs(1), "{waited:?}\n{}", world.trace());
+        world.catch_up("a");
+        world.clear_faults();
+        permit.release().await.expect("released");
+    });
+    assert_recovered(&world, 1);
+}
+
+#[test]
 fn keys_of_another_prefix_keep_nobody_alive() {
     let world = MockConsul::new(4);
     let semaphore = semaphore(&world, "a", 1);
@@ -243,6 +265,58 @@ fn who_does_not_see_its_own_key_any_more_prunes_nobody() {
     world.advance(secs(1));
     assert_eq!(holders(&world), [dead]);
     assert_eq!(session_count(&world), 0);
+}
+
+/// A restored snapshot brings the dead back, and ends or breaks every poll.
+#[test]
+fn who_was_found_dead_is_asked_for_again_after_the_poll_was_interrupted() {
+    for (is_seen_alive, is_poll_broken) in [(true, false), (false, false), (false, true)] {
+        let world = MockConsul::new(4);
+        world.consul(|consul, _| {
+            consul.set_acl_default_deny();
+            consul.add_token("all", policy());
+            consul.add_token("blind", policy());
+        });
+        let blind = connect(builder(2).token("blind"), &world.client("blind"));
+        let permit = world.run(blind.acquire()).expect("a slot");
+        let process = MockProcess::new(&world.client("holder"));
+        let holder = builder(2).token("all").connect(process.clone());
+        let held = world.run(holder.expect("valid settings").acquire());
+        let held = held.expect("a slot").sequencers()[0].clone();
+        process.kill();
+        let hide = |key: &str| {
+            world.consul(|consul, _| {
+                consul.add_token("blind", policy().with_key(key, Access::Deny));
+            });
+        };
+        let snapshot = world.consul(|consul, _| consul.snapshot());
+        world.consul(|consul, now| consul.destroy_session(now, held.session.as_str()));
+        world.advance(secs(1));
+        if !is_seen_alive {
+            hide(&held.key);
+        }
+        if is_poll_broken {
+            world.break_connections();
+        }
+        world.consul(|consul, now| consul.restore(now, &snapshot));
+        if is_seen_alive {
+            world.advance(secs(1));
+            hide(&held.key);
+        }
+        // The index is a newer one again.
+        let token = Token::new("all").expect("a token");
+        let poke = Request::new(Method::Put, "/v1/kv/service/db/poke").with_token(Some(token));
+        world.consul(|consul, now| consul.submit(now, &poke));
+        world.advance(secs(1));
+        assert!(permit.is_held());
+        world.run(permit.release()).expect("released");
+        assert_eq!(
+            holders(&world),
+            [held.session.as_str()],
+            "{is_seen_alive} {is_poll_broken}\n{}",
+            world.trace()
+        );
+    }
 }
 
 /// Nobody's client spells a session so, but somebody's hand may.

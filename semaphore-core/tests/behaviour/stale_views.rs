@@ -1,6 +1,9 @@
 //! Views that are older than what is known: nothing is decided from them, and nothing is lost.
 
-use semaphore_core::{AcquireId, Event, RequestId, Response};
+use std::collections::BTreeMap;
+
+use semaphore_core::{AcquireId, Event, Request, RequestId, Response};
+use serde_json::Value;
 
 use crate::bench::{Bench, is_claim, is_read};
 use crate::support::*;
@@ -88,6 +91,83 @@ fn an_older_view_after_a_newer_one_is_no_loss_before_the_leader_confirms_it() {
         scene.bench.run_for(secs(60));
         scene.assert_held();
     }
+}
+
+/// The same keys under another index, above which none of theirs is.
+fn indexed(view: &Response, index: u64) -> Response {
+    let mut keys: Vec<BTreeMap<String, Value>> =
+        serde_json::from_slice(view.body()).expect("a list of keys");
+    for (name, value) in keys.iter_mut().flatten() {
+        if name.ends_with("Index") {
+            *value = value.as_u64().expect("an index").min(index).into();
+        }
+    }
+    let body = serde_json::to_vec(&keys).expect("JSON");
+    Response::new(view.status(), body).with_header("X-Consul-Index", index.to_string())
+}
+
+impl Scene {
+    /// The kept read of this kind.
+    #[track_caller]
+    fn take(&mut self, target: &str) -> RequestId {
+        let kept = &mut self.bench.kept;
+        let is_it = |(_, read): &(RequestId, Request)| read.target().ends_with(target);
+        let at = kept.iter().position(is_it).expect("a read");
+        kept.remove(at).0
+    }
+
+    /// An answer of the watch shows a lower index, so that the leader is asked. Returns what was asked.
+    fn doubt(&mut self) -> RequestId {
+        self.bench.answer(self.poll, Ok(self.views[2].clone()));
+        self.bench.run_for(secs(1));
+        let poll = self.bench.take_kept();
+        self.bench.answer(poll, Ok(indexed(&self.views[2], 5)));
+        self.bench.run_for(secs(1));
+        self.take("?recurse&consistent")
+    }
+}
+
+#[test]
+fn an_answer_from_before_the_indexes_went_backwards_is_no_loss_however_high_its_index_is() {
+    for age in 0..2 {
+        for index in [6, 1_000_000] {
+            let mut scene = scene();
+            let asked = scene.doubt();
+            let now = indexed(&scene.views[2], 5);
+            scene.bench.answer(asked, Ok(now));
+            scene.bench.run_for(secs(1));
+            let poll = scene.take("?recurse");
+            let old = indexed(&scene.views[age], index);
+            scene.bench.answer(poll, Ok(old));
+            scene.assert_held();
+            // Whatever lags behind is not asked any more.
+            scene.bench.run_for(secs(1));
+            let kept = &scene.bench.kept;
+            let asks_leader = |(_, it): &(RequestId, Request)| it.target().contains("consistent");
+            assert!(kept.iter().all(asks_leader), "{kept:?}");
+            scene.bench.pass_on_kept();
+            scene.bench.run_for(secs(60));
+            scene.assert_held();
+        }
+    }
+}
+
+#[test]
+fn what_is_doubted_while_the_leader_is_asked_is_asked_about_again() {
+    let mut scene = scene();
+    let asked = scene.doubt();
+    let gone = indexed(&scene.views[1], 6);
+    let poll = scene.take("?recurse");
+    scene.bench.answer(poll, Ok(gone.clone()));
+    scene.assert_held();
+    // The leader was asked before that, and its answer may be of before that.
+    scene.bench.answer(asked, Ok(indexed(&scene.views[2], 5)));
+    scene.assert_held();
+    scene.bench.run_for(millis(100));
+    let again = scene.take("?recurse&consistent");
+    scene.bench.answer(again, Ok(gone));
+    let bench = &scene.bench;
+    assert!(!bench.participant.is_held(bench.now, scene.holder));
 }
 
 #[test]

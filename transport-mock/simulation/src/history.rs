@@ -84,6 +84,8 @@ pub enum Happening {
     RecordChanged {
         prefix: usize,
         by: Who,
+        /// When its writer sent it.
+        sent_at: Option<Instant>,
         /// Whether the write was bound to the record it was made from.
         is_check_and_set: bool,
         before: Found,
@@ -95,6 +97,10 @@ pub enum Happening {
     Taken { session: String },
     /// What was taken away from this session stands again: it was admitted anew, by a live key.
     Restored { session: String },
+    /// A restored snapshot brought this session back, or its contender key, or both.
+    Revived { session: String },
+    /// What a host of ours goes by from now on is the state of its prefix as it was then, or later.
+    Informed { host: usize, of: Instant },
     /// A token may no longer read what its host's holds stand on.
     Blinded { host: usize },
     /// An answer of the watch tells a host that these are holders no longer.
@@ -177,6 +183,8 @@ impl fmt::Display for Happening {
             }
             Self::Taken { session } => write!(f, "{} is taken away", short(session)),
             Self::Restored { session } => write!(f, "{} is a holder again", short(session)),
+            Self::Revived { session } => write!(f, "{} is alive again", short(session)),
+            Self::Informed { host, of } => write!(f, "node-{host} knows the state of {of}"),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),
             Self::Shown { host, gone } => {
                 write!(f, "node-{host} is shown a record without")?;

@@ -94,6 +94,7 @@ fn written(before: Found, after: Found, added: &[&str]) -> Happening {
     Happening::RecordChanged {
         prefix: 0,
         by: Who::Ours(0),
+        sent_at: None,
         is_check_and_set: true,
         before,
         after,
@@ -159,6 +160,7 @@ fn s1_a_limit_that_is_lowered_binds_those_who_come_later() {
     let by_operator = |before, after| Happening::RecordChanged {
         prefix: 0,
         by: Who::Operator,
+        sent_at: None,
         is_check_and_set: false,
         before,
         after,
@@ -191,11 +193,12 @@ fn s2_belief_ends_before_its_session_does() {
     assert_eq!(held.then(&ended(A, destroyed)).verdict, None);
 }
 
-#[test]
-fn s3_a_live_holder_is_only_removed_by_its_owner() {
-    let removes = |by, is_alive| Happening::RecordChanged {
+/// A write, sent then, that takes out what host 0 has made.
+fn removes(by: Who, sent_at: Option<Instant>, is_alive: bool) -> Happening {
+    Happening::RecordChanged {
         prefix: 0,
         by,
+        sent_at,
         is_check_and_set: true,
         before: record(1, &[A]),
         after: record(1, &[]),
@@ -205,12 +208,51 @@ fn s3_a_live_holder_is_only_removed_by_its_owner() {
             is_alive,
             owner: Some(Who::Ours(0)),
         }],
+    }
+}
+
+#[test]
+fn s3_a_live_holder_is_only_removed_by_its_owner() {
+    let verdict = |by, is_alive| {
+        let removed = removes(by, Some(at(0)), is_alive);
+        history().then(&removed).verdict
     };
-    let verdict = |what| history().then(&what).verdict;
-    assert_eq!(verdict(removes(Who::Ours(0), true)), None);
-    assert_eq!(verdict(removes(Who::Ours(1), false)), None);
-    assert_eq!(verdict(removes(Who::Operator, true)), None);
-    assert_eq!(verdict(removes(Who::Ours(1), true)), Some(Invariant::S3));
+    assert_eq!(verdict(Who::Ours(0), true), None);
+    assert_eq!(verdict(Who::Ours(1), false), None);
+    assert_eq!(verdict(Who::Operator, true), None);
+    assert_eq!(verdict(Who::Ours(1), true), Some(Invariant::S3));
+}
+
+#[test]
+fn s3_who_a_snapshot_brought_back_may_be_removed_by_who_could_not_know_it() {
+    let revived = |session: &str| Happening::Revived {
+        session: session.to_owned(),
+    };
+    let informed = |host, of| Happening::Informed { host, of: at(of) };
+    let removes = |sent| removes(Who::Ours(1), Some(at(sent)), true);
+    let restored = || history().at(10).then(&revived(A));
+
+    for sent in [9, 11] {
+        let late = restored().at(20).then(&removes(sent));
+        assert_eq!(late.verdict, None, "sent at {sent}, knowing nothing of it");
+    }
+    let by_old_answer = restored().at(12).then(&informed(1, 9)).then(&removes(12));
+    assert_eq!(by_old_answer.verdict, None);
+    let was_under_way = restored().at(12).then(&informed(1, 11)).then(&removes(11));
+    assert_eq!(was_under_way.verdict, None);
+    let by_older_agent = restored()
+        .at(12)
+        .then(&informed(1, 11))
+        .then(&informed(1, 9))
+        .then(&removes(12));
+    assert_eq!(by_older_agent.verdict, None);
+
+    let informed_before = restored().at(12).then(&informed(1, 11)).then(&removes(12));
+    assert_eq!(informed_before.verdict, Some(Invariant::S3));
+    let another_informed = restored().at(12).then(&informed(0, 11)).then(&removes(12));
+    assert_eq!(another_informed.verdict, None);
+    let another_revived = history().at(10).then(&revived(B)).then(&removes(9));
+    assert_eq!(another_revived.verdict, Some(Invariant::S3));
 }
 
 #[test]
@@ -240,6 +282,7 @@ fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
         Happening::RecordChanged {
             prefix,
             by,
+            sent_at,
             before,
             after,
             added,
@@ -248,6 +291,7 @@ fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
         } => Happening::RecordChanged {
             prefix,
             by,
+            sent_at,
             is_check_and_set: false,
             before,
             after,

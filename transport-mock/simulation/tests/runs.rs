@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::Behavior;
+use semaphore_core::{Behavior, Dialect};
 use simulation::check::Invariant;
 use simulation::plan::{
     Deed, End, HostPlan, How, Pieces, Plan, Stranger, StrangerPlan, Turn, UserPlan,
@@ -107,6 +107,7 @@ fn broken_clock() -> Plan {
         storm: secs(40),
         hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
         strangers: Vec::new(),
+        dialect: Dialect::Map,
         deeds,
     }
 }
@@ -147,6 +148,7 @@ fn a_snapshot_restored(saved: Duration) -> Plan {
             users: vec![UserPlan { turns: Vec::new() }],
             ..host(0, 1.0)
         }],
+        dialect: Dialect::Map,
         strangers: vec![StrangerPlan {
             number: 0,
             prefix: 0,
@@ -171,4 +173,47 @@ fn the_dead_that_a_snapshot_brings_back_are_waited_for_and_no_others() {
     // Ours live for 10 s, a stranger's session for 30 s.
     assert_eq!(round(Duration::from_millis(500)), "41.02s");
     assert_eq!(round(secs(2)), "61.02s");
+}
+
+#[test]
+fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
+    // Long enough for the lease to run out, and over long before anything else is due.
+    let pause = Deed::Pause {
+        host: 0,
+        time: secs(9),
+    };
+    let plan = Plan {
+        seed: 1,
+        limit: 1,
+        ttl: secs(10),
+        behavior: Behavior::Delete,
+        prefixes: 1,
+        latency: Duration::from_millis(1),
+        lifetime: 2.0,
+        access_control: None,
+        storm: secs(40),
+        hosts: vec![host(0, 1.0)],
+        strangers: Vec::new(),
+        dialect: Dialect::Map,
+        deeds: vec![(secs(2), pause)],
+    };
+    let outcome = run(&plan, true);
+    let loss = "11.000000            · hold 1 of node-0";
+    assert!(outcome.story.contains(loss), "{}", outcome.story);
+    assert_eq!(outcome.violation, None);
+}
+
+#[test]
+fn no_agent_of_an_old_cluster_answers_in_the_new_one() {
+    let lag = Deed::Lag {
+        host: 0,
+        time: secs(20),
+    };
+    let mut plan = broken_clock();
+    plan.hosts = vec![host(0, 1.0)];
+    plan.deeds = vec![(secs(2), lag), (secs(5), Deed::ResetIndex)];
+    let outcome = run(&plan, true);
+    let caught_up = "5.000000 node-0 reads from an agent that has caught up";
+    assert!(outcome.story.contains(caught_up), "{}", outcome.story);
+    assert_eq!(outcome.violation, None);
 }

@@ -38,6 +38,7 @@
 //! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |
 //! | Ids of sessions come from the seed. Which other session wakes a query about one that is gone follows the real rule, but from these ids | Runs can be repeated |
 //! | A session ends exactly twice its TTL after its last renewal, a lock delay exactly when it is over; a real one's timers are late by what the machine needs | Runs can be repeated |
+//! | A leader that was elected has applied its log, unless [`MockConsul::elect_leader_behind`](crate::MockConsul::elect_leader_behind) elects it | When a real one has is up to the machine |
 //! | A write's time is none, so that no other request comes in between | Delays are the network's, in [`MockConsul`](crate::MockConsul) |
 //! | JSON that no encoder writes is refused with the real status, but not always in the same words: a number out of range, several faults in one body, a syntax error in a strange place. One half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
 //! | The JSON of a key or name that holds U+FFFD shows it escaped, as Go does only for bytes that are not UTF-8; a backspace or form feed in it is `\b` or `\f`, which Go writes in digits | Such keys are not met |
@@ -133,11 +134,8 @@ impl Consul {
 
     /// Another agent of this cluster as it is at this moment, which learns of nothing from now on.
     pub(crate) fn lagging(&self) -> Self {
-        let mut state = self.state.clone();
-        // Sessions are ended by the leader alone.
-        state.sessions.stop_all_timers();
-        Self {
-            state,
+        let mut agent = Self {
+            state: self.state.clone(),
             acl: self.acl.clone(),
             leaderless_since: self.leaderless_since,
             node: self.node.clone(),
@@ -146,7 +144,25 @@ impl Consul {
             submitted: 0,
             rng: self.rng.clone(),
             counts: BTreeMap::new(),
-        }
+        };
+        // Sessions are ended by the leader alone.
+        agent.stop_timers();
+        agent
+    }
+
+    /// A new leader of this cluster that has applied no more of its log than this, and learns of
+    /// nothing from now on.
+    pub(crate) fn behind(&self, applied: &Snapshot) -> Self {
+        let mut leader = self.lagging();
+        leader.leaderless_since = None;
+        leader.state = applied.0.clone();
+        leader.stop_timers();
+        leader
+    }
+
+    /// No session ends by its TTL any more, until it is renewed.
+    pub(crate) fn stop_timers(&mut self) {
+        self.state.sessions.stop_all_timers();
     }
 
     /// A new agent that leaves nothing to chance: the ids of its sessions count up, and its waits

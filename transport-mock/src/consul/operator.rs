@@ -7,9 +7,10 @@ use super::acl::Policy;
 use super::sessions;
 use super::state::State;
 
-/// A snapshot of the whole state, to go back to with [`Consul::restore`].
+/// A snapshot of the whole state, to go back to with [`Consul::restore`], or for a new leader to
+/// begin from, with [`MockConsul::elect_leader_behind`](crate::MockConsul::elect_leader_behind).
 #[derive(Clone)]
-pub struct Snapshot(State);
+pub struct Snapshot(pub(super) State);
 
 impl Consul {
     /// Ends a session as an operator would: its keys are released or deleted as its behavior
@@ -81,7 +82,8 @@ impl Consul {
     }
 
     /// Elects a leader, also in place of one that is there. A new leader has not seen any renewal:
-    /// every session lives for twice its TTL from `now` on, as if it were renewed.
+    /// every session lives for twice its TTL from `now` on, as if it were renewed. It has applied
+    /// its log at once.
     pub fn elect_leader(&mut self, now: Instant) {
         self.handle_timeout(now);
         self.leaderless_since = None;

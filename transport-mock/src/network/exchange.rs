@@ -34,6 +34,7 @@ pub(super) struct ClientEnd {
 pub(super) struct ServerEnd {
     pub(super) request: Request,
     fault: Option<Fault>,
+    sent_at: Instant,
     arrives: Instant,
     pub(super) exchange: Option<(Server, Exchange)>,
 }
@@ -125,6 +126,10 @@ impl Network {
         if let Some((exchange, response)) = leader {
             return Some(((Server::Leader, exchange), response));
         }
+        let behind = self.behind.as_mut();
+        if let Some((exchange, response)) = behind.and_then(|it| it.leader_mut().poll_answer()) {
+            return Some(((Server::Behind, exchange), response));
+        }
         self.lagging.iter_mut().find_map(|(host, agent)| {
             let (exchange, response) = agent.poll_answer()?;
             Some(((Server::Lagging(*host), exchange), response))
@@ -149,7 +154,7 @@ impl Network {
             Some(Fault::Duplicate(after)) => {
                 self.timeline.add(
                     arrives + *after,
-                    Event::Message(host, Message::DeliverAgain(request.clone())),
+                    Event::Message(host, Message::DeliverAgain(request.clone(), self.now)),
                 );
             }
             _ => {}
@@ -159,6 +164,7 @@ impl Network {
             ServerEnd {
                 request,
                 fault,
+                sent_at: self.now,
                 arrives,
                 exchange: None,
             },
@@ -168,42 +174,65 @@ impl Network {
     }
 
     pub(super) fn deliver(&mut self, host: Host, call: Call) {
-        let Some(mut server) = self.servers.remove(&call) else {
+        let Some(server) = self.servers.remove(&call) else {
             return;
         };
         if let Some(Fault::Answer(response)) = server.fault {
             self.travel(host, Message::Answer(call, Ok(response)));
             return;
         }
-        self.log(host, &server.request);
-        let exchange = self.submit(host, &server.request);
+        let (request, sent_at) = (server.request.clone(), server.sent_at);
         if server.fault == Some(Fault::ResetAfter) {
-            self.abandon(exchange);
             let reset = Message::Answer(call, Err(TransportErrorKind::Unknown));
             self.travel(host, reset);
         } else {
-            server.exchange = Some(exchange);
-            self.exchanges.insert(exchange, call);
             self.servers.insert(call, server);
+        }
+        self.arrive(host, Some(call), &request, sent_at);
+    }
+
+    /// The second copy of a request arrives.
+    pub(super) fn deliver_again(&mut self, host: Host, request: &Request, sent_at: Instant) {
+        let line = Line(request);
+        self.note_host(host, format_args!("delivered again {line}"));
+        self.arrive(host, None, request, sent_at);
+    }
+
+    /// A request is at Consul, whether or not somebody waits for its answer.
+    pub(super) fn arrive(
+        &mut self,
+        host: Host,
+        call: Option<Call>,
+        request: &Request,
+        sent_at: Instant,
+    ) {
+        if self.put_into_log(host, call, request, sent_at) {
+            return;
+        }
+        self.log(host, request, sent_at);
+        let exchange = self.submit(host, request);
+        match call.filter(|call| self.servers.contains_key(call)) {
+            Some(call) => self.expect(call, exchange),
+            None => self.abandon(exchange),
         }
         self.collect_answers();
     }
 
-    /// The second copy of a request arrives.
-    pub(super) fn deliver_again(&mut self, host: Host, request: &Request) {
-        let line = Line(request);
-        self.note_host(host, format_args!("delivered again {line}"));
-        self.log(host, request);
-        self.submit(host, request);
-        self.collect_answers();
+    /// The answer of this exchange is for this call.
+    pub(super) fn expect(&mut self, call: Call, exchange: (Server, Exchange)) {
+        if let Some(end) = self.servers.get_mut(&call) {
+            end.exchange = Some(exchange);
+            self.exchanges.insert(exchange, call);
+        }
     }
 
-    fn log(&mut self, host: Host, request: &Request) {
+    fn log(&mut self, host: Host, request: &Request, sent_at: Instant) {
         if let Some(writes) = &mut self.writes
             && RequestKind::of(request).is_write()
         {
             writes.push(Delivered {
                 host: self.hosts[host.0].name.clone(),
+                sent_at,
                 request: request.clone(),
             });
         }

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use semaphore_core::{Instant, Method, Request};
 
+use super::behind::Behind;
 use super::{Call, Host, Network};
 use crate::consul::{Consul, Exchange};
 
-/// Who answers a request: the leader, or a host's own agent that lags behind.
+/// Who answers a request: the leader, a leader that has yet to apply its log, or a host's own
+/// agent that lags behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Server {
     Leader,
+    Behind,
     Lagging(Host),
 }
 
@@ -31,17 +34,21 @@ impl Network {
             return;
         }
         self.note_host(host, format_args!("reads from an agent that has caught up"));
-        let server = Server::Lagging(host);
+        self.ask_again(Server::Lagging(host));
+    }
+
+    /// Whoever waits at a server that is no more asks the leader.
+    pub(super) fn ask_again(&mut self, server: Server) {
         let waiting: Vec<Call> = self
             .exchanges
             .extract_if(.., |(at, _), _| *at == server)
             .map(|(_, call)| call)
             .collect();
         for call in waiting {
-            if let Some(end) = self.servers.get_mut(&call) {
-                let exchange = self.consul.submit(self.now, &end.request);
-                end.exchange = Some((Server::Leader, exchange));
-                self.exchanges.insert((Server::Leader, exchange), call);
+            let end = self.servers.get(&call);
+            if let Some(request) = end.map(|end| end.request.clone()) {
+                let exchange = self.submit_to_leader(&request);
+                self.expect(call, exchange);
             }
         }
         self.collect_answers();
@@ -49,19 +56,27 @@ impl Network {
 
     /// Hands a request to whoever answers it.
     pub(super) fn submit(&mut self, host: Host, request: &Request) -> (Server, Exchange) {
-        let lagging = self
-            .lagging
-            .get_mut(&host)
-            .filter(|_| may_be_stale(request));
-        match lagging {
-            Some(agent) => (Server::Lagging(host), agent.submit(self.now, request)),
-            None => (Server::Leader, self.consul.submit(self.now, request)),
+        match self.lagging.get_mut(&host) {
+            Some(agent) if may_be_stale(request) => {
+                (Server::Lagging(host), agent.submit(self.now, request))
+            }
+            _ => self.submit_to_leader(request),
         }
+    }
+
+    /// Whether the host's own agent answers this, which lags behind.
+    pub(super) fn is_for_lagging(&self, host: Host, request: &Request) -> bool {
+        self.lagging.contains_key(&host) && may_be_stale(request)
     }
 
     pub(super) fn abandon(&mut self, (server, exchange): (Server, Exchange)) {
         match server {
             Server::Leader => self.consul.abandon(exchange),
+            Server::Behind => {
+                if let Some(behind) = &mut self.behind {
+                    behind.leader_mut().abandon(exchange);
+                }
+            }
             Server::Lagging(host) => {
                 if let Some(agent) = self.lagging.get_mut(&host) {
                     agent.abandon(exchange);
@@ -76,11 +91,15 @@ impl Network {
     }
 
     fn agents(&self) -> impl Iterator<Item = &Consul> {
-        [&self.consul].into_iter().chain(self.lagging.values())
+        let behind = self.behind.as_ref().map(Behind::leader);
+        [&self.consul]
+            .into_iter()
+            .chain(behind)
+            .chain(self.lagging.values())
     }
 }
 
-fn may_be_stale(request: &Request) -> bool {
+pub(super) fn may_be_stale(request: &Request) -> bool {
     let query = request.target().split_once('?').map_or("", |(_, it)| it);
     request.method() == Method::Get && query.split('&').all(|pair| pair != "consistent")
 }

@@ -4,8 +4,10 @@
 //!            exchange.rs: one request and its answer
 //!  clients ◀──────── messages on the timeline ────────▶ Consul
 //!            outage.rs: cut hosts, no leader     lag.rs: agents that lag behind
+//!            behind.rs: a leader that has yet to apply its log
 //! ```
 
+mod behind;
 mod exchange;
 mod lag;
 mod outage;
@@ -19,6 +21,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use semaphore_core::{Instant, Request, Response, TransportError, TransportErrorKind};
 
+use self::behind::Behind;
 use self::exchange::{ClientEnd, ServerEnd};
 use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
@@ -42,6 +45,8 @@ pub(crate) struct Host(usize);
 pub struct Delivered {
     /// The host that sent it.
     pub host: String,
+    /// When that host sent it.
+    pub sent_at: Instant,
     /// What it says.
     pub request: Request,
 }
@@ -52,6 +57,8 @@ pub(crate) enum Event {
     /// A sleep is over.
     Wake(Waker),
     Message(Host, Message),
+    /// What has reached Consul before is now looked at.
+    Arrive(Host, Option<Call>, Request, Instant),
     Heal(Host),
     ElectLeader,
 }
@@ -60,7 +67,7 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) enum Message {
     Deliver(Call),
-    DeliverAgain(Request),
+    DeliverAgain(Request, Instant),
     HangUp(Call),
     Answer(Call, Result<Response, TransportErrorKind>),
     Timeout(Call),
@@ -96,6 +103,7 @@ pub(crate) struct Network {
     /// The writes that were delivered, if they are wanted.
     pub(crate) writes: Option<Vec<Delivered>>,
     lagging: Lagging,
+    behind: Option<Behind>,
     leaderless: bool,
     rng: Rng,
     hosts: Vec<HostState>,
@@ -120,6 +128,7 @@ impl Network {
             trace: Trace::new(),
             writes: None,
             lagging: Lagging::new(),
+            behind: None,
             leaderless: false,
             // Not the stream of random numbers that Consul draws from.
             rng: Rng::with_seed(seed.rotate_left(32) ^ 0x6e65_7477_6f72_6b21),
@@ -162,7 +171,8 @@ impl Network {
         self.now = self.now.max(due);
         if self.agents_due().is_some_and(|at| at <= self.now) {
             self.consul.handle_timeout(self.now);
-            for agent in self.lagging.values_mut() {
+            let behind = self.behind.as_mut().map(Behind::leader_mut);
+            for agent in behind.into_iter().chain(self.lagging.values_mut()) {
                 agent.handle_timeout(self.now);
             }
             self.collect_answers();
@@ -170,6 +180,9 @@ impl Network {
             match self.timeline.pop_first() {
                 Some(Event::Wake(waker)) => self.woken.push(waker),
                 Some(Event::Message(host, message)) => self.handle_message(host, message),
+                Some(Event::Arrive(host, call, request, sent_at)) => {
+                    self.arrive(host, call, &request, sent_at);
+                }
                 Some(Event::Heal(host)) => self.heal(host),
                 Some(Event::ElectLeader) => self.elect_leader(),
                 None => {}
@@ -209,7 +222,7 @@ impl Network {
         }
         match message {
             Message::Deliver(call) => self.deliver(host, call),
-            Message::DeliverAgain(request) => self.deliver_again(host, &request),
+            Message::DeliverAgain(request, sent_at) => self.deliver_again(host, &request, sent_at),
             Message::HangUp(call) => self.hang_up(host, call),
             Message::Answer(call, outcome) => self.finish(call, outcome),
             Message::Timeout(_) => {}

@@ -39,8 +39,12 @@ impl Network {
     pub(crate) fn break_connections(&mut self) {
         self.trace
             .add(self.now, format_args!("all connections broken"));
-        self.timeline
-            .retain(|event| !matches!(event, Event::Message(_, message) if !message.is_timeout()));
+        self.lose_log();
+        self.timeline.retain(|event| match event {
+            Event::Message(_, message) => message.is_timeout(),
+            Event::Arrive(..) => false,
+            Event::Wake(_) | Event::Heal(_) | Event::ElectLeader => true,
+        });
         for host in &mut self.hosts {
             host.held.clear();
         }
@@ -72,11 +76,14 @@ impl Network {
         self.trace.add(self.now, format_args!("leader elected"));
         self.leaderless = false;
         self.consul.elect_leader(self.now);
+        self.end_behind();
         self.collect_answers();
     }
 
     /// The cluster is without a leader from now on.
     pub(crate) fn lose_leader(&mut self) {
+        // What waits for a leader's log is refused when the leader is lost.
+        self.catch_up_leader();
         self.trace.add(self.now, format_args!("leader lost"));
         self.leaderless = true;
         self.consul.lose_leader(self.now);

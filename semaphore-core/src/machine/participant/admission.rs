@@ -229,6 +229,7 @@ impl Participant {
                 self.refresh.stop();
                 self.inquest.open(BTreeSet::new());
                 self.view = None;
+                self.doubt = None;
                 self.claim = None;
                 self.ledger.unplan();
             }
@@ -246,7 +247,7 @@ impl Participant {
             .contenders
             .values()
             .any(|contender| contender.needs_read(sent, &self.settings));
-        if is_waited_for || self.ledger.needs_read(lock_index, sent) {
+        if self.doubt.is_some() || is_waited_for || self.ledger.needs_read(lock_index, sent) {
             self.refresh.want(now);
         }
     }

@@ -88,18 +88,26 @@ impl Participant {
         let view = answer
             .and_then(ListKeys::parse)
             .map(|list| View::new(&self.settings.prefix, &list));
+        let consistent = from == From::Refresh || self.watch.is_polling_leader();
         match view {
             Ok(view) => {
                 match from {
-                    From::Watch => self.watch.answered(now, view.index()),
+                    From::Watch => {
+                        if !self.watch.answered(now, view.index()) {
+                            self.inquest.forget();
+                        }
+                    }
                     _ => self.refresh.answered(),
                 }
                 self.note(now, None);
-                self.accept(now, view, sent, from == From::Refresh);
+                self.accept(now, view, sent, consistent);
             }
             Err(error) => {
                 match from {
-                    From::Watch => self.watch.failed(now, &mut self.rng),
+                    From::Watch => {
+                        self.watch.failed(now, &mut self.rng);
+                        self.inquest.forget();
+                    }
                     _ => self.refresh.failed(now, &mut self.rng),
                 }
                 if error.is_permanent() {
@@ -111,22 +119,29 @@ impl Participant {
     }
 
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
-    /// for later is a stale server or a restored snapshot: the leader is asked which.
+    /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
+    /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
     fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = &self.view
-            && view.version() < known.view.version()
             && !is_on(Defect::OlderViewAccepted)
         {
-            if sent <= known.received {
+            let is_older = view.version() < known.view.version();
+            if is_older && sent <= known.received {
                 return;
             }
-            if !consistent {
-                self.refresh.want(now);
+            if !consistent && (is_older || self.watch.asks_leader()) {
+                self.doubt = Some(self.moment());
                 return;
+            }
+            if is_older {
+                self.watch.ask_leader();
             }
         }
+        if consistent {
+            self.doubt.take_if(|since| *since < sent);
+        }
         let confirmed = consistent && self.ledger.ended_before(sent);
-        self.observe(now, &view, sent, confirmed);
+        self.observe(now, &view, sent, consistent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.
         let known = self.view.as_ref();
         let is_same = |known: &&Observed| {
@@ -143,7 +158,14 @@ impl Participant {
         });
     }
 
-    fn observe(&mut self, now: Instant, view: &View, sent: Moment, confirmed: bool) {
+    fn observe(
+        &mut self,
+        now: Instant,
+        view: &View,
+        sent: Moment,
+        consistent: bool,
+        confirmed: bool,
+    ) {
         let moment = self.moment();
         let numbers: Vec<_> = self.contenders.keys().copied().collect();
         let mut is_counted = false;
@@ -151,6 +173,11 @@ impl Participant {
             let event = self.contenders.get_mut(&no).and_then(|contender| {
                 contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
+            if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
+                // An agent that lags behind does not show it yet.
+                self.doubt = Some(moment);
+                continue;
+            }
             // However many vanished at once, they may have done so for one reason.
             if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
                 self.unseen += 1;

@@ -59,6 +59,8 @@ pub struct Participant {
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
     view: Option<Observed>,
+    /// Since when the leader must be asked what to think of an answer.
+    doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, From>,
     aborts: VecDeque<RequestId>,
     events: VecDeque<Event>,
@@ -204,6 +206,7 @@ impl Participant {
             holds: BTreeMap::new(),
             claim: None,
             view: None,
+            doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
             events: VecDeque::new(),

@@ -1,16 +1,36 @@
 //! S3: no write of ours removes a holder whose session lives and has its contender key, unless the
 //! writer made that session; and nobody of ours ends a session of somebody else's.
+//!
+//! Only a restored snapshot brings the dead back to life. Who saw them dead learns of it by the
+//! answer to what they ask afterwards, and can't call back a write that is under way. What was sent
+//! before that answer, and nothing else, may remove those who have come back.
 
 use std::collections::BTreeMap;
 
 use semaphore_core::Instant;
 
 use super::{Check, Invariant, Verdict};
-use crate::history::{Ending, Happening, Who};
+use crate::history::{Ending, Happening, Removed, Who};
 
 #[derive(Default)]
 pub(super) struct NoLiveHolderRemoved {
     owners: BTreeMap<String, Who>,
+    /// Who has come back to life, and when.
+    revived: BTreeMap<String, Instant>,
+    /// What each host has learned since then: when, and from when the state is that it goes by.
+    informed: BTreeMap<usize, Vec<(Instant, Instant)>>,
+}
+
+impl NoLiveHolderRemoved {
+    /// Whether a host could not know, when it sent its write, that this holder lives again.
+    fn is_excused(&self, host: usize, sent_at: Option<Instant>, holder: &Removed) -> bool {
+        let (Some(revived), Some(sent_at)) = (self.revived.get(&holder.session), sent_at) else {
+            return false;
+        };
+        let mut informed = self.informed.get(&host).into_iter().flatten().rev();
+        let known = informed.find(|(at, _)| *at <= sent_at);
+        known.is_none_or(|(_, of)| of < revived)
+    }
 }
 
 impl Check for NoLiveHolderRemoved {
@@ -18,10 +38,16 @@ impl Check for NoLiveHolderRemoved {
         Invariant::S3
     }
 
-    fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::SessionBegan { session, owner } => {
                 self.owners.insert(session.clone(), *owner);
+            }
+            Happening::Revived { session } => {
+                self.revived.insert(session.clone(), at);
+            }
+            Happening::Informed { host, of } if !self.revived.is_empty() => {
+                self.informed.entry(*host).or_default().push((at, *of));
             }
             Happening::SessionEnded {
                 session,
@@ -33,12 +59,16 @@ impl Check for NoLiveHolderRemoved {
                 }
             }
             Happening::RecordChanged {
-                by: by @ Who::Ours(_),
+                by: by @ Who::Ours(host),
+                sent_at,
                 removed,
                 ..
             } => {
                 let mut removed = removed.iter();
-                let wrong = removed.find(|it| it.is_alive && it.owner != Some(*by));
+                let wrong = removed.find(|it| {
+                    let is_anothers = it.is_alive && it.owner != Some(*by);
+                    is_anothers && !self.is_excused(*host, *sent_at, it)
+                });
                 if let Some(it) = wrong {
                     return Err(format!(
                         "{by} removed the holder {}, which lives",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use semaphore_core::{Behavior, Response};
+use semaphore_core::{Behavior, Dialect, Response};
 use transport_mock::Fault;
 
 use super::{
@@ -98,11 +98,12 @@ impl Draft {
                 &[Behavior::Delete, Behavior::Delete, Behavior::Release],
             ),
             prefixes: self.prefixes,
-            latency: millis(pick(rng, &[1, 2, 5, 50])),
+            latency: millis(pick(rng, &[0, 1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
             storm: self.storm,
             hosts,
+            dialect: dialect(rng, &strangers),
             strangers,
             deeds,
         }
@@ -302,7 +303,7 @@ impl Draft {
             1 => self.ttl.mul_f64(rng.f64()),
             _ => self.ttl.mul_f64(0.5 + 2.0 * rng.f64()),
         };
-        match rng.u32(..9) {
+        match rng.u32(..10) {
             0 | 1 => Deed::Kill {
                 host,
                 down: time.min(secs(10)),
@@ -315,8 +316,13 @@ impl Draft {
                 host,
                 time: time.min(secs(5)),
             },
-            _ => Deed::LoseLeader {
+            8 => Deed::LoseLeader {
                 time: time.min(secs(10)),
+            },
+            _ => Deed::SlowLeader {
+                without: time.min(secs(5)),
+                lacks: pick(rng, &[1, 2, 3, 4, 6, 10, 16, usize::MAX]),
+                time: millis(pick(rng, &[10, 100, 1_000, 3_000, 6_000])).mul_f64(rng.f64()),
             },
         }
     }
@@ -358,6 +364,14 @@ impl Draft {
             time: millis(rng.u64(100..20_000)),
         }
     }
+}
+
+fn dialect(rng: &mut Rng, strangers: &[StrangerPlan]) -> Dialect {
+    if strangers.is_empty() {
+        return Dialect::Map;
+    }
+    let all = [Dialect::Map, Dialect::Array, Dialect::LowerCaseArray];
+    pick(rng, &all)
 }
 
 /// The extremes are where the margin is.

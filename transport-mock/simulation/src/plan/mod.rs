@@ -12,7 +12,7 @@ mod story;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::Behavior;
+use semaphore_core::{Behavior, Dialect};
 use transport_mock::Fault;
 
 pub use pieces::{Piece, Pieces};
@@ -51,6 +51,9 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     /// Who else contends.
     pub strangers: Vec<StrangerPlan>,
+    /// How strangers spell the record. In another dialect than Go's they were here before us, and
+    /// left an empty one.
+    pub dialect: Dialect,
     /// What is done to the world, in the order of time.
     pub deeds: Vec<(Duration, Deed)>,
 }
@@ -167,7 +170,7 @@ pub struct StrangerPlan {
 /// What a stranger does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
-    /// It follows the algorithm of Go's client: no queue, prune, check and set.
+    /// It follows the algorithm of Go's client and the guide: no queue, prune, check and set.
     Go {
         /// How often it acquires.
         turns: u32,
@@ -202,6 +205,13 @@ pub enum Deed {
     },
     /// There is no leader for so long, then TTLs start anew.
     LoseLeader { time: Duration },
+    /// There is no leader for so long, then one that lacks so many of the last changes, or all of them
+    /// if there are fewer, and takes so long to apply them.
+    SlowLeader {
+        without: Duration,
+        lacks: usize,
+        time: Duration,
+    },
     /// All indexes are counted anew.
     ResetIndex,
     /// The state is saved.
@@ -287,6 +297,7 @@ impl Deed {
             Self::Lag { .. } => "stale reads",
             Self::Restrict { .. } => "token restricted",
             Self::LoseLeader { .. } => "leader lost",
+            Self::SlowLeader { .. } => "leader elected behind its log",
             Self::ResetIndex => "index reset",
             Self::Snapshot => "snapshot saved",
             Self::Restore => "snapshot restored",

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use semaphore_core::Dialect;
+
 use super::{Deed, End, Hidden, How, Plan, Sort, Stranger, Told, Trouble, Turn};
 
 impl fmt::Display for Plan {
@@ -47,6 +49,13 @@ impl fmt::Display for Plan {
                     Sort::Read => " for a read",
                 };
                 writeln!(f, "  its request {number}{of}: {trouble}")?;
+            }
+        }
+        match self.dialect {
+            Dialect::Map => {}
+            Dialect::Array => writeln!(f, "there are empty records in the guide's dialect")?,
+            Dialect::LowerCaseArray => {
+                writeln!(f, "there are empty records in the dialect of Java clients")?;
             }
         }
         for stranger in &self.strangers {
@@ -119,6 +128,22 @@ impl fmt::Display for Deed {
                 write!(f, "node-{host} may not read {what} for {time:?}")
             }
             Self::LoseLeader { time } => write!(f, "there is no leader for {time:?}"),
+            Self::SlowLeader {
+                without,
+                lacks: usize::MAX,
+                time,
+            } => write!(
+                f,
+                "there is no leader for {without:?}, then one that takes {time:?} to apply its log"
+            ),
+            Self::SlowLeader {
+                without,
+                lacks,
+                time,
+            } => write!(
+                f,
+                "there is no leader for {without:?}, then one that takes {time:?} to apply the last {lacks} changes"
+            ),
             Self::ResetIndex => f.write_str("indexes are counted anew"),
             Self::Snapshot => f.write_str("a snapshot is saved"),
             Self::Restore => f.write_str("the snapshot is restored"),

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use semaphore_core::{Instant, Method, Record, Request};
-use transport_mock::consul::{Access, Consul, Policy};
+use transport_mock::consul::{Access, Consul, Policy, Snapshot};
 
+use super::past::Past;
+use super::seen::Seen;
 use super::{Judged, Run};
 use crate::history::{Happening, Who};
 use crate::plan::{Deed, FASTEST_CLOCK, Hidden, Told};
@@ -26,6 +28,9 @@ pub(super) enum Undo {
     CatchUp(usize),
     Permit(usize),
     Elect,
+    /// A leader that lacks so many changes, for so long.
+    ElectBehind(usize, Duration),
+    CatchUpLeader,
     Repair(usize),
 }
 
@@ -34,7 +39,9 @@ impl Run<'_> {
         match act {
             Act::Do(deed) => self.commit(&deed),
             Act::Undo(undo) => self.undo(undo),
-        }
+        }?;
+        // Whoever it wakes does something now, which is not to be judged by the next event's time.
+        self.step(self.world.now()).map(drop)
     }
 
     fn commit(&mut self, deed: &Deed) -> Judged {
@@ -63,6 +70,16 @@ impl Run<'_> {
                 self.later(*time, Undo::Elect);
                 Ok(())
             }
+            Deed::SlowLeader {
+                without,
+                lacks,
+                time,
+            } => {
+                self.world.lose_leader();
+                self.trouble(None, *without);
+                self.later(*without, Undo::ElectBehind(*lacks, *time));
+                Ok(())
+            }
             Deed::Snapshot => {
                 self.snapshot = Some(self.world.consul(|consul, _| consul.snapshot()));
                 Ok(())
@@ -74,17 +91,22 @@ impl Run<'_> {
                     return Ok(());
                 }
                 self.new_epoch();
-                // What was sent to the old cluster does not arrive at the new one.
+                // What was sent to the old cluster does not arrive at the new one, whose agents
+                // have never known another state than what was moved.
                 self.world.break_connections();
+                for host in self.hosts.keys() {
+                    self.world.catch_up(format!("node-{host}"));
+                }
                 self.trouble(None, Duration::ZERO);
                 self.world.consul(Consul::reset_index);
+                // Nor does anything of it stand in the log of the new one.
+                self.past = self.past.take().map(|_| Past::default());
                 self.judge_operation()
             }
             Deed::Restore => {
                 if let Some(snapshot) = self.snapshot.clone() {
                     self.new_epoch();
-                    self.world
-                        .consul(|consul, now| consul.restore(now, &snapshot));
+                    self.restore(&snapshot);
                 }
                 self.judge_operation()
             }
@@ -147,6 +169,7 @@ impl Run<'_> {
                 self.later(*time, Undo::AgentUp(number));
             }
             Deed::Lag { time, .. } => {
+                host.line.lock().lags_since = Some(self.world.now());
                 self.world.lag(&name);
                 self.later(*time, Undo::CatchUp(number));
             }
@@ -189,10 +212,27 @@ impl Run<'_> {
                     host.line.lock().is_agent_down = false;
                 }
             }
-            Undo::CatchUp(number) => self.world.catch_up(format!("node-{number}")),
+            Undo::CatchUp(number) => {
+                self.world.catch_up(format!("node-{number}"));
+                if let Some(host) = self.hosts.get(&number) {
+                    host.line.lock().lags_since = None;
+                }
+            }
             Undo::Permit(number) => self.permit(number),
             Undo::Elect => {
                 self.world.elect_leader();
+                self.trouble(None, Duration::ZERO);
+            }
+            Undo::ElectBehind(lacks, time) => {
+                match self.past.as_ref().and_then(|it| it.lacking(lacks)) {
+                    Some(applied) => self.world.elect_leader_behind(applied),
+                    None => self.world.elect_leader(),
+                }
+                self.trouble(None, time);
+                self.later(time, Undo::CatchUpLeader);
+            }
+            Undo::CatchUpLeader => {
+                self.world.catch_up_leader();
                 self.trouble(None, Duration::ZERO);
             }
             Undo::Repair(prefix) => return self.repair(prefix),
@@ -271,6 +311,18 @@ impl Run<'_> {
         });
     }
 
+    fn restore(&mut self, snapshot: &Snapshot) {
+        let revived: Vec<_> = self.world.consul(|consul, now| {
+            let before = Seen::contenders(consul);
+            consul.restore(now, snapshot);
+            let after = Seen::contenders(consul);
+            after.difference(&before).cloned().collect()
+        });
+        for session in revived {
+            self.book.happened(Happening::Revived { session });
+        }
+    }
+
     fn destroy_session(&mut self, nth: usize) -> Judged {
         self.world.consul(|consul, now| {
             let count = consul.sessions().count().max(1);
@@ -344,7 +396,7 @@ impl Run<'_> {
     }
 
     /// Sends a request for the record of a prefix, with a hand on Consul.
-    fn submit_on(&mut self, prefix: usize, request: impl FnOnce(String) -> Request) {
+    pub(super) fn submit_on(&mut self, prefix: usize, request: impl FnOnce(String) -> Request) {
         let Some(prefix) = self.prefixes.get(prefix) else {
             return;
         };

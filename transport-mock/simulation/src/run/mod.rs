@@ -10,6 +10,8 @@
 
 mod book;
 mod deeds;
+mod knowledge;
+mod past;
 mod quiet;
 mod seen;
 mod stranger;
@@ -29,9 +31,10 @@ use transport_mock::{MockConsul, MockProcess, Task};
 
 use self::book::Book;
 use self::deeds::Act;
+use self::knowledge::Knowledge;
+use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
-use self::stranger::Visitor;
 use self::user::User;
 use self::wire::{Line, Wire};
 use crate::check::{Bounds, Invariant, Judge, Violation};
@@ -115,6 +118,8 @@ struct Run<'a> {
     agenda: BTreeMap<(Instant, usize), Act>,
     agenda_length: usize,
     snapshot: Option<Snapshot>,
+    /// If a leader may come that has yet to apply it.
+    past: Option<Past>,
     was_reset: bool,
     rounds: [Instant; 2],
     figures: Figures,
@@ -167,6 +172,9 @@ impl<'a> Run<'a> {
             agenda: BTreeMap::new(),
             agenda_length: 0,
             snapshot: None,
+            past: plan
+                .has(|deed| matches!(deed, Deed::SlowLeader { .. }))
+                .then(Past::default),
             was_reset: false,
             rounds,
             figures: Figures::default(),
@@ -179,6 +187,7 @@ impl<'a> Run<'a> {
 
     fn execute(&mut self) -> Judged {
         self.prepare();
+        self.leave_records()?;
         let numbers: Vec<_> = self.hosts.keys().copied().collect();
         for number in numbers {
             self.boot(number);
@@ -202,30 +211,13 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         self.world.set_write_log(true);
         self.world.set_patience(Duration::from_hours(24));
-        let least = Duration::from_millis(1);
-        self.world.set_latency(least..=plan.latency.max(least));
+        let least = plan.latency.min(Duration::from_millis(1));
+        self.world.set_latency(least..=plan.latency);
         self.world.consul(|consul, _| {
             consul.set_session_lifetime(plan.lifetime);
             consul.advance_index(BUSY_CLUSTER);
         });
         self.forbid_nothing();
-    }
-
-    fn start_strangers(&mut self) {
-        for stranger in &self.plan.strangers {
-            let Some(prefix) = self.prefixes.get(stranger.prefix) else {
-                continue;
-            };
-            let visitor = Visitor {
-                plan: stranger.clone(),
-                client: self.world.client(format!("stranger-{}", stranger.number)),
-                book: self.book.clone(),
-                prefix: prefix.clone(),
-                limit: self.plan.limit,
-                scope: self.scope("strangers"),
-            };
-            self.strangers.push(self.world.start(visitor.live()));
-        }
     }
 
     /// A new process on this host, with a semaphore and all the host's users.
@@ -238,6 +230,7 @@ impl<'a> Run<'a> {
         let client = truth.clone().with_clock_rate(host.plan.clock);
         let process = MockProcess::new(&client);
         let prefix = self.prefixes[host.plan.prefix].clone();
+        host.line.lock().knowledge = Knowledge::default();
         let wire = Wire {
             client,
             truth: truth.clone(),
@@ -356,6 +349,9 @@ impl<'a> Run<'a> {
     }
 
     fn judge_all(&mut self, changes: &[Happening]) -> Judged {
+        if let Some(past) = &mut self.past {
+            self.world.consul(|consul, _| past.look_at(consul));
+        }
         let now = self.world.now();
         let (written, causes) = {
             let mut book = self.book.lock();
@@ -364,7 +360,9 @@ impl<'a> Run<'a> {
         };
         for what in changes.iter().chain(&written) {
             self.count(what);
-            if self.keeps_story && !matches!(what, Happening::Sent { .. }) {
+            if self.keeps_story
+                && !matches!(what, Happening::Sent { .. } | Happening::Informed { .. })
+            {
                 self.world.note(format_args!("           · {what}"));
             }
             self.judge.happen(now, what)?;

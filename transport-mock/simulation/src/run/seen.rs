@@ -127,6 +127,7 @@ impl Seen {
         changes.push(Happening::RecordChanged {
             prefix,
             by,
+            sent_at: last.map(|it| it.sent_at),
             is_check_and_set: last.is_some_and(|it| is_check_and_set(&it.request, &key)),
             removed: removed.collect(),
             added: has.difference(&had).cloned().collect(),
@@ -150,6 +151,15 @@ impl Seen {
     /// may be gone.
     pub(super) fn has_returned(&self, session: &str) -> bool {
         self.returned.contains(session)
+    }
+
+    /// Whose contender key is there. Only that of a session that lives can be tied to it.
+    pub(super) fn contenders(consul: &Consul) -> BTreeSet<String> {
+        let tied = consul
+            .entries("")
+            .filter_map(|it| Some((it.key(), it.session()?)));
+        let contenders = tied.filter(|(key, session)| key.ends_with(session));
+        contenders.map(|(_, session)| session.to_owned()).collect()
     }
 
     /// Who made a session.

@@ -1,38 +1,74 @@
-//! Clients of another make: they follow the algorithm of HashiCorp's Go client.
+//! Clients of another make: they follow the algorithm of HashiCorp's Go client, and of the guide.
 //!
 //! A stranger has a session and a contender key, reads the prefix, takes the dead out, adds itself where
-//! there is room by check-and-set, and otherwise waits for a change. There is no queue.
+//! there is room by check-and-set, and otherwise waits for a change. There is no queue. It understands no
+//! dialect of the record but its own.
 
 use std::time::Duration;
 
 use futures_util::future::select;
 use semaphore_core::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, RenewSession,
-    SEMAPHORE_FLAGS,
 };
 use semaphore_core::{
-    Index, Prefix, Record, Request, Response, Runtime as _, Scope, SessionId, SessionOptions,
-    Transport as _, View,
+    Dialect, Index, Method, Prefix, Record, Request, Response, Runtime as _, Scope, SessionId,
+    SessionOptions, Transport as _, View,
 };
 use transport_mock::MockClient;
 
 use super::book::Book;
+use super::{Judged, Run};
 use crate::plan::{STRANGERS_TTL, Stranger, StrangerPlan};
 
-pub(super) struct Visitor {
-    pub(super) plan: StrangerPlan,
-    pub(super) client: MockClient,
-    pub(super) book: Book,
-    pub(super) prefix: Prefix,
-    pub(super) limit: u32,
-    pub(super) scope: Scope,
+struct Visitor {
+    plan: StrangerPlan,
+    client: MockClient,
+    book: Book,
+    prefix: Prefix,
+    limit: u32,
+    dialect: Dialect,
+    scope: Scope,
 }
 
 const RETRY: Duration = Duration::from_millis(500);
 
+impl Run<'_> {
+    /// Strangers of another dialect than Go's were here before us, and left empty records.
+    pub(super) fn leave_records(&mut self) -> Judged {
+        let (dialect, limit) = (self.plan.dialect, self.plan.limit);
+        let Some(record) = empty_record(dialect, limit).filter(|_| dialect != Dialect::Map) else {
+            return Ok(());
+        };
+        for prefix in 0..self.prefixes.len() {
+            self.submit_on(prefix, |key| {
+                Request::new(Method::Put, key).with_body(record.encode())
+            });
+        }
+        self.judge_operation()
+    }
+
+    pub(super) fn start_strangers(&mut self) {
+        for stranger in &self.plan.strangers {
+            let Some(prefix) = self.prefixes.get(stranger.prefix) else {
+                continue;
+            };
+            let visitor = Visitor {
+                plan: stranger.clone(),
+                client: self.world.client(format!("stranger-{}", stranger.number)),
+                book: self.book.clone(),
+                prefix: prefix.clone(),
+                limit: self.plan.limit,
+                dialect: self.plan.dialect,
+                scope: self.scope("strangers"),
+            };
+            self.strangers.push(self.world.start(visitor.live()));
+        }
+    }
+}
+
 impl Visitor {
     /// Lives until its plan is done, its session is gone, or the record is not for it.
-    pub(super) async fn live(self) {
+    async fn live(self) {
         self.client.sleep(self.plan.at).await;
         let Some(session) = self.enter().await else {
             return;
@@ -72,7 +108,8 @@ impl Visitor {
             .await?;
         let session = CreateSession::parse(&created).ok()?;
         let key = &self.prefix.contender_key(&session);
-        let (value, flags) = (b"stranger".as_slice(), SEMAPHORE_FLAGS);
+        let value = b"stranger".as_slice();
+        let flags = empty_record(self.dialect, self.limit)?.flags();
         let (acquire, session) = (&session, session.clone());
         let acquired = self
             .send(|scope| {
@@ -97,9 +134,12 @@ impl Visitor {
                 return None;
             }
             let mut record = match view.lock() {
-                None => Record::new(self.limit),
+                None => empty_record(self.dialect, self.limit)?,
                 Some(lock) => lock.record.clone().ok()?,
             };
+            if record.dialect() != self.dialect {
+                return None;
+            }
             // The answer to a write of ours was lost.
             if record.holds(session.as_str()) {
                 return Some(());
@@ -193,6 +233,16 @@ impl Visitor {
             }
         }
     }
+}
+
+/// The record that a client of this dialect makes.
+fn empty_record(dialect: Dialect, limit: u32) -> Option<Record> {
+    let spelled = match dialect {
+        Dialect::Map => return Some(Record::new(limit)),
+        Dialect::Array => format!(r#"{{"Limit":{limit},"Holders":[]}}"#),
+        Dialect::LowerCaseArray => format!(r#"{{"limit":{limit},"holders":[]}}"#),
+    };
+    Record::decode(spelled.as_bytes(), 0).ok()
 }
 
 /// A belief that ends with its holder.

@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use semaphore_core::api::ListKeys;
 use semaphore_core::{
-    Method, Prefix, Request, Response, Runtime as _, Transport, TransportError, View,
+    Instant, Method, Prefix, Request, Response, Runtime as _, Transport, TransportError, View,
 };
 use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
+use super::knowledge::{Answer, Knowledge};
 use crate::history::Happening;
 use crate::plan::{FASTEST_CLOCK, Sort, Trouble};
 
@@ -36,6 +37,10 @@ pub(super) struct LineState {
     sent: BTreeMap<Sort, u64>,
     troubles: BTreeMap<(Sort, u64), Trouble>,
     pub(super) is_agent_down: bool,
+    /// Since when the host's agent lags behind.
+    pub(super) lags_since: Option<Instant>,
+    /// What the present process knows.
+    pub(super) knowledge: Knowledge,
     /// What the watch is shown may be wrong in its index, or incomplete: the next answer need not
     /// be believed.
     pub(super) is_fooled: bool,
@@ -48,6 +53,8 @@ impl Line {
             sent: BTreeMap::new(),
             troubles,
             is_agent_down: false,
+            lags_since: None,
+            knowledge: Knowledge::default(),
             is_fooled: false,
             highest_index: 0,
         })))
@@ -103,6 +110,16 @@ impl Wire {
         }
     }
 
+    fn sent(&self, request: &Request) -> Sent {
+        let is_consistent = request.target().contains("consistent");
+        let lags_since = self.line.lock().lags_since;
+        Sent {
+            at: self.truth.now(),
+            is_consistent,
+            lags_since: lags_since.filter(|_| !is_consistent),
+        }
+    }
+
     fn note(&self, fault: &Fault, request: &Request) {
         let mut book = self.book.lock();
         book.count_fault(name(fault));
@@ -122,10 +139,27 @@ impl Wire {
         });
     }
 
+    /// Notes what the host goes by from now on.
+    fn learn(&self, answer: &Response, sent: &Sent) {
+        let Some(index) = index(answer) else {
+            return;
+        };
+        let answer = Answer {
+            index,
+            is_consistent: sent.is_consistent,
+            sent_at: sent.at,
+            received_at: self.truth.now(),
+            lags_since: sent.lags_since,
+        };
+        if let Some(of) = self.line.lock().knowledge.learn(&answer) {
+            let host = self.host;
+            self.book.happened(Happening::Informed { host, of });
+        }
+    }
+
     /// Notes which holders an answer of the watch shows to be gone.
     fn look_at(&self, answer: &Response) {
-        let index = answer.header("X-Consul-Index");
-        let Some(index) = index.and_then(|it| it.parse::<u64>().ok()) else {
+        let Some(index) = index(answer) else {
             return;
         };
         {
@@ -155,6 +189,14 @@ impl Wire {
     }
 }
 
+/// How a request was sent.
+struct Sent {
+    at: Instant,
+    is_consistent: bool,
+    /// Since when the agent lags behind that is to answer it.
+    lags_since: Option<Instant>,
+}
+
 #[async_trait]
 impl Transport for Wire {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
@@ -164,16 +206,23 @@ impl Transport for Wire {
         let host = self.host;
         self.book.happened(Happening::Sent { host, is_read });
         let was_met = fault.is_some();
+        let sent = self.sent(&request);
         let answer = self.client.send_into(request, fault).await;
         if let Ok(answer) = &answer
             && is_list
-            && !was_met
             && matches!(answer.status(), 200 | 404)
         {
-            self.look_at(answer);
+            self.learn(answer, &sent);
+            if !was_met {
+                self.look_at(answer);
+            }
         }
         answer
     }
+}
+
+fn index(answer: &Response) -> Option<u64> {
+    answer.header("X-Consul-Index")?.parse().ok()
 }
 
 /// The sort of a request of ours. A transaction is of the sort of the most that it changes.

@@ -1,0 +1,112 @@
+//! A leader that was elected before it has applied its log.
+//!
+//! ```text
+//!  renewals, reads in default mode ──▶ answered from what the leader has applied
+//!  everything else ──▶ the log ──caught up──▶ delivered in its order, and answered then
+//! ```
+
+use semaphore_core::{Instant, Request};
+
+use super::lag::{Server, may_be_stale};
+use super::{Call, Event, Host, Network};
+use crate::consul::{Consul, Exchange, Snapshot};
+use crate::kind::RequestKind;
+
+/// The leader as far as it has applied its log, and what waits behind that.
+pub(super) struct Behind {
+    leader: Consul,
+    log: Vec<Event>,
+}
+
+impl Network {
+    /// Elects a leader that has applied no more than this.
+    pub(crate) fn elect_leader_behind(&mut self, applied: &Snapshot) {
+        if self.behind.is_some() || !self.leaderless {
+            self.lose_leader();
+        }
+        self.trace.add(
+            self.now,
+            format_args!("leader elected, which has yet to apply its log"),
+        );
+        self.behind = Some(Behind {
+            leader: self.consul.behind(applied),
+            log: Vec::new(),
+        });
+    }
+
+    /// The leader has applied its log, if it had to.
+    pub(crate) fn catch_up_leader(&mut self) {
+        if self.behind.is_some() {
+            self.elect_leader();
+        }
+    }
+
+    /// What waited for the log is delivered now, and whoever waited at the leader looks again.
+    pub(super) fn end_behind(&mut self) {
+        if let Some(behind) = self.behind.take() {
+            for event in behind.log {
+                self.timeline.add(self.now, event);
+            }
+            self.ask_again(Server::Behind);
+        }
+    }
+
+    /// What waited for the log is lost with it.
+    pub(super) fn lose_log(&mut self) {
+        if let Some(behind) = &mut self.behind {
+            behind.log.clear();
+            self.elect_leader();
+        }
+    }
+
+    /// Puts a request that has reached the leader into its log, if it has to wait there.
+    pub(super) fn put_into_log(
+        &mut self,
+        host: Host,
+        call: Option<Call>,
+        request: &Request,
+        sent_at: Instant,
+    ) -> bool {
+        let waits = !is_answered_from_applied(request) && !self.is_for_lagging(host, request);
+        match &mut self.behind {
+            Some(behind) if waits => {
+                let event = Event::Arrive(host, call, request.clone(), sent_at);
+                behind.log.push(event);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Hands a request to the leader.
+    pub(super) fn submit_to_leader(&mut self, request: &Request) -> (Server, Exchange) {
+        match &mut self.behind {
+            Some(behind) if is_answered_from_applied(request) => {
+                (Server::Behind, behind.submit(self.now, request))
+            }
+            _ => (Server::Leader, self.consul.submit(self.now, request)),
+        }
+    }
+}
+
+impl Behind {
+    fn submit(&mut self, now: Instant, request: &Request) -> Exchange {
+        let exchange = self.leader.submit(now, request);
+        // The end of a session is an entry of the log, too.
+        self.leader.stop_timers();
+        exchange
+    }
+
+    pub(super) fn leader(&self) -> &Consul {
+        &self.leader
+    }
+
+    pub(super) fn leader_mut(&mut self) -> &mut Consul {
+        &mut self.leader
+    }
+}
+
+/// A renewal looks for its session in what is applied, as a read does that need not be consistent.
+fn is_answered_from_applied(request: &Request) -> bool {
+    may_be_stale(request) || RequestKind::of(request) == RequestKind::SessionRenew
+}
