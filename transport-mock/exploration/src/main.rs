@@ -123,7 +123,17 @@ fn table(scenes: &[Scene], bounds: Bounds) -> Result<ExitCode, Failure> {
     }
     let whole = scenes.len() - broken - cut;
     println!("\n{whole} scenes explored whole, {cut} cut, {broken} violations");
+    if let Some(memory) = most_memory() {
+        println!("at most {memory} of memory");
+    }
     Ok(ExitCode::from(u8::from(broken > 0)))
+}
+
+/// What this process has had in memory at most, where the system tells.
+fn most_memory() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
+    Some(line.trim().to_owned())
 }
 
 fn row(scene: &Scene, report: &Report) {

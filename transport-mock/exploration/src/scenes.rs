@@ -5,7 +5,7 @@ use crate::scene::{Fault, Furniture, Scene};
 /// Those that take seconds, for every test run.
 pub fn small() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
-    let two = || Scene::new(1, &[1, 1]).in_round_trips().together();
+    let two = || Scene::new(1, &[1, 1]).together().in_round_trips();
     vec![
         one(),
         one().with_cancels(),

@@ -13,8 +13,8 @@
 //!
 //! What nothing depends on any more is left out, as each kind of token says.
 //!
-//! Participants are interchangeable, so their parts are sorted, as if each of them were the only one. What is left is hashed to 128 bits: among
-//! ten million states the chance that any two are taken for one is below 10⁻²⁴.
+//! Participants are interchangeable, so their parts are sorted, each with its own view of what is common.
+//! What is left is hashed to 128 bits.
 
 mod text;
 

@@ -232,10 +232,9 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     let field = field(before);
     let is_in = |what: &str| before.ends_with(what);
     Some(match field {
-        "retry_at" | "until" | "respawn_at" | "patience" | "Until" => Token::Timer(nanos),
+        // Without a name: until when those who were overtaken are not waited for.
+        "retry_at" | "until" | "respawn_at" | "patience" | "Until" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
-        // Until when those who were overtaken are not waited for.
-        "" => Token::Timer(nanos),
         // Within the burst of the watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(UNNOTICED_READS)),
         // Only an error tells how long somebody has waited, and only a timer that is past is
