@@ -12,14 +12,18 @@
 //! poll_abort                              which answers are of no more use
 //! ```
 //! Any order of polls is correct, spurious calls do nothing. The files: this one has the commands and
-//! the state, [`outgoing`] says what is sent next, [`answers`] takes what comes back, [`admission`]
-//! decides what follows from it.
+//! the state, [`outgoing`] says what is sent next, [`answers`] takes what comes back, [`views`] compares
+//! it with what was known, [`admission`] decides what follows from it, [`claims`] makes grants and
+//! [`departures`] ends them.
 
 mod admission;
 mod answers;
+mod claims;
+mod departures;
 mod outgoing;
 mod queue;
 mod refresh;
+mod views;
 
 use std::collections::{BTreeMap, VecDeque};
 

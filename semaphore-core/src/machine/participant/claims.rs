@@ -1,0 +1,106 @@
+//! What becomes of a claim: its write is applied, a view shows that it was, and it is a grant or nobody's.
+
+use super::{Claim, Event, Grant, Hold, Owner, Participant};
+use crate::defect::{Defect, is_on};
+use crate::id::FencingToken;
+use crate::machine::contender::{Phase, Presence};
+use crate::machine::plan::Write;
+use crate::time::Instant;
+use crate::view::View;
+
+impl Participant {
+    pub(super) fn apply(&mut self, now: Instant, write: &Write) {
+        let moment = self.moment();
+        for no in &write.withdraw {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.withdrawn(moment, &self.settings);
+            }
+        }
+        for no in &write.admit {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.admitted(write.base);
+            }
+        }
+        if !write.admit.is_empty()
+            && let Some(claim) = self.claim.take()
+        {
+            self.grant(now, claim);
+        }
+    }
+
+    /// A claim whose answer was lost: every contender it admits is in the record, or none is.
+    pub(super) fn settle_claim(&mut self, now: Instant, view: &View) {
+        let Some(claim) = &self.claim else {
+            return;
+        };
+        if view.lock_index().0 == claim.token.0 {
+            return;
+        }
+        let all_admitted = claim.contenders.iter().all(|no| {
+            self.contenders
+                .get(no)
+                .is_some_and(|contender| matches!(contender.presence(), Presence::Yes(_)))
+        });
+        if let Some(claim) = self.claim.take()
+            && all_admitted
+        {
+            self.grant(now, claim);
+        }
+    }
+
+    /// The record names the claim's contenders. It is a grant if its caller still waits and every
+    /// lease holds; otherwise they leave again.
+    fn grant(&mut self, now: Instant, claim: Claim) {
+        let is_wanted = claim.contenders.iter().all(|no| {
+            self.contenders
+                .get(no)
+                .is_some_and(|contender| contender.is_admissible(now))
+        });
+        let to_nobody = is_on(Defect::CancelledClaimGranted);
+        if !is_wanted || self.queue.remove(claim.acquire).is_none() && !to_nobody {
+            self.leave(now, &claim.contenders);
+            return;
+        }
+        let mut token = claim.token;
+        let mut sequencers = Vec::new();
+        for no in &claim.contenders {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                if is_on(Defect::TokenOfQueue) {
+                    token = FencingToken(contender.create_index().unwrap_or_default().0);
+                }
+                contender.hold(claim.acquire);
+                sequencers.extend(contender.sequencer(&self.settings));
+            }
+        }
+        self.holds.insert(
+            claim.acquire,
+            Hold {
+                contenders: claim.contenders,
+                lost: None,
+                owner: Owner::Present,
+                failure: None,
+            },
+        );
+        self.events.push_back(Event::Granted {
+            acquire: claim.acquire,
+            grant: Grant { token, sequencers },
+        });
+    }
+
+    /// A claim that was given up for another one may be the one that was applied. Whom it admitted
+    /// has a slot that nobody waits for.
+    pub(super) fn dismiss_strays(&mut self, now: Instant) {
+        let claimed = self.claim.as_ref().map(|claim| &claim.contenders);
+        let strays: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| {
+                contender.phase() == Phase::Claiming
+                    && matches!(contender.presence(), Presence::Yes(_))
+            })
+            .map(|(no, _)| *no)
+            .filter(|no| claimed.is_none_or(|claimed| !claimed.contains(no)))
+            .collect();
+        self.leave(now, &strays);
+    }
+}

@@ -1,0 +1,134 @@
+//! Who leaves: slots that are lost or given back, contenders that are replaced, and those of which
+//! nothing is left.
+
+use super::{Event, From, Owner, Participant};
+use crate::error::Error;
+use crate::id::AcquireId;
+use crate::machine::contender::{ContenderEvent, Phase};
+use crate::machine::plan::ContenderNo;
+use crate::machine::settings::SessionSource;
+use crate::time::Instant;
+
+impl Participant {
+    pub(super) fn handle_contender_event(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        event: Option<ContenderEvent>,
+    ) {
+        let Some(event) = event else {
+            return;
+        };
+        match event {
+            ContenderEvent::Lost(acquire, reason) => {
+                if let Some(hold) = self.holds.get_mut(&acquire)
+                    && hold.lost.is_none()
+                {
+                    hold.lost = Some(reason.clone());
+                    if hold.owner == Owner::Present {
+                        self.events.push_back(Event::Lost { acquire, reason });
+                    }
+                }
+                self.end_hold(now, acquire);
+            }
+            ContenderEvent::SessionGone => self.replace(now, no, |session| match session {
+                SessionSource::Callers(session) => Some(Error::SessionGone {
+                    session: session.clone(),
+                }),
+                SessionSource::Create(_) => None,
+            }),
+            ContenderEvent::KeyTaken => self.replace(now, no, |session| match session {
+                SessionSource::Callers(session) => Some(Error::SessionInUse {
+                    session: session.clone(),
+                }),
+                SessionSource::Create(_) => None,
+            }),
+            ContenderEvent::Unseen => {
+                let prefix = self.settings.prefix.to_string();
+                let is_hidden = self.unseen >= MAX_UNSEEN;
+                self.replace(now, no, |_| {
+                    is_hidden.then_some(Error::IncompleteView { prefix })
+                });
+            }
+            ContenderEvent::Refused(error) => {
+                self.fail_waiting(now, |_| Error::Request(error.clone()));
+            }
+        }
+    }
+
+    /// A contender that can't go on leaves. Another takes its place after a wait, unless that would
+    /// fare no better.
+    fn replace(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        error: impl FnOnce(&SessionSource) -> Option<Error>,
+    ) {
+        self.leave(now, &[no]);
+        self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
+        if let Some(error) = error(&self.settings.session) {
+            self.fail_waiting(now, |_| error.clone());
+        }
+    }
+
+    pub(super) fn end_hold(&mut self, now: Instant, acquire: AcquireId) {
+        let contenders = self
+            .holds
+            .get(&acquire)
+            .map(|hold| hold.contenders.clone())
+            .unwrap_or_default();
+        self.leave(now, &contenders);
+    }
+
+    pub(super) fn leave(&mut self, now: Instant, numbers: &[ContenderNo]) {
+        let moment = self.moment();
+        for no in numbers {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.leave(now, moment, &self.settings);
+            }
+        }
+    }
+
+    /// Takes contenders out of which nothing is left, and tells the callers whose they were.
+    pub(super) fn bury(&mut self) {
+        let gone: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.phase() == Phase::Gone)
+            .map(|(no, contender)| (*no, contender.leave_failure().cloned()))
+            .collect();
+        for (no, failure) in gone {
+            self.contenders.remove(&no);
+            let stale = self.in_flight.extract_if(
+                ..,
+                |_, from| matches!(from, From::Contender(of, _) if *of == no),
+            );
+            self.aborts.extend(stale.map(|(id, _)| id));
+            for hold in self.holds.values_mut() {
+                if hold.contenders.contains(&no) {
+                    hold.failure = hold.failure.take().or(failure.clone());
+                }
+            }
+        }
+        let done: Vec<_> = self
+            .holds
+            .extract_if(.., |_, hold| {
+                let gone = |no| !self.contenders.contains_key(no);
+                hold.owner != Owner::Present && hold.contenders.iter().all(gone)
+            })
+            .collect();
+        for (acquire, hold) in done {
+            if hold.owner == Owner::Released {
+                let result = match (hold.lost, hold.failure) {
+                    (Some(lost), _) => Err(Error::Lost(lost)),
+                    (None, Some(failure)) => Err(Error::Request(failure)),
+                    (None, None) => Ok(()),
+                };
+                self.events.push_back(Event::Released { acquire, result });
+            }
+        }
+    }
+}
+
+/// In how many views in a row contenders may be missing before views are held to be incomplete.
+const MAX_UNSEEN: u32 = 3;

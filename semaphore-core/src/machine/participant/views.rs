@@ -1,0 +1,133 @@
+//! What reads of the prefix show: which view is the newest, and what it means for those who wait and
+//! those who hold.
+
+use super::{From, Observed, Participant};
+use crate::api::ListKeys;
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::Response;
+use crate::machine::contender::ContenderEvent;
+use crate::machine::order::Moment;
+use crate::time::Instant;
+use crate::view::View;
+
+impl Participant {
+    pub(super) fn handle_view(
+        &mut self,
+        now: Instant,
+        from: From,
+        sent: Moment,
+        answer: Result<&Response, RequestError>,
+    ) {
+        let view = answer
+            .and_then(ListKeys::parse)
+            .map(|list| View::new(&self.settings.prefix, &list));
+        let consistent = from == From::Refresh || self.watch.is_polling_leader();
+        match view {
+            Ok(view) => {
+                match from {
+                    From::Watch => {
+                        if !self.watch.answered(now, view.index()) {
+                            self.inquest.forget();
+                        }
+                    }
+                    _ => self.refresh.answered(),
+                }
+                self.note(now, None);
+                self.accept(now, view, sent, consistent);
+            }
+            Err(error) => {
+                match from {
+                    From::Watch => {
+                        self.watch.failed(now, &mut self.rng);
+                        self.inquest.forget();
+                    }
+                    _ => self.refresh.failed(now, &mut self.rng),
+                }
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// Takes a view unless a newer one is known. An index that went backwards although it was asked
+    /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
+    /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
+    fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
+        if let Some(known) = &self.view
+            && !is_on(Defect::OlderViewAccepted)
+        {
+            let is_older = view.version() < known.view.version();
+            if is_older && sent <= known.received {
+                return;
+            }
+            if !consistent && (is_older || self.watch.asks_leader()) {
+                self.doubt = Some(self.moment());
+                return;
+            }
+            if is_older {
+                self.watch.ask_leader();
+            }
+        }
+        if consistent {
+            self.doubt.take_if(|since| *since < sent);
+        }
+        let confirmed = consistent && self.ledger.ended_before(sent);
+        self.observe(now, &view, sent, consistent, confirmed);
+        // The same index is the same state, as fresh as the later of the two requests.
+        let known = self.view.as_ref();
+        let is_same = |known: &&Observed| {
+            let known = &known.view;
+            known.index() == view.index() && known.version() == view.version()
+        };
+        let sent = known
+            .filter(is_same)
+            .map_or(sent, |known| known.sent.max(sent));
+        self.view = Some(Observed {
+            view,
+            sent,
+            received: self.moment(),
+        });
+    }
+
+    fn observe(
+        &mut self,
+        now: Instant,
+        view: &View,
+        sent: Moment,
+        consistent: bool,
+        confirmed: bool,
+    ) {
+        let moment = self.moment();
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let mut is_counted = false;
+        for no in numbers {
+            let event = self.contenders.get_mut(&no).and_then(|contender| {
+                contender.observe(now, moment, view, sent, confirmed, &self.settings)
+            });
+            if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
+                // An agent that lags behind does not show it yet.
+                self.doubt = Some(moment);
+                continue;
+            }
+            // However many vanished at once, they may have done so for one reason.
+            if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
+                self.unseen += 1;
+                is_counted = true;
+            }
+            self.handle_contender_event(now, no, event);
+        }
+        if self
+            .contenders
+            .values()
+            .any(|contender| contender.create_index().is_some())
+        {
+            self.unseen = 0;
+            self.respawn.reset();
+        }
+        self.settle_claim(now, view);
+        self.dismiss_strays(now);
+    }
+}
