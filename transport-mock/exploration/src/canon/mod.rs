@@ -32,6 +32,8 @@ use crate::clock::Clock;
 pub(crate) struct Parts<'a> {
     /// What belongs to no participant.
     pub(crate) common: Vec<&'a [Token]>,
+    /// What else is common, in no order.
+    pub(crate) loose: Vec<[&'a [Token]; 1]>,
     pub(crate) nodes: Vec<NodeParts<'a>>,
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn fingerprint(parts: &Parts<'_>, now: Instant, tick: Duration) -> u1
         ranks: &ranks,
     };
     let mut nodes: Vec<_> = {
-        let name = |node: &NodeParts<'_>| node.name(&parts.common, &scale);
+        let name = |node: &NodeParts<'_>| node.name(parts, &scale);
         parts.nodes.iter().map(name).collect()
     };
     nodes.sort_unstable();
@@ -61,6 +63,7 @@ pub(crate) fn fingerprint(parts: &Parts<'_>, now: Instant, tick: Duration) -> u1
     for (hash, sessions) in nodes {
         written.named(hash, &sessions, &mut names);
     }
+    written.unordered(&parts.loose, &scale, &Local::default(), &mut names);
     xxh3_128(&written.0)
 }
 
@@ -71,37 +74,23 @@ impl NodeParts<'_> {
     }
 
     /// Its name, if sessions are named after the order in which it mentions them, and that order.
-    fn name(&self, common: &[&[Token]], scale: &Scale<'_>) -> (u128, Vec<u64>) {
+    fn name(&self, parts: &Parts<'_>, scale: &Scale<'_>) -> (u128, Vec<u64>) {
         let local = Local::new(self);
         let mut names = Names::default();
         let mut written = Written::default();
         for part in &self.own {
             written.part(part, scale, &local, |session| names.name(session));
         }
-        let mut messages: Vec<_> = self
-            .messages
-            .iter()
-            .map(|parts| {
-                let (mut written, mut strangers) = (Written::default(), Names::default());
-                for part in parts {
-                    written.part(part, scale, &local, |session| {
-                        let known = names.find(session);
-                        known.unwrap_or_else(|| names.0.len() as u64 + strangers.name(session))
-                    });
-                }
-                (xxh3_128(&written.0), strangers.0)
-            })
-            .collect();
-        messages.sort_unstable();
-        for (hash, strangers) in messages {
-            written.named(hash, &strangers, &mut names);
-        }
+        written.unordered(&self.messages, scale, &local, &mut names);
         // What is common looks the same to two only if they have the same place in it.
-        for part in common {
+        for part in &parts.common {
             written.part(part, scale, &Local::default(), |session| {
                 names.name(session)
             });
         }
+        // Whom only these mention has no place in any order.
+        let mut passing = Names(names.0.clone());
+        written.unordered(&parts.loose, scale, &Local::default(), &mut passing);
         (xxh3_128(&written.0), names.0)
     }
 }
@@ -248,6 +237,33 @@ impl Written {
                 Token::Poll(at) => self.word(7, scale.clock.since(at, LEAST_POLL)),
                 Token::Timer(_) => self.word(8, 0),
             }
+        }
+    }
+
+    /// Parts in no order, each of several.
+    fn unordered<const N: usize>(
+        &mut self,
+        all: &[[&[Token]; N]],
+        scale: &Scale<'_>,
+        local: &Local,
+        names: &mut Names,
+    ) {
+        let mut hashes: Vec<_> = all
+            .iter()
+            .map(|parts| {
+                let (mut written, mut strangers) = (Self::default(), Names::default());
+                for part in parts {
+                    written.part(part, scale, local, |session| {
+                        let known = names.find(session);
+                        known.unwrap_or_else(|| names.0.len() as u64 + strangers.name(session))
+                    });
+                }
+                (xxh3_128(&written.0), strangers.0)
+            })
+            .collect();
+        hashes.sort_unstable();
+        for (hash, strangers) in hashes {
+            self.named(hash, &strangers, names);
         }
     }
 

@@ -20,6 +20,7 @@ pub(crate) struct Agent {
     stranger: Option<String>,
     holders: Vec<String>,
     tokens: Vec<Token>,
+    delays: Vec<Vec<Token>>,
 }
 
 impl Agent {
@@ -29,6 +30,7 @@ impl Agent {
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),
+            delays: Vec::new(),
         };
         let put = |target: String, body: &str| Request::new(Method::Put, target).with_body(body);
         match furniture {
@@ -55,6 +57,11 @@ impl Agent {
 
     pub(crate) fn tokens(&self) -> &[Token] {
         &self.tokens
+    }
+
+    /// The keys that can't be acquired for a while.
+    pub(crate) fn delays(&self) -> impl Iterator<Item = &[Token]> {
+        self.delays.iter().map(Vec::as_slice)
     }
 
     /// The sessions that live, in the order of their creation, without the stranger's.
@@ -153,10 +160,11 @@ impl Agent {
         }
         let index = self.consul.prefix_index(PREFIX);
         let _ = write!(text, "index={index};");
-        for (key, until) in self.consul.lock_delays() {
-            let key = String::from_utf8_lossy(key);
-            let _ = write!(text, "{key} until: {until:?};");
-        }
         self.tokens = tokens(&text);
+        let delays = self.consul.lock_delays().map(|(key, until)| {
+            let key = String::from_utf8_lossy(key);
+            tokens(&format!("{key} until: {until:?}"))
+        });
+        self.delays = delays.collect();
     }
 }

@@ -152,6 +152,7 @@ impl State {
         let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
+            loose: self.agent.delays().map(|delay| [delay]).collect(),
             nodes: nodes
                 .map(|(node, owned)| NodeParts {
                     own: vec![owned, node.tokens()],
