@@ -31,19 +31,14 @@ impl Clock {
         at <= self.now
     }
 
-    pub(crate) fn now(self) -> u64 {
-        self.now
-    }
-
     /// How many ticks a time is ahead.
     pub(crate) fn until(self, at: u64) -> u64 {
         self.ticks(at).saturating_sub(self.now / self.tick)
     }
 
-    /// How many ticks ago a time was, up to the longest time that a machine measures from a past
-    /// one: the TTL, and as long a poll.
-    pub(crate) fn since(self, at: u64) -> u64 {
-        let longest = LONGEST.div_ceil(self.tick);
+    /// How many ticks ago a time was, up to the longest that matters.
+    pub(crate) fn since(self, at: u64, longest: Duration) -> u64 {
+        let longest = nanos(longest).div_ceil(self.tick);
         (self.now / self.tick - at / self.tick).min(longest)
     }
 
@@ -51,8 +46,6 @@ impl Clock {
         at.div_ceil(self.tick)
     }
 }
-
-const LONGEST: u64 = 15_000_000_000;
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
@@ -70,6 +63,6 @@ mod tests {
             assert_eq!(clock.stop(at(due)), at(8_000));
             assert_eq!(clock.until(due), 3);
         }
-        assert_eq!(clock.since(3_000), 2);
+        assert_eq!(clock.since(3_000, Duration::from_secs(1)), 2);
     }
 }

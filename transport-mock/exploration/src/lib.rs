@@ -14,8 +14,14 @@
 //! # What is explored
 //! A state is the participants, Consul, the messages between them, how far each caller is, and how many
 //! faults are left. From each state every action is tried: a caller asks, gives back, gives up; a request
-//! or an answer arrives; time passes; and the [`Fault`]s of the scene. Nothing is left out by chance or by
-//! clever reduction, but see the assumptions.
+//! or an answer arrives; time passes; and the [`Fault`]s of the scene. No order is left out by chance or
+//! because another is held to be as good, but see the assumptions.
+//!
+//! States are told apart by what decides what can follow from them (`canon` says by what), not by how
+//! long ago something was or what it is called. That this leaves nothing out is not believed but
+//! checked: with [`Bounds::checks_sameness`], whenever a state is taken for one that is known, all states
+//! that follow from the one must be those that follow from the other. A few scenes are checked so in
+//! each test run, all with `scripts/explore --check`.
 //!
 //! # What must hold
 //! In every state S1 (nobody believes beyond the limit, and every belief is founded on the record), at
@@ -36,9 +42,13 @@
 //!   at the latest after twice that. Clocks run at one rate: what the lease's margin is for is not explored.
 //! - No run lasts until Consul forgets a deletion (a quarter of an hour), or until the ceiling of the
 //!   watch's reads matters.
-//! - Participants are interchangeable, as are the callers of each.
+//! - Participants are interchangeable, as are the callers of each. So are the ids of sessions: of two dead
+//!   holders, the one whose session is older is asked for first.
+//! - A process ends when all its callers are served and it has nothing left to do.
 //!
-//! States are told apart by 128 bits of hash.
+//! States are told apart by 128 bits of hash: of ten million states, the chance that any two are taken for
+//! one by accident is below 10⁻²⁴. As long as few states wait, the search is breadth first, so that stories
+//! are short; then it goes into depth, so that they fit into memory.
 
 mod action;
 mod canon;

@@ -1,12 +1,12 @@
 //! Explores scenes and prints a table of what was seen.
 //!
 //! ```text
-//! explore [--small] [--only TEXT] [--seconds N] [--states N]
+//! explore [--small] [--only TEXT] [--seconds N] [--states N] [--check]
 //! explore --defect NAME       until a scene shows it; exits with 1, and says which promise broke
 //! explore --defects           each defect in turn
 //! ```
-//! `--seconds` and `--states` bound one scene; a search that they cut is said to be cut. The last two need
-//! a build with `RUSTFLAGS='--cfg semaphore_defects'`.
+//! `--seconds` and `--states` bound one scene; a search that they cut is said to be cut. `--check` looks, too, whether
+//! all states that are taken for one lead to the same ones. The last two need a build with `RUSTFLAGS='--cfg semaphore_defects'`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -81,6 +81,7 @@ impl Wish {
                 Long("seconds") => {
                     wish.bounds.time = Duration::from_secs(parser.value()?.parse()?);
                 }
+                Long("check") => wish.bounds.checks_sameness = true,
                 Long("states") => wish.bounds.states = parser.value()?.parse()?,
                 Long("defect") => wish.defects = Defects::One(parser.value()?.string()?),
                 Long("defects") => wish.defects = Defects::All,
@@ -122,7 +123,17 @@ fn table(scenes: &[Scene], bounds: Bounds) -> Result<ExitCode, Failure> {
     }
     let whole = scenes.len() - broken - cut;
     println!("\n{whole} scenes explored whole, {cut} cut, {broken} violations");
+    if let Some(memory) = most_memory() {
+        println!("at most {memory} of memory");
+    }
     Ok(ExitCode::from(u8::from(broken > 0)))
+}
+
+/// What this process has had in memory at most, where the system tells.
+fn most_memory() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
+    Some(line.trim().to_owned())
 }
 
 fn row(scene: &Scene, report: &Report) {

@@ -5,7 +5,7 @@ use crate::scene::{Fault, Furniture, Scene};
 /// Those that take seconds, for every test run.
 pub fn small() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
-    let two = || Scene::new(1, &[1, 1]).in_round_trips().together();
+    let two = || Scene::new(1, &[1, 1]).together().in_round_trips();
     vec![
         one(),
         one().with_cancels(),
@@ -22,29 +22,47 @@ pub fn small() -> Vec<Scene> {
 
 /// Those that take longer.
 pub fn large() -> Vec<Scene> {
+    use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, Pause, Repeat};
+
     let one = || Scene::new(1, &[1]);
-    let two = || Scene::new(1, &[1, 1]).in_round_trips();
-    let both = || two().together();
+    let each = |limit, callers: &[usize]| Scene::new(limit, callers).together();
+    let trips = |limit, callers: &[usize]| each(limit, callers).in_round_trips();
     vec![
-        two(),
-        both().with_faults(1, &[Fault::Crash]),
-        both().with_faults(1, &[Fault::Destroy]),
-        both().with_faults(1, &[Fault::LoseAnswer]),
-        both().with_faults(1, &[Fault::Cut]),
-        both().with_faults(1, &[Fault::Repeat]),
-        both().with(Furniture::Stranger),
-        both().with_cancels(),
-        Scene::new(2, &[2]).in_round_trips(),
-        Scene::new(2, &[1, 1]).in_round_trips(),
-        one().with_faults(2, &[Fault::Cut, Fault::LoseAnswer]),
-        one().with_faults(1, &[Fault::Pause]),
-        one().with_faults(1, &[Fault::Delay]),
+        one().with_faults(2, &[Cut, LoseAnswer, Crash]),
+        one().with_faults(1, &[Pause]),
+        one().with_faults(1, &[Delay]),
+        // Callers of one participant.
         Scene::new(1, &[2]),
-        both().with_faults(1, &[Fault::Pause]),
-        both().with_faults(1, &[Fault::Delay]),
-        both().with_faults(2, &[Fault::Crash, Fault::Cut]),
-        Scene::new(1, &[1, 1, 1]).in_round_trips().together(),
-        Scene::new(1, &[1, 1]).together(),
-        Scene::new(2, &[1, 1, 1, 1]).in_round_trips().together(),
+        Scene::new(2, &[2]),
+        each(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Crash]),
+        each(1, &[3]),
+        each(2, &[3]),
+        each(2, &[4]),
+        // Two participants, in every order.
+        Scene::new(1, &[1, 1]),
+        each(2, &[1, 1]),
+        each(1, &[1, 1]).with_cancels(),
+        each(1, &[1, 1]).with(Furniture::Stranger),
+        each(1, &[1, 1]).with_faults(1, &[Crash]),
+        each(1, &[1, 1]).with_faults(1, &[LoseAnswer]),
+        each(1, &[1, 1]).with_faults(1, &[Cut]),
+        each(2, &[1, 1]).with_faults(1, &[Crash]),
+        // Two participants, in round trips.
+        trips(1, &[1, 1]).with_faults(1, &[Destroy]),
+        trips(1, &[1, 1]).with_faults(1, &[Repeat]),
+        trips(1, &[1, 1]).with_faults(1, &[Pause]),
+        trips(1, &[1, 1]).with_faults(1, &[Delay]),
+        trips(1, &[1, 1]).with_faults(2, &[Crash, LoseAnswer]),
+        trips(1, &[1, 1]).with_faults(2, &[Crash, Cut]),
+        trips(1, &[1, 1]).with_faults(2, &[Cut, LoseAnswer]),
+        // Three and four contenders.
+        trips(1, &[2, 1]),
+        trips(2, &[2, 1]),
+        trips(1, &[1, 1, 1]),
+        trips(2, &[1, 1, 1]),
+        trips(1, &[1, 1, 1]).with_faults(1, &[Crash]),
+        trips(2, &[2, 2]),
+        trips(1, &[1, 1, 1, 1]),
+        trips(2, &[1, 1, 1, 1]),
     ]
 }

@@ -19,6 +19,9 @@ pub struct Bounds {
     pub states: usize,
     /// After so long.
     pub time: Duration,
+    /// Whether states that are taken for one are checked to lead to the same ones, each time. Takes
+    /// several times as long.
+    pub checks_sameness: bool,
 }
 
 impl Default for Bounds {
@@ -26,6 +29,7 @@ impl Default for Bounds {
         Self {
             states: 40_000_000,
             time: Duration::from_hours(24),
+            checks_sameness: false,
         }
     }
 }
@@ -116,6 +120,8 @@ struct Search {
     /// The steps that may be counted on, from and to.
     progress: Vec<(u32, u32)>,
     over: Vec<u32>,
+    /// What follows from each state, where that is checked.
+    sequels: HashMap<u32, Vec<u128>>,
     transitions: usize,
     depth: usize,
     frontier: usize,
@@ -127,7 +133,16 @@ impl Search {
         let mut queue = VecDeque::new();
         self.add(&first, scene, (0, 0));
         queue.push_back((0, 0, first));
-        while let Some((number, depth, state)) = queue.pop_front() {
+        loop {
+            // Breadth first, so that stories are short, as long as what waits fits into memory.
+            let next = if queue.len() < MOST_WAITING {
+                queue.pop_front()
+            } else {
+                queue.pop_back()
+            };
+            let Some((number, depth, state)) = next else {
+                return Ok(End::Seen);
+            };
             self.depth = self.depth.max(depth);
             self.frontier = self.frontier.max(queue.len());
             let is_late = number % 1_024 == 0 && started.elapsed() > bounds.time;
@@ -141,6 +156,9 @@ impl Search {
                 };
                 self.transitions += 1;
                 let (to, is_new) = self.add(&next, scene, (number, action.encode()));
+                if bounds.checks_sameness && !self.is_same(scene, &next, to, is_new) {
+                    return Ok(End::Broken(number, action, Violation::NotTheSame));
+                }
                 if action.is_progress() && to != number {
                     self.progress.push((number, to));
                 }
@@ -149,7 +167,6 @@ impl Search {
                 }
             }
         }
-        Ok(End::Seen)
     }
 
     fn add(&mut self, state: &State, scene: &Scene, origin: (u32, u16)) -> (u32, bool) {
@@ -163,6 +180,27 @@ impl Search {
             }
         }
         (found, is_new)
+    }
+
+    /// Whether what can follow from this state is what can follow from the one it is taken for.
+    fn is_same(&mut self, scene: &Scene, state: &State, number: u32, is_new: bool) -> bool {
+        let options = state.options(scene).into_iter();
+        let mut sequel: Vec<_> = options
+            .map(|action| match state.after(scene, action) {
+                Ok(next) => next.fingerprint(scene),
+                Err(_) => 0,
+            })
+            .collect();
+        sequel.push(u128::from(state.is_over(scene)));
+        sequel.sort_unstable();
+        sequel.dedup();
+        if is_new {
+            self.sequels.insert(number, sequel);
+            return true;
+        }
+        // The first of all is the only one that is not looked at.
+        let known = self.sequels.get(&number);
+        known.is_none_or(|known| *known == sequel)
     }
 
     /// The first state from which no state can be reached where all are served and gone.
@@ -203,6 +241,9 @@ impl Search {
         way
     }
 }
+
+/// How many states wait to be looked at, before those that were found last come first.
+const MOST_WAITING: usize = 50_000;
 
 /// Fingerprints are hashes already.
 #[derive(Default)]

@@ -98,4 +98,7 @@ pub enum Violation {
         /// With what.
         error: String,
     },
+    /// The exploration's own: it takes two states for one that something tells apart.
+    #[error("two states that were taken for one don't lead to the same states")]
+    NotTheSame,
 }

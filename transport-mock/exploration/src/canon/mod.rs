@@ -2,16 +2,19 @@
 //!
 //! Each part of a state is shown as text, all of it, and taken apart into [`Token`]s. What only means
 //! something beside others is then put in its place among them:
-//! - indexes of Consul's and sessions by their rank in the whole state (sessions are named in the order
-//!   in which they were created),
-//! - the numbers that a participant counts up by their rank in it,
-//! - the moments of its reads by their rank, and others by which reads were sent by then,
+//! - indexes of Consul's by their rank among those that they are compared with, in the whole state: those
+//!   of the record, those of contender keys, those of the prefix,
+//! - sessions by the order in which they are met: those of a participant first in its own part,
+//! - requests by what sent them, other ids that a participant gives by their rank among those of their
+//!   kind,
+//! - moments at which a participant learned something by which of its reads under way it sent before,
 //! - times ahead by their distance, in ticks: time stops only there,
-//! - times past that something is measured from by their distance, up to the longest that matters,
-//! - other times past by their rank.
+//! - times past that something is measured from by their distance, up to the longest that matters.
 //!
-//! Participants are interchangeable, so their parts are sorted. What is left is hashed to 128 bits: among
-//! ten million states the chance that any two are taken for one is below 10⁻²⁴.
+//! What nothing depends on any more is left out, as each kind of token says.
+//!
+//! Participants are interchangeable, so their parts are sorted, each with its own view of what is common.
+//! What is left is hashed to 128 bits.
 
 mod text;
 
@@ -20,7 +23,8 @@ use core::time::Duration;
 use semaphore_core::Instant;
 use xxhash_rust::xxh3::xxh3_128;
 
-pub(crate) use self::text::{Token, tokens};
+use self::text::{IdOf, IndexOf};
+pub(crate) use self::text::{Token, read, session, timer, tokens};
 use crate::clock::Clock;
 
 /// The tokens of one state, participant by participant.
@@ -28,6 +32,8 @@ use crate::clock::Clock;
 pub(crate) struct Parts<'a> {
     /// What belongs to no participant.
     pub(crate) common: Vec<&'a [Token]>,
+    /// What else is common, in no order.
+    pub(crate) loose: Vec<[&'a [Token]; 1]>,
     pub(crate) nodes: Vec<NodeParts<'a>>,
 }
 
@@ -35,8 +41,9 @@ pub(crate) struct Parts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeParts<'a> {
     pub(crate) own: Vec<&'a [Token]>,
-    /// Its messages, in no order.
-    pub(crate) messages: Vec<&'a [Token]>,
+    /// Its messages, each with the request that it belongs to and with its deadline, where that can
+    /// come nearer, in no order.
+    pub(crate) messages: Vec<[&'a [Token]; 3]>,
 }
 
 /// A state's name.
@@ -46,84 +53,111 @@ pub(crate) fn fingerprint(parts: &Parts<'_>, now: Instant, tick: Duration) -> u1
         clock: Clock::new(now, tick),
         ranks: &ranks,
     };
-    let mut hashes: Vec<u128> = parts
-        .nodes
-        .iter()
-        .map(|node| node.fingerprint(&scale))
-        .collect();
-    hashes.sort_unstable();
-    let nobody = Local::default();
+    let mut nodes: Vec<_> = {
+        let name = |node: &NodeParts<'_>| node.name(parts, &scale);
+        parts.nodes.iter().map(name).collect()
+    };
+    nodes.sort_unstable();
     let mut written = Written::default();
-    for part in &parts.common {
-        written.part(part, &scale, &nobody);
+    let mut names = Names::default();
+    for (hash, sessions) in nodes {
+        written.named(hash, &sessions, &mut names);
     }
-    for hash in hashes {
-        written.0.extend(hash.to_le_bytes());
-    }
+    written.unordered(&parts.loose, &scale, &Local::default(), &mut names);
     xxh3_128(&written.0)
 }
 
 impl NodeParts<'_> {
     fn all(&self) -> impl Iterator<Item = &Token> {
-        self.own.iter().chain(&self.messages).copied().flatten()
+        let own = self.own.iter().copied().flatten();
+        own.chain(self.messages.iter().flatten().copied().flatten())
     }
 
-    fn fingerprint(&self, scale: &Scale<'_>) -> u128 {
-        let mut local = Local::default();
-        local.past.push(scale.clock.now());
-        for token in self.all() {
-            match token {
-                Token::Id(id) => local.ids.push(*id),
-                Token::Sent(moment) => local.sent.push(*moment),
-                Token::Order(at) if scale.clock.is_past(*at) => local.past.push(*at),
-                _ => {}
-            }
-        }
-        settle(&mut local.ids);
-        settle(&mut local.sent);
-        settle(&mut local.past);
-        let mut messages: Vec<u128> = self
-            .messages
-            .iter()
-            .map(|message| {
-                let mut written = Written::default();
-                written.part(message, scale, &local);
-                xxh3_128(&written.0)
-            })
-            .collect();
-        messages.sort_unstable();
+    /// Its name, if sessions are named after the order in which it mentions them, and that order.
+    fn name(&self, parts: &Parts<'_>, scale: &Scale<'_>) -> (u128, Vec<u64>) {
+        let local = Local::new(self);
+        let mut names = Names::default();
         let mut written = Written::default();
         for part in &self.own {
-            written.part(part, scale, &local);
+            written.part(part, scale, &local, |session| names.name(session));
         }
-        for message in messages {
-            written.0.extend(message.to_le_bytes());
+        written.unordered(&self.messages, scale, &local, &mut names);
+        // What is common looks the same to two only if they have the same place in it.
+        for part in &parts.common {
+            written.part(part, scale, &Local::default(), |session| {
+                names.name(session)
+            });
         }
-        xxh3_128(&written.0)
+        // Whom only these mention has no place in any order.
+        let mut passing = Names(names.0.clone());
+        written.unordered(&parts.loose, scale, &Local::default(), &mut passing);
+        (xxh3_128(&written.0), names.0)
+    }
+}
+
+/// Sessions in the order in which they were met.
+#[derive(Default)]
+struct Names(Vec<u64>);
+
+impl Names {
+    fn find(&self, session: u64) -> Option<u64> {
+        let at = self.0.iter().position(|known| *known == session)?;
+        Some(at as u64)
+    }
+
+    fn name(&mut self, session: u64) -> u64 {
+        self.find(session).unwrap_or_else(|| {
+            self.0.push(session);
+            self.0.len() as u64 - 1
+        })
     }
 }
 
 /// What is ranked in the whole state.
 struct Ranks {
-    indexes: Vec<u64>,
-    sessions: Vec<u64>,
+    locks: Vec<u64>,
+    keys: Vec<u64>,
+    prefixes: Vec<u64>,
 }
 
 impl Ranks {
     fn new(parts: &Parts<'_>) -> Self {
         // Zero stands for no index and stays itself.
-        let (mut indexes, mut sessions) = (vec![0], Vec::new());
+        let mut ranks = Self {
+            locks: vec![0],
+            keys: vec![0],
+            prefixes: vec![0],
+        };
         let common = parts.common.iter().copied().flatten();
         for token in common.chain(parts.nodes.iter().flat_map(NodeParts::all)) {
-            match token {
-                Token::Index(index) => indexes.push(*index),
-                Token::Session(session) => sessions.push(*session),
-                _ => {}
+            if let Token::Index(of, index) = *token {
+                for (kind, indexes) in ranks.indexes_mut() {
+                    if of == kind || of == IndexOf::Any {
+                        indexes.push(index);
+                    }
+                }
             }
         }
-        settle(&mut indexes);
-        settle(&mut sessions);
-        Self { indexes, sessions }
+        for (_, indexes) in ranks.indexes_mut() {
+            settle(indexes);
+        }
+        ranks
+    }
+
+    fn indexes_mut(&mut self) -> [(IndexOf, &mut Vec<u64>); 3] {
+        [
+            (IndexOf::Lock, &mut self.locks),
+            (IndexOf::Key, &mut self.keys),
+            (IndexOf::Prefix, &mut self.prefixes),
+        ]
+    }
+
+    fn indexes(&self) -> [(IndexOf, &[u64]); 3] {
+        [
+            (IndexOf::Lock, &self.locks),
+            (IndexOf::Key, &self.keys),
+            (IndexOf::Prefix, &self.prefixes),
+        ]
     }
 }
 
@@ -135,34 +169,109 @@ struct Scale<'a> {
 /// What is ranked in one participant.
 #[derive(Default)]
 struct Local {
-    ids: Vec<u64>,
-    sent: Vec<u64>,
-    past: Vec<u64>,
+    ids: Vec<(IdOf, u64)>,
+    /// When its reads under way were sent, by what sent them.
+    reads: Vec<(u64, u64)>,
 }
+
+impl Local {
+    fn new(node: &NodeParts<'_>) -> Self {
+        let mut local = Self::default();
+        for token in node.all() {
+            match *token {
+                Token::Id(of, id) => local.ids.push((of, id)),
+                Token::Read(from, sent) => local.reads.push((from, sent)),
+                _ => {}
+            }
+        }
+        settle(&mut local.ids);
+        settle(&mut local.reads);
+        local
+    }
+}
+
+/// Leases of the scenes' sessions last for so long.
+const LONGEST_LEASE: Duration = Duration::from_secs(15);
+/// A poll that may be dead is given up from then on.
+const LEAST_POLL: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 struct Written(Vec<u8>);
 
 impl Written {
-    fn part(&mut self, tokens: &[Token], scale: &Scale<'_>, local: &Local) {
+    fn part(
+        &mut self,
+        tokens: &[Token],
+        scale: &Scale<'_>,
+        local: &Local,
+        mut name: impl FnMut(u64) -> u64,
+    ) {
         self.word(0, tokens.len() as u64);
         for token in tokens {
             match *token {
                 Token::Text(hash) => self.word(1, hash),
-                Token::Index(index) => self.word(2, rank(&scale.ranks.indexes, index)),
-                Token::Session(session) => self.word(3, rank(&scale.ranks.sessions, session)),
-                Token::Id(id) => self.word(4, rank(&local.ids, id)),
-                Token::Sent(moment) => self.word(9, rank(&local.sent, moment)),
-                Token::Moment(moment) => self.word(10, rank(&local.sent, moment + 1)),
-                Token::Order(at) | Token::Origin(at) | Token::Timer(at)
-                    if !scale.clock.is_past(at) =>
-                {
+                Token::Index(of, index) => {
+                    for (kind, indexes) in scale.ranks.indexes() {
+                        if of == kind || of == IndexOf::Any {
+                            self.word(2, rank(indexes, &index));
+                        }
+                    }
+                }
+                Token::Session(session) => self.word(3, name(session)),
+                Token::Id(of, id) => {
+                    let first = rank(&local.ids, &(of, 0));
+                    self.word(4, rank(&local.ids, &(of, id)) - first);
+                }
+                Token::Origin(at) | Token::Timer(at) if !scale.clock.is_past(at) => {
                     self.word(5, scale.clock.until(at));
                 }
-                Token::Order(at) => self.word(6, rank(&local.past, at)),
-                Token::Origin(at) => self.word(7, scale.clock.since(at)),
+                Token::Moment(moment) => {
+                    let reads = local.reads.iter();
+                    self.word(
+                        6,
+                        reads.fold(0, |all, (_, sent)| all << 1 | u64::from(*sent > moment)),
+                    );
+                }
+                Token::Read(from, _) => self.word(10, from),
+                Token::Origin(at) => self.word(7, scale.clock.since(at, LONGEST_LEASE)),
+                Token::Poll(at) => self.word(7, scale.clock.since(at, LEAST_POLL)),
                 Token::Timer(_) => self.word(8, 0),
             }
+        }
+    }
+
+    /// Parts in no order, each of several.
+    fn unordered<const N: usize>(
+        &mut self,
+        all: &[[&[Token]; N]],
+        scale: &Scale<'_>,
+        local: &Local,
+        names: &mut Names,
+    ) {
+        let mut hashes: Vec<_> = all
+            .iter()
+            .map(|parts| {
+                let (mut written, mut strangers) = (Self::default(), Names::default());
+                for part in parts {
+                    written.part(part, scale, local, |session| {
+                        let known = names.find(session);
+                        known.unwrap_or_else(|| names.0.len() as u64 + strangers.name(session))
+                    });
+                }
+                (xxh3_128(&written.0), strangers.0)
+            })
+            .collect();
+        hashes.sort_unstable();
+        for (hash, strangers) in hashes {
+            self.named(hash, &strangers, names);
+        }
+    }
+
+    /// Something in which sessions have names of their own, and what they are called here.
+    fn named(&mut self, hash: u128, sessions: &[u64], names: &mut Names) {
+        self.0.extend(hash.to_le_bytes());
+        for session in sessions {
+            self.word(9, names.name(*session));
         }
     }
 
@@ -172,11 +281,11 @@ impl Written {
     }
 }
 
-fn settle(numbers: &mut Vec<u64>) {
+fn settle<T: Ord>(numbers: &mut Vec<T>) {
     numbers.sort_unstable();
     numbers.dedup();
 }
 
-fn rank(numbers: &[u64], number: u64) -> u64 {
-    numbers.partition_point(|other| *other < number) as u64
+fn rank<T: Ord>(numbers: &[T], number: &T) -> u64 {
+    numbers.partition_point(|other| other < number) as u64
 }

@@ -3,7 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use semaphore_core::Instant;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::world::LOCK;
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,37 +14,59 @@ pub(crate) enum Token {
     /// Text as it is, as a hash.
     Text(u64),
     /// An index of Consul's.
-    Index(u64),
+    Index(IndexOf, u64),
     /// A session, by its place in the order of creation.
     Session(u64),
     /// A number that its participant counts up.
-    Id(u64),
-    /// Such a number as the moment at which a read was sent.
-    Sent(u64),
-    /// Such a number as the moment of anything else, which is only compared with those of reads.
+    Id(IdOf, u64),
+    /// When its participant learned something: only which reads were sent before is ever asked.
     Moment(u64),
-    /// A time that is only compared with others.
-    Order(u64),
+    /// A read under way: from where, as a hash, and when it was sent.
+    Read(u64, u64),
     /// A time that something is measured from.
     Origin(u64),
+    /// When a poll was sent. When it ends shows where it waits.
+    Poll(u64),
     /// A time at which something is due, no matter how long ago.
     Timer(u64),
+}
+
+/// What an index is compared with: others of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexOf {
+    /// The record.
+    Lock,
+    /// Contender keys.
+    Key,
+    /// The whole prefix.
+    Prefix,
+    /// It is not known, so all of them.
+    Any,
+}
+
+/// What an id names. Ids of one kind are compared with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum IdOf {
+    Request,
+    Acquire,
+    Contender,
 }
 
 /// Where a token begins, and how the number after it is read.
 const MARKS: [(&str, Mark); 13] = [
     ("Instant(", Mark::Instant),
-    ("Index(", Mark::Index),
-    ("FencingToken(", Mark::Index),
-    ("RequestId(", Mark::Id),
     ("Moment(", Mark::Moment),
-    ("AcquireId(", Mark::Id),
-    ("ContenderNo(", Mark::Id),
-    ("next_id: ", Mark::Id),
-    ("\"CreateIndex\":", Mark::Index),
-    ("\"ModifyIndex\":", Mark::Index),
-    ("cas=", Mark::Index),
-    ("index=", Mark::Index),
+    ("Index(", Mark::Index),
+    ("FencingToken(", Mark::IndexOf(IndexOf::Lock)),
+    ("RequestId(", Mark::Id(IdOf::Request)),
+    ("AcquireId(", Mark::Id(IdOf::Acquire)),
+    ("ContenderNo(", Mark::Id(IdOf::Contender)),
+    // Whatever it is, it is beyond all that it was before.
+    ("next_id: ", Mark::Nothing),
+    ("\"CreateIndex\":", Mark::Created),
+    ("\"ModifyIndex\":", Mark::Modified),
+    ("cas=", Mark::Checked),
+    ("index=", Mark::IndexOf(IndexOf::Prefix)),
     ("\"Value\":\"", Mark::Value),
 ];
 
@@ -51,9 +76,17 @@ const SESSION: &str = "00000000-0000-4000-8000-";
 #[derive(Clone, Copy)]
 enum Mark {
     Instant,
-    Index,
-    Id,
     Moment,
+    /// An index whose kind is that of its field.
+    Index,
+    IndexOf(IndexOf),
+    /// An entry's.
+    Created,
+    Modified,
+    /// What a request names.
+    Checked,
+    Id(IdOf),
+    Nothing,
     Value,
 }
 
@@ -76,10 +109,7 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
         let rest = &text[begin..];
         let length = match mark {
             None => {
-                let name = &rest[SESSION.len()..SESSION.len() + 12];
-                tokens.push(Token::Session(
-                    u64::from_str_radix(name, 16).unwrap_or(u64::MAX),
-                ));
+                tokens.push(session(rest));
                 SESSION.len() + 12
             }
             Some(Mark::Instant) => {
@@ -96,17 +126,7 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
             Some(mark) => {
                 let length = rest.bytes().take_while(u8::is_ascii_digit).count();
                 let number = rest[..length].parse().unwrap_or(u64::MAX);
-                tokens.push(match mark {
-                    Mark::Id => Token::Id(number),
-                    Mark::Moment if text[..at].ends_with("sent: ") => Token::Sent(number),
-                    Mark::Moment => Token::Moment(number),
-                    _ => Token::Index(number),
-                });
-                // Of the requests under way, only the reads are compared with moments.
-                let then = &rest[length..];
-                if then.starts_with("): Watch") || then.starts_with("): Refresh") {
-                    tokens.push(Token::Sent(number));
-                }
+                number_token(mark, &text[..at], number, &rest[length..], tokens);
                 length
             }
         };
@@ -114,6 +134,24 @@ fn append(text: &str, tokens: &mut Vec<Token>) {
         start = at;
     }
     tokens.push(Token::Text(xxh3_64(&bytes[start..])));
+}
+
+/// A session that a text begins with.
+pub(crate) fn session(text: &str) -> Token {
+    let name = text.get(SESSION.len()..SESSION.len() + 12);
+    let number = name.and_then(|name| u64::from_str_radix(name, 16).ok());
+    Token::Session(number.unwrap_or(u64::MAX))
+}
+
+/// When something is due.
+pub(crate) fn timer(at: Instant) -> Token {
+    let at = at.since_origin().as_nanos();
+    Token::Timer(u64::try_from(at).unwrap_or(u64::MAX))
+}
+
+/// A read under way.
+pub(crate) fn read(from: &str, sent: u64) -> Token {
+    Token::Read(xxh3_64(from.as_bytes()), sent)
 }
 
 /// The mark at this place and where what it marks begins; a session is its own mark.
@@ -125,7 +163,7 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     }
     if !matches!(
         rest[0],
-        b'I' | b'F' | b'R' | b'M' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
+        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
     ) {
         return None;
     }
@@ -137,27 +175,78 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
         .map(|(word, mark)| (Some(*mark), at + word.len()))
 }
 
+fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut Vec<Token>) {
+    let is_locks = |before: &str, start: &str, end: char| {
+        let at = before.rfind(start).map_or(0, |at| at + start.len());
+        before[at..].split(end).next() == Some(LOCK)
+    };
+    match mark {
+        Mark::Moment => {
+            // Since when the key is there is asked only until it has been seen.
+            let is_seen = || after.split("seen: ").nth(1)?.strip_prefix("Some");
+            if field(before) == "There" && is_seen().is_some() {
+                return;
+            }
+            tokens.push(Token::Moment(number));
+        }
+        Mark::Index => {
+            let of = match field(before) {
+                "base" | "Maybe" | "Yes" => IndexOf::Lock,
+                "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
+                "modify_index" | "create_index" | "deletable" => IndexOf::Key,
+                "index" | "version" => IndexOf::Prefix,
+                _ => IndexOf::Any,
+            };
+            tokens.push(Token::Index(of, number));
+        }
+        Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
+        // Nobody asks when the record was created.
+        Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
+        Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
+            tokens.push(Token::Index(IndexOf::Lock, number));
+        }
+        Mark::Checked if is_locks(before, "/v1/kv/", '?') => {
+            tokens.push(Token::Index(IndexOf::Lock, number));
+        }
+        Mark::Created | Mark::Modified | Mark::Checked => {
+            tokens.push(Token::Index(IndexOf::Key, number));
+        }
+        Mark::Id(of) => tokens.push(Token::Id(of, number)),
+        Mark::Nothing | Mark::Instant | Mark::Value => {}
+    }
+}
+
+/// The field, or the variant, that what follows stands in.
+fn field(before: &str) -> &str {
+    let before = before.strip_suffix("Some(").unwrap_or(before);
+    let before = before
+        .strip_suffix(": ")
+        .or(before.strip_suffix('('))
+        .unwrap_or_default();
+    let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    &before[word.map_or(0, |at| at + 1)..]
+}
+
 /// A time means what the field means that it stands in.
 fn instant(before: &str, nanos: u64) -> Option<Token> {
-    let before = before.strip_suffix("Some(").unwrap_or(before);
-    let field = before.strip_suffix(": ").map_or("", |before| {
-        let word = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        &before[word.map_or(0, |at| at + 1)..]
-    });
+    let field = field(before);
+    let is_in = |what: &str| before.ends_with(what);
     Some(match field {
-        "retry_at" | "until" | "respawn_at" | "patience" | "at_most" => Token::Timer(nanos),
+        // Without a name: until when those who were overtaken are not waited for.
+        "retry_at" | "until" | "respawn_at" | "patience" | "Until" | "" => Token::Timer(nanos),
+        "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of the watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(UNNOTICED_READS)),
-        // Only an error tells how long somebody has waited.
-        "since" => return None,
+        // Only an error tells how long somebody has waited, and only a timer that is past is
+        // compared with the last time that timers were looked at.
+        "since" | "timed_at" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]
                 .starts_with("Watch { state: Polling")
-                .then_some(Token::Origin(nanos));
+                .then_some(Token::Poll(nanos));
         }
-        "sent_at" => Token::Origin(nanos),
-        _ => Token::Order(nanos),
+        _ => Token::Origin(nanos),
     })
 }
 
@@ -204,8 +293,11 @@ mod tests {
             all.filter(|token| !matches!(token, Token::Text(_)))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(found("base: Index(7)"), [Token::Index(7)]);
-        assert_eq!(found("/v1/kv/a/.lock?cas=12&flags=1"), [Token::Index(12)]);
+        assert_eq!(found("base: Index(7)"), [Token::Index(IndexOf::Lock, 7)]);
+        assert_eq!(
+            found("/v1/kv/p/.lock?cas=12&flags=1"),
+            [Token::Index(IndexOf::Lock, 12)]
+        );
         let id = "00000000-0000-4000-8000-00000000001f";
         assert_eq!(found(id), [Token::Session(31)]);
         assert_eq!(
@@ -213,14 +305,17 @@ mod tests {
             [Token::Timer(2_000_000_000)]
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
-        assert_eq!(found("timed_at: Instant(1ns)"), [Token::Order(1)]);
-        assert_eq!(found("view: 1, sent: Moment(4)"), [Token::Sent(4)]);
-        assert_eq!(found("received: Moment(4)"), [Token::Moment(4)]);
-        let under_way = "{RequestId(5): Watch, RequestId(6): Ledger}";
-        let read = [Token::Id(5), Token::Sent(5)];
-        assert_eq!(found(under_way), [&read[..], &[Token::Id(6)]].concat());
+        assert_eq!(found("There(Moment(4))"), [Token::Moment(4)]);
+        assert_eq!(
+            found("There(Moment(4)), seen: Some(Contender { "),
+            [],
+            "nobody asks any more"
+        );
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
-        let entry = format!(r#"{{"CreateIndex":3,"Value":"{value}"}}"#);
-        assert_eq!(found(&entry), [Token::Index(3), Token::Session(31)]);
+        let entry = format!(r#"{{"Key":"p/x","CreateIndex":3,"Value":"{value}"}}"#);
+        assert_eq!(
+            found(&entry),
+            [Token::Index(IndexOf::Key, 3), Token::Session(31)]
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use semaphore_core::{Instant, Method, Record, Request};
 use transport_mock::consul::{Consul, Entry};
 
-use crate::canon::{Token, tokens};
+use crate::canon::{self, Token, tokens};
 use crate::scene::Furniture;
 
 /// Where the semaphore is.
@@ -20,6 +20,7 @@ pub(crate) struct Agent {
     stranger: Option<String>,
     holders: Vec<String>,
     tokens: Vec<Token>,
+    delays: Vec<Vec<Token>>,
 }
 
 impl Agent {
@@ -29,6 +30,7 @@ impl Agent {
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),
+            delays: Vec::new(),
         };
         let put = |target: String, body: &str| Request::new(Method::Put, target).with_body(body);
         match furniture {
@@ -55,6 +57,11 @@ impl Agent {
 
     pub(crate) fn tokens(&self) -> &[Token] {
         &self.tokens
+    }
+
+    /// The keys that can't be acquired for a while.
+    pub(crate) fn delays(&self) -> impl Iterator<Item = &[Token]> {
+        self.delays.iter().map(Vec::as_slice)
     }
 
     /// The sessions that live, in the order of their creation, without the stranger's.
@@ -89,6 +96,12 @@ impl Agent {
             .is_some_and(|(expiry, ttl)| expiry <= now + ttl)
     }
 
+    /// A session, and when it ends.
+    pub(crate) fn show_session(&self, session: &str, tokens: &mut Vec<Token>) {
+        tokens.push(canon::session(session));
+        tokens.extend(self.consul.expiry(session).map(canon::timer));
+    }
+
     /// Whom the record names.
     pub(crate) fn holders(&self) -> &[String] {
         &self.holders
@@ -106,8 +119,7 @@ impl Agent {
                 .all(|entry| entry.key() == LOCK || is_strangers(entry))
     }
 
-    /// To be called after every change. Shows all that decides what Consul answers later on:
-    /// deletions by the index that they leave behind, for no run lasts until that is forgotten.
+    /// To be called after every change.
     pub(crate) fn refresh(&mut self) {
         self.holders = self
             .consul
@@ -115,30 +127,44 @@ impl Agent {
             .and_then(|entry| Record::decode(entry.value(), entry.flags()).ok())
             .map(|record| record.holders().map(str::to_owned).collect())
             .unwrap_or_default();
+    }
+
+    /// To be called when a step is over: shows all that decides what Consul answers later on, but for the
+    /// sessions, which are shown with their owners. Deletions are shown by the index that they leave
+    /// behind, for no run lasts until that is forgotten.
+    pub(crate) fn show(&mut self) {
         let mut text = String::new();
-        for entry in self.consul.entries("") {
+        let mut entries: Vec<_> = self.consul.entries("").collect();
+        // The record first, then keys in the order of the queue: that of their names means nothing.
+        entries.sort_by_key(|entry| (entry.key() != LOCK, entry.create_index()));
+        for entry in entries {
             let value = String::from_utf8_lossy(entry.value());
             let _ = write!(
                 text,
-                "{} {value} {} {:?} {} Index({}) Index({});",
+                "{} {value} {} {:?} {} ",
                 entry.key(),
                 entry.flags(),
                 entry.session(),
                 entry.lock_index(),
-                entry.create_index(),
-                entry.modify_index(),
             );
+            let modified = entry.modify_index();
+            let _ = if entry.key() == LOCK {
+                write!(text, "base: Index({modified});")
+            } else {
+                let created = entry.create_index();
+                write!(
+                    text,
+                    "create_index: Index({created}) modify_index: Index({modified});"
+                )
+            };
         }
         let index = self.consul.prefix_index(PREFIX);
         let _ = write!(text, "index={index};");
-        for session in self.consul.sessions() {
-            let expiry = self.consul.expiry(session.id());
-            let _ = write!(text, "{} until: {expiry:?};", session.id());
-        }
-        for (key, until) in self.consul.lock_delays() {
-            let key = String::from_utf8_lossy(key);
-            let _ = write!(text, "{key} until: {until:?};");
-        }
         self.tokens = tokens(&text);
+        let delays = self.consul.lock_delays().map(|(key, until)| {
+            let key = String::from_utf8_lossy(key);
+            tokens(&format!("{key} until: {until:?}"))
+        });
+        self.delays = delays.collect();
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use semaphore_core::{Instant, Method, Request, RequestId, Response, TransportErrorKind};
 use transport_mock::consul::Exchange;
 
-use crate::canon::{Token, tokens};
+use super::LOCK;
+use crate::canon::{Token, timer, tokens};
 
 /// A request, or what comes back for one.
 #[derive(Clone, Debug)]
@@ -21,6 +22,7 @@ pub(crate) struct Message {
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
     tokens: Arc<[Token]>,
+    due: [Token; 1],
 }
 
 #[derive(Debug)]
@@ -91,6 +93,11 @@ impl Message {
         &self.tokens
     }
 
+    /// When its sender stops waiting, if it waits.
+    pub(crate) fn due(&self) -> &[Token] {
+        self.id.map_or(&[], |_| &self.due)
+    }
+
     fn new(node: usize, id: Option<RequestId>, content: Content, deadline: Instant) -> Self {
         Self {
             node,
@@ -99,17 +106,14 @@ impl Message {
             deadline,
             is_slow: false,
             tokens: Arc::new([]),
+            due: [timer(deadline)],
         }
         .refreshed()
     }
 
     fn refreshed(mut self) -> Self {
         let mut text = String::new();
-        // Where time can't pass, no deadline comes nearer.
-        if self.id.is_some() {
-            let _ = write!(text, "{:?} until: {:?} ", self.id, self.deadline);
-        }
-        let _ = write!(text, "{} ", self.is_slow);
+        let _ = write!(text, "{} {} ", self.id.is_some(), self.is_slow);
         match &*self.content {
             Content::Request(request) => {
                 let body = String::from_utf8_lossy(request.body());
@@ -118,6 +122,7 @@ impl Message {
             Content::Answer(Ok(response)) => {
                 let index = response.header("X-Consul-Index").unwrap_or("0");
                 let body = String::from_utf8_lossy(response.body());
+                let body = in_order(&body);
                 let _ = write!(text, "{} index={index} {body}", response.status());
             }
             Content::Answer(Err(kind)) => {
@@ -138,7 +143,7 @@ impl Parked {
         ends_at: Instant,
         deadline: Instant,
     ) -> Self {
-        let text = format!("parked {id:?} index={min_index} until: {ends_at:?}");
+        let text = format!("parked index={min_index} until: {ends_at:?}");
         Self {
             node,
             id,
@@ -151,4 +156,19 @@ impl Parked {
     pub(crate) fn tokens(&self) -> &[Token] {
         &self.tokens
     }
+}
+
+/// The record, then keys in the order of their creation: that of their names means nothing.
+fn in_order(body: &str) -> String {
+    let Some(list) = body.strip_prefix('[').and_then(|it| it.strip_suffix(']')) else {
+        return body.to_owned();
+    };
+    let mut entries: Vec<_> = list.trim_matches(['{', '}']).split("},{").collect();
+    let record = format!("\"Key\":\"{LOCK}\"");
+    let created = |entry: &str| {
+        let created = entry.split("\"CreateIndex\":").nth(1)?;
+        created.split(',').next()?.parse::<u64>().ok()
+    };
+    entries.sort_by_key(|entry| (!entry.contains(&record), created(entry)));
+    entries.join("},{")
 }

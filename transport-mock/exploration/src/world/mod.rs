@@ -4,6 +4,7 @@
 //!  step.rs      what an action does            options.rs   which actions there are
 //!     │
 //!  node.rs      a participant, its callers     message.rs   what is under way
+//!  participant.rs  what of it matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
 //! ```
 //! Parts are shared between states until one of them changes.
@@ -13,6 +14,7 @@ mod message;
 mod monitor;
 mod node;
 mod options;
+mod participant;
 mod step;
 mod words;
 
@@ -23,10 +25,11 @@ use core::time::Duration;
 use semaphore_core::{Error, Instant};
 
 use self::agent::Agent;
+pub(crate) use self::agent::LOCK;
 use self::message::{Message, Parked};
 use self::monitor::Monitor;
 use self::node::Node;
-use crate::canon::{NodeParts, Parts, Token, fingerprint, tokens};
+use crate::canon::{NodeParts, Parts, Token, fingerprint};
 use crate::scene::{Arrivals, Scene};
 use crate::violation::Violation;
 
@@ -64,8 +67,10 @@ impl State {
                     // Nothing is judged before anything has happened.
                     let _ = state.acquire(scene, at, caller);
                 }
+                Arc::make_mut(&mut state.nodes[at]).show();
             }
         }
+        Arc::make_mut(&mut state.agent).show();
         Ok(state)
     }
 
@@ -137,27 +142,43 @@ impl State {
         let budget = [Token::Text(u64::from(self.budget))];
         let owned: Vec<Vec<Token>> = (0..self.nodes.len())
             .map(|at| {
-                let sessions: Vec<_> = self.monitor.sessions_of(at).collect();
-                tokens(&sessions.join(" "))
+                let mut tokens = Vec::new();
+                for session in self.monitor.sessions_of(at) {
+                    self.agent.show_session(session, &mut tokens);
+                }
+                tokens
             })
             .collect();
+        let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
-            nodes: self
-                .nodes
-                .iter()
-                .zip(&owned)
+            loose: self.agent.delays().map(|delay| [delay]).collect(),
+            nodes: nodes
                 .map(|(node, owned)| NodeParts {
-                    own: vec![node.tokens(), owned],
+                    own: vec![owned, node.tokens()],
                     messages: Vec::new(),
                 })
                 .collect(),
         };
-        for message in &self.messages {
-            parts.nodes[message.node].messages.push(message.tokens());
+        let request = |node: usize, id: Option<_>| {
+            let id = id?;
+            Some(self.nodes[node].request(id))
+        };
+        let may_wait = self.budget > 0 && scene.may_lose_leases();
+        for it in &self.messages {
+            // Where time can't pass, no deadline comes nearer.
+            let has_time = it.is_slow || may_wait || self.nodes[it.node].is_paused;
+            let due = if has_time { it.due() } else { &[] };
+            let request = request(it.node, it.id).unwrap_or_default();
+            parts.nodes[it.node]
+                .messages
+                .push([request, it.tokens(), due]);
         }
-        for parked in &self.parked {
-            parts.nodes[parked.node].messages.push(parked.tokens());
+        for it in &self.parked {
+            let request = request(it.node, Some(it.id)).unwrap_or_default();
+            parts.nodes[it.node]
+                .messages
+                .push([request, it.tokens(), &[]]);
         }
         fingerprint(&parts, self.now, scene.tick)
     }

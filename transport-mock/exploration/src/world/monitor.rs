@@ -161,10 +161,10 @@ impl Monitor {
         });
         let mut text = String::new();
         for (session, index) in &self.admitted {
-            let _ = write!(text, "{session} Index({index});");
+            let _ = write!(text, "{session} base: Index({index});");
         }
         for (index, token) in &self.grants {
-            let _ = write!(text, "Index({index}) Index({token});");
+            let _ = write!(text, "base: Index({index}) base: Index({token});");
         }
         let _ = write!(text, "{:?}", self.destroyed);
         self.tokens = tokens(&text);

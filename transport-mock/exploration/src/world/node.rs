@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::{AcquireId, Error, Event, Instant, Participant, Prefix, Settings};
+use semaphore_core::{AcquireId, Error, Event, Instant, Participant, Prefix, RequestId, Settings};
 
 use super::agent::PREFIX;
+use super::participant::{Shown, number};
 use crate::canon::{Token, tokens};
 use crate::scene::Scene;
 
@@ -15,7 +16,7 @@ pub(crate) struct Node {
     pub(crate) participant: Option<Participant>,
     pub(crate) callers: Vec<Caller>,
     pub(crate) is_paused: bool,
-    tokens: Vec<Token>,
+    shown: Shown,
 }
 
 /// Somebody who wants a slot.
@@ -54,9 +55,9 @@ impl Node {
             participant: Some(Participant::new(settings, SEED)),
             callers: vec![caller; scene.callers[at]],
             is_paused: false,
-            tokens: Vec::new(),
+            shown: Shown::default(),
         };
-        node.refresh();
+        node.show();
         Ok(node)
     }
 
@@ -104,17 +105,19 @@ impl Node {
     }
 
     pub(crate) fn tokens(&self) -> &[Token] {
-        &self.tokens
+        &self.shown.tokens
     }
 
-    /// To be called after every change.
-    pub(crate) fn refresh(&mut self) {
-        let mut text = String::new();
-        if let Some(participant) = &self.participant {
-            let _ = write!(text, "{participant:?}");
-        }
-        // The settings never change, and come first.
-        let start = text.find(" rng: ").unwrap_or(0);
+    /// Which part of the participant waits for an answer.
+    pub(crate) fn request(&self, id: RequestId) -> &[Token] {
+        let id = number(id);
+        let mut waiting = self.shown.waiting.iter();
+        let found = waiting.find(|(known, _)| Some(*known) == id);
+        found.map_or(&[], |(_, tokens)| tokens)
+    }
+
+    /// To be called when a step is over that changed it.
+    pub(crate) fn show(&mut self) {
         let mut callers = String::new();
         for caller in &self.callers {
             // What a caller has had is of no more interest.
@@ -126,8 +129,14 @@ impl Node {
             );
         }
         let _ = write!(callers, "{}", self.is_paused);
-        self.tokens = tokens(&text[start..]);
-        self.tokens.extend(tokens(&callers));
+        let text = match &self.participant {
+            Some(participant) if !self.is_done() => format!("{participant:?}"),
+            // Nothing comes of it any more.
+            Some(_) => "done".to_owned(),
+            None => String::new(),
+        };
+        self.shown = Shown::new(&text);
+        self.shown.tokens.extend(tokens(&callers));
     }
 }
 

@@ -1,10 +1,12 @@
 //! Which actions there are in a state.
 
+use std::sync::Arc;
+
 use semaphore_core::Instant;
 
 use super::State;
 use super::message::{Content, Message};
-use super::node::Step;
+use super::node::{Node, Step};
 use crate::action::Action;
 use crate::clock::Clock;
 use crate::scene::{Fault, Messages, Scene};
@@ -38,7 +40,8 @@ impl State {
         if self.messages.iter().any(holds_time_up) {
             return None;
         }
-        let running = self.nodes.iter().filter(|node| node.is_running());
+        let is_at_work = |node: &&Arc<Node>| node.is_running() && !node.is_done();
+        let running = self.nodes.iter().filter(is_at_work);
         let timers = running.filter_map(|node| node.participant.as_ref()?.poll_timeout());
         let deadlines = self
             .messages

@@ -22,7 +22,20 @@ impl State {
         }
         next.act(scene, action)?;
         next.judge(scene)?;
+        next.settle(self);
         Ok(next)
+    }
+
+    /// Brings what its parts are known by up to date, where they have changed since then.
+    fn settle(&mut self, before: &Self) {
+        for (node, before) in self.nodes.iter_mut().zip(&before.nodes) {
+            if !Arc::ptr_eq(node, before) {
+                Arc::make_mut(node).show();
+            }
+        }
+        if !Arc::ptr_eq(&self.agent, &before.agent) {
+            self.agent().show();
+        }
     }
 
     fn act(&mut self, scene: &Scene, action: Action) -> Result<(), Violation> {
@@ -42,9 +55,7 @@ impl State {
                 self.wake(scene, place(at))
             }
             Action::Pause(at) => {
-                let node = self.node(place(at));
-                node.is_paused = true;
-                node.refresh();
+                self.node(place(at)).is_paused = true;
                 Ok(())
             }
             Action::Expire(at) => {
@@ -295,7 +306,6 @@ impl State {
         for caller in &mut node.callers {
             caller.step = Step::Done;
         }
-        node.refresh();
         let ids: Vec<_> = self
             .messages
             .iter()
@@ -332,8 +342,21 @@ impl State {
         while let Some(Some(event)) = self.node(at).call(semaphore_core::Participant::poll_event) {
             self.take(scene, at, &event)?;
         }
-        self.node(at).refresh();
+        if self.nodes[at].is_done() {
+            self.end(at);
+        }
         Ok(())
+    }
+
+    /// A participant that is done waits for nothing any more, and what it reads is left unanswered.
+    fn end(&mut self, at: usize) {
+        self.messages
+            .retain(|message| message.node != at || message.id.is_none());
+        let (gone, left): (Vec<_>, Vec<_>) = self.parked.drain(..).partition(|it| it.node == at);
+        self.parked = left;
+        for Parked { exchange, .. } in gone {
+            self.agent().consul.abandon(exchange);
+        }
     }
 
     fn abort(&mut self, at: usize, id: RequestId) {
