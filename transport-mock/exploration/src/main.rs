@@ -1,12 +1,4 @@
 //! Explores scenes and prints a table of what was seen.
-//!
-//! ```text
-//! explore [--small] [--only TEXT] [--seconds N] [--states N] [--check]
-//! explore --defect NAME       until a scene shows it; exits with 1, and says which promise broke
-//! explore --defects           each defect in turn
-//! ```
-//! `--seconds` and `--states` bound one scene; a search that they cut is said to be cut. `--check` looks, too, whether
-//! all states that are taken for one lead to the same ones. The last two need a build with `RUSTFLAGS='--cfg semaphore_defects'`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,19 +7,40 @@ use exploration::{Bounds, Outcome, Report, Scene, explore, scenes};
 
 type Failure = Box<dyn std::error::Error>;
 
+const USAGE: &str = "\
+Explores small scenes: every order of everything that can happen, with every fault.
+
+  --small         the small scenes only, those of the tests
+  --only TEXT     the scenes that contain this, as `SCENE: FAULTS`
+  --seconds N     how long each scene may take; a search that this cuts is said to be cut
+  --states N      how many states each scene may have, likewise
+  --check         looks, too, whether all states that are taken for one lead to the same ones
+  --defect NAME   with one deliberate defect, until a scene shows it
+  --defects       with each deliberate defect in turn
+  --help          this text
+
+Defects need a build with RUSTFLAGS='--cfg semaphore_defects'; scripts/explore makes one.
+Exits with 0 if nothing is wrong, with 1 if a promise is broken, with 2 if it could not run.";
+
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("explore: {error}");
+            eprintln!("explore: {error}\n\n{USAGE}");
             ExitCode::from(2)
         }
     }
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    let wish = Wish::read()?;
+    let Some(wish) = Wish::read()? else {
+        println!("{USAGE}");
+        return Ok(ExitCode::SUCCESS);
+    };
     let scenes: Vec<_> = wish.scenes().collect();
+    if scenes.is_empty() {
+        return Err("no scene is called so; without --only, all are shown".into());
+    }
     match &wish.defects {
         Defects::None => table(&scenes, wish.bounds),
         #[cfg(semaphore_defects)]
@@ -64,7 +77,8 @@ enum Defects {
 }
 
 impl Wish {
-    fn read() -> Result<Self, Failure> {
+    /// Nothing if only help is asked for.
+    fn read() -> Result<Option<Self>, Failure> {
         use lexopt::prelude::*;
 
         let mut wish = Self {
@@ -76,6 +90,7 @@ impl Wish {
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
             match argument {
+                Long("help") | Short('h') => return Ok(None),
                 Long("small") => wish.only_small = true,
                 Long("only") => wish.only = Some(parser.value()?.string()?),
                 Long("seconds") => {
@@ -88,7 +103,7 @@ impl Wish {
                 _ => return Err(argument.unexpected().into()),
             }
         }
-        Ok(wish)
+        Ok(Some(wish))
     }
 
     fn scenes(&self) -> impl Iterator<Item = Scene> {
