@@ -48,6 +48,7 @@ pub fn run(input: &[u8]) {
         pending: BTreeMap::new(),
         parked: BTreeMap::new(),
         reads: 0,
+        inquests: 0,
         cleanups: 0,
         others: 0,
     };
@@ -70,6 +71,11 @@ pub fn run(input: &[u8]) {
         "{others} requests that are neither reads nor cleanups"
     );
     assert!(
+        run.inquests <= INQUESTS_AT_ONCE + INQUESTS_PER_SECOND * seconds,
+        "{} inquests",
+        run.inquests
+    );
+    assert!(
         cleanups <= CLEANUPS_AT_ONCE + CLEANUPS_PER_SECOND * seconds,
         "{cleanups} cleanups"
     );
@@ -89,6 +95,10 @@ const OTHERS_PER_SECOND: u64 = 60;
 /// What a server does not let go of is tried again beside all that comes later, until its TTL is over.
 const CLEANUPS_AT_ONCE: u64 = 200;
 const CLEANUPS_PER_SECOND: u64 = 200;
+
+/// Who seems dead is asked for once for each list, and with growing waits while there is no answer.
+const INQUESTS_AT_ONCE: u64 = 100;
+const INQUESTS_PER_SECOND: u64 = 100;
 
 /// More than any of these allows.
 const ENOUGH: u64 = 3_000;
@@ -118,6 +128,8 @@ struct Run {
     /// What Consul itself has not answered.
     parked: BTreeMap<Exchange, (RequestId, Request)>,
     reads: u64,
+    /// Reads of the key of a single holder.
+    inquests: u64,
     /// Of keys and sessions.
     cleanups: u64,
     others: u64,
@@ -125,7 +137,7 @@ struct Run {
 
 impl Run {
     fn follow(&mut self, end: Instant) {
-        while self.now < end && self.reads + self.cleanups + self.others < ENOUGH {
+        while self.now < end && self.reads + self.inquests + self.cleanups + self.others < ENOUGH {
             if self.turn() {
                 continue;
             }
@@ -147,7 +159,10 @@ impl Run {
         self.participant.handle_timeout(self.now);
         while let Some(transmit) = self.participant.poll_transmit(self.now) {
             match RequestKind::of(&transmit.request) {
-                RequestKind::KvRead | RequestKind::KvWatch => self.reads += 1,
+                RequestKind::KvRead | RequestKind::KvWatch if is_list(&transmit.request) => {
+                    self.reads += 1;
+                }
+                RequestKind::KvRead => self.inquests += 1,
                 RequestKind::SessionDestroy | RequestKind::KvDelete => self.cleanups += 1,
                 RequestKind::KvCas if transmit.request.method() == Method::Delete => {
                     self.cleanups += 1;
@@ -192,4 +207,8 @@ impl Run {
         self.participant.handle_response(self.now, id, result);
         true
     }
+}
+
+fn is_list(request: &Request) -> bool {
+    request.target().contains("?recurse")
 }

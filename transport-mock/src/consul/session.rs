@@ -194,10 +194,10 @@ fn read(
 
 /// The id out of a path; whether it is one is only looked at by the leader.
 fn required_id(call: &Call, id: &str) -> Result<Result<Vec<u8>, String>, Response> {
+    options::refuse_namespace(&call.target.query)?;
     if id.is_empty() {
         return Err(answer::bad_request("Missing session"));
     }
-    options::refuse_namespace(&call.target.query)?;
     Ok(sessions::parse_id(id))
 }
 

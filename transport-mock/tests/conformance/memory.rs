@@ -11,6 +11,9 @@ use crate::script::{Lever, Rule, secret};
 
 const MAX_PACE_MILLIS: u64 = 50;
 
+/// Longer than the shortest lock delays, which a real agent has forgotten by the next request.
+const LEAST_PACE: Duration = Duration::from_micros(10);
+
 pub(crate) struct Memory {
     consul: Consul,
     now: Instant,
@@ -28,7 +31,7 @@ impl Memory {
             now: Instant::ORIGIN,
             queries: BTreeMap::new(),
             answers: BTreeMap::new(),
-            pace: Duration::ZERO,
+            pace: LEAST_PACE,
             paces: None,
         }
     }
@@ -105,7 +108,7 @@ impl Backend for Memory {
         self.consul.handle_timeout(self.now);
         self.pace = match &mut self.paces {
             Some(paces) => Duration::from_millis(paces.u64(..MAX_PACE_MILLIS)),
-            None => Duration::ZERO,
+            None => LEAST_PACE,
         };
     }
 
