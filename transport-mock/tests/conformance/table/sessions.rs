@@ -49,6 +49,17 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
+            "a namespace is refused before it is seen that no session is named",
+            [
+                get("/v1/session/info/?ns=x"),
+                put("/v1/session/renew/?ns=x", ""),
+                put("/v1/session/destroy/?ns=x", ""),
+                get("/v1/session/info/"),
+                put("/v1/session/renew/", ""),
+                put("/v1/session/destroy/", ""),
+            ],
+        ),
+        script(
             "a renewal answers with the session in an array",
             [
                 session("s", r#"{"TTL":"10s","NodeChecks":[]}"#),
