@@ -37,7 +37,10 @@ pub fn large() -> Vec<Scene> {
         each(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Crash]),
         each(1, &[3]),
         each(2, &[3]),
+        each(1, &[4]),
         each(2, &[4]),
+        trips(2, &[3]),
+        trips(2, &[4]),
         // Two participants, in every order.
         Scene::new(1, &[1, 1]),
         each(2, &[1, 1]),
@@ -61,6 +64,7 @@ pub fn large() -> Vec<Scene> {
         trips(1, &[1, 1, 1]),
         trips(2, &[1, 1, 1]),
         trips(1, &[1, 1, 1]).with_faults(1, &[Crash]),
+        trips(1, &[2, 2]),
         trips(2, &[2, 2]),
         trips(1, &[1, 1, 1, 1]),
         trips(2, &[1, 1, 1, 1]),
