@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Event, Request};
+use semaphore_core::{Event, Request, Response};
 use transport_mock::MockConsul;
 
 use crate::bench::{Bench, is_claim, is_read};
@@ -86,6 +86,35 @@ fn a_slot_goes_from_hand_to_hand_while_the_clock_stands_still() {
     assert_eq!(bench.now, start);
     assert!(bench.sent.len() <= 10 * acquires.len(), "{:#?}", bench.sent);
     bench.assert_nothing_left();
+}
+
+#[test]
+fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands_still() {
+    // Whichever of them comes last.
+    for believed in 0..3 {
+        let mut bench = Bench::new(1, 1);
+        bench.keep(|request| request.target().contains("recurse"));
+        bench.acquire();
+        bench.turn();
+        let mut polls = 0;
+        let mut confirmed = 0;
+        while !bench.kept.is_empty() {
+            let (id, request) = bench.kept.remove(0);
+            // The agent lags behind the leader, so that its polls are doubted.
+            let index = if is_confirmed_by_the_leader(&request) {
+                confirmed += 1;
+                20
+            } else {
+                polls += 1;
+                if polls <= believed { 20 + polls } else { 10 }
+            };
+            let empty = Response::new(404, "").with_header("X-Consul-Index", index.to_string());
+            bench.answer(id, Ok(empty));
+        }
+        let writes = sent(&bench, "/kv/") - sent(&bench, "recurse");
+        assert!(confirmed > 10, "{:#?}", bench.sent);
+        assert_eq!(polls + confirmed, 50 + writes, "{:#?}", bench.sent);
+    }
 }
 
 #[test]
