@@ -333,7 +333,7 @@ fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
         operate(&world, Method::Put, "/v1/kv/service/db/poke", "");
     }
     assert!(permit.is_held());
-    let trace = world.trace().to_string();
+    let trace = world.trace();
     let asked = |line: &&str| line.contains("GET") && line.contains(dead);
     assert_eq!(trace.lines().filter(asked).count(), 1, "{trace}");
 }
