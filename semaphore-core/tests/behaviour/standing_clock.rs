@@ -90,7 +90,7 @@ fn a_slot_goes_from_hand_to_hand_while_the_clock_stands_still() {
 
 #[test]
 fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands_still() {
-    // Each write of ours allows one more read, so that another kind of them comes last.
+    // Writes of ours allow more reads, so that another kind of them comes last.
     for callers in 1..=3 {
         let mut bench = Bench::new(1, callers);
         bench.keep(|request| request.target().contains("recurse"));
@@ -113,9 +113,10 @@ fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands
             let empty = Response::new(404, "").with_header("X-Consul-Index", index);
             bench.answer(id, Ok(empty));
         }
-        let writes = sent(&bench, "/kv/") - sent(&bench, "recurse");
         assert!(confirmed > 10, "{:#?}", bench.sent);
-        assert_eq!(polls + confirmed, 50 + writes, "{:#?}", bench.sent);
+        // One for each key that is deleted, and one for all that are acquired: nobody can save up
+        // more than 50, and only one had been spent by then.
+        assert!(polls + confirmed <= 50 + 1 + callers, "{:#?}", bench.sent);
     }
 }
 
