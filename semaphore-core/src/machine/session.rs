@@ -420,6 +420,18 @@ mod tests {
     }
 
     #[test]
+    fn what_no_renewal_says_of_a_missing_one_is_not_looked_into() {
+        let missing = r#"invalid session "x""#;
+        let mut session = Session::new(&settings());
+        exchange(&mut session, 100, 100, 500, missing);
+        assert!(session.is_gone());
+        let mut session = live();
+        session.end(&settings());
+        exchange(&mut session, 105, 105, 500, missing);
+        assert!(session.has_ended());
+    }
+
+    #[test]
     fn a_renewal_after_its_lease_is_believed_once_the_leader_confirms_it() {
         let known = format!(r#"[{{"ID":"{ID}","TTL":"15s"}}]"#);
         let mut session = live();

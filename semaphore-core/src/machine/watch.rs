@@ -399,4 +399,17 @@ mod tests {
         watch.credit();
         assert!(poll(&mut watch, now).is_some());
     }
+
+    #[test]
+    fn reads_outside_it_are_under_its_ceiling() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        for _ in 0..READ_BURST {
+            assert!(watch.ready_at() <= now);
+            watch.spend(now);
+        }
+        assert_eq!(watch.ready_at(), now + READ_INTERVAL);
+        assert_eq!(poll(&mut watch, now), None);
+    }
 }

@@ -319,6 +319,25 @@ fn who_was_found_dead_is_asked_for_again_after_the_poll_was_interrupted() {
     }
 }
 
+#[test]
+fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
+    let world = MockConsul::new(4);
+    let semaphore = semaphore(&world, "a", 2);
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let dead = "aaaaaaaa-0000-0000-0000-000000000000";
+    let holder = permit.sequencers()[0].session.clone();
+    let record = format!(r#"{{"Limit":2,"Holders":["{holder}","{dead}"]}}"#);
+    operate(&world, Method::Put, "/v1/kv/service/db/.lock", &record);
+    for _ in 0..10 {
+        world.advance(secs(1));
+        operate(&world, Method::Put, "/v1/kv/service/db/poke", "");
+    }
+    assert!(permit.is_held());
+    let trace = world.trace();
+    let asked = |line: &&str| line.contains("GET") && line.contains(dead);
+    assert_eq!(trace.lines().filter(asked).count(), 1, "{trace}");
+}
+
 /// Nobody's client spells a session so, but somebody's hand may.
 #[test]
 fn a_dead_holder_in_upper_case_is_pruned_after_one_read() {

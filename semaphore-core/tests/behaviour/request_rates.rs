@@ -110,6 +110,7 @@ fn whatever_fails_is_asked_for_with_growing_waits() {
         Fault::Answer(Response::new(200, "")),
         Fault::Answer(Response::new(200, "null")),
         Fault::Answer(Response::new(404, "")),
+        Fault::Answer(Response::new(500, "invalid session \"x\"")),
     ] {
         let what = fault.to_string();
         let rate = rate(&what, TIME, |world| {

@@ -154,20 +154,43 @@ fn an_answer_from_before_the_indexes_went_backwards_is_no_loss_however_high_its_
 
 #[test]
 fn what_is_doubted_while_the_leader_is_asked_is_asked_about_again() {
+    for is_asked_last in [false, true] {
+        let mut scene = scene();
+        let mut asked = scene.doubt();
+        if is_asked_last {
+            let failed = Response::new(500, "No cluster leader");
+            scene.bench.answer(asked, Ok(failed));
+            scene.bench.run_for(secs(1));
+            asked = scene.take("?recurse&consistent");
+        }
+        let gone = indexed(&scene.views[1], 6);
+        let poll = scene.take("?recurse");
+        scene.bench.answer(poll, Ok(gone.clone()));
+        scene.assert_held();
+        // The leader was asked before that, and its answer may be of before that.
+        scene.bench.answer(asked, Ok(indexed(&scene.views[2], 5)));
+        scene.assert_held();
+        scene.bench.run_for(millis(100));
+        let again = scene.take("?recurse&consistent");
+        scene.bench.answer(again, Ok(gone));
+        let bench = &scene.bench;
+        assert!(!bench.participant.is_held(bench.now, scene.holder));
+    }
+}
+
+#[test]
+fn what_the_leader_has_settled_is_doubted_no_more() {
     let mut scene = scene();
     let asked = scene.doubt();
-    let gone = indexed(&scene.views[1], 6);
-    let poll = scene.take("?recurse");
-    scene.bench.answer(poll, Ok(gone.clone()));
+    let now = scene.views[2].clone();
+    scene.bench.answer(asked, Ok(now));
+    scene.bench.pass_on_kept();
+    let before = scene.bench.sent.len();
+    scene.bench.run_for(secs(60));
     scene.assert_held();
-    // The leader was asked before that, and its answer may be of before that.
-    scene.bench.answer(asked, Ok(indexed(&scene.views[2], 5)));
-    scene.assert_held();
-    scene.bench.run_for(millis(100));
-    let again = scene.take("?recurse&consistent");
-    scene.bench.answer(again, Ok(gone));
-    let bench = &scene.bench;
-    assert!(!bench.participant.is_held(bench.now, scene.holder));
+    // A poll each 15 s and a renewal each 5 s.
+    let sent = &scene.bench.sent[before..];
+    assert!(sent.len() < 20, "{sent:#?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Event, Request};
+use semaphore_core::{Event, Request, Response};
 use transport_mock::MockConsul;
 
 use crate::bench::{Bench, is_claim, is_read};
@@ -86,6 +86,38 @@ fn a_slot_goes_from_hand_to_hand_while_the_clock_stands_still() {
     assert_eq!(bench.now, start);
     assert!(bench.sent.len() <= 10 * acquires.len(), "{:#?}", bench.sent);
     bench.assert_nothing_left();
+}
+
+#[test]
+fn polls_and_the_reads_beside_them_stay_below_one_ceiling_while_the_clock_stands_still() {
+    // Writes of ours allow more reads, so that another kind of them comes last.
+    for callers in 1..=3 {
+        let mut bench = Bench::new(1, callers);
+        bench.keep(|request| request.target().contains("recurse"));
+        for _ in 0..callers {
+            bench.acquire();
+        }
+        bench.turn();
+        let mut polls = 0;
+        let mut confirmed = 0;
+        while !bench.kept.is_empty() {
+            let (id, request) = bench.kept.remove(0);
+            // The agent lags behind the leader, so that its polls are doubted.
+            let index = if is_confirmed_by_the_leader(&request) {
+                confirmed += 1;
+                "20"
+            } else {
+                polls += 1;
+                "10"
+            };
+            let empty = Response::new(404, "").with_header("X-Consul-Index", index);
+            bench.answer(id, Ok(empty));
+        }
+        assert!(confirmed > 10, "{:#?}", bench.sent);
+        // One for each key that is deleted, and one for all that are acquired: nobody can save up
+        // more than 50, and only one had been spent by then.
+        assert!(polls + confirmed <= 50 + 1 + callers, "{:#?}", bench.sent);
+    }
 }
 
 #[test]

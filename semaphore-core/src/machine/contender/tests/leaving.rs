@@ -181,12 +181,14 @@ fn it_gives_up_when_consul_must_have_expired_its_session() {
 #[test]
 fn one_that_has_given_up_sends_and_reports_nothing_more() {
     let mut bench = Bench::waiting();
-    let (part, _) = bench.send(5_000).unwrap();
+    let gone = (404, "Session id 'x' not found");
+    bench.exchange(5_000, "/v1/session/renew", gone);
+    let (part, target) = bench.send(5_000).unwrap();
+    assert!(target.starts_with("/v1/session/info"), "{target}");
     bench.leave(5_000);
     bench.handle_timeout(35_000, None);
     bench.assert_gone(35_000);
-    let gone = (404, "Session id 'x' not found");
-    assert!(bench.answer(35_000, part, gone).is_none());
+    assert!(bench.answer(35_000, part, (200, "[]")).is_none());
 }
 
 #[test]
