@@ -119,7 +119,7 @@ pub use handle::{Builder, Permit, Semaphore, blocking};
 pub use http::{Method, Request, Response};
 pub use id::{AcquireId, FencingToken, Index, RequestId, SessionId};
 pub use input::{Behavior, Prefix, Scope, SessionOptions, Value};
-pub use machine::{Event, Grant, Participant, Settings, Transmit};
+pub use machine::{Encoding, Event, Grant, Participant, Settings, Transmit};
 pub use record::{Dialect, Record};
 pub use sequencer::{Sequencer, SequencerStatus};
 pub use time::Instant;

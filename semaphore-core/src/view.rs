@@ -1,8 +1,10 @@
 //! One read of the prefix, understood: the record, and who contends, in the order of the queue.
 
+mod changed;
+
 use std::collections::BTreeSet;
 
-use crate::api::{Entry, KeyList};
+use crate::api::{Entry, KeyList, SEMAPHORE_FLAGS};
 use crate::error::Conflict;
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
@@ -19,7 +21,23 @@ pub struct View {
     alive: BTreeSet<String>,
     orphans: Vec<Orphan>,
     taken: BTreeSet<SessionId>,
+    source: Source,
 }
+
+/// What a view was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A list, which may say that keys were left out of it.
+    List,
+    /// A transaction, which does not say so: nobody is taken for dead on its word.
+    Transaction,
+    /// A record that is newer than the list: its holders may have come after the list.
+    NewerRecord,
+}
+
+/// The flags of a contender key whose contender has claimed a slot. Nobody reads meaning into the
+/// flags of contender keys; changing them moves the key's index, which wakes whoever watches it.
+pub(crate) const CLAIMED_FLAGS: u64 = SEMAPHORE_FLAGS ^ 1;
 
 /// The key `<prefix>/.lock`.
 #[derive(Clone, Debug)]
@@ -41,6 +59,21 @@ pub struct Contender {
     pub modify_index: Index,
     /// How often it was acquired: a part of its sequencer.
     pub lock_index: u64,
+    /// Its flags.
+    pub flags: u64,
+}
+
+impl Contender {
+    /// What the entry of its contender key says of a session.
+    pub(crate) fn new(session: SessionId, entry: &Entry<'_>) -> Self {
+        Self {
+            session,
+            create_index: entry.create_index(),
+            modify_index: entry.modify_index(),
+            lock_index: entry.lock_index(),
+            flags: entry.flags(),
+        }
+    }
 }
 
 /// A key directly below the prefix that has the name of a session and is tied to none: what a
@@ -84,6 +117,7 @@ impl View {
             alive: BTreeSet::new(),
             orphans: Vec::new(),
             taken: BTreeSet::new(),
+            source: Source::List,
         };
         for entry in &list.entries {
             match prefix.child_name(entry.key()) {
@@ -109,12 +143,9 @@ impl View {
             return;
         }
         match entry.session() {
-            Some(session) if session == name => self.contenders.push(Contender {
-                session: named,
-                create_index: entry.create_index(),
-                modify_index: entry.modify_index(),
-                lock_index: entry.lock_index(),
-            }),
+            Some(session) if session == name => {
+                self.contenders.push(Contender::new(named, entry));
+            }
             Some(_) => {
                 self.taken.insert(named);
             }

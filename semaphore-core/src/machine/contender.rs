@@ -23,7 +23,7 @@ use crate::id::{AcquireId, Index, SessionId};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
-use crate::view::View;
+use crate::view::{Contender as Shown, View};
 
 #[derive(Clone, Debug)]
 pub(super) struct Contender {
@@ -192,6 +192,37 @@ impl Contender {
         }
     }
 
+    /// A transaction has locked its key, which is this now.
+    pub(super) fn locked(&mut self, moment: Moment, key: Shown) {
+        self.key.entered_by_write(moment, key);
+    }
+
+    /// The write of the record by which it was to enter failed.
+    pub(super) fn write_failed(&mut self) {
+        self.key.write_failed();
+    }
+
+    /// Its request under way was refused for how it is encoded: it is sent again.
+    pub(super) fn take_back(&mut self) {
+        self.key.take_back();
+    }
+
+    /// A transaction has deleted its key.
+    pub(super) fn key_deleted(&mut self) {
+        self.key.forget();
+    }
+
+    /// The index at which its key was seen, if it is there.
+    pub(super) fn key_index(&self) -> Option<Index> {
+        let seen = self.key.seen().filter(|_| self.key.is_there());
+        seen.map(|seen| seen.modify_index)
+    }
+
+    /// The prefix as the answer to entering showed it.
+    pub(super) fn take_arrival(&mut self) -> Option<Box<View>> {
+        self.key.take_arrival()
+    }
+
     /// It holds its slot for this acquisition.
     pub(super) fn hold(&mut self, acquire: AcquireId) {
         self.phase = Phase::Held(acquire);
@@ -202,7 +233,7 @@ impl Contender {
         self.presence = Presence::No;
         self.withdraw_failure = None;
         if self.phase == Phase::Claiming {
-            self.phase = Phase::Waiting;
+            self.phase = Phase::Entering;
         }
         self.settle(moment, settings);
     }
@@ -302,7 +333,11 @@ impl Contender {
                 self.session.handle(now, answer, settings, rng);
                 None
             }
-            Part::Key => self.key.handle(now, moment, answer, rng),
+            Part::Key => {
+                let session = self.session.id()?.clone();
+                self.key
+                    .handle(now, moment, answer, &session, settings, rng)
+            }
         };
         let event = event.and_then(|event| self.key_event(event, settings));
         let refusal = self

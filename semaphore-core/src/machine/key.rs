@@ -14,9 +14,10 @@
 use core::time::Duration;
 
 use super::backoff::Backoff;
+use super::encoding::{Encoding, Entered};
 use super::order::Moment;
 use super::settings::Settings;
-use crate::api::{AcquireKey, CasKey, DeleteKey, SEMAPHORE_FLAGS};
+use crate::api::{CasKey, DeleteKey};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -38,6 +39,8 @@ pub(super) struct ContenderKey {
     seen: Option<Contender>,
     /// What a deletion names as `cas`.
     deletable: Option<Index>,
+    /// The prefix as the answer to entering showed it.
+    arrival: Option<Box<View>>,
     failure: Option<RequestError>,
 }
 
@@ -81,6 +84,7 @@ impl ContenderKey {
             ours: settings.owns_sessions(),
             seen: None,
             deletable: None,
+            arrival: None,
             failure: None,
         }
     }
@@ -172,37 +176,63 @@ impl ContenderKey {
         }
         let key = &settings.prefix.contender_key(session);
         let scope = &settings.scope;
-        let value = settings.value.as_bytes();
+        let timeout = settings.request_timeout();
         let (sent, request) = match self.state {
             State::Reserving => {
-                let (index, flags) = (Index::ZERO, self.nonce);
                 let reservation = CasKey {
                     key,
-                    index,
-                    value,
-                    flags,
+                    index: Index::ZERO,
+                    value: settings.value.as_bytes(),
+                    flags: self.nonce,
                 };
-                (Sent::Reservation, reservation.request(scope))
+                let request = reservation.request(scope).with_timeout(timeout);
+                (Sent::Reservation, request)
             }
             State::Acquiring => {
-                let flags = SEMAPHORE_FLAGS;
-                let acquisition = AcquireKey {
-                    key,
-                    session,
-                    value,
-                    flags,
-                };
-                (Sent::Acquisition, acquisition.request(scope))
+                let encoding = settings.encoding;
+                let request = Encoding::enter(session, settings);
+                (Sent::Acquisition(encoding), request)
             }
             State::Deleting(_) => {
                 let index = self.deletable.filter(|_| !settings.owns_sessions());
-                (Sent::Deletion, DeleteKey { key, index }.request(scope))
+                let request = DeleteKey { key, index }.request(scope);
+                (Sent::Deletion, request.with_timeout(timeout))
             }
             _ => return None,
         };
         self.in_flight = Some(sent);
         self.retry_at = None;
-        Some(request.with_timeout(settings.request_timeout()))
+        Some(request)
+    }
+
+    /// The contender enters by a write of the record.
+    pub(super) fn enter_by_write(&mut self) {
+        self.in_flight = Some(Sent::Write);
+        self.retry_at = None;
+    }
+
+    /// That write was applied. The key is what it shows.
+    pub(super) fn entered_by_write(&mut self, moment: Moment, shown: Contender) {
+        self.in_flight.take_if(|sent| *sent == Sent::Write);
+        if matches!(self.state, State::Acquiring | State::There(_)) {
+            self.seen = Some(shown);
+            self.proceed(State::There(moment));
+        }
+    }
+
+    /// The request under way is sent again.
+    pub(super) fn take_back(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// That write was not applied, or its outcome is unknown.
+    pub(super) fn write_failed(&mut self) {
+        self.in_flight.take_if(|sent| *sent == Sent::Write);
+    }
+
+    /// The prefix as the answer to entering showed it.
+    pub(super) fn take_arrival(&mut self) -> Option<Box<View>> {
+        self.arrival.take()
     }
 
     /// Takes the answer to the request under way.
@@ -211,12 +241,17 @@ impl ContenderKey {
         now: Instant,
         moment: Moment,
         answer: Result<&Response, RequestError>,
+        session: &SessionId,
+        settings: &Settings,
         rng: &mut fastrand::Rng,
     ) -> Option<KeyEvent> {
         let sent = self.in_flight.take()?;
         let outcome = match sent {
             Sent::Reservation => answer.and_then(CasKey::parse),
-            Sent::Acquisition => answer.and_then(AcquireKey::parse),
+            Sent::Acquisition(encoding) => answer
+                .and_then(|response| encoding.entered(response, session, settings))
+                .map(|entered| self.arrive(entered)),
+            Sent::Write => return None,
             Sent::Deletion => answer.and_then(DeleteKey::parse),
         };
         match (sent, outcome) {
@@ -227,16 +262,16 @@ impl ContenderKey {
             (Sent::Reservation, Ok(false)) => {
                 self.contest(now, moment, rng);
             }
-            (Sent::Acquisition, Ok(true)) => {
+            (Sent::Acquisition(_), Ok(true)) => {
                 if self.proceed_from(State::Acquiring, State::There(moment)) {
                     return Some(KeyEvent::Entered);
                 }
             }
-            (Sent::Acquisition, Ok(false)) => {
+            (Sent::Acquisition(_), Ok(false)) => {
                 self.forget();
                 return Some(KeyEvent::Taken);
             }
-            (Sent::Acquisition, Err(RequestError::InvalidSession { .. })) => {
+            (Sent::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
                 return Some(KeyEvent::SessionGone);
             }
             (Sent::Deletion, Ok(true)) => self.forget(),
@@ -251,13 +286,30 @@ impl ContenderKey {
                 self.failure = Some(error);
             }
             // The view has shown that it was applied.
-            (Sent::Acquisition, Err(_)) if self.is_there() => {}
+            (Sent::Acquisition(_), Err(_)) if self.is_there() => {}
             (_, Err(error)) => {
                 self.retry_at = Some(now + self.backoff.next(rng));
                 self.failure = Some(error);
             }
+            // Nothing of the kind is answered.
+            (Sent::Write, Ok(_)) => {}
         }
         None
+    }
+
+    /// Whether the key is ours now.
+    fn arrive(&mut self, entered: Entered) -> bool {
+        match entered {
+            Entered::Tied(Some((own, view))) => {
+                if self.state == State::Acquiring || self.is_there() {
+                    self.seen = Some(own);
+                    self.arrival = Some(Box::new(view));
+                }
+                true
+            }
+            Entered::Tied(None) => true,
+            Entered::Taken => false,
+        }
     }
 
     /// Compares with a view that was asked for at `sent`.
@@ -344,7 +396,9 @@ impl ContenderKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Reservation,
-    Acquisition,
+    Acquisition(Encoding),
+    /// A write of the record, of which entering is a part.
+    Write,
     Deletion,
 }
 

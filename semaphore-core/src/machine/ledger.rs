@@ -7,26 +7,27 @@
 //!    ▲                                         └─ no answer ─▶ Unknown: the prefix is read again
 //!    └──── a view that shows what became of it ◀───────────────┘
 //! ```
-//! A plain check-and-set does not return the new index, so every write, whatever its answer, is
-//! followed by a wait for a newer view.
+//! A plain check-and-set does not return the new index, so every such write, whatever its answer, is
+//! followed by a wait for a newer view. A transaction does: what it leaves is known at once.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backoff::{Backoff, jitter};
+use super::encoding::{Encoding, Rest, Written};
 use super::order::Moment;
 use super::plan::{Turn, Write};
 use super::settings::Settings;
-use crate::api::CasKey;
 use crate::defect::{Defect, is_on};
-use crate::http::Request;
+use crate::error::RequestError;
+use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     planned: Option<Write>,
-    in_flight: Option<Write>,
+    in_flight: Option<Sent>,
     last: Option<Ended>,
     retry_at: Option<Instant>,
     conflicts: Backoff,
@@ -36,6 +37,14 @@ pub(super) struct Ledger {
     overtaken: BTreeMap<SessionId, Instant>,
     #[cfg(semaphore_defects)]
     refused: Option<Write>,
+}
+
+/// A write under way.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) write: Write,
+    pub(super) rest: Rest,
+    pub(super) encoding: Encoding,
 }
 
 /// The last write.
@@ -139,28 +148,50 @@ impl Ledger {
         self.retry_at.into_iter().chain(self.patience).min()
     }
 
-    /// The write that is due, now under way.
-    pub(super) fn transmit(&mut self, settings: &Settings) -> Option<(&Write, Request)> {
+    /// The write that is due.
+    pub(super) fn planned(&self) -> Option<&Write> {
+        self.planned.as_ref()
+    }
+
+    /// Sends the write that is due, and the rest of its transaction.
+    pub(super) fn transmit(&mut self, rest: Rest, settings: &Settings) -> Option<(&Write, Request)> {
         let write = self.planned.take()?;
-        let request = CasKey {
-            key: &settings.prefix.lock_key(),
-            index: write.base,
-            value: &write.record.encode(),
-            flags: write.record.flags(),
-        }
-        .request(&settings.scope)
-        .with_timeout(settings.request_timeout());
+        let (encoding, request) = Encoding::write(&write, &rest, settings);
         self.retry_at = None;
-        let write = self.in_flight.insert(write);
-        Some((write, request))
+        let sent = Sent {
+            write,
+            rest,
+            encoding,
+        };
+        let sent = self.in_flight.insert(sent);
+        Some((&sent.write, request))
+    }
+
+    /// What the answer to the write under way says.
+    pub(super) fn read(
+        &self,
+        response: &Response,
+        settings: &Settings,
+    ) -> Result<Written, RequestError> {
+        match &self.in_flight {
+            Some(sent) => sent.encoding.written(response, &sent.rest, settings),
+            None => Ok(Written::Refused {
+                is_unfounded: false,
+            }),
+        }
     }
 
     /// It was applied.
-    pub(super) fn applied(&mut self, moment: Moment) -> Option<Write> {
+    pub(super) fn applied(&mut self, moment: Moment) -> Option<Sent> {
         self.conflicts.reset();
         self.failures.reset();
         self.patience = None;
         self.end(moment, false)
+    }
+
+    /// It was not applied, and is planned anew.
+    pub(super) fn take_back(&mut self) -> Option<Sent> {
+        self.in_flight.take()
     }
 
     /// It was refused: the record has changed since the view.
@@ -169,10 +200,11 @@ impl Ledger {
         now: Instant,
         moment: Moment,
         rng: &mut fastrand::Rng,
-    ) -> Option<Write> {
+    ) -> Option<Sent> {
         self.retry_at = Some(now + self.conflicts.next(rng));
         #[cfg(semaphore_defects)]
-        self.refused.clone_from(&self.in_flight);
+        self.refused
+            .clone_from(&self.in_flight.as_ref().map(|sent| sent.write.clone()));
         self.end(moment, false)
     }
 
@@ -183,7 +215,7 @@ impl Ledger {
         moment: Moment,
         is_unknown: bool,
         rng: &mut fastrand::Rng,
-    ) -> Option<Write> {
+    ) -> Option<Sent> {
         self.retry_at = Some(now + self.failures.next(rng));
         if is_unknown {
             self.end(moment, true)
@@ -203,14 +235,14 @@ impl Ledger {
         }
     }
 
-    fn end(&mut self, at: Moment, is_unknown: bool) -> Option<Write> {
-        let write = self.in_flight.take()?;
+    fn end(&mut self, at: Moment, is_unknown: bool) -> Option<Sent> {
+        let sent = self.in_flight.take()?;
         self.last = Some(Ended {
-            base: write.base,
+            base: sent.write.base,
             at,
             is_unknown,
         });
-        Some(write)
+        Some(sent)
     }
 }
 

@@ -13,6 +13,7 @@
 mod backoff;
 mod budget;
 mod contender;
+mod encoding;
 #[cfg(test)]
 mod fixture;
 mod inquest;
@@ -28,5 +29,6 @@ mod watch;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
+pub use encoding::Encoding;
 pub use participant::{Event, Grant, Participant, Transmit};
 pub use settings::Settings;

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::encoding::Encoding;
 use crate::error::InvalidInput;
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
@@ -21,6 +22,8 @@ pub struct Settings {
     pub(crate) value: Value,
     /// What every request carries.
     pub(crate) scope: Scope,
+    /// How the steps become requests.
+    pub(crate) encoding: Encoding,
 }
 
 impl Settings {
@@ -40,6 +43,7 @@ impl Settings {
             session: SessionSource::Create(options),
             value: Value::default(),
             scope: Scope::default(),
+            encoding: Encoding::default(),
         })
     }
 
@@ -76,6 +80,13 @@ impl Settings {
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
+        self
+    }
+
+    /// How the steps of the protocol become requests.
+    #[must_use]
+    pub fn with_encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
         self
     }
 

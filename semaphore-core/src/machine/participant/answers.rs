@@ -1,12 +1,11 @@
 //! What comes back: each answer goes to the machine that asked.
 
-use super::{From, Participant};
-use crate::api::CasKey;
-use crate::defect::{Defect, is_on};
+use super::{From, InFlight, Participant};
 use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::RequestId;
-use crate::machine::contender::Part;
+use crate::machine::contender::{Contender, Part};
+use crate::machine::encoding::Encoding;
 use crate::machine::inquest::Finding;
 use crate::machine::order::Moment;
 use crate::time::Instant;
@@ -22,16 +21,23 @@ impl Participant {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        let Some(from) = self.in_flight.remove(&id) else {
+        let Some(InFlight { from, encoding }) = self.in_flight.remove(&id) else {
             return;
         };
         let answer = result
             .as_ref()
             .map_err(|e| RequestError::Transport(e.clone()));
         self.judge_poll(now, from, &result);
+        if let (Encoding::Transactions, Ok(response)) = (encoding, &result)
+            && Encoding::is_refused(response)
+        {
+            self.do_without_transactions(from);
+            self.settle(now);
+            return;
+        }
         match from {
             From::Watch | From::Refresh => self.handle_view(now, from, Moment::of(id), answer),
-            From::Ledger => self.handle_write(now, answer),
+            From::Ledger => self.handle_write(now, Moment::of(id), answer),
             From::Inquest => self.handle_finding(now, answer),
             From::Contender(no, part) => {
                 if part == Part::Key {
@@ -44,6 +50,13 @@ impl Participant {
                     let (settings, rng) = (&self.settings, &mut self.rng);
                     contender.handle(now, moment, part, answer, settings, rng)
                 });
+                let arrival = self
+                    .contenders
+                    .get_mut(&no)
+                    .and_then(Contender::take_arrival);
+                if let Some(view) = arrival {
+                    self.accept(now, *view, Moment::of(id), true);
+                }
                 let failure = self
                     .contenders
                     .get(&no)
@@ -67,56 +80,9 @@ impl Participant {
                     self.is_poll_suspect = false;
                     let polls = self
                         .in_flight
-                        .extract_if(.., |_, from| *from == From::Watch);
+                        .extract_if(.., |_, it| it.from == From::Watch);
                     self.aborts.extend(polls.map(|(id, _)| id));
                 }
-            }
-        }
-    }
-
-    fn handle_write(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
-        self.watch.credit();
-        let moment = self.moment();
-        match answer.and_then(CasKey::parse) {
-            Ok(true) => {
-                self.note(now, None);
-                if let Some(write) = self.ledger.applied(moment) {
-                    self.apply(now, &write);
-                }
-            }
-            Ok(false) => {
-                self.note(now, None);
-                self.ledger.refused(now, moment, &mut self.rng);
-            }
-            Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
-                if let Some(write) = self.ledger.applied(moment) {
-                    self.apply(now, &write);
-                }
-            }
-            Err(error) => {
-                let is_unknown = !error.was_not_applied();
-                self.ledger.failed(now, moment, is_unknown, &mut self.rng);
-                if is_unknown {
-                    self.refresh.want(now);
-                }
-                if is_on(Defect::UnknownTakenForNotApplied)
-                    && let Some(claim) = self.claim.take()
-                {
-                    for no in &claim.contenders {
-                        if let Some(contender) = self.contenders.get_mut(no) {
-                            contender.withdrawn(moment, &self.settings);
-                        }
-                    }
-                }
-                for contender in self.contenders.values_mut() {
-                    if contender.must_withdraw() {
-                        contender.withdrawal_failed(&error);
-                    }
-                }
-                if error.is_permanent() {
-                    self.refuse(now, &error);
-                }
-                self.note(now, Some(error));
             }
         }
     }

@@ -4,24 +4,34 @@ use super::{Claim, Event, Grant, Hold, Owner, Participant};
 use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
 use crate::machine::contender::{Phase, Presence};
-use crate::machine::plan::Write;
+use crate::machine::encoding::After;
+use crate::machine::ledger::Sent;
 use crate::time::Instant;
 use crate::view::View;
 
 impl Participant {
-    pub(super) fn apply(&mut self, now: Instant, write: &Write) {
+    pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
         let moment = self.moment();
-        for no in &write.withdraw {
+        for (no, key) in after.iter().flat_map(|after| &after.locked) {
             if let Some(contender) = self.contenders.get_mut(no) {
+                contender.locked(moment, key.clone());
+            }
+        }
+        for no in &sent.write.withdraw {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                let deletes = |session| after.is_some() && sent.rest.deletes_key_of(session);
+                if contender.session_id().is_some_and(deletes) {
+                    contender.key_deleted();
+                }
                 contender.withdrawn(moment, &self.settings);
             }
         }
-        for no in &write.admit {
+        for no in &sent.write.admit {
             if let Some(contender) = self.contenders.get_mut(no) {
-                contender.admitted(write.base);
+                contender.admitted(sent.write.base);
             }
         }
-        if !write.admit.is_empty()
+        if !sent.write.admit.is_empty()
             && let Some(claim) = self.claim.take()
         {
             self.grant(now, claim);

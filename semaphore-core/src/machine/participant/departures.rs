@@ -101,7 +101,7 @@ impl Participant {
             self.contenders.remove(&no);
             let stale = self.in_flight.extract_if(
                 ..,
-                |_, from| matches!(from, From::Contender(of, _) if *of == no),
+                |_, it| matches!(it.from, From::Contender(of, _) if of == no),
             );
             self.aborts.extend(stale.map(|(id, _)| id));
             for hold in self.holds.values_mut() {

@@ -13,8 +13,8 @@
 //! ```
 //! Any order of polls is correct, spurious calls do nothing. The files: this one has the commands and
 //! the state, [`outgoing`] says what is sent next, [`answers`] takes what comes back, [`views`] compares
-//! it with what was known, [`admission`] decides what follows from it, [`claims`] makes grants and
-//! [`departures`] ends them.
+//! it with what was known, [`admission`] decides what follows from it, [`writes`] writes the record,
+//! [`claims`] makes grants and [`departures`] ends them.
 
 mod admission;
 mod answers;
@@ -24,12 +24,14 @@ mod outgoing;
 mod queue;
 mod refresh;
 mod views;
+mod writes;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use self::queue::{Patience, Queue, Ticket};
 use self::refresh::Refresh;
 use super::contender::{Contender, Part, Phase};
+use super::encoding::Encoding;
 use super::inquest::Inquest;
 use super::ledger::Ledger;
 use super::order::Moment;
@@ -65,7 +67,7 @@ pub struct Participant {
     view: Option<Observed>,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
-    in_flight: BTreeMap<RequestId, From>,
+    in_flight: BTreeMap<RequestId, InFlight>,
     aborts: VecDeque<RequestId>,
     events: VecDeque<Event>,
     /// No new contender before this time.
@@ -178,6 +180,13 @@ struct Observed {
     view: View,
     sent: Moment,
     received: Moment,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    from: From,
+    encoding: Encoding,
 }
 
 /// Which machine sent a request.

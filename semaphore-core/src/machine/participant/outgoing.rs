@@ -1,9 +1,10 @@
 //! What is sent next: the order of the machines that have something to send.
 
-use super::{Claim, From, Participant, Transmit};
+use super::{From, InFlight, Participant, Transmit};
 use crate::http::Request;
-use crate::id::{FencingToken, RequestId};
+use crate::id::RequestId;
 use crate::machine::contender::{Contender, Phase};
+use crate::machine::encoding::Encoding;
 use crate::machine::plan::ContenderNo;
 use crate::time::Instant;
 
@@ -17,7 +18,8 @@ impl Participant {
             .or_else(|| self.transmit_contender(now))
             .or_else(|| self.transmit_poll(now))?;
         let id = RequestId(self.fresh_id());
-        self.in_flight.insert(id, from);
+        let encoding = Encoding::of(&request);
+        self.in_flight.insert(id, InFlight { from, encoding });
         Some(Transmit { id, request })
     }
 
@@ -42,21 +44,7 @@ impl Participant {
         if self.short_requests() >= MAX_IN_FLIGHT {
             return None;
         }
-        let (write, request) = self.ledger.transmit(&self.settings)?;
-        for no in &write.admit {
-            if let Some(contender) = self.contenders.get_mut(no) {
-                contender.claim(write.base);
-            }
-        }
-        self.claim = self
-            .queue
-            .head()
-            .filter(|_| !write.admit.is_empty())
-            .map(|head| Claim {
-                acquire: head.acquire,
-                contenders: write.admit.clone(),
-                token: FencingToken(write.base.0),
-            });
+        let request = self.write()?;
         Some((From::Ledger, request))
     }
 
@@ -102,7 +90,7 @@ impl Participant {
 
     /// The watch's poll does not count: it is held open.
     fn short_requests(&self) -> usize {
-        let polls = self.in_flight.values().any(|from| *from == From::Watch);
+        let polls = self.in_flight.values().any(|it| it.from == From::Watch);
         self.in_flight.len() - usize::from(polls)
     }
 }

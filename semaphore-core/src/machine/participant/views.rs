@@ -9,7 +9,7 @@ use crate::http::Response;
 use crate::machine::contender::ContenderEvent;
 use crate::machine::order::Moment;
 use crate::time::Instant;
-use crate::view::View;
+use crate::view::{Source, View};
 
 impl Participant {
     pub(super) fn handle_view(
@@ -55,12 +55,14 @@ impl Participant {
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
     /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
     /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
-    fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
+    pub(super) fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = &self.view
             && !is_on(Defect::OlderViewAccepted)
         {
             let is_older = view.version() < known.view.version();
-            if is_older && sent <= known.received {
+            // A transaction that changed nothing does not tell its index, so that it proves nothing.
+            let is_dated = view.source() == Source::List;
+            if is_older && (sent <= known.received || !is_dated) {
                 return;
             }
             if !consistent && (is_older || self.watch.asks_leader()) {

@@ -1,0 +1,366 @@
+//! How the steps of the protocol become requests: the one place that decides it.
+//!
+//! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
+//! |---|---|---|
+//! | enter | `[lock contender, get-tree]` | `PUT ?acquire` of the contender key |
+//! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
+//!
+//! A transaction makes its step atomic. Whoever it admits is tied to its key in the moment of
+//! admission, and whoever it prunes has none (S3, S5). Its answer tells the record's new index, so
+//! that the next step can follow without a read.
+
+use super::plan::{ContenderNo, Write};
+use super::settings::Settings;
+use crate::api::{
+    AcquireKey, CasKey, Operation, Results, SEMAPHORE_FLAGS, Txn, TxnFault, TxnFaultKind,
+    TxnOutcome,
+};
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::view::{CLAIMED_FLAGS, Contender, View};
+
+/// How the steps of the protocol become requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// One transaction for each step (`/v1/txn`). Where an agent refuses them, the participant goes
+    /// on with [`Self::Requests`] by itself.
+    Transactions,
+    /// The guide's separate requests.
+    #[default]
+    Requests,
+}
+
+/// What the answer to entering says.
+#[derive(Debug)]
+pub(super) enum Entered {
+    /// The key is ours. A transaction shows it, and the prefix at that moment.
+    Tied(Option<(Contender, View)>),
+    /// Another session has it.
+    Taken,
+}
+
+/// What the answer to a write of the record says.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// It was applied.
+    Applied(Option<After>),
+    /// It was not: the record has changed since the view, or what the write takes for granted is
+    /// not so.
+    Refused {
+        /// Whether something else than the record's index stood against it.
+        is_unfounded: bool,
+    },
+}
+
+/// What an applied transaction left.
+#[derive(Debug)]
+pub(super) struct After {
+    /// `ModifyIndex` of the record, and of whatever else it changed.
+    pub(super) index: Index,
+    /// The keys that it locked, as they are now.
+    pub(super) locked: Vec<(ContenderNo, Contender)>,
+    /// The prefix right after it, where it was read along.
+    pub(super) view: Option<View>,
+}
+
+impl Encoding {
+    /// How a request that was made here, or elsewhere, is encoded.
+    pub(super) fn of(request: &Request) -> Self {
+        if request.target().starts_with("/v1/txn") {
+            Self::Transactions
+        } else {
+            Self::Requests
+        }
+    }
+
+    /// Whether this answer to a transaction says that no such transaction will ever be served. What
+    /// is denied in truth is denied to separate requests, too, which tell it better.
+    pub(super) fn is_refused(response: &Response) -> bool {
+        if response.status() == 200 {
+            return false;
+        }
+        match Txn::parse(response) {
+            Ok(TxnOutcome::Applied(_)) => false,
+            Ok(TxnOutcome::RolledBack(faults)) => {
+                let is_refusal =
+                    |it: &TxnFault| matches!(it.kind, TxnFaultKind::Denied | TxnFaultKind::Other);
+                faults.iter().any(is_refusal)
+            }
+            Err(RequestError::InvalidSession { .. }) => false,
+            Err(error) => error.is_permanent(),
+        }
+    }
+
+    /// Ties the contender key to its session.
+    pub(super) fn enter(session: &SessionId, settings: &Settings) -> Request {
+        let key = &settings.prefix.contender_key(session);
+        let value = settings.value.as_bytes();
+        let flags = SEMAPHORE_FLAGS;
+        let request = match settings.encoding {
+            Self::Transactions => Txn {
+                operations: &[
+                    Operation::Lock {
+                        key,
+                        session,
+                        value,
+                        flags,
+                    },
+                    Operation::GetTree {
+                        prefix: &settings.prefix,
+                    },
+                ],
+            }
+            .request(&settings.scope),
+            Self::Requests => AcquireKey {
+                key,
+                session,
+                value,
+                flags,
+            }
+            .request(&settings.scope),
+        };
+        request.with_timeout(settings.request_timeout())
+    }
+
+    /// Reads the answer to [`Self::enter`].
+    pub(super) fn entered(
+        self,
+        response: &Response,
+        session: &SessionId,
+        settings: &Settings,
+    ) -> Result<Entered, RequestError> {
+        if self == Self::Requests {
+            return Ok(if AcquireKey::parse(response)? {
+                Entered::Tied(None)
+            } else {
+                Entered::Taken
+            });
+        }
+        match Txn::parse(response)? {
+            TxnOutcome::Applied(results) => {
+                let (heads, tree) = results.split(1)?;
+                let own = heads
+                    .first()
+                    .map(|entry| Contender::new(session.clone(), entry));
+                Ok(Entered::Tied(own.map(|own| {
+                    let index = own.modify_index;
+                    (own, View::of_tree(&settings.prefix, index, tree))
+                })))
+            }
+            TxnOutcome::RolledBack(faults) => match faults.into_iter().next() {
+                Some(fault) if is_taken(fault.kind) => Ok(Entered::Taken),
+                fault => Err(refusal(fault)),
+            },
+        }
+    }
+
+    /// Writes the record. Says how it is encoded: what is too large for a transaction is not one.
+    pub(super) fn write(write: &Write, rest: &Rest, settings: &Settings) -> (Self, Request) {
+        let scope = &settings.scope;
+        let key = &settings.prefix.lock_key();
+        let value = &write.record.encode();
+        let (index, flags) = (write.base, write.record.flags());
+        let cas = CasKey {
+            key,
+            index,
+            value,
+            flags,
+        };
+        let is_transaction =
+            settings.encoding == Self::Transactions && !is_on(Defect::WriteWithoutCas);
+        let transaction = is_transaction
+            .then(|| rest.transaction(cas, settings))
+            .flatten();
+        let (encoding, request) = match transaction {
+            Some(request) => (Self::Transactions, request),
+            None => (Self::Requests, cas.request(scope)),
+        };
+        (encoding, request.with_timeout(settings.request_timeout()))
+    }
+
+    /// Reads the answer to [`Self::write`].
+    pub(super) fn written(
+        self,
+        response: &Response,
+        rest: &Rest,
+        settings: &Settings,
+    ) -> Result<Written, RequestError> {
+        if self == Self::Requests {
+            return Ok(if CasKey::parse(response)? {
+                Written::Applied(None)
+            } else {
+                Written::Refused { is_unfounded: false }
+            });
+        }
+        match Txn::parse(response)? {
+            TxnOutcome::Applied(results) => rest.after(results, settings),
+            TxnOutcome::RolledBack(faults) => {
+                // The record's operation comes after the steps.
+                let is_stale = |fault: &TxnFault| fault.kind == TxnFaultKind::Stale;
+                let is_known = |fault: &TxnFault| {
+                    is_taken(fault.kind)
+                        || matches!(
+                            fault.kind,
+                            TxnFaultKind::Stale | TxnFaultKind::Check | TxnFaultKind::SessionGone
+                        )
+                };
+                match faults.iter().position(|fault| !is_known(fault)) {
+                    Some(at) => Err(refusal(faults.into_iter().nth(at))),
+                    None => Ok(Written::Refused {
+                        is_unfounded: !faults
+                            .iter()
+                            .all(|fault| is_stale(fault) && fault.operation == rest.steps.len()),
+                    }),
+                }
+            }
+        }
+    }
+}
+
+/// What else belongs to a write of the record, where it is one transaction with it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rest {
+    pub(super) steps: Vec<Step>,
+    /// Whether the prefix is read along.
+    pub(super) reads: bool,
+}
+
+/// One operation beside the record's.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// The contender of ours that is admitted is tied to its key.
+    Tied(SessionId),
+    /// The holder that is pruned has no key.
+    Absent(SessionId),
+    /// The key of the holder that is pruned is tied to nobody.
+    Free(SessionId),
+    /// A contender of ours that waited claims: whoever watches its key learns that it went ahead.
+    Claim(ContenderNo, SessionId),
+    /// A contender of ours enters.
+    Enter(ContenderNo, SessionId),
+    /// A contender of ours leaves, whose key was seen at this index.
+    Leave(SessionId, Index),
+}
+
+impl Step {
+    fn session(&self) -> &SessionId {
+        match self {
+            Self::Tied(session)
+            | Self::Absent(session)
+            | Self::Free(session)
+            | Self::Claim(_, session)
+            | Self::Enter(_, session)
+            | Self::Leave(session, _) => session,
+        }
+    }
+
+    fn operation<'a>(&'a self, key: &'a str, settings: &'a Settings) -> Operation<'a> {
+        let value = settings.value.as_bytes();
+        match self {
+            Self::Tied(session) => Operation::CheckSession {
+                key,
+                session: Some(session),
+            },
+            Self::Absent(_) => Operation::CheckNotExists { key },
+            Self::Free(_) => Operation::CheckSession { key, session: None },
+            Self::Claim(_, session) => Operation::Lock {
+                key,
+                session,
+                value,
+                flags: CLAIMED_FLAGS,
+            },
+            Self::Enter(_, session) => Operation::Lock {
+                key,
+                session,
+                value,
+                flags: SEMAPHORE_FLAGS,
+            },
+            Self::Leave(_, _) if settings.owns_sessions() => Operation::Delete { key },
+            Self::Leave(_, index) => Operation::DeleteCas { key, index: *index },
+        }
+    }
+}
+
+impl Rest {
+    pub(super) fn deletes_key_of(&self, session: &SessionId) -> bool {
+        let deletes = |step: &Step| matches!(step, Step::Leave(of, _) if of == session);
+        self.steps.iter().any(deletes)
+    }
+
+    /// Record and all in one request; none where an agent would refuse it for its size.
+    fn transaction(&self, cas: CasKey<'_>, settings: &Settings) -> Option<Request> {
+        let keys: Vec<_> = self
+            .steps
+            .iter()
+            .map(|step| settings.prefix.contender_key(step.session()))
+            .collect();
+        let cas = Operation::Cas {
+            key: cas.key,
+            index: cas.index,
+            value: cas.value,
+            flags: cas.flags,
+        };
+        let steps = self.steps.iter().zip(&keys);
+        let mut operations: Vec<_> = steps
+            .map(|(step, key)| step.operation(key, settings))
+            .collect();
+        operations.push(cas);
+        if self.reads {
+            let prefix = &settings.prefix;
+            operations.push(Operation::GetTree { prefix });
+        }
+        let request = Txn {
+            operations: &operations,
+        }
+        .request(&settings.scope);
+        Txn::fits(&request, operations.len()).then_some(request)
+    }
+
+    fn after(&self, results: Results<'_>, settings: &Settings) -> Result<Written, RequestError> {
+        let is_shown = |step: &&Step| !matches!(step, Step::Absent(_) | Step::Leave(..));
+        let heads = self.steps.iter().filter(is_shown).count() + 1;
+        let (heads, tree) = results.split(heads)?;
+        let Some(record) = heads.last() else {
+            return Err(garbled("a transaction without its record"));
+        };
+        let index = record.modify_index();
+        let steps = self.steps.iter().filter(is_shown).zip(&heads);
+        let locked = steps.filter_map(|(step, entry)| match step {
+            Step::Claim(no, session) | Step::Enter(no, session) => {
+                Some((*no, Contender::new(session.clone(), entry)))
+            }
+            _ => None,
+        });
+        Ok(Written::Applied(Some(After {
+            index,
+            locked: locked.collect(),
+            view: self
+                .reads
+                .then(|| View::of_tree(&settings.prefix, index, tree)),
+        })))
+    }
+}
+
+/// As the plain request answers `false`.
+fn is_taken(kind: TxnFaultKind) -> bool {
+    matches!(kind, TxnFaultKind::Held | TxnFaultKind::Delayed)
+}
+
+/// Why a transaction that was rolled back failed.
+fn refusal(fault: Option<TxnFault>) -> RequestError {
+    let Some(TxnFault { kind, text, .. }) = fault else {
+        return garbled("a transaction that failed for no reason");
+    };
+    match kind {
+        TxnFaultKind::SessionGone => RequestError::InvalidSession { text },
+        TxnFaultKind::Denied => RequestError::Denied { text },
+        _ => RequestError::Rejected { status: 409, text },
+    }
+}
+
+fn garbled(what: &'static str) -> RequestError {
+    RequestError::Garbled { what, source: None }
+}

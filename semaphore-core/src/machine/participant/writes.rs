@@ -1,0 +1,211 @@
+//! The writes of the record: what belongs to the same transaction, and what their answers change.
+
+use std::collections::BTreeSet;
+
+use super::{Claim, From, Participant};
+use crate::api::Txn;
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{FencingToken, SessionId};
+use crate::machine::contender::Contender;
+use crate::machine::encoding::{After, Encoding, Rest, Step, Written};
+use crate::machine::ledger::Sent;
+use crate::machine::order::Moment;
+use crate::machine::plan::Write;
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::Key;
+
+impl Participant {
+    /// The write of the record that is due.
+    pub(super) fn write(&mut self) -> Option<Request> {
+        let write = self.ledger.planned()?;
+        let rest = self.rest(write);
+        let (write, request) = self.ledger.transmit(rest, &self.settings)?;
+        for no in &write.admit {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.claim(write.base);
+            }
+        }
+        self.claim = self
+            .queue
+            .head()
+            .filter(|_| !write.admit.is_empty())
+            .map(|head| Claim {
+                acquire: head.acquire,
+                contenders: write.admit.clone(),
+                token: FencingToken(write.base.0),
+            });
+        Some(request)
+    }
+
+    /// What belongs to the same transaction: that those who are admitted are tied to their keys, and
+    /// those who are pruned have none, and the keys of those who leave.
+    fn rest(&self, write: &Write) -> Rest {
+        let mut rest = Rest::default();
+        if self.settings.encoding == Encoding::Requests {
+            return rest;
+        }
+        for no in &write.admit {
+            if let Some(session) = self.contenders.get(no).and_then(Contender::session_id) {
+                rest.steps.push(Step::Tied(session.clone()));
+                rest.steps.push(Step::Claim(*no, session.clone()));
+            }
+        }
+        rest.steps.extend(self.pruned_by(write));
+        let leaving = write.withdraw.iter().filter_map(|no| {
+            let contender = self.contenders.get(no)?;
+            Some(Step::Leave(
+                contender.session_id()?.clone(),
+                contender.key_index()?,
+            ))
+        });
+        let leaving: Vec<_> = leaving.collect();
+        // Where they don't fit, the keys are deleted one by one.
+        if rest.steps.len() + leaving.len() <= MAX_STEPS && !is_on(Defect::KeyLeftBehind) {
+            rest.steps.extend(leaving);
+        }
+        rest
+    }
+
+    /// Of everyone else's whom the write takes out of the record, that they have no live key.
+    fn pruned_by(&self, write: &Write) -> Vec<Step> {
+        let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
+            return Vec::new();
+        };
+        let ours: BTreeSet<_> = self
+            .contenders
+            .values()
+            .filter_map(Contender::session_id)
+            .map(SessionId::as_str)
+            .collect();
+        view.record()
+            .into_iter()
+            .flat_map(Record::holders)
+            .filter(|holder| !write.record.holds(holder) && !ours.contains(holder))
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .filter_map(|session| match view.key(&session) {
+                Key::Absent => Some(Step::Absent(session)),
+                Key::Free(_) => Some(Step::Free(session)),
+                Key::Tied(_) | Key::Taken => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn handle_write(
+        &mut self,
+        now: Instant,
+        sent_at: Moment,
+        answer: Result<&Response, RequestError>,
+    ) {
+        self.watch.credit();
+        let moment = self.moment();
+        let written = answer.and_then(|response| self.ledger.read(response, &self.settings));
+        match written {
+            Ok(Written::Applied(after)) => {
+                self.note(now, None);
+                if let Some(sent) = self.ledger.applied(moment) {
+                    self.apply(now, &sent, after.as_ref());
+                    if let Some(after) = after {
+                        self.learn(now, sent_at, sent, after);
+                    }
+                }
+            }
+            Ok(Written::Refused { is_unfounded }) => {
+                self.note(now, None);
+                let sent = self.ledger.refused(now, moment, &mut self.rng);
+                self.write_failed(sent.as_ref());
+                if is_unfounded {
+                    // Another look at the prefix tells why.
+                    self.refresh.want(now);
+                }
+            }
+            Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
+                if let Some(sent) = self.ledger.applied(moment) {
+                    self.apply(now, &sent, None);
+                }
+            }
+            Err(error) => {
+                let is_unknown = !error.was_not_applied();
+                let sent = self.ledger.failed(now, moment, is_unknown, &mut self.rng);
+                self.write_failed(sent.as_ref());
+                if is_unknown {
+                    self.refresh.want(now);
+                }
+                if is_on(Defect::UnknownTakenForNotApplied)
+                    && let Some(claim) = self.claim.take()
+                {
+                    for no in &claim.contenders {
+                        if let Some(contender) = self.contenders.get_mut(no) {
+                            contender.withdrawn(moment, &self.settings);
+                        }
+                    }
+                }
+                for contender in self.contenders.values_mut() {
+                    if contender.must_withdraw() {
+                        contender.withdrawal_failed(&error);
+                    }
+                }
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// The agent refuses transactions: the same again as separate requests.
+    pub(super) fn do_without_transactions(&mut self, from: From) {
+        self.settings.encoding = Encoding::Requests;
+        match from {
+            From::Ledger => {
+                let sent = self.ledger.take_back();
+                self.write_failed(sent.as_ref());
+            }
+            From::Contender(no, _) => {
+                if let Some(contender) = self.contenders.get_mut(&no) {
+                    contender.take_back();
+                }
+            }
+            From::Watch | From::Refresh | From::Inquest => {}
+        }
+    }
+
+    fn write_failed(&mut self, sent: Option<&Sent>) {
+        for no in sent.iter().flat_map(|sent| &sent.write.admit) {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.write_failed();
+            }
+        }
+    }
+
+    /// What is known of the prefix moves on with a write of ours, without a read.
+    fn learn(&mut self, now: Instant, sent_at: Moment, sent: Sent, after: After) {
+        if let Some(view) = after.view {
+            self.accept(now, view, sent_at, true);
+            return;
+        }
+        let moment = self.moment();
+        let Some(observed) = &mut self.view else {
+            return;
+        };
+        // Otherwise a view has overtaken the answer.
+        if observed.view.lock_index() != sent.write.base {
+            return;
+        }
+        observed.view.write_record(sent.write.record, after.index);
+        for (_, key) in after.locked {
+            observed.view.lock_key(key);
+        }
+        for step in &sent.rest.steps {
+            if let Step::Leave(session, _) = step {
+                observed.view.delete_key(session);
+            }
+        }
+        observed.received = moment;
+    }
+}
+
+/// How many operations a transaction may have, less the record's and a read of the prefix.
+const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;

@@ -1,0 +1,55 @@
+//! Views that no list has shown: what a transaction read, and what is known to have changed since.
+
+use super::{Contender, Lock, Source, View};
+use crate::api::{Entry, KeyList};
+use crate::id::{Index, SessionId};
+use crate::input::Prefix;
+use crate::record::Record;
+
+impl View {
+    /// The prefix as a transaction read it that also wrote below it, at `index`.
+    pub(crate) fn of_tree(prefix: &Prefix, index: Index, entries: Vec<Entry<'_>>) -> Self {
+        let list = KeyList {
+            index,
+            filtered: false,
+            entries,
+        };
+        Self {
+            source: Source::Transaction,
+            ..Self::new(prefix, &list)
+        }
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        self.source
+    }
+
+    /// A write of ours has replaced the record that this view shows.
+    pub(crate) fn write_record(&mut self, record: Record, index: Index) {
+        self.lock = Some(Lock {
+            modify_index: index,
+            record: Ok(record),
+        });
+        self.index = self.index.max(index);
+        self.version = self.version.max(index);
+    }
+
+    /// A transaction of ours has locked a contender key.
+    pub(crate) fn lock_key(&mut self, contender: Contender) {
+        self.delete_key(&contender.session);
+        let session = contender.session.as_str().to_owned();
+        self.alive.insert(session);
+        let place = |it: &Contender| (it.create_index, it.session.clone());
+        let at = self
+            .contenders
+            .partition_point(|other| place(other) < place(&contender));
+        self.contenders.insert(at, contender);
+    }
+
+    /// A transaction of ours has deleted a contender key.
+    pub(crate) fn delete_key(&mut self, session: &SessionId) {
+        self.contenders.retain(|it| it.session != *session);
+        self.orphans.retain(|it| it.session != *session);
+        self.alive.remove(session.as_str());
+    }
+}
