@@ -40,7 +40,12 @@ impl Sequencer {
     /// The request whose answer tells whether this is current: see [`ReadKey::parse`] and
     /// [`Self::check`].
     pub fn verify(&self, scope: &Scope) -> Request {
-        ReadKey { key: &self.key }.request(scope)
+        ReadKey {
+            key: &self.key,
+            wait: None,
+            consistent: true,
+        }
+        .request(scope)
     }
 
     /// Judges the entry that was read.

@@ -4,7 +4,7 @@
 
 use semaphore_core::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, Entry, ListKeys, ReadKey,
-    RenewSession, SessionInfo,
+    RenewSession, SessionInfo, Txn, TxnOutcome,
 };
 use semaphore_core::{Prefix, RequestError, Response, View};
 
@@ -66,6 +66,24 @@ fn read_all(response: &Response) {
     let found = served || response.status() == 404;
     if let Some(Some(entry)) = served_only(found, ReadKey::parse(response)) {
         read_entry(&entry);
+    }
+    if let Some((_, Some(entry))) = served_only(found, ReadKey::parse_at(response)) {
+        read_entry(&entry);
+    }
+    let answered = served || response.status() == 409;
+    match served_only(answered, Txn::parse(response)) {
+        Some(TxnOutcome::Applied(results)) => {
+            assert!(served);
+            results.entries.iter().for_each(read_entry);
+        }
+        Some(TxnOutcome::RolledBack(faults)) => {
+            assert!(!served && !faults.is_empty());
+            for fault in faults {
+                assert!(fault.text.chars().count() <= 200);
+                assert!(!fault.text.chars().any(char::is_control));
+            }
+        }
+        None => {}
     }
     if let Some(list) = served_only(found, ListKeys::parse(response)) {
         list.entries.iter().for_each(read_entry);

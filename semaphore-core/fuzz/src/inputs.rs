@@ -209,7 +209,12 @@ fn names(choices: &mut Choices<'_>) {
         check_token(&token);
         scope = scope.with_token(token);
     }
-    let request = ReadKey { key: "k" }.request(&scope);
+    let read = ReadKey {
+        key: "k",
+        wait: None,
+        consistent: true,
+    };
+    let request = read.request(&scope);
     check_line(&request);
     let (_, query) = split(&request);
     for (name, value) in ["dc", "ns", "partition"].iter().zip(values) {
@@ -223,7 +228,7 @@ fn names(choices: &mut Choices<'_>) {
     }
     if scope.token().is_some() {
         let other = scope.with_token(Token::new("other").expect("a token"));
-        let another = ReadKey { key: "k" }.request(&other);
+        let another = read.request(&other);
         assert_eq!(format!("{request:?}"), format!("{another:?}"));
     }
     let value = Value::new(choices.bytes(64)).expect("a small value");

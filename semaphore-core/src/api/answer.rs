@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::RequestError;
 use crate::http::Response;
+use crate::id::Index;
 
 /// An answer with status 200; anything else as the error it stands for.
 pub(super) fn served(response: &Response) -> Result<&[u8], RequestError> {
@@ -36,6 +37,16 @@ pub(super) fn json<T: DeserializeOwned>(
     what: &'static str,
 ) -> Result<T, RequestError> {
     serde_json::from_slice(served(response)?).map_err(|error| garbled(what, error))
+}
+
+/// `X-Consul-Index`: where a blocking query goes on from. Only Consul sends one.
+pub(super) fn index(response: &Response, missing: &'static str) -> Result<Index, RequestError> {
+    let index = response.header("X-Consul-Index");
+    let index = index.and_then(|index| index.trim().parse().ok());
+    index.map(Index).ok_or(RequestError::Garbled {
+        what: missing,
+        source: None,
+    })
 }
 
 /// An answer that is not what Consul sends.

@@ -59,27 +59,20 @@ impl ListKeys<'_> {
     /// # Errors
     /// [`RequestError`] for anything but a list with its index.
     pub fn parse(response: &Response) -> Result<KeyList<'_>, RequestError> {
-        let index = response
-            .header("X-Consul-Index")
-            .and_then(|index| index.trim().parse().ok())
-            .map(Index);
+        // Without the index a 404 is some proxy's, and an answer can't be waited on.
+        let index = answer::index(response, "a list without X-Consul-Index");
         let filtered = response
             .header("X-Consul-Results-Filtered-By-ACLs")
             .is_some_and(|filtered| filtered.trim().eq_ignore_ascii_case("true"));
-        // Without the index a 404 is some proxy's, and an answer can't be waited on.
-        let missing_index = RequestError::Garbled {
-            what: "a list without X-Consul-Index",
-            source: None,
-        };
         if response.status() == 404 {
             return Ok(KeyList {
-                index: index.ok_or(missing_index)?,
+                index: index?,
                 filtered,
                 entries: Vec::new(),
             });
         }
         let body = answer::served(response)?;
-        let index = index.ok_or(missing_index)?;
+        let index = index?;
         let text = core::str::from_utf8(body)
             .map_err(|error| garbled("a list that is not UTF-8", error))?;
         let entries =

@@ -9,9 +9,10 @@
 //! | [`DestroySession`] | `PUT /v1/session/destroy/<id>` |
 //! | [`AcquireKey`] | `PUT /v1/kv/<key>?acquire=<session>` |
 //! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
-//! | [`ReadKey`] | `GET /v1/kv/<key>` |
+//! | [`ReadKey`] | `GET /v1/kv/<key>`, plain or as a blocking query |
 //! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
 //! | [`DeleteKey`] | `DELETE /v1/kv/<key>`, plain or `?cas=<index>` |
+//! | [`Txn`] | `PUT /v1/txn` |
 
 mod acquire_key;
 mod answer;
@@ -25,6 +26,7 @@ mod read_key;
 mod renew_session;
 mod session_info;
 mod target;
+mod txn;
 
 pub(crate) use answer::{excerpt, flag};
 
@@ -38,6 +40,7 @@ pub use list_keys::{KeyList, ListKeys};
 pub use read_key::ReadKey;
 pub use renew_session::RenewSession;
 pub use session_info::{SessionDetails, SessionInfo};
+pub use txn::{Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome};
 
 /// The flags that HashiCorp's Go client puts on a semaphore's keys.
 pub const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;

@@ -1,24 +1,42 @@
-//! `GET /v1/kv/<key>`: one entry.
+//! `GET /v1/kv/<key>`: one entry, now or when it changes.
+
+use core::time::Duration;
 
 use super::answer::{self, garbled};
 use super::entry::Entry;
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
-use crate::input::Scope;
+use crate::id::Index;
+use crate::input::{Scope, go_duration};
 
-/// Reads one key, confirmed by the leader: the answer is for somebody who acts on it.
+/// Reads one key.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadKey<'a> {
     /// The key.
     pub key: &'a str,
+    /// A blocking query: answered when the index has moved beyond this one, or after this long,
+    /// to which the server adds up to a sixteenth.
+    pub wait: Option<(Index, Duration)>,
+    /// Whether the leader confirms itself first, beyond what the scope asks for: for somebody who
+    /// acts on the answer.
+    pub consistent: bool,
 }
 
 impl ReadKey<'_> {
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
-        Request::new(Method::Get, Target::key(self.key).scoped_read(scope, true))
-            .with_token(scope.token().cloned())
+        let target = Target::key(self.key);
+        let target = match self.wait {
+            Some((index, wait)) => target.with("index", index).with("wait", go_duration(wait)),
+            None => target,
+        };
+        let request = Request::new(Method::Get, target.scoped_read(scope, self.consistent))
+            .with_token(scope.token().cloned());
+        match self.wait {
+            Some(_) => request.as_long_poll(),
+            None => request,
+        }
     }
 
     /// The entry, none when there is no such key (or no permission to see it).
@@ -35,6 +53,19 @@ impl ReadKey<'_> {
             serde_json::from_str(text).map_err(|error| garbled("not an entry", error))?;
         Ok(entries.into_iter().next())
     }
+
+    /// Like [`Self::parse`], with the `X-Consul-Index` that a blocking query goes on from.
+    ///
+    /// # Errors
+    /// As there, and [`RequestError::Garbled`] without that index.
+    pub fn parse_at(response: &Response) -> Result<(Index, Option<Entry<'_>>), RequestError> {
+        let index = answer::index(response, "an entry without X-Consul-Index");
+        if response.status() == 404 {
+            return Ok((index?, None));
+        }
+        let found = Self::parse(response)?;
+        Ok((index?, found))
+    }
 }
 
 #[cfg(test)]
@@ -42,10 +73,65 @@ mod tests {
     use super::super::examples::line;
     use super::*;
 
+    fn read(wait: Option<(Index, Duration)>, consistent: bool) -> Request {
+        ReadKey {
+            key: "a/b",
+            wait,
+            consistent,
+        }
+        .request(&Scope::new())
+    }
+
     #[test]
-    fn the_leader_confirms_what_is_read() {
-        let request = ReadKey { key: "a/b" }.request(&Scope::new());
-        assert_eq!(line(&request), "GET /v1/kv/a/b?consistent");
+    fn the_leader_confirms_what_is_read_where_that_is_asked_for() {
+        assert_eq!(line(&read(None, false)), "GET /v1/kv/a/b");
+        let consistent = read(None, true);
+        assert_eq!(line(&consistent), "GET /v1/kv/a/b?consistent");
+        assert!(!consistent.is_long_poll());
+    }
+
+    #[test]
+    fn it_waits_for_a_change() {
+        let wait = Some((Index(42), Duration::from_secs(15)));
+        let blocking = read(wait, false);
+        assert_eq!(line(&blocking), "GET /v1/kv/a/b?index=42&wait=15s");
+        assert!(blocking.is_long_poll());
+        assert_eq!(
+            line(&read(wait, true)),
+            "GET /v1/kv/a/b?index=42&wait=15s&consistent"
+        );
+    }
+
+    #[test]
+    fn a_key_and_its_absence_are_read_with_the_index_to_wait_on() {
+        let at =
+            |status, body: &str| Response::new(status, body).with_header("X-Consul-Index", "7");
+        let found = at(200, r#"[{"Key":"a/b","ModifyIndex":5}]"#);
+        let (index, entry) = ReadKey::parse_at(&found).unwrap();
+        assert_eq!(index, Index(7));
+        assert_eq!(entry.unwrap().modify_index(), Index(5));
+        let (index, entry) = ReadKey::parse_at(&at(404, ""))
+            .map(|(i, e)| (i, e.is_some()))
+            .unwrap();
+        assert_eq!((index, entry), (Index(7), false));
+    }
+
+    #[test]
+    fn an_answer_without_an_index_can_not_be_waited_on() {
+        let entry = r#"[{"Key":"a/b"}]"#;
+        for response in [
+            Response::new(200, entry),
+            Response::new(200, entry).with_header("X-Consul-Index", "soon"),
+            Response::new(404, "<html>"),
+            Response::new(404, "").with_header("X-Consul-Index", "-1"),
+            Response::new(200, r#"[{"Key""#).with_header("X-Consul-Index", "7"),
+            Response::new(200, "<html>").with_header("X-Consul-Index", "7"),
+        ] {
+            let error = ReadKey::parse_at(&response).unwrap_err();
+            assert!(matches!(error, RequestError::Garbled { .. }), "{error}");
+        }
+        let denied = ReadKey::parse_at(&Response::new(403, "Permission denied")).unwrap_err();
+        assert!(denied.is_permanent(), "{denied}");
     }
 
     #[test]

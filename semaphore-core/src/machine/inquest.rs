@@ -95,7 +95,12 @@ impl Inquest {
         }
         let session = self.suspects.first()?.clone();
         let key = &settings.prefix.contender_key(&session);
-        let read = ReadKey { key }.request(&settings.scope);
+        let read = ReadKey {
+            key,
+            wait: None,
+            consistent: true,
+        }
+        .request(&settings.scope);
         self.in_flight = Some(session);
         self.retry_at = None;
         Some(read.with_timeout(settings.request_timeout()))

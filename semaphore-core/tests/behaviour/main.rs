@@ -41,6 +41,7 @@ mod stranger;
 mod superseded_claim;
 mod support;
 mod timeout_and_cancel;
+mod transactions_by_hand;
 mod transient_failures;
 mod try_acquire;
 mod unknown_outcomes;

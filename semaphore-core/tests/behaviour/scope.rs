@@ -2,8 +2,8 @@
 //! is never shown.
 
 use semaphore_core::api::{
-    AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, ReadKey, RenewSession,
-    SessionInfo,
+    AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, Operation, ReadKey,
+    RenewSession, SessionInfo, Txn,
 };
 use semaphore_core::{
     Index, Instant, Method, Participant, Prefix, Request, Scope, Semaphore, SessionId,
@@ -38,6 +38,11 @@ fn every_request(scope: &Scope) -> Vec<Request> {
         wait,
         consistent: false,
     };
+    let read = |wait| ReadKey {
+        key,
+        wait,
+        consistent: false,
+    };
     let delete = |index| DeleteKey { key, index };
     let (value, flags) = (b"value".as_slice(), 0);
     vec![
@@ -59,11 +64,16 @@ fn every_request(scope: &Scope) -> Vec<Request> {
             flags,
         }
         .request(scope),
-        ReadKey { key }.request(scope),
+        read(None).request(scope),
+        read(Some((Index(7), secs(15)))).request(scope),
         list(None).request(scope),
         list(Some((Index(7), secs(15)))).request(scope),
         delete(None).request(scope),
         delete(Some(Index(7))).request(scope),
+        Txn {
+            operations: &[Operation::Delete { key }],
+        }
+        .request(scope),
     ]
 }
 
