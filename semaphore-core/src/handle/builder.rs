@@ -8,7 +8,7 @@ use super::blocking;
 use crate::error::{Error, InvalidInput};
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
-use crate::machine::Settings;
+use crate::machine::{Encoding, Settings};
 use crate::token::Token;
 use crate::transport::{BlockOn, Runtime, Transport};
 
@@ -49,6 +49,14 @@ impl Builder {
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
         self.checked(|parts| {
             parts.settings = parts.settings.clone().with_value(Value::new(value)?);
+            Ok(())
+        })
+    }
+
+    /// How the steps of the protocol become requests, see [`Encoding`].
+    pub fn encoding(self, encoding: Encoding) -> Self {
+        self.checked(|parts| {
+            parts.settings = parts.settings.clone().with_encoding(encoding);
             Ok(())
         })
     }

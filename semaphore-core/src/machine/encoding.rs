@@ -94,35 +94,36 @@ impl Encoding {
         }
     }
 
-    /// Ties the contender key to its session.
-    pub(super) fn enter(session: &SessionId, settings: &Settings) -> Request {
-        let key = &settings.prefix.contender_key(session);
-        let value = settings.value.as_bytes();
-        let flags = SEMAPHORE_FLAGS;
-        let request = match settings.encoding {
-            Self::Transactions => Txn {
-                operations: &[
-                    Operation::Lock {
-                        key,
-                        session,
-                        value,
-                        flags,
-                    },
-                    Operation::GetTree {
-                        prefix: &settings.prefix,
-                    },
-                ],
-            }
-            .request(&settings.scope),
-            Self::Requests => AcquireKey {
-                key,
-                session,
-                value,
-                flags,
-            }
-            .request(&settings.scope),
+    /// Ties the contender key to its session. Says how it is encoded: with a large value it is no
+    /// transaction.
+    pub(super) fn enter(session: &SessionId, settings: &Settings) -> (Self, Request) {
+        let scope = &settings.scope;
+        let acquire = AcquireKey {
+            key: &settings.prefix.contender_key(session),
+            session,
+            value: settings.value.as_bytes(),
+            flags: SEMAPHORE_FLAGS,
         };
-        request.with_timeout(settings.request_timeout())
+        let operations = [
+            Operation::Lock {
+                key: acquire.key,
+                session,
+                value: acquire.value,
+                flags: acquire.flags,
+            },
+            Operation::GetTree {
+                prefix: &settings.prefix,
+            },
+        ];
+        let (encoding, request) = match settings.encoding {
+            Self::Transactions => transaction(&operations, settings),
+            Self::Requests => None,
+        }
+        .map_or_else(
+            || (Self::Requests, acquire.request(scope)),
+            |request| (Self::Transactions, request),
+        );
+        (encoding, request.with_timeout(settings.request_timeout()))
     }
 
     /// Reads the answer to [`Self::enter`].
@@ -192,7 +193,9 @@ impl Encoding {
             return Ok(if CasKey::parse(response)? {
                 Written::Applied(None)
             } else {
-                Written::Refused { is_unfounded: false }
+                Written::Refused {
+                    is_unfounded: false,
+                }
             });
         }
         match Txn::parse(response)? {
@@ -312,11 +315,7 @@ impl Rest {
             let prefix = &settings.prefix;
             operations.push(Operation::GetTree { prefix });
         }
-        let request = Txn {
-            operations: &operations,
-        }
-        .request(&settings.scope);
-        Txn::fits(&request, operations.len()).then_some(request)
+        transaction(&operations, settings)
     }
 
     fn after(&self, results: Results<'_>, settings: &Settings) -> Result<Written, RequestError> {
@@ -342,6 +341,12 @@ impl Rest {
                 .then(|| View::of_tree(&settings.prefix, index, tree)),
         })))
     }
+}
+
+/// The request for these operations; none where an agent would refuse it for its size.
+fn transaction(operations: &[Operation<'_>], settings: &Settings) -> Option<Request> {
+    let request = Txn { operations }.request(&settings.scope);
+    Txn::fits(&request, operations.len()).then_some(request)
 }
 
 /// As the plain request answers `false`.

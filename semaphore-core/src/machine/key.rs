@@ -189,8 +189,7 @@ impl ContenderKey {
                 (Sent::Reservation, request)
             }
             State::Acquiring => {
-                let encoding = settings.encoding;
-                let request = Encoding::enter(session, settings);
+                let (encoding, request) = Encoding::enter(session, settings);
                 (Sent::Acquisition(encoding), request)
             }
             State::Deleting(_) => {

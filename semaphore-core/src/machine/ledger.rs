@@ -154,7 +154,11 @@ impl Ledger {
     }
 
     /// Sends the write that is due, and the rest of its transaction.
-    pub(super) fn transmit(&mut self, rest: Rest, settings: &Settings) -> Option<(&Write, Request)> {
+    pub(super) fn transmit(
+        &mut self,
+        rest: Rest,
+        settings: &Settings,
+    ) -> Option<(&Write, Request)> {
         let write = self.planned.take()?;
         let (encoding, request) = Encoding::write(&write, &rest, settings);
         self.retry_at = None;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use semaphore_core::{
     AcquireId, Event, Instant, Method, Participant, Prefix, Record, Request, RequestId, Response,
-    Settings, TransportError, TransportErrorKind,
+    TransportError, TransportErrorKind,
 };
 use transport_mock::consul::{Consul, Exchange};
 
@@ -28,10 +28,9 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(seed: u64, limit: u32) -> Self {
-        let settings = Settings::new(Prefix::new(PREFIX).expect("a prefix"), limit);
         Self {
             now: Instant::from_origin(secs(1)),
-            participant: Participant::new(settings.expect("a limit"), seed),
+            participant: Participant::new(settings(PREFIX, limit), seed),
             consul: Consul::new(seed),
             asked: BTreeMap::new(),
             answers: Vec::new(),

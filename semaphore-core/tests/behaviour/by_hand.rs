@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use semaphore_core::{
-    AcquireId, Error, Event, Instant, Participant, Prefix, RequestId, Response, Settings,
-    TransportError, TransportErrorKind,
+    AcquireId, Error, Event, Instant, Participant, RequestId, Response, TransportError, TransportErrorKind,
 };
 
 use crate::bench::Bench;
@@ -259,8 +258,8 @@ fn it_is_never_due_at_a_time_that_is_handled() {
         Some(TransportErrorKind::BadAnswer),
     ] {
         for late in [millis(0), secs(3)] {
-            let settings = Settings::new(Prefix::new(PREFIX).expect("a prefix"), 3);
-            let mut participant = Participant::new(settings.expect("a limit"), 1);
+            let settings = settings(PREFIX, 3);
+            let mut participant = Participant::new(settings, 1);
             let mut now = Instant::from_origin(secs(1));
             let end = now + secs(300);
             for _ in 0..5 {

@@ -172,7 +172,7 @@ fn on_two_prefixes_it_carries_a_permit_each() {
     let world = MockConsul::new(1);
     let own = Stranger::session_with(&world, WITH_TTL);
     let first = with(&world, "a", 1, &own);
-    let second = Semaphore::builder("service/other", 1).session(own.session.clone());
+    let second = builder_of("service/other", 1).session(own.session.clone());
     let second = connect(second, &world.client("a"));
     let permits = [
         world.run(first.acquire()).expect("a free slot"),

@@ -390,9 +390,9 @@ fn threads_take_turns() {
 fn semaphores_on_similar_prefixes_are_independent_of_each_other() {
     let world = MockConsul::new(1);
     let first = semaphore(&world, "a", 1);
-    let other = connect(Semaphore::builder("service/db2", 1), &world.client("a"));
+    let other = connect(builder_of("service/db2", 1), &world.client("a"));
     let nested = connect(
-        Semaphore::builder("service/db/inner", 1),
+        builder_of("service/db/inner", 1),
         &world.client("a"),
     );
     let permits = [&first, &other, &nested].map(|semaphore| {

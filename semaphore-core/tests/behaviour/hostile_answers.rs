@@ -7,8 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use fastrand::Rng;
 use semaphore_core::{
-    AcquireId, Event, Instant, Participant, Prefix, RequestId, Response, SessionId, Settings,
-    TransportError, TransportErrorKind,
+    AcquireId, Event, Instant, Participant, RequestId, Response, SessionId, TransportError, TransportErrorKind,
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
@@ -174,10 +173,7 @@ struct Fuzz {
 impl Fuzz {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let prefix = Prefix::new(PREFIX).expect("a prefix");
-        let mut settings = Settings::new(prefix, rng.u32(1..=4))
-            .expect("a limit")
-            .with_limit_adopted(rng.bool());
+        let mut settings = settings(PREFIX, rng.u32(1..=4)).with_limit_adopted(rng.bool());
         if rng.u32(..4) == 0 {
             settings = settings.with_session(SessionId::new(UUID).expect("a session"));
         }

@@ -1,7 +1,7 @@
 //! Belief that has ended stays ended, whatever comes late.
 
 use semaphore_core::{
-    Event, Lost, Participant, Prefix, Response, Runtime as _, Settings, Transport as _,
+    Event, Lost, Participant, Response, Runtime as _, Transport as _,
 };
 use transport_mock::MockConsul;
 
@@ -11,7 +11,7 @@ use crate::support::*;
 fn an_answer_after_the_lease_brings_no_belief_back() {
     let world = MockConsul::new(1);
     let client = world.client("a");
-    let settings = Settings::new(Prefix::new(PREFIX).expect("a prefix"), 1).expect("a limit");
+    let settings = settings(PREFIX, 1);
     let mut machine = Participant::new(settings, 1);
     let acquire = machine.acquire(client.now(), 1, None).expect("valid");
     let granted = loop {

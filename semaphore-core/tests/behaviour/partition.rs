@@ -1,7 +1,7 @@
 //! Silence between a host and Consul, and processes that stand still.
 
 use semaphore_core::{
-    Event, Instant, Lost, Method, Participant, Prefix, Request, RequestId, Settings, Transport as _,
+    Event, Instant, Lost, Method, Participant, Request, RequestId, Transport as _,
 };
 use transport_mock::{MockConsul, MockProcess};
 
@@ -166,7 +166,7 @@ fn turn(world: &MockConsul, participant: &mut Participant) {
 #[test]
 fn a_participant_that_nobody_calls_tells_the_truth_all_the_same() {
     let world = MockConsul::new(8);
-    let settings = Settings::new(Prefix::new(PREFIX).expect("a prefix"), 1).expect("settings");
+    let settings = settings(PREFIX, 1);
     let mut participant = Participant::new(settings, 1);
     let acquire = participant.acquire(world.now(), 1, None).expect("queued");
     let mut is_granted = false;

@@ -6,8 +6,8 @@ use semaphore_core::api::{
     RenewSession, SessionInfo, Txn,
 };
 use semaphore_core::{
-    Index, Instant, Method, Participant, Prefix, Request, Scope, Semaphore, SessionId,
-    SessionOptions, Settings, Token,
+    Index, Instant, Method, Participant, Prefix, Request, Scope, SessionId,
+    SessionOptions, Token,
 };
 use transport_mock::MockConsul;
 
@@ -108,10 +108,8 @@ fn without_a_scope_nothing_is_added() {
 fn the_token_is_never_shown() {
     let world = MockConsul::new(1);
     world.consul(|consul, _| consul.set_acl_default_deny());
-    let settings = Settings::new(Prefix::new(PREFIX).expect("a prefix"), 1)
-        .expect("a limit")
-        .with_scope(scope());
-    let builder = Semaphore::builder(PREFIX, 1).token(SECRET);
+    let settings = settings(PREFIX, 1).with_scope(scope());
+    let builder = builder_of(PREFIX, 1).token(SECRET);
     let mut participant = Participant::new(settings.clone(), 1);
     let now = Instant::from_origin(secs(1));
     participant.acquire(now, 1, None).expect("accepted");

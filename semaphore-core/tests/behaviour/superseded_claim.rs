@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use semaphore_core::{
-    AcquireId, Event, Instant, Participant, Prefix, Record, Request, RequestId, Response, Settings,
-};
+    AcquireId, Event, Instant, Participant, Record, Request, RequestId, Response, };
 use transport_mock::consul::{Consul, Entry, Exchange};
 
 use crate::support::*;
@@ -21,10 +20,9 @@ struct Bench {
 
 impl Bench {
     fn new(limit: u32) -> Self {
-        let settings = Settings::new(Prefix::new(PREFIX).expect("a prefix"), limit);
         Self {
             now: Instant::from_origin(secs(1)),
-            participant: Participant::new(settings.expect("a limit"), 1),
+            participant: Participant::new(settings(PREFIX, limit), 1),
             consul: Consul::new(1),
             asked: BTreeMap::new(),
             granted: Vec::new(),

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Builder, Prefix, Semaphore};
+use semaphore_core::{Builder, Prefix, Semaphore, Settings};
 use transport_mock::{MockClient, MockConsul};
+
+use crate::ENCODING;
 
 /// The prefix of most tests.
 pub(crate) const PREFIX: &str = "service/db";
@@ -18,7 +20,19 @@ pub(crate) fn millis(millis: u64) -> Duration {
 
 /// A builder of the usual semaphore.
 pub(crate) fn builder(limit: u32) -> Builder {
-    Semaphore::builder(PREFIX, limit).value("test")
+    builder_of(PREFIX, limit).value("test")
+}
+
+/// A builder of a semaphore below another prefix.
+pub(crate) fn builder_of(prefix: &str, limit: u32) -> Builder {
+    Semaphore::builder(prefix, limit).encoding(ENCODING)
+}
+
+/// Settings for who drives the machine by hand.
+pub(crate) fn settings(prefix: &str, limit: u32) -> Settings {
+    let prefix = Prefix::new(prefix).expect("a prefix");
+    let settings = Settings::new(prefix, limit).expect("a limit");
+    settings.with_encoding(ENCODING)
 }
 
 /// The usual semaphore as one host sees it.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::ListKeys;
+use crate::api::SEMAPHORE_FLAGS;
 use crate::machine::fixture::{A, B, at, session};
 use crate::transport::{TransportError, TransportErrorKind};
 use crate::{Prefix, Settings};
@@ -56,14 +57,26 @@ impl Bench {
 
     fn answer(&mut self, now: u64, answer: (u16, &str)) -> Option<KeyEvent> {
         let response = Response::new(answer.0, answer.1);
-        self.key
-            .handle(at(now), Moment(now), Ok(&response), &mut self.rng)
+        self.key.handle(
+            at(now),
+            Moment(now),
+            Ok(&response),
+            &session(A),
+            &self.settings,
+            &mut self.rng,
+        )
     }
 
     fn fail(&mut self, now: u64, kind: TransportErrorKind) -> Option<KeyEvent> {
         let error = RequestError::Transport(TransportError::new(kind));
-        self.key
-            .handle(at(now), Moment(now), Err(error), &mut self.rng)
+        self.key.handle(
+            at(now),
+            Moment(now),
+            Err(error),
+            &session(A),
+            &self.settings,
+            &mut self.rng,
+        )
     }
 
     #[track_caller]

@@ -39,7 +39,11 @@ impl Bench {
 
     fn send(&mut self) {
         self.plan(at(0), Turn::Now);
-        assert!(self.ledger.transmit(&self.settings).is_some());
+        assert!(
+            self.ledger
+                .transmit(Rest::default(), &self.settings)
+                .is_some()
+        );
     }
 }
 
@@ -56,12 +60,20 @@ fn write() -> Write {
 fn a_write_is_sent_once_and_names_the_index_that_it_was_decided_from() {
     let mut bench = Bench::new();
     bench.plan(at(0), Turn::Now);
-    let (sent, request) = bench.ledger.transmit(&bench.settings).unwrap();
+    let (sent, request) = bench
+        .ledger
+        .transmit(Rest::default(), &bench.settings)
+        .unwrap();
     assert_eq!(*sent, write());
     assert!(request.target().starts_with("/v1/kv/jobs/.lock?cas=50"));
     assert_eq!(request.body(), write().record.encode());
     assert_eq!(request.timeout(), bench.settings.request_timeout());
-    assert!(bench.ledger.transmit(&bench.settings).is_none());
+    assert!(
+        bench
+            .ledger
+            .transmit(Rest::default(), &bench.settings)
+            .is_none()
+    );
 }
 
 #[test]
@@ -69,10 +81,20 @@ fn the_newest_plan_counts() {
     let mut bench = Bench::new();
     bench.plan(at(0), Turn::Now);
     bench.plan(at(0), Turn::NotYet);
-    assert!(bench.ledger.transmit(&bench.settings).is_none());
+    assert!(
+        bench
+            .ledger
+            .transmit(Rest::default(), &bench.settings)
+            .is_none()
+    );
     bench.plan(at(0), Turn::Now);
     bench.ledger.unplan();
-    assert!(bench.ledger.transmit(&bench.settings).is_none());
+    assert!(
+        bench
+            .ledger
+            .transmit(Rest::default(), &bench.settings)
+            .is_none()
+    );
 }
 
 #[test]
@@ -90,7 +112,7 @@ fn the_next_decision_needs_a_view_newer_than_the_last_write() {
     let unknown = |bench: &mut Bench| bench.ledger.failed(at(100), END, true, &mut bench.rng);
     for end in [applied, refused, unknown] {
         let mut bench = Bench::sending();
-        assert_eq!(end(&mut bench), Some(write()));
+        assert_eq!(end(&mut bench).map(|sent| sent.write), Some(write()));
         let may_plan = |index, sent| bench.ledger.may_plan(at(1_000), index, Moment(sent));
         assert!(!may_plan(SENT, 100), "the view that it was decided from");
         assert!(may_plan(SENT, 101), "the record is still the same after it");
@@ -105,7 +127,7 @@ fn the_next_decision_needs_a_view_newer_than_the_last_write() {
 fn a_write_that_certainly_was_not_applied_is_decided_again_from_the_same_view() {
     let mut bench = Bench::sending();
     let failed = bench.ledger.failed(at(100), END, false, &mut bench.rng);
-    assert_eq!(failed, Some(write()));
+    assert_eq!(failed.map(|sent| sent.write), Some(write()));
     assert!(bench.ledger.may_plan(at(1_000), SENT, Moment::START));
     assert!(bench.ledger.ended_before(Moment::START));
 }
@@ -127,7 +149,7 @@ fn only_what_became_of_an_unknown_write_has_to_be_read() {
 #[test]
 fn an_answer_to_no_write_changes_nothing() {
     let mut bench = Bench::new();
-    assert_eq!(bench.ledger.applied(END), None);
+    assert!(bench.ledger.applied(END).is_none());
     assert!(bench.ledger.may_plan(at(100), SENT, Moment::START));
     assert_eq!(bench.ledger.timeout(), None);
 }
