@@ -27,6 +27,7 @@ mod renew_session;
 mod session_info;
 mod target;
 mod txn;
+mod txn_answer;
 
 pub(crate) use answer::{excerpt, flag};
 
@@ -40,7 +41,8 @@ pub use list_keys::{KeyList, ListKeys};
 pub use read_key::ReadKey;
 pub use renew_session::RenewSession;
 pub use session_info::{SessionDetails, SessionInfo};
-pub use txn::{Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome};
+pub use txn::{Operation, Txn};
+pub use txn_answer::{Results, TxnFault, TxnFaultKind, TxnOutcome};
 
 /// The flags that HashiCorp's Go client puts on a semaphore's keys.
 pub const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
