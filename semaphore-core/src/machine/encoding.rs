@@ -12,10 +12,9 @@
 use super::plan::{ContenderNo, Write};
 use super::settings::Settings;
 use crate::api::{
-    AcquireKey, CasKey, Operation, Results, SEMAPHORE_FLAGS, Txn, TxnFault, TxnFaultKind,
+    AcquireKey, CasKey, Entry, Operation, Results, SEMAPHORE_FLAGS, Txn, TxnFault, TxnFaultKind,
     TxnOutcome,
 };
-use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
@@ -142,14 +141,15 @@ impl Encoding {
         }
         match Txn::parse(response)? {
             TxnOutcome::Applied(results) => {
-                let (heads, tree) = results.split(1)?;
-                let own = heads
-                    .first()
-                    .map(|entry| Contender::new(session.clone(), entry));
-                Ok(Entered::Tied(own.map(|own| {
-                    let index = own.modify_index;
-                    (own, View::of_tree(&settings.prefix, index, tree))
-                })))
+                let key = settings.prefix.contender_key(session);
+                // Whoever may not read its own key learns no more than that.
+                let arrival = results.split(1).ok().and_then(|(heads, tree)| {
+                    let own = heads.first().filter(|entry| entry.key() == key)?;
+                    let own = Contender::new(session.clone(), own);
+                    let view = View::of_tree(&settings.prefix, own.modify_index, tree);
+                    Some((own, view))
+                });
+                Ok(Entered::Tied(arrival))
             }
             TxnOutcome::RolledBack(faults) => match faults.into_iter().next() {
                 Some(fault) if is_taken(fault.kind) => Ok(Entered::Taken),
@@ -170,9 +170,7 @@ impl Encoding {
             value,
             flags,
         };
-        let is_transaction =
-            settings.encoding == Self::Transactions && !is_on(Defect::WriteWithoutCas);
-        let transaction = is_transaction
+        let transaction = (settings.encoding == Self::Transactions)
             .then(|| rest.transaction(cas, settings))
             .flatten();
         let (encoding, request) = match transaction {
@@ -199,7 +197,7 @@ impl Encoding {
             });
         }
         match Txn::parse(response)? {
-            TxnOutcome::Applied(results) => rest.after(results, settings),
+            TxnOutcome::Applied(results) => Ok(Written::Applied(rest.after(results, settings))),
             TxnOutcome::RolledBack(faults) => {
                 // The record's operation comes after the steps.
                 let is_stale = |fault: &TxnFault| fault.kind == TxnFaultKind::Stale;
@@ -318,28 +316,29 @@ impl Rest {
         transaction(&operations, settings)
     }
 
-    fn after(&self, results: Results<'_>, settings: &Settings) -> Result<Written, RequestError> {
+    /// What the answer shows; nothing where the agent has left out what may not be read.
+    fn after(&self, results: Results<'_>, settings: &Settings) -> Option<After> {
+        let prefix = &settings.prefix;
         let is_shown = |step: &&Step| !matches!(step, Step::Absent(_) | Step::Leave(..));
-        let heads = self.steps.iter().filter(is_shown).count() + 1;
-        let (heads, tree) = results.split(heads)?;
-        let Some(record) = heads.last() else {
-            return Err(garbled("a transaction without its record"));
-        };
-        let index = record.modify_index();
-        let steps = self.steps.iter().filter(is_shown).zip(&heads);
-        let locked = steps.filter_map(|(step, entry)| match step {
+        let steps = || self.steps.iter().filter(is_shown);
+        let keys = steps().map(|step| prefix.contender_key(step.session()));
+        let keys: Vec<_> = keys.chain([prefix.lock_key()]).collect();
+        let (heads, tree) = results.split(keys.len()).ok()?;
+        if !heads.iter().map(Entry::key).eq(keys.iter()) {
+            return None;
+        }
+        let index = heads.last()?.modify_index();
+        let locked = steps().zip(&heads).filter_map(|(step, entry)| match step {
             Step::Claim(no, session) | Step::Enter(no, session) => {
                 Some((*no, Contender::new(session.clone(), entry)))
             }
             _ => None,
         });
-        Ok(Written::Applied(Some(After {
+        Some(After {
             index,
             locked: locked.collect(),
-            view: self
-                .reads
-                .then(|| View::of_tree(&settings.prefix, index, tree)),
-        })))
+            view: self.reads.then(|| View::of_tree(prefix, index, tree)),
+        })
     }
 }
 
