@@ -31,6 +31,8 @@ pub(super) struct Contender {
     key: ContenderKey,
     phase: Phase,
     presence: Presence,
+    /// Whether its session is kept when nothing else of it is left.
+    keeps_session: bool,
     /// Why the last write that was to take it out of the record failed.
     withdraw_failure: Option<RequestError>,
     /// Why it could not leave in order.
@@ -105,8 +107,61 @@ impl Contender {
             key: ContenderKey::new(settings, rng),
             phase: Phase::Entering,
             presence: Presence::No,
+            keeps_session: false,
             withdraw_failure: None,
             leave_failure: None,
+        }
+    }
+
+    /// One that contends with the session of another that has left.
+    pub(super) fn with_session(
+        session: Session,
+        moment: Moment,
+        settings: &Settings,
+        rng: &mut fastrand::Rng,
+    ) -> Self {
+        let mut contender = Self {
+            session,
+            ..Self::new(settings, rng)
+        };
+        contender.settle(moment, settings);
+        contender
+    }
+
+    /// Its session, once nothing else is left of it.
+    pub(super) fn take_session(&mut self) -> Option<Session> {
+        let is_left = self.phase == Phase::Gone && self.keeps_session;
+        let ended = Session::ended();
+        is_left.then(|| core::mem::replace(&mut self.session, ended))
+    }
+
+    /// Whether the record still names it from the hold before, and the next of our queue takes over.
+    pub(super) fn is_passing(&self) -> bool {
+        self.phase == Phase::Waiting && matches!(self.presence, Presence::Yes(_))
+    }
+
+    pub(super) fn keeps_session(&self) -> bool {
+        self.keeps_session
+    }
+
+    /// Whether it may enter and claim in one step: it has a session and has not sent its key.
+    pub(super) fn is_newcomer(&self, now: Instant) -> bool {
+        let is_valid = |lease: &Lease| lease.is_valid(now);
+        self.phase == Phase::Entering
+            && self.key.is_unsent()
+            && self.session.lease().is_some_and(is_valid)
+    }
+
+    /// Its hold is over, and its slot is for the next of our queue.
+    pub(super) fn pass(&mut self) {
+        self.phase = Phase::Waiting;
+    }
+
+    /// The claim was refused; the record names it as before.
+    pub(super) fn keep_passing(&mut self, base: Index) {
+        if self.phase == Phase::Claiming {
+            self.phase = Phase::Waiting;
+            self.presence = Presence::Yes(base);
         }
     }
 
@@ -128,6 +183,11 @@ impl Contender {
             self.phase,
             Phase::Entering | Phase::Waiting | Phase::Claiming
         )
+    }
+
+    /// Whether it is in the queue, and nothing that it sent is about to change that.
+    pub(super) fn is_queued(&self) -> bool {
+        self.phase == Phase::Waiting
     }
 
     pub(super) fn is_leaving(&self) -> bool {
@@ -182,6 +242,9 @@ impl Contender {
     pub(super) fn claim(&mut self, base: Index) {
         self.phase = Phase::Claiming;
         self.presence = Presence::Maybe(base);
+        if self.key.is_unsent() {
+            self.key.enter_by_write();
+        }
     }
 
     /// The record names it now, unless a view has shown since that it does not: a write's answer
@@ -198,8 +261,8 @@ impl Contender {
     }
 
     /// The write of the record by which it was to enter failed.
-    pub(super) fn write_failed(&mut self) {
-        self.key.write_failed();
+    pub(super) fn write_failed(&mut self, is_unknown: bool) {
+        self.key.write_failed(is_unknown);
     }
 
     /// Its request under way was refused for how it is encoded: it is sent again.
@@ -241,6 +304,12 @@ impl Contender {
     /// A write that was to take it out of the record failed, or its outcome is unknown.
     pub(super) fn withdrawal_failed(&mut self, failure: &RequestError) {
         self.withdraw_failure = Some(failure.clone());
+    }
+
+    /// Starts on the way out in good order, so that its session serves another turn.
+    pub(super) fn leave_orderly(&mut self, now: Instant, moment: Moment, settings: &Settings) {
+        self.keeps_session = matches!(self.phase, Phase::Held(_));
+        self.leave(now, moment, settings);
     }
 
     /// Starts on the way out, from wherever it is.
@@ -443,6 +512,11 @@ impl Contender {
             Phase::Leaving { .. } if self.presence == Presence::No => {
                 self.key.leave(moment);
                 if self.key.is_deleted() && !self.session.is_being_created() {
+                    self.keeps_session &= self.key.is_clean() && self.session.is_reusable();
+                    if self.keeps_session {
+                        self.phase = Phase::Gone;
+                        return;
+                    }
                     if !self.session.is_ending() {
                         self.session.end(settings);
                     }

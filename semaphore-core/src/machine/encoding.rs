@@ -26,9 +26,9 @@ use crate::view::{CLAIMED_FLAGS, Contender, View};
 pub enum Encoding {
     /// One transaction for each step (`/v1/txn`). Where an agent refuses them, the participant goes
     /// on with [`Self::Requests`] by itself.
+    #[default]
     Transactions,
     /// The guide's separate requests.
-    #[default]
     Requests,
 }
 

@@ -41,6 +41,8 @@ pub(super) struct ContenderKey {
     deletable: Option<Index>,
     /// The prefix as the answer to entering showed it.
     arrival: Option<Box<View>>,
+    /// Whether each of its requests has been answered: none can come true later.
+    is_clean: bool,
     failure: Option<RequestError>,
 }
 
@@ -85,6 +87,7 @@ impl ContenderKey {
             seen: None,
             deletable: None,
             arrival: None,
+            is_clean: true,
             failure: None,
         }
     }
@@ -115,6 +118,15 @@ impl ContenderKey {
         self.state = State::Deleted;
         self.retry_at = None;
         self.failure = None;
+    }
+
+    /// Whether it may be acquired at once, and no request to do so is under way.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.state == State::Acquiring && self.in_flight.is_none() && self.retry_at.is_none()
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.is_clean
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -225,8 +237,14 @@ impl ContenderKey {
     }
 
     /// That write was not applied, or its outcome is unknown.
-    pub(super) fn write_failed(&mut self) {
-        self.in_flight.take_if(|sent| *sent == Sent::Write);
+    pub(super) fn write_failed(&mut self, is_unknown: bool) {
+        if self
+            .in_flight
+            .take_if(|sent| *sent == Sent::Write)
+            .is_some()
+        {
+            self.is_clean &= !is_unknown;
+        }
     }
 
     /// The prefix as the answer to entering showed it.
@@ -253,6 +271,10 @@ impl ContenderKey {
             Sent::Write => return None,
             Sent::Deletion => answer.and_then(DeleteKey::parse),
         };
+        self.is_clean &= outcome
+            .as_ref()
+            .err()
+            .is_none_or(RequestError::was_not_applied);
         match (sent, outcome) {
             (Sent::Reservation, Ok(true)) => {
                 self.ours = true;

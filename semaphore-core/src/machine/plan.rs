@@ -12,6 +12,7 @@
 //!   as there are free slots, in the order of their contender keys. It may claim out of turn when
 //!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1). Those it was
 //!   waiting for are overtaken then, and not waited for again for a while.
+//! - Whoever comes when a slot is free and nobody waits enters and is admitted in one step.
 //! - Several permits are admitted in one write or not at all.
 //! - One write admits one acquisition: it has a fencing token of its own.
 //! - A write always changes the value, if only in its white space. One that did not would leave the
@@ -39,6 +40,8 @@ pub(super) struct Situation<'a> {
     pub(super) wanted: Option<u32>,
     /// Our contenders that may be admitted, first come first.
     pub(super) admissible: &'a [(ContenderNo, SessionId)],
+    /// Our contenders that could enter and be admitted in one step.
+    pub(super) newcomers: &'a [(ContenderNo, SessionId)],
     /// Our contenders that leave and may be in the record.
     pub(super) leaving: &'a [(ContenderNo, SessionId, Presence)],
     /// Whether the first of our queue has waited long enough behind others.
@@ -187,6 +190,10 @@ impl Situation<'_> {
             return (Vec::new(), Turn::NotYet);
         };
         let free = free(&self.without_admissible(record));
+        if let Some((newcomer, session)) = self.newcomer(wanted, free) {
+            record.add(session.as_str());
+            return (vec![*newcomer], Turn::Now);
+        }
         if wanted > free || wanted > self.admissible.len() {
             return (Vec::new(), Turn::NotYet);
         }
@@ -198,6 +205,13 @@ impl Situation<'_> {
             record.add(session.as_str());
         }
         (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
+    }
+
+    /// Whoever finds a free slot and nobody who waits for it need not queue.
+    fn newcomer(&self, wanted: usize, free: usize) -> Option<&(ContenderNo, SessionId)> {
+        let is_welcome =
+            wanted == 1 && free > 0 && self.admissible.is_empty() && self.ahead().next().is_none();
+        self.newcomers.first().filter(|_| is_welcome)
     }
 
     /// The record less what an earlier hold with a session of the caller's has left in it: it is

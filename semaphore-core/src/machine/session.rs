@@ -94,6 +94,23 @@ impl Session {
         }
     }
 
+    /// One that was handed on.
+    pub(super) fn ended() -> Self {
+        Self {
+            state: State::Ended,
+            in_flight: None,
+            doubt: None,
+            retry_at: None,
+            backoff: Backoff::new(Duration::ZERO, Duration::ZERO),
+            failure: None,
+        }
+    }
+
+    /// Whether another contender may use it: it lives, and nothing is unanswered.
+    pub(super) fn is_reusable(&self) -> bool {
+        self.is_live() && self.in_flight.is_none() && self.doubt.is_none() && self.failure.is_none()
+    }
+
     /// The id, once it is known.
     pub(super) fn id(&self) -> Option<&SessionId> {
         match &self.state {

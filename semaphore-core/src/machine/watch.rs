@@ -37,6 +37,8 @@ pub(super) struct Watch {
     /// Whether polls ask for the leader's word, and whether the one under way, or the last, does.
     asks_leader: bool,
     polls_leader: bool,
+    /// From when on a poll is wanted; at present none is.
+    wanted_from: Option<Instant>,
     budget: Budget,
     backoff: Backoff,
 }
@@ -57,6 +59,7 @@ impl Watch {
             polled_at: Instant::ORIGIN,
             asks_leader: false,
             polls_leader: false,
+            wanted_from: Some(Instant::ORIGIN),
             budget: Budget::new(READ_INTERVAL, READ_BURST),
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
         }
@@ -76,6 +79,26 @@ impl Watch {
             }
             State::Polling if was_paused => Start::Resumed,
             State::Polling | State::Waiting { .. } => Start::Running,
+        }
+    }
+
+    /// From when on the next poll is wanted, if it is at all. One that is under way goes on.
+    pub(super) fn want_from(&mut self, from: Option<Instant>) {
+        self.wanted_from = from;
+    }
+
+    /// Lets the next poll be a plain read, unless one is under way. Says whether it will be.
+    pub(super) fn start_over(&mut self) -> bool {
+        if !self.is_polling() {
+            self.index = Index::ZERO;
+        }
+        !self.is_polling()
+    }
+
+    /// What a poll would tell up to this index is known from elsewhere.
+    pub(super) fn skip_to(&mut self, index: Index) {
+        if !self.is_polling() && self.index > Index::ZERO {
+            self.index = self.index.max(index);
         }
     }
 
@@ -134,7 +157,10 @@ impl Watch {
 
     pub(super) fn timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Waiting { until } => Some(until.max(self.budget.ready_at())),
+            State::Waiting { until } => {
+                let from = self.wanted_from?;
+                Some(until.max(from).max(self.budget.ready_at()))
+            }
             State::Idle | State::Polling => None,
         }
     }

@@ -8,8 +8,10 @@ use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
 use crate::machine::contender::{Contender, Phase, Presence};
+use crate::machine::encoding::Encoding;
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Situation, Turn};
+use crate::machine::session::Session;
 use crate::machine::watch::Start;
 use crate::time::Instant;
 use crate::view::{Key, View};
@@ -18,7 +20,8 @@ impl Participant {
     /// Brings everything in line with what is known now. Every command, answer and timeout ends
     /// here.
     pub(super) fn settle(&mut self, now: Instant) {
-        self.bury();
+        self.bury(now);
+        self.dismiss_spares(now);
         self.judge_record(now);
         self.judge_tries(now);
         self.adjust_contenders(now);
@@ -146,11 +149,12 @@ impl Participant {
 
     /// As many contenders as the callers need, and no more.
     fn adjust_contenders(&mut self, now: Instant) {
-        let mut wanted = self.wanted_contenders();
+        let passing = self.adjust_passing(now);
+        let mut wanted = self.wanted_contenders(passing);
         let mut wanting: Vec<ContenderNo> = self
             .contenders
             .iter()
-            .filter(|(_, contender)| contender.is_wanting())
+            .filter(|(_, contender)| contender.is_wanting() && !contender.is_passing())
             .map(|(no, _)| *no)
             .collect();
         if self.is_try_undecided(now) {
@@ -181,11 +185,40 @@ impl Participant {
             self.contenders.len() - wanting.len()
         };
         for _ in wanting.len() + others..wanted {
-            let no = ContenderNo(self.fresh_id());
-            let contender = Contender::new(&self.settings, &mut self.rng);
-            self.contenders.insert(no, contender);
+            let session = self.spares.take();
+            self.add_contender(session);
         }
-        self.bury();
+        self.bury(now);
+    }
+
+    pub(super) fn add_contender(&mut self, session: Option<Session>) -> ContenderNo {
+        let no = ContenderNo(self.fresh_id());
+        let moment = self.moment();
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        let contender = match session {
+            Some(session) => Contender::with_session(session, moment, settings, rng),
+            None => Contender::new(settings, rng),
+        };
+        self.contenders.insert(no, contender);
+        no
+    }
+
+    /// Slots that are to pass to the next of our queue are freed where that is somebody else's, or
+    /// nobody any more. Says how many remain.
+    fn adjust_passing(&mut self, now: Instant) -> u32 {
+        let passing: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_passing() && self.settings.owns_sessions())
+            .map(|(no, _)| *no)
+            .collect();
+        let is_wanted = self.queue.head().is_some_and(|head| head.permits == 1);
+        let view = self.view.as_ref().map(|observed| &observed.view);
+        let is_ours = is_wanted && view.is_some_and(|view| !self.sees_foreign_waiters(view));
+        let most = if is_ours { self.queue.wanted() } else { 0 };
+        let kept = passing.len().min(most as usize);
+        self.leave(now, &passing[kept..]);
+        u32::try_from(kept).unwrap_or(u32::MAX)
     }
 
     /// An instant try looks before it makes a session.
@@ -201,7 +234,8 @@ impl Participant {
             })
     }
 
-    fn wanted_contenders(&self) -> usize {
+    /// How many contenders are wanted beside those whose slot passes on.
+    fn wanted_contenders(&self, passing: u32) -> usize {
         let Some(head) = self.queue.head() else {
             return 0;
         };
@@ -218,7 +252,7 @@ impl Participant {
         let ahead = limit
             .min(CONTENDERS_AHEAD)
             .max(head.permits.min(known_limit));
-        self.queue.wanted().min(ahead) as usize
+        self.queue.wanted().saturating_sub(passing).min(ahead) as usize
     }
 
     /// The prefix is read while a decision may follow from it.
@@ -236,10 +270,14 @@ impl Participant {
             return;
         }
         match self.watch.start() {
+            // What is left of the turn before may do for an attempt: it names the record's index.
+            Start::Anew if self.is_recollection_useful() => {}
             Start::Anew => self.view = None,
             Start::Resumed if self.view.is_none() => self.refresh.want(now),
             Start::Resumed | Start::Running => {}
         }
+        let from = self.watch_from(now);
+        self.watch.want_from(from);
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
@@ -300,6 +338,7 @@ impl Participant {
             limit: self.settings.limit,
             wanted: self.queue.head().map(|head| head.permits),
             admissible: &self.admissible(now),
+            newcomers: &self.newcomers(now),
             leaving: &self.leaving(),
             patience_is_over: self.ledger.patience_is_over(now),
             sees_ours: self.sees_ours(&observed.view),
@@ -330,6 +369,18 @@ impl Participant {
         admissible
             .into_iter()
             .map(|(_, no, session)| (no, session))
+            .collect()
+    }
+
+    /// Our contenders that could enter and be admitted in one step, if that can be one.
+    fn newcomers(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
+        if self.settings.encoding == Encoding::Requests || !self.settings.owns_sessions() {
+            return Vec::new();
+        }
+        self.contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_newcomer(now))
+            .filter_map(|(no, contender)| Some((*no, contender.session_id()?.clone())))
             .collect()
     }
 

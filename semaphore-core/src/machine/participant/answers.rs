@@ -55,6 +55,7 @@ impl Participant {
                     .get_mut(&no)
                     .and_then(Contender::take_arrival);
                 if let Some(view) = arrival {
+                    self.confirmed_at = Some(now);
                     self.accept(now, *view, Moment::of(id), true);
                 }
                 let failure = self

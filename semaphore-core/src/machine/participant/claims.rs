@@ -28,6 +28,7 @@ impl Participant {
         }
         for no in &sent.write.admit {
             if let Some(contender) = self.contenders.get_mut(no) {
+                contender.write_failed(false);
                 contender.admitted(sent.write.base);
             }
         }
@@ -38,7 +39,8 @@ impl Participant {
         }
     }
 
-    /// A claim whose answer was lost: every contender it admits is in the record, or none is.
+    /// A claim whose answer was lost: every contender it admits is in the record, or none is. Where
+    /// they were in it before, that says nothing, and they leave.
     pub(super) fn settle_claim(&mut self, now: Instant, view: &View) {
         let Some(claim) = &self.claim else {
             return;
@@ -53,6 +55,7 @@ impl Participant {
         });
         if let Some(claim) = self.claim.take()
             && all_admitted
+            && !claim.was_listed
         {
             self.grant(now, claim);
         }

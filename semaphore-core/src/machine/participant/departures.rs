@@ -5,8 +5,10 @@ use super::{Event, From, Owner, Participant};
 use crate::error::Error;
 use crate::id::AcquireId;
 use crate::machine::contender::{ContenderEvent, Phase};
+use crate::machine::encoding::Encoding;
 use crate::machine::plan::ContenderNo;
 use crate::machine::settings::SessionSource;
+use crate::record::Record;
 use crate::time::Instant;
 
 impl Participant {
@@ -71,6 +73,54 @@ impl Participant {
         }
     }
 
+    /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
+    /// slot passes to it; otherwise it is freed.
+    pub(super) fn give_back(&mut self, now: Instant, acquire: AcquireId, owner: Owner) {
+        let keeps_session = self.spares.released_at(now);
+        let is_passed = self.is_passed_on(now, acquire);
+        let moment = self.moment();
+        let Some(hold) = self.holds.get_mut(&acquire) else {
+            return;
+        };
+        hold.owner = owner;
+        let contenders = if is_passed {
+            core::mem::take(&mut hold.contenders)
+        } else {
+            hold.contenders.clone()
+        };
+        for no in contenders {
+            let Some(contender) = self.contenders.get_mut(&no) else {
+                continue;
+            };
+            if is_passed {
+                contender.pass();
+            } else if keeps_session {
+                contender.leave_orderly(now, moment, &self.settings);
+            } else {
+                contender.leave(now, moment, &self.settings);
+            }
+        }
+    }
+
+    fn is_passed_on(&self, now: Instant, acquire: AcquireId) -> bool {
+        let (Some(observed), Some(head)) = (&self.view, self.queue.head()) else {
+            return false;
+        };
+        let Some(hold) = self.holds.get(&acquire) else {
+            return false;
+        };
+        let waiting = self.contenders.values().filter(|it| it.is_passing());
+        let is_wanted = head.permits == 1 && (waiting.count() as u32) < self.queue.wanted();
+        let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
+        self.settings.owns_sessions()
+            && self.settings.encoding == Encoding::Transactions
+            && is_wanted
+            && hold.contenders.len() == 1
+            && self.is_held(now, acquire)
+            && observed.view.record().is_some_and(is_kept)
+            && !self.sees_foreign_waiters(&observed.view)
+    }
+
     pub(super) fn end_hold(&mut self, now: Instant, acquire: AcquireId) {
         let contenders = self
             .holds
@@ -78,6 +128,14 @@ impl Participant {
             .map(|hold| hold.contenders.clone())
             .unwrap_or_default();
         self.leave(now, &contenders);
+    }
+
+    /// Ends kept sessions for which no turn came.
+    pub(super) fn dismiss_spares(&mut self, now: Instant) {
+        for session in self.spares.take_expired(now) {
+            let no = self.add_contender(Some(session));
+            self.leave(now, &[no]);
+        }
     }
 
     pub(super) fn leave(&mut self, now: Instant, numbers: &[ContenderNo]) {
@@ -90,7 +148,7 @@ impl Participant {
     }
 
     /// Takes contenders out of which nothing is left, and tells the callers whose they were.
-    pub(super) fn bury(&mut self) {
+    pub(super) fn bury(&mut self, now: Instant) {
         let gone: Vec<_> = self
             .contenders
             .iter()
@@ -98,7 +156,13 @@ impl Participant {
             .map(|(no, contender)| (*no, contender.leave_failure().cloned()))
             .collect();
         for (no, failure) in gone {
-            self.contenders.remove(&no);
+            let session = self
+                .contenders
+                .remove(&no)
+                .and_then(|mut contender| contender.take_session());
+            if let Some(session) = session {
+                self.spares.keep(now, session);
+            }
             let stale = self.in_flight.extract_if(
                 ..,
                 |_, it| matches!(it.from, From::Contender(of, _) if of == no),

@@ -18,11 +18,13 @@
 
 mod admission;
 mod answers;
+mod attention;
 mod claims;
 mod departures;
 mod outgoing;
 mod queue;
 mod refresh;
+mod spare;
 mod views;
 mod writes;
 
@@ -30,6 +32,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use self::queue::{Patience, Queue, Ticket};
 use self::refresh::Refresh;
+use self::spare::Spares;
 use super::contender::{Contender, Part, Phase};
 use super::encoding::Encoding;
 use super::inquest::Inquest;
@@ -62,9 +65,13 @@ pub struct Participant {
     queue: Queue,
     contenders: BTreeMap<ContenderNo, Contender>,
     holds: BTreeMap<AcquireId, Hold>,
+    /// Sessions that wait for the next turn.
+    spares: Spares,
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
     view: Option<Observed>,
+    /// When a transaction of ours last showed what is known.
+    confirmed_at: Option<Instant>,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, InFlight>,
@@ -172,6 +179,8 @@ struct Claim {
     acquire: AcquireId,
     contenders: Vec<ContenderNo>,
     token: FencingToken,
+    /// Whether the record named them before: then only the write's answer tells whether it was applied.
+    was_listed: bool,
 }
 
 /// The newest view, and when it was asked for and received.
@@ -217,8 +226,10 @@ impl Participant {
             queue: Queue::default(),
             contenders: BTreeMap::new(),
             holds: BTreeMap::new(),
+            spares: Spares::default(),
             claim: None,
             view: None,
+            confirmed_at: None,
             doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
@@ -274,9 +285,8 @@ impl Participant {
     pub fn cancel(&mut self, now: Instant, acquire: AcquireId) {
         self.queue.remove(acquire);
         self.drop_claim(now, acquire);
-        if let Some(hold) = self.holds.get_mut(&acquire) {
-            hold.owner = Owner::Gone;
-            self.end_hold(now, acquire);
+        if self.holds.contains_key(&acquire) {
+            self.give_back(now, acquire, Owner::Gone);
         }
         self.settle(now);
     }
@@ -284,15 +294,11 @@ impl Participant {
     /// Gives an acquisition's slots back. Answered by [`Event::Released`]; belief ends at once.
     /// Repeating it is harmless.
     pub fn release(&mut self, now: Instant, acquire: AcquireId) {
-        match self.holds.get_mut(&acquire) {
-            Some(hold) => {
-                hold.owner = Owner::Released;
-                self.end_hold(now, acquire);
-            }
-            None => self.events.push_back(Event::Released {
-                acquire,
-                result: Ok(()),
-            }),
+        if self.holds.contains_key(&acquire) {
+            self.give_back(now, acquire, Owner::Released);
+        } else {
+            let result = Ok(());
+            self.events.push_back(Event::Released { acquire, result });
         }
         self.settle(now);
     }
@@ -302,6 +308,7 @@ impl Participant {
     pub fn close(&mut self, now: Instant) {
         self.closed = true;
         self.fail_waiting(now, |_| Error::Closed);
+        self.spares.close(now);
         self.settle(now);
     }
 
@@ -324,7 +331,7 @@ impl Participant {
     /// Whether nobody waits or holds, and nothing of this participant is left in Consul, as far as
     /// it can know. It sends nothing then.
     pub fn is_idle(&self) -> bool {
-        self.contenders.is_empty() && self.queue.is_empty()
+        self.contenders.is_empty() && self.queue.is_empty() && self.spares.is_empty()
     }
 
     /// Whether the acquisition's holder may act: it was granted, not released, not lost, and every
@@ -367,6 +374,7 @@ impl Participant {
             self.ledger.timeout(),
             self.inquest.timeout(),
             self.queue.timeout(),
+            self.spares.timeout(),
             self.respawn_at,
         ]
         .into_iter()
@@ -429,6 +437,10 @@ impl Participant {
             return Err(Error::Closed);
         }
         let acquire = AcquireId(self.fresh_id());
+        self.spares.wanted_at(now);
+        if patience == Patience::None {
+            self.look_again();
+        }
         let behind_others = patience == Patience::None && self.queue.has_waiters();
         if behind_others {
             self.events.push_back(Event::NotAvailable { acquire });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Claim, From, Participant};
+use super::{Claim, From, Observed, Participant};
 use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
@@ -12,7 +12,7 @@ use crate::machine::contender::Contender;
 use crate::machine::encoding::{After, Encoding, Rest, Step, Written};
 use crate::machine::ledger::Sent;
 use crate::machine::order::Moment;
-use crate::machine::plan::Write;
+use crate::machine::plan::{ContenderNo, Write};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::Key;
@@ -22,6 +22,7 @@ impl Participant {
     pub(super) fn write(&mut self) -> Option<Request> {
         let write = self.ledger.planned()?;
         let rest = self.rest(write);
+        let was_listed = self.lists_any(&write.admit);
         let (write, request) = self.ledger.transmit(rest, &self.settings)?;
         for no in &write.admit {
             if let Some(contender) = self.contenders.get_mut(no) {
@@ -36,6 +37,7 @@ impl Participant {
                 acquire: head.acquire,
                 contenders: write.admit.clone(),
                 token: FencingToken(write.base.0),
+                was_listed,
             });
         Some(request)
     }
@@ -48,11 +50,22 @@ impl Participant {
             return rest;
         }
         for no in &write.admit {
-            if let Some(session) = self.contenders.get(no).and_then(Contender::session_id) {
-                rest.steps.push(Step::Tied(session.clone()));
-                rest.steps.push(Step::Claim(*no, session.clone()));
+            let Some(contender) = self.contenders.get(no) else {
+                continue;
+            };
+            let Some(session) = contender.session_id().cloned() else {
+                continue;
+            };
+            if contender.key_index().is_none() {
+                rest.steps.push(Step::Enter(*no, session));
+                continue;
+            }
+            rest.steps.push(Step::Tied(session.clone()));
+            if !contender.is_passing() {
+                rest.steps.push(Step::Claim(*no, session));
             }
         }
+        rest.reads = self.reads_along(write);
         rest.steps.extend(self.pruned_by(write));
         let leaving = write.withdraw.iter().filter_map(|no| {
             let contender = self.contenders.get(no)?;
@@ -67,6 +80,28 @@ impl Participant {
             rest.steps.extend(leaving);
         }
         rest
+    }
+
+    /// Whether to read the prefix along, so that whoever came meanwhile has their turn: where others of
+    /// ours go on, and the prefix is small.
+    fn reads_along(&self, write: &Write) -> bool {
+        let contenders = |no: &&ContenderNo| self.contenders.get(*no);
+        let passes = write.admit.iter().filter_map(|no| contenders(&no));
+        let leaves = write.withdraw.iter().filter_map(|no| contenders(&no));
+        let goes_on = passes.into_iter().any(Contender::is_passing)
+            || leaves.into_iter().any(Contender::keeps_session)
+            || !write.withdraw.is_empty() && !self.queue.is_empty();
+        let is_small = |observed: &Observed| observed.view.contenders().len() <= SMALL;
+        goes_on && self.view.as_ref().is_some_and(is_small)
+    }
+
+    /// Whether the record names any of these already.
+    fn lists_any(&self, numbers: &[ContenderNo]) -> bool {
+        let record = self.view.as_ref().and_then(|it| it.view.record());
+        numbers
+            .iter()
+            .filter_map(|no| self.contenders.get(no)?.session_id())
+            .any(|session| record.is_some_and(|record| record.holds(session.as_str())))
     }
 
     /// Of everyone else's whom the write takes out of the record, that they have no live key.
@@ -115,7 +150,8 @@ impl Participant {
             Ok(Written::Refused { is_unfounded }) => {
                 self.note(now, None);
                 let sent = self.ledger.refused(now, moment, &mut self.rng);
-                self.write_failed(sent.as_ref());
+                self.write_failed(sent.as_ref(), false);
+                self.claim_refused(sent.as_ref(), is_unfounded);
                 if is_unfounded {
                     // Another look at the prefix tells why.
                     self.refresh.want(now);
@@ -129,7 +165,7 @@ impl Participant {
             Err(error) => {
                 let is_unknown = !error.was_not_applied();
                 let sent = self.ledger.failed(now, moment, is_unknown, &mut self.rng);
-                self.write_failed(sent.as_ref());
+                self.write_failed(sent.as_ref(), is_unknown);
                 if is_unknown {
                     self.refresh.want(now);
                 }
@@ -161,7 +197,7 @@ impl Participant {
         match from {
             From::Ledger => {
                 let sent = self.ledger.take_back();
-                self.write_failed(sent.as_ref());
+                self.write_failed(sent.as_ref(), false);
             }
             From::Contender(no, _) => {
                 if let Some(contender) = self.contenders.get_mut(&no) {
@@ -172,20 +208,45 @@ impl Participant {
         }
     }
 
-    fn write_failed(&mut self, sent: Option<&Sent>) {
+    fn write_failed(&mut self, sent: Option<&Sent>, is_unknown: bool) {
         for no in sent.iter().flat_map(|sent| &sent.write.admit) {
             if let Some(contender) = self.contenders.get_mut(no) {
-                contender.write_failed();
+                contender.write_failed(is_unknown);
             }
+        }
+    }
+
+    /// The record has changed since the view. Whoever had the slot before has it still.
+    fn claim_refused(&mut self, sent: Option<&Sent>, is_unfounded: bool) {
+        let Some(sent) = sent else {
+            return;
+        };
+        if let Some(claim) = self
+            .claim
+            .take_if(|claim| claim.was_listed && !is_unfounded)
+        {
+            for no in &claim.contenders {
+                if let Some(contender) = self.contenders.get_mut(no) {
+                    contender.keep_passing(sent.write.base);
+                }
+            }
+        }
+        let is_entry = |step: &Step| matches!(step, Step::Enter(..));
+        let is_outdated = |it: &mut Observed| it.view.lock_index() == sent.write.base;
+        if sent.rest.steps.iter().any(is_entry) {
+            self.view.take_if(is_outdated);
         }
     }
 
     /// What is known of the prefix moves on with a write of ours, without a read.
     fn learn(&mut self, now: Instant, sent_at: Moment, sent: Sent, after: After) {
         if let Some(view) = after.view {
+            self.watch.skip_to(view.index());
+            self.confirmed_at = Some(now);
             self.accept(now, view, sent_at, true);
             return;
         }
+        self.confirmed_at = Some(now);
         let moment = self.moment();
         let Some(observed) = &mut self.view else {
             return;
@@ -206,6 +267,9 @@ impl Participant {
         observed.received = moment;
     }
 }
+
+/// How many contenders a prefix has at most that is read along with a write.
+const SMALL: usize = 16;
 
 /// How many operations a transaction may have, less the record's and a read of the prefix.
 const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;

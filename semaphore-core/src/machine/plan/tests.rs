@@ -12,6 +12,7 @@ fn idle(view: &View) -> Situation<'_> {
         limit: 2,
         wanted: None,
         admissible: &[],
+        newcomers: &[],
         leaving: &[],
         patience_is_over: false,
         sees_ours: true,

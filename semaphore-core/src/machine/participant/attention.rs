@@ -1,0 +1,90 @@
+//! From when on the prefix has to be watched, and when what is known is enough.
+//!
+//! A transaction shows what it left, so that nothing else needs to be asked while one is under
+//! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
+//! [`FIRST_MOMENTS`] after the last transaction that showed it, and with one round of requests the bound
+//! within which an eviction is noticed.
+
+use core::time::Duration;
+
+use super::{From, Participant};
+use crate::machine::contender::{Contender, Part, Phase};
+use crate::machine::encoding::Encoding;
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::View;
+
+/// How long what a transaction has shown is taken for the present.
+const FIRST_MOMENTS: Duration = Duration::from_millis(250);
+
+impl Participant {
+    /// From when on the next poll is wanted. None is while an answer is awaited that tells as much.
+    pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
+        if self.settings.encoding == Encoding::Requests {
+            return Some(now);
+        }
+        let Some(observed) = &self.view else {
+            return (!self.is_arriving(Part::Key)).then_some(now);
+        };
+        let later = self
+            .confirmed_at
+            .map_or(now, |confirmed| confirmed + FIRST_MOMENTS);
+        let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
+        let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
+        let is_answer_awaited = self.ledger.is_busy()
+            || self.is_arriving(Part::Key)
+            || self.is_arriving(Part::Session) && !any(Contender::is_queued);
+        let waits =
+            !self.queue.is_empty() || any(Contender::is_wanting) || any(Contender::must_withdraw);
+        if waits && !is_answer_awaited {
+            let is_for_own = self.has_only_own_holders(&observed.view);
+            return Some(if is_for_own { later } else { now });
+        }
+        holds.then_some(later)
+    }
+
+    /// An instant try is not told from memory that there is no slot.
+    pub(super) fn look_again(&mut self) {
+        if self.watch.start_over() {
+            self.view = None;
+        }
+    }
+
+    /// Whether a view from before the watch was paused is good for an attempt without a read.
+    pub(super) fn is_recollection_useful(&self) -> bool {
+        self.settings.encoding == Encoding::Transactions
+            && self.view.as_ref().is_some_and(|observed| {
+                let view = &observed.view;
+                let is_settled = |record: &Record| record.limit() == self.settings.limit;
+                !view.is_filtered() && view.record().is_some_and(is_settled)
+            })
+    }
+
+    /// Whether a contender is about to learn how the prefix looks.
+    fn is_arriving(&self, by: Part) -> bool {
+        self.in_flight.values().any(|it| match it.from {
+            From::Contender(no, part) => {
+                part == by && self.contenders.get(&no).is_some_and(Contender::is_wanting)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether it is our own releases that are waited for: nobody else holds or waits.
+    fn has_only_own_holders(&self, view: &View) -> bool {
+        let mut holders = view.record().into_iter().flat_map(Record::holders);
+        holders.all(|holder| self.is_ours(holder)) && !self.sees_foreign_waiters(view)
+    }
+
+    pub(super) fn sees_foreign_waiters(&self, view: &View) -> bool {
+        view.waiters()
+            .any(|waiter| !self.is_ours(waiter.session.as_str()))
+    }
+
+    fn is_ours(&self, session: &str) -> bool {
+        self.contenders
+            .values()
+            .filter_map(Contender::session_id)
+            .any(|own| own.as_str() == session)
+    }
+}
