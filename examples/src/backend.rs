@@ -18,7 +18,7 @@ use transport_ureq::{SmolTransport, UreqTransport};
 
 use crate::agent::Agent;
 use crate::failure::Failure;
-use crate::meter::{Meter, Metered, Reading};
+use crate::meter::{Entrances, Meter, Metered, Reading};
 
 /// What sends requests and runs contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -77,6 +77,11 @@ impl Hosts {
         &self.agent
     }
 
+    /// Counts what all of them send and receive.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
     /// What all of them have sent and received so far.
     pub fn traffic(&self) -> Reading {
         self.meter.read()
@@ -122,8 +127,11 @@ impl Hosts {
     where
         B: Transport + BlockOn + Clone + 'static,
     {
+        let entrances = Arc::<Entrances>::default();
+        let meter = Arc::clone(&self.meter);
         Host {
-            transport: Arc::new(Metered::new(backend.clone(), Arc::clone(&self.meter))),
+            transport: Arc::new(Metered::new(backend.clone(), meter, Arc::clone(&entrances))),
+            entrances,
             runtime: Arc::new(backend),
             blocks: self.backend == Backend::Threads,
         }
@@ -134,6 +142,7 @@ impl Hosts {
 #[derive(Clone)]
 pub struct Host {
     transport: Arc<dyn Transport>,
+    entrances: Arc<Entrances>,
     runtime: Arc<dyn BlockOn>,
     blocks: bool,
 }
@@ -177,6 +186,11 @@ impl Host {
             }),
             Err(source) => Err(Failure::Unreachable { url, source }),
         }
+    }
+
+    /// When its contender keys were tied to their sessions.
+    pub fn entrances(&self) -> &Entrances {
+        &self.entrances
     }
 
     /// Runs `future` to its end on the calling thread.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
-use semaphore_core::{Error, FencingToken, Runtime as _, Semaphore, blocking};
+use semaphore_core::{Error, FencingToken, Semaphore, blocking};
 
+use crate::alarm::Alarm;
 use crate::backend::{Handle, Host};
 use crate::crew::Crew;
 use crate::failure::Failure;
@@ -20,6 +21,10 @@ pub struct Contender {
     pub number: usize,
     /// How long it holds each of its slots: one round for each.
     pub holds: Vec<Duration>,
+    /// Ends its holds where it is a task.
+    pub alarm: Alarm,
+    /// Whether nobody else contends on its host, so that the requests of the host are its own.
+    pub is_alone: bool,
     /// How long it waits for a slot.
     pub patience: Duration,
     /// Where its beliefs are collected.
@@ -31,22 +36,23 @@ pub struct Contender {
 /// Told what becomes of contenders, while it happens.
 pub trait Observer: Send + Sync {
     /// It holds a slot.
-    fn granted(&self, _contender: usize, _token: FencingToken) {}
+    fn granted(&self, contender: usize, token: FencingToken);
     /// It is about to give it back, or has lost it.
-    fn ended(&self, _contender: usize) {}
+    fn ended(&self, contender: usize);
 }
 
-/// An observer who does not look.
-#[derive(Clone, Copy, Debug)]
-pub struct Nobody;
-
-impl Observer for Nobody {}
-
-/// How long one acquisition took.
+/// How one acquisition went.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
+    /// When it stood in the queue: when the answer came to the request that tied its key to its
+    /// session, or, where others share its host, when it wished for a slot.
+    pub queued: Instant,
+    /// When it had its permit.
+    pub granted: Instant,
     /// From the wish for a slot to the permit.
     pub wait: Duration,
+    /// From the permit until just before it was given back.
+    pub held: Duration,
     /// From giving it back to knowing that nothing of it is left.
     pub release: Duration,
 }
@@ -77,7 +83,10 @@ impl Contender {
                 crew.task(host, async move { self.run(&semaphore, &own).await });
                 Ok(())
             }
-            Handle::Blocking(semaphore) => crew.thread(move || self.run_blocking(&semaphore)),
+            Handle::Blocking(semaphore) => {
+                let own = host.clone();
+                crew.thread(move || self.run_blocking(&semaphore, &own))
+            }
         }
     }
 
@@ -85,7 +94,7 @@ impl Contender {
     pub fn run_here(&self, handle: &Handle, host: &Host) -> Outcome {
         match handle {
             Handle::Async(semaphore) => host.wait(self.run(semaphore, host)),
-            Handle::Blocking(semaphore) => self.run_blocking(semaphore),
+            Handle::Blocking(semaphore) => self.run_blocking(semaphore, host),
         }
     }
 
@@ -111,13 +120,13 @@ impl Contender {
     ) -> Result<Round, Error> {
         let asked = Instant::now();
         let permit = semaphore.acquire_timeout(self.patience).await?;
-        let wait = asked.elapsed();
+        let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
         self.observer.granted(self.number, permit.fencing_token());
         let lost = if hold.is_zero() {
             None
         } else {
-            match select(pin!(permit.lost()), host.sleep(hold)).await {
+            match select(pin!(permit.lost()), pin!(self.alarm.sleep(hold))).await {
                 Either::Left((lost, _)) => Some(lost),
                 Either::Right(_) => None,
             }
@@ -128,15 +137,18 @@ impl Contender {
         let result = permit.release().await;
         lost.map_or(result, |lost| Err(Error::Lost(lost)))?;
         Ok(Round {
-            wait,
+            queued: self.queued(host, asked, granted),
+            granted,
+            wait: granted - asked,
+            held: released - granted,
             release: released.elapsed(),
         })
     }
 
-    fn run_blocking(&self, semaphore: &blocking::Semaphore) -> Outcome {
+    fn run_blocking(&self, semaphore: &blocking::Semaphore, host: &Host) -> Outcome {
         let mut outcome = Outcome::default();
         for hold in &self.holds {
-            match self.round_blocking(semaphore, *hold) {
+            match self.round_blocking(semaphore, host, *hold) {
                 Ok(round) => outcome.rounds.push(round),
                 Err(error) => {
                     outcome.error = Some(error);
@@ -150,11 +162,12 @@ impl Contender {
     fn round_blocking(
         &self,
         semaphore: &blocking::Semaphore,
+        host: &Host,
         hold: Duration,
     ) -> Result<Round, Error> {
         let asked = Instant::now();
         let permit = semaphore.acquire_timeout(self.patience)?;
-        let wait = asked.elapsed();
+        let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
         self.observer.granted(self.number, permit.fencing_token());
         let lost = if hold.is_zero() {
@@ -168,8 +181,20 @@ impl Contender {
         let result = permit.release();
         lost.map_or(result, |lost| Err(Error::Lost(lost)))?;
         Ok(Round {
-            wait,
+            queued: self.queued(host, asked, granted),
+            granted,
+            wait: granted - asked,
+            held: released - granted,
             release: released.elapsed(),
         })
+    }
+
+    fn queued(&self, host: &Host, asked: Instant, granted: Instant) -> Instant {
+        if !self.is_alone {
+            return asked;
+        }
+        let entered = host.entrances().first_since(asked);
+        // A key that was there already is told by no request.
+        entered.map_or(asked, |entered| entered.min(granted))
     }
 }
