@@ -18,7 +18,8 @@ use transport_ureq::{SmolTransport, UreqTransport};
 
 use crate::agent::Agent;
 use crate::failure::Failure;
-use crate::meter::{Entrances, Meter, Metered, Reading};
+use crate::meter::{Meter, Metered, Reading};
+use crate::place::Place;
 
 /// What sends requests and runs contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -127,11 +128,11 @@ impl Hosts {
     where
         B: Transport + BlockOn + Clone + 'static,
     {
-        let entrances = Arc::<Entrances>::default();
+        let place = Arc::<Place>::default();
         let meter = Arc::clone(&self.meter);
         Host {
-            transport: Arc::new(Metered::new(backend.clone(), meter, Arc::clone(&entrances))),
-            entrances,
+            transport: Arc::new(Metered::new(backend.clone(), meter, Arc::clone(&place))),
+            place,
             runtime: Arc::new(backend),
             blocks: self.backend == Backend::Threads,
         }
@@ -142,7 +143,7 @@ impl Hosts {
 #[derive(Clone)]
 pub struct Host {
     transport: Arc<dyn Transport>,
-    entrances: Arc<Entrances>,
+    place: Arc<Place>,
     runtime: Arc<dyn BlockOn>,
     blocks: bool,
 }
@@ -188,9 +189,9 @@ impl Host {
         }
     }
 
-    /// When its contender keys were tied to their sessions.
-    pub fn entrances(&self) -> &Entrances {
-        &self.entrances
+    /// Where its contender stands in the queue.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Runs `future` to its end on the calling thread.

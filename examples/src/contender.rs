@@ -41,14 +41,22 @@ pub trait Observer: Send + Sync {
     fn ended(&self, contender: usize);
 }
 
+/// What the order of the queue is judged by. All contenders of a program have the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// When it wished for a slot: the order of those who share a host.
+    Wished(Instant),
+    /// Its contender key's `CreateIndex`: the order of hosts in Consul.
+    Entered(u64),
+}
+
 /// How one acquisition went.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// When it stood in the queue: when the answer came to the request that tied its key to its
-    /// session, or, where others share its host, when it wished for a slot.
-    pub queued: Instant,
-    /// When it had its permit.
-    pub granted: Instant,
+    /// Its turn; none if it is alone on its host and no answer has shown it.
+    pub turn: Option<Turn>,
+    /// Its permit's: they rise from grant to grant.
+    pub token: FencingToken,
     /// From the wish for a slot to the permit.
     pub wait: Duration,
     /// From the permit until just before it was given back.
@@ -122,7 +130,8 @@ impl Contender {
         let permit = semaphore.acquire_timeout(self.patience).await?;
         let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
-        self.observer.granted(self.number, permit.fencing_token());
+        let (turn, token) = (self.turn(host, asked), permit.fencing_token());
+        self.observer.granted(self.number, token);
         let lost = if hold.is_zero() {
             None
         } else {
@@ -137,8 +146,8 @@ impl Contender {
         let result = permit.release().await;
         lost.map_or(result, |lost| Err(Error::Lost(lost)))?;
         Ok(Round {
-            queued: self.queued(host, asked, granted),
-            granted,
+            turn,
+            token,
             wait: granted - asked,
             held: released - granted,
             release: released.elapsed(),
@@ -169,7 +178,8 @@ impl Contender {
         let permit = semaphore.acquire_timeout(self.patience)?;
         let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
-        self.observer.granted(self.number, permit.fencing_token());
+        let (turn, token) = (self.turn(host, asked), permit.fencing_token());
+        self.observer.granted(self.number, token);
         let lost = if hold.is_zero() {
             None
         } else {
@@ -181,20 +191,19 @@ impl Contender {
         let result = permit.release();
         lost.map_or(result, |lost| Err(Error::Lost(lost)))?;
         Ok(Round {
-            queued: self.queued(host, asked, granted),
-            granted,
+            turn,
+            token,
             wait: granted - asked,
             held: released - granted,
             release: released.elapsed(),
         })
     }
 
-    fn queued(&self, host: &Host, asked: Instant, granted: Instant) -> Instant {
-        if !self.is_alone {
-            return asked;
+    fn turn(&self, host: &Host, asked: Instant) -> Option<Turn> {
+        if self.is_alone {
+            host.place().index().map(Turn::Entered)
+        } else {
+            Some(Turn::Wished(asked))
         }
-        let entered = host.entrances().first_since(asked);
-        // A key that was there already is told by no request.
-        entered.map_or(asked, |entered| entered.min(granted))
     }
 }

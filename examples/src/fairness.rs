@@ -1,23 +1,20 @@
 //! How many were served out of turn.
 //!
-//! Of every two acquisitions, one stood in the queue first. The pair was served out of order when
-//! the other one had its permit first. Whoever overtakes a whole queue is thus counted once for
-//! each that was overtaken, and a queue served backwards is all pairs. Two at the same moment are in order
-//! either way.
+//! Of every two acquisitions, one was in the queue first. The pair was served out of order when the
+//! other one was granted first. Whoever overtakes a whole queue is thus counted once for each that was
+//! overtaken, and a queue served backwards is all pairs. Who was granted first is told by the fencing
+//! tokens, which rise from grant to grant; of those with one token, nobody was first.
 
-use std::time::Instant;
+use crate::contender::{Round, Turn};
 
-use crate::contender::Round;
-
-/// The share of all pairs that were served out of order; none where there is no pair.
+/// The share of all pairs that were served out of order; none where there is no pair, or where
+/// somebody's turn is not known.
 pub fn out_of_order(rounds: &[Round]) -> Option<f64> {
-    let mut turns: Vec<_> = rounds
-        .iter()
-        .map(|round| (round.queued, round.granted))
-        .collect();
-    // Of those who came at the same moment, the first served is first.
+    let turn = |round: &Round| Some((round.turn?, round.token));
+    let mut turns: Vec<(Turn, _)> = rounds.iter().map(turn).collect::<Option<_>>()?;
+    // Of those whose turn came at once, whoever was granted first is first.
     turns.sort_unstable();
-    let mut served: Vec<Instant> = turns.into_iter().map(|(_, granted)| granted).collect();
+    let mut served: Vec<_> = turns.into_iter().map(|(_, token)| token).collect();
     let pairs = served.len() * served.len().saturating_sub(1) / 2;
     if pairs == 0 {
         return None;
@@ -57,19 +54,20 @@ fn sort_counting<T: Copy + Ord>(items: &mut [T]) -> usize {
 mod tests {
     use std::time::Duration;
 
+    use semaphore_core::FencingToken;
+
     use super::*;
 
-    /// Who came first was served at the first of these moments, and so on.
-    fn served(moments: &[u64]) -> Vec<Round> {
-        let start = Instant::now();
-        let round = |(came, granted): (u64, &u64)| Round {
-            queued: start + Duration::from_millis(came),
-            granted: start + Duration::from_millis(1000 + granted),
+    /// Who came first was granted this token, and so on.
+    fn served(tokens: &[u64]) -> Vec<Round> {
+        let round = |(index, token): (u64, &u64)| Round {
+            turn: Some(Turn::Entered(index)),
+            token: FencingToken(*token),
             wait: Duration::ZERO,
             held: Duration::ZERO,
             release: Duration::ZERO,
         };
-        (0..).zip(moments).map(round).collect()
+        (0..).zip(tokens).map(round).collect()
     }
 
     #[test]
@@ -90,8 +88,15 @@ mod tests {
     #[test]
     fn those_who_came_together_are_in_order_either_way() {
         let mut rounds = served(&[3, 1]);
-        rounds[1].queued = rounds[0].queued;
+        rounds[1].turn = rounds[0].turn;
         assert_eq!(out_of_order(&rounds), Some(0.0));
+    }
+
+    #[test]
+    fn with_a_turn_that_is_not_known_nothing_is_told() {
+        let mut rounds = served(&[1, 2, 3]);
+        rounds[1].turn = None;
+        assert_eq!(out_of_order(&rounds), None);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //!     │ contender     one contender: acquire, hold, release, told to an Observer
 //!     │ crew          many of them at once, until they are done or late
 //!     ├ backend       tokio, threads or smol: a Host is a machine with connections of its own
-//!     │   └ meter     requests and bytes, counted on their way
+//!     │   ├ meter     requests and bytes, counted on their way
+//!     │   └ place     who is next in Consul's queue, seen on the same way
 //!     ├ agent         which Consul: the one in memory, or the one at CONSUL_HTTP_ADDR
 //!     ├ alarm         holds that last as long as they should
 //!     ├ gauge         who believed to hold when, and how many at once
@@ -28,6 +29,7 @@ pub mod gauge;
 pub mod holds;
 pub mod meter;
 pub mod percentile;
+pub mod place;
 pub mod plain_put;
 pub mod report;
 pub mod timeline;

@@ -1,12 +1,13 @@
 //! Counts what goes over the wire, as a [`Transport`] around the one that sends.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use async_trait::async_trait;
 use semaphore_core::{Request, Response, Transport, TransportError};
 use serde::Serialize;
 use transport_mock::RequestKind;
+
+use crate::place::Place;
 
 /// What was sent and received since the program began.
 #[derive(Debug, Default)]
@@ -147,39 +148,20 @@ impl Requests {
     }
 }
 
-/// When answers came by which a host's contender keys were tied to their sessions: from then on,
-/// Consul knows its place in the queue.
-#[derive(Debug, Default)]
-pub struct Entrances(Mutex<Vec<Instant>>);
-
-impl Entrances {
-    /// The first at this moment or later.
-    pub fn first_since(&self, moment: Instant) -> Option<Instant> {
-        let moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let earlier = moments.partition_point(|entered| *entered < moment);
-        moments.get(earlier).copied()
-    }
-
-    fn add(&self) {
-        let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        moments.push(Instant::now());
-    }
-}
-
-/// A transport that a [`Meter`] watches.
+/// A transport that a [`Meter`] watches, and in which a [`Place`] looks for itself.
 pub struct Metered<T> {
     inner: T,
     meter: Arc<Meter>,
-    entrances: Arc<Entrances>,
+    place: Arc<Place>,
 }
 
 impl<T> Metered<T> {
     /// Sends through `inner`.
-    pub fn new(inner: T, meter: Arc<Meter>, entrances: Arc<Entrances>) -> Self {
+    pub fn new(inner: T, meter: Arc<Meter>, place: Arc<Place>) -> Self {
         Self {
             inner,
             meter,
-            entrances,
+            place,
         }
     }
 }
@@ -188,24 +170,12 @@ impl<T> Metered<T> {
 impl<T: Transport> Transport for Metered<T> {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         let kind = RequestKind::of(&request);
-        let enters = enters(kind, &request);
+        self.place.asks(kind, &request);
         self.meter.sent(&request, kind);
         let response = self.inner.send(request).await?;
         self.meter.answered(kind, &response);
-        if enters && response.status() == 200 && response.body() != b"false" {
-            self.entrances.add();
-        }
+        self.place.hears(response.body());
         Ok(response)
-    }
-}
-
-/// Whether it ties a key to a session, by itself or in a transaction.
-fn enters(kind: RequestKind, request: &Request) -> bool {
-    const VERB: &[u8] = br#""lock""#;
-    match kind {
-        RequestKind::KvAcquire => true,
-        RequestKind::Txn => request.body().windows(VERB.len()).any(|part| part == VERB),
-        _ => false,
     }
 }
 
@@ -316,31 +286,5 @@ mod tests {
         assert!(!through(RequestKind::Txn, 403));
         assert!(!through(RequestKind::SessionRenew, 200));
         assert!(!through(RequestKind::KvWatch, 200));
-    }
-
-    #[test]
-    fn only_a_key_that_was_tied_to_a_session_enters() {
-        let world = MockConsul::new(1);
-        let entrances = Arc::new(Entrances::default());
-        let transport = Metered::new(world.client("node"), Arc::default(), Arc::clone(&entrances));
-        let send = |target: &str, body: String| {
-            let request = Request::new(Method::Put, target).with_body(body);
-            world.run(transport.send(request)).expect("an answer")
-        };
-        let began = Instant::now();
-        let created = send("/v1/session/create", r#"{"TTL":"15s"}"#.to_owned());
-        let id: serde_json::Value = serde_json::from_slice(created.body()).expect("JSON");
-        let id = id["ID"].as_str().expect("an id");
-        send("/v1/kv/a", "1".to_owned());
-        assert_eq!(entrances.first_since(began), None);
-
-        let lock = r#"[{"KV":{"Verb":"lock","Key":"b","Session":"ID"}}]"#;
-        send("/v1/txn", lock.replace("ID", id));
-        let first = entrances.first_since(began);
-        assert!(first.is_some());
-
-        send(&format!("/v1/kv/c?acquire={id}"), String::new());
-        assert_eq!(entrances.first_since(began), first);
-        assert_eq!(entrances.first_since(Instant::now()), None);
     }
 }

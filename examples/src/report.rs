@@ -49,8 +49,8 @@ pub struct Report {
     pub max_held: usize,
     /// How long the holds were in fact, on the average.
     pub hold_mean_ms: f64,
-    /// Of all pairs of acquisitions, the share in which who stood in the queue first was served
-    /// second. Null where there is no pair.
+    /// Of all pairs of acquisitions, the share in which who was in the queue first was granted
+    /// second. Null where there is no pair, or no answer showed somebody's place in the queue.
     pub served_out_of_order: Option<f64>,
     /// From the wish for a slot to the permit: the median.
     pub wait_p50_ms: f64,
@@ -230,7 +230,9 @@ fn rounded(number: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use semaphore_core::FencingToken;
+
+    use crate::contender::Turn;
 
     use super::*;
 
@@ -249,10 +251,9 @@ mod tests {
     };
 
     fn measured() -> Measured {
-        let start = Instant::now();
         let round = |wait, release| Round {
-            queued: start,
-            granted: start + Duration::from_millis(wait),
+            turn: Some(Turn::Entered(wait)),
+            token: FencingToken(wait),
             wait: Duration::from_millis(wait),
             held: Duration::from_millis(wait),
             release: Duration::from_millis(release),
