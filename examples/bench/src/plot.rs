@@ -31,6 +31,7 @@ pub(crate) struct Point {
 /// What would be if handovers took no time: three slots, 10 ms each.
 const IDEAL: f64 = 300.0;
 const SIZE: (u32, u32) = (1000, 420);
+const TEXT: (&str, u32) = ("sans-serif", 16);
 
 impl Series {
     const ALL: [Self; 3] = [Self::Participants, Self::OneParticipant, Self::Peer];
@@ -74,13 +75,17 @@ fn draw(points: &[Point], text: &mut String) -> Result<(), Box<dyn std::error::E
 
     let mut chart = ChartBuilder::on(&left)
         .margin(14)
-        .caption("requests per acquisition", ("sans-serif", 16))
+        .caption("requests per acquisition", ("sans-serif", 20))
         .x_label_area_size(36)
         .y_label_area_size(48)
         .build_cartesian_2d(waiters.clone(), (1.0..most * 2.0).log_scale())?;
     chart
         .configure_mesh()
         .x_desc("waiters")
+        .x_label_formatter(&whole)
+        .y_label_formatter(&whole)
+        .label_style(TEXT)
+        .axis_desc_style(TEXT)
         .light_line_style(TRANSPARENT)
         .draw()?;
     for series in Series::ALL {
@@ -99,13 +104,17 @@ fn draw(points: &[Point], text: &mut String) -> Result<(), Box<dyn std::error::E
 
     let mut chart = ChartBuilder::on(&right)
         .margin(14)
-        .caption("handoffs per second", ("sans-serif", 16))
+        .caption("handoffs per second", ("sans-serif", 20))
         .x_label_area_size(36)
         .y_label_area_size(48)
-        .build_cartesian_2d(waiters, 0.0..IDEAL * 1.4)?;
+        .build_cartesian_2d(waiters, 0.0..IDEAL * 1.7)?;
     chart
         .configure_mesh()
         .x_desc("waiters")
+        .x_label_formatter(&whole)
+        .y_label_formatter(&whole)
+        .label_style(TEXT)
+        .axis_desc_style(TEXT)
         .light_line_style(TRANSPARENT)
         .draw()?;
     let ideal = [(10.0, IDEAL), (1100.0, IDEAL)];
@@ -135,11 +144,20 @@ fn draw(points: &[Point], text: &mut String) -> Result<(), Box<dyn std::error::E
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)
+        .label_font(TEXT)
         .background_style(WHITE)
         .border_style(gray)
         .draw()?;
     area.present()?;
     Ok(())
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "plotters hands it over so"
+)]
+fn whole(number: &f64) -> String {
+    format!("{number:.0}")
 }
 
 type Dot = Circle<(f64, f64), i32>;

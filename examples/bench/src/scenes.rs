@@ -195,7 +195,7 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
     let crowds: &[usize] = if care.quick {
         &[15, 50, 100]
     } else {
-        &[15, 50, 100, 200, 400]
+        &[15, 30, 50, 100, 200, 400]
     };
     let mut at_fifty = None;
     for waiters in crowds {
@@ -205,7 +205,7 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
         let scene = format!("{waiters} participants");
         let peer = found.peer_of(*waiters);
         let mut requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
-        // Fifteen are there to be compared with as many `consul lock`.
+        // Fewer are there to be compared with as many `consul lock`.
         let counts = *waiters >= 50;
         if counts {
             requests = requests.at_most(12.0);
