@@ -1,5 +1,8 @@
 //! The program as `scripts/bench` runs it, on the peer alone: that needs nothing but Consul.
 
+// Helpers are part of the tests.
+#![allow(clippy::expect_used)]
+
 use std::process::{Command, Output};
 
 fn bench(args: &[&str]) -> Output {
