@@ -19,6 +19,7 @@ use transport_ureq::{SmolTransport, UreqTransport};
 use crate::agent::Agent;
 use crate::failure::Failure;
 use crate::meter::{Meter, Metered, Reading};
+use crate::place::Place;
 
 /// What sends requests and runs contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -77,6 +78,11 @@ impl Hosts {
         &self.agent
     }
 
+    /// Counts what all of them send and receive.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
     /// What all of them have sent and received so far.
     pub fn traffic(&self) -> Reading {
         self.meter.read()
@@ -122,8 +128,11 @@ impl Hosts {
     where
         B: Transport + BlockOn + Clone + 'static,
     {
+        let place = Arc::<Place>::default();
+        let meter = Arc::clone(&self.meter);
         Host {
-            transport: Arc::new(Metered::new(backend.clone(), Arc::clone(&self.meter))),
+            transport: Arc::new(Metered::new(backend.clone(), meter, Arc::clone(&place))),
+            place,
             runtime: Arc::new(backend),
             blocks: self.backend == Backend::Threads,
         }
@@ -134,6 +143,7 @@ impl Hosts {
 #[derive(Clone)]
 pub struct Host {
     transport: Arc<dyn Transport>,
+    place: Arc<Place>,
     runtime: Arc<dyn BlockOn>,
     blocks: bool,
 }
@@ -177,6 +187,11 @@ impl Host {
             }),
             Err(source) => Err(Failure::Unreachable { url, source }),
         }
+    }
+
+    /// Where its contender stands in the queue.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Runs `future` to its end on the calling thread.

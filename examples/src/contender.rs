@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
-use semaphore_core::{Error, FencingToken, Runtime as _, Semaphore, blocking};
+use semaphore_core::{Error, FencingToken, Semaphore, blocking};
 
+use crate::alarm::Alarm;
 use crate::backend::{Handle, Host};
 use crate::crew::Crew;
 use crate::failure::Failure;
@@ -20,6 +21,10 @@ pub struct Contender {
     pub number: usize,
     /// How long it holds each of its slots: one round for each.
     pub holds: Vec<Duration>,
+    /// Ends its holds where it is a task.
+    pub alarm: Alarm,
+    /// Whether nobody else contends on its host, so that the requests of the host are its own.
+    pub is_alone: bool,
     /// How long it waits for a slot.
     pub patience: Duration,
     /// Where its beliefs are collected.
@@ -31,22 +36,31 @@ pub struct Contender {
 /// Told what becomes of contenders, while it happens.
 pub trait Observer: Send + Sync {
     /// It holds a slot.
-    fn granted(&self, _contender: usize, _token: FencingToken) {}
+    fn granted(&self, contender: usize, token: FencingToken);
     /// It is about to give it back, or has lost it.
-    fn ended(&self, _contender: usize) {}
+    fn ended(&self, contender: usize);
 }
 
-/// An observer who does not look.
-#[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+/// What the order of the queue is judged by. All contenders of a program have the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// When it wished for a slot: the order of those who share a host.
+    Wished(Instant),
+    /// Its contender key's `CreateIndex`: the order of hosts in Consul.
+    Entered(u64),
+}
 
-impl Observer for Nobody {}
-
-/// How long one acquisition took.
+/// How one acquisition went.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
+    /// Its turn; none if it is alone on its host and no answer has shown it.
+    pub turn: Option<Turn>,
+    /// Its permit's: they rise from grant to grant.
+    pub token: FencingToken,
     /// From the wish for a slot to the permit.
     pub wait: Duration,
+    /// From the permit until just before it was given back.
+    pub held: Duration,
     /// From giving it back to knowing that nothing of it is left.
     pub release: Duration,
 }
@@ -77,7 +91,10 @@ impl Contender {
                 crew.task(host, async move { self.run(&semaphore, &own).await });
                 Ok(())
             }
-            Handle::Blocking(semaphore) => crew.thread(move || self.run_blocking(&semaphore)),
+            Handle::Blocking(semaphore) => {
+                let own = host.clone();
+                crew.thread(move || self.run_blocking(&semaphore, &own))
+            }
         }
     }
 
@@ -85,7 +102,7 @@ impl Contender {
     pub fn run_here(&self, handle: &Handle, host: &Host) -> Outcome {
         match handle {
             Handle::Async(semaphore) => host.wait(self.run(semaphore, host)),
-            Handle::Blocking(semaphore) => self.run_blocking(semaphore),
+            Handle::Blocking(semaphore) => self.run_blocking(semaphore, host),
         }
     }
 
@@ -111,13 +128,14 @@ impl Contender {
     ) -> Result<Round, Error> {
         let asked = Instant::now();
         let permit = semaphore.acquire_timeout(self.patience).await?;
-        let wait = asked.elapsed();
+        let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
-        self.observer.granted(self.number, permit.fencing_token());
+        let (turn, token) = (self.turn(host, asked), permit.fencing_token());
+        self.observer.granted(self.number, token);
         let lost = if hold.is_zero() {
             None
         } else {
-            match select(pin!(permit.lost()), host.sleep(hold)).await {
+            match select(pin!(permit.lost()), pin!(self.alarm.sleep(hold))).await {
                 Either::Left((lost, _)) => Some(lost),
                 Either::Right(_) => None,
             }
@@ -128,15 +146,18 @@ impl Contender {
         let result = permit.release().await;
         lost.map_or(result, |lost| Err(Error::Lost(lost)))?;
         Ok(Round {
-            wait,
+            turn,
+            token,
+            wait: granted - asked,
+            held: released - granted,
             release: released.elapsed(),
         })
     }
 
-    fn run_blocking(&self, semaphore: &blocking::Semaphore) -> Outcome {
+    fn run_blocking(&self, semaphore: &blocking::Semaphore, host: &Host) -> Outcome {
         let mut outcome = Outcome::default();
         for hold in &self.holds {
-            match self.round_blocking(semaphore, *hold) {
+            match self.round_blocking(semaphore, host, *hold) {
                 Ok(round) => outcome.rounds.push(round),
                 Err(error) => {
                     outcome.error = Some(error);
@@ -150,13 +171,15 @@ impl Contender {
     fn round_blocking(
         &self,
         semaphore: &blocking::Semaphore,
+        host: &Host,
         hold: Duration,
     ) -> Result<Round, Error> {
         let asked = Instant::now();
         let permit = semaphore.acquire_timeout(self.patience)?;
-        let wait = asked.elapsed();
+        let granted = Instant::now();
         let holding = self.gauge.begin(self.number);
-        self.observer.granted(self.number, permit.fencing_token());
+        let (turn, token) = (self.turn(host, asked), permit.fencing_token());
+        self.observer.granted(self.number, token);
         let lost = if hold.is_zero() {
             None
         } else {
@@ -168,8 +191,19 @@ impl Contender {
         let result = permit.release();
         lost.map_or(result, |lost| Err(Error::Lost(lost)))?;
         Ok(Round {
-            wait,
+            turn,
+            token,
+            wait: granted - asked,
+            held: released - granted,
             release: released.elapsed(),
         })
+    }
+
+    fn turn(&self, host: &Host, asked: Instant) -> Option<Turn> {
+        if self.is_alone {
+            host.place().index().map(Turn::Entered)
+        } else {
+            Some(Turn::Wished(asked))
+        }
     }
 }

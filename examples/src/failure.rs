@@ -46,6 +46,9 @@ pub enum Failure {
     /// The result can't be written as JSON.
     #[error("the result can't be written as JSON")]
     Json(#[source] serde_json::Error),
+    /// The holds can't be written to the file that was named for them.
+    #[error("the holds can't be written down")]
+    Holds(#[source] io::Error),
     /// Not all contenders came to an end in time.
     #[error("{finished} of {contenders} contenders were done after {after:?}")]
     Late {

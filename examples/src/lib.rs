@@ -5,24 +5,31 @@
 //!     │ contender     one contender: acquire, hold, release, told to an Observer
 //!     │ crew          many of them at once, until they are done or late
 //!     ├ backend       tokio, threads or smol: a Host is a machine with connections of its own
-//!     │   └ meter     requests and bytes, counted on their way
+//!     │   ├ meter     requests and bytes, counted on their way
+//!     │   └ place     who is next in Consul's queue, seen on the same way
 //!     ├ agent         which Consul: the one in memory, or the one at CONSUL_HTTP_ADDR
+//!     ├ alarm         holds that last as long as they should
 //!     ├ gauge         who believed to hold when, and how many at once
-//!     └ timeline, percentile, connections, failure
+//!     ├ fairness      how many were served out of turn
+//!     └ timeline, percentile, connections, plain_put, holds, report, failure
 //! ```
 //! The short programs (`on_tokio`, `on_smol`, `on_threads`, `by_hand`, `testing`) use no more of it
 //! than [`agent`], so that what they show is all that a user writes.
 
 pub mod agent;
+pub mod alarm;
 pub mod backend;
 pub mod connections;
 pub mod contender;
 pub mod crew;
 pub mod failure;
+pub mod fairness;
 pub mod flags;
 pub mod gauge;
+pub mod holds;
 pub mod meter;
 pub mod percentile;
+pub mod place;
 pub mod plain_put;
 pub mod report;
 pub mod timeline;

@@ -1,6 +1,6 @@
 //! What one plain write costs on this agent: the floor that an acquisition is compared with.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use semaphore_core::api::{CasKey, DeleteKey};
@@ -11,9 +11,8 @@ use semaphore_core::{
 use crate::agent::Agent;
 use crate::backend::Host;
 use crate::failure::Failure;
-use crate::percentile::Percentiles;
 
-/// How many writes are measured.
+/// How many writes are measured each time.
 pub const WRITES: usize = 200;
 
 /// How many come before, so that the connection is open and the agent awake.
@@ -23,7 +22,7 @@ const WARM_UP: usize = 20;
 ///
 /// # Errors
 /// [`Failure::Semaphore`] when a write fails.
-pub fn measure(host: &Host, agent: &Agent, prefix: &Prefix) -> Result<Percentiles, Failure> {
+pub fn measure(host: &Host, agent: &Agent, prefix: &Prefix) -> Result<Vec<Duration>, Failure> {
     let key = format!("{prefix}-plain-put");
     host.wait(async {
         let mut times = Vec::with_capacity(WRITES);
@@ -40,7 +39,7 @@ pub fn measure(host: &Host, agent: &Agent, prefix: &Prefix) -> Result<Percentile
         };
         let delete = delete.request(&Scope::default());
         written(host.send(delete.with_token(agent.token().cloned())).await)?;
-        Ok(times.into_iter().collect())
+        Ok(times)
     })
 }
 

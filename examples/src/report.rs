@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::contender::Round;
-use crate::meter::Reading;
+use crate::fairness::out_of_order;
+use crate::meter::{Reading, Requests};
 use crate::percentile::Percentiles;
 
 /// What was measured in one run.
@@ -27,7 +28,7 @@ pub struct Measured {
     pub total: Duration,
     /// A plain write.
     pub put_p50: Duration,
-    /// What was sent and received, from the first acquisition to the end of the semaphores.
+    /// What was sent and received for the rounds, with what belongs to them in this mode.
     pub traffic: Reading,
     /// How many connections were open at once.
     pub peak_connections: Option<usize>,
@@ -46,6 +47,11 @@ pub struct Report {
     pub ideal_per_s: Option<f64>,
     /// How many believed to hold at once.
     pub max_held: usize,
+    /// How long the holds were in fact, on the average.
+    pub hold_mean_ms: f64,
+    /// Of all pairs of acquisitions, the share in which who was in the queue first was granted
+    /// second. Null where there is no pair, or no answer showed somebody's place in the queue.
+    pub served_out_of_order: Option<f64>,
     /// From the wish for a slot to the permit: the median.
     pub wait_p50_ms: f64,
     /// The same, for 99 of 100.
@@ -63,6 +69,15 @@ pub struct Report {
     pub http_requests: u64,
     /// The same for each acquisition.
     pub http_requests_per_acquisition: f64,
+    /// The same by what they asked for.
+    #[serde(flatten)]
+    pub requests: Requests,
+    /// Writes that the agent put through Raft.
+    pub raft_writes: u64,
+    /// The same for each acquisition.
+    pub raft_writes_per_acquisition: f64,
+    /// Bytes of the requests, without the headers that the client's library adds.
+    pub bytes_up_per_acquisition: f64,
     /// Bytes of the answers, headers included.
     pub bytes_down_per_acquisition: f64,
     /// How many connections to the agent were open at once. Null where the system doesn't say.
@@ -81,6 +96,10 @@ impl Report {
             .iter()
             .map(|round| round.wait + round.release);
         let cycles: Percentiles = cycles.collect();
+        let in_all: Duration = measured.rounds.iter().map(|round| round.held).sum();
+        let mean_hold = in_all.checked_div(u32::try_from(acquisitions).unwrap_or(u32::MAX));
+        let traffic = &measured.traffic;
+        let requests = traffic.requests.total();
         let hold = measured.hold.as_secs_f64();
         let ideal = f64::from(measured.limit.get()) / hold;
         Self {
@@ -89,15 +108,21 @@ impl Report {
             acquisitions_per_s: rounded(ratio(acquisitions, measured.total.as_secs_f64())),
             ideal_per_s: (hold > 0.0).then(|| rounded(ideal)),
             max_held: measured.max_held,
+            hold_mean_ms: millis(mean_hold.unwrap_or_default()),
+            served_out_of_order: out_of_order(&measured.rounds).map(rounded),
             wait_p50_ms: millis(waits.at(50)),
             wait_p99_ms: millis(waits.at(99)),
             wait_max_ms: millis(waits.max()),
             cycle_p50_us: micros(cycles.at(50)),
             cycle_p99_us: micros(cycles.at(99)),
             put_p50_us: micros(measured.put_p50),
-            http_requests: measured.traffic.requests,
-            http_requests_per_acquisition: each(measured.traffic.requests, acquisitions),
-            bytes_down_per_acquisition: each(measured.traffic.bytes_down, acquisitions),
+            http_requests: requests,
+            http_requests_per_acquisition: each(requests, acquisitions),
+            requests: traffic.requests,
+            raft_writes: traffic.raft_writes,
+            raft_writes_per_acquisition: each(traffic.raft_writes, acquisitions),
+            bytes_up_per_acquisition: each(traffic.bytes_up, acquisitions),
+            bytes_down_per_acquisition: each(traffic.bytes_down, acquisitions),
             peak_connections: measured.peak_connections,
             errors: measured.errors,
         }
@@ -113,7 +138,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ideal = match self.ideal_per_s {
-            Some(ideal) => format!(" of {ideal:.0} at best"),
+            Some(ideal) => format!(" of {ideal:.1} at best"),
             None => String::new(),
         };
         let connections = match self.peak_connections {
@@ -126,6 +151,10 @@ impl fmt::Display for Report {
             self.acquisitions, self.total_ms, self.acquisitions_per_s
         )?;
         writeln!(f, "held at once    {}", self.max_held)?;
+        writeln!(f, "held for        {:.2} ms on average", self.hold_mean_ms)?;
+        if let Some(share) = self.served_out_of_order {
+            writeln!(f, "out of order    {:.1} % of pairs", share * 100.0)?;
+        }
         writeln!(
             f,
             "wait            median {:.1} ms, p99 {:.1} ms, longest {:.1} ms",
@@ -138,8 +167,33 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "per acquisition {:.2} requests ({} in all), {:.0} bytes down",
-            self.http_requests_per_acquisition, self.http_requests, self.bytes_down_per_acquisition
+            "per acquisition {:.2} requests ({} in all), {:.2} Raft writes, {:.0} bytes up, {:.0} down",
+            self.http_requests_per_acquisition,
+            self.http_requests,
+            self.raft_writes_per_acquisition,
+            self.bytes_up_per_acquisition,
+            self.bytes_down_per_acquisition
+        )?;
+        let Requests {
+            session_creates,
+            session_renews,
+            session_destroys,
+            session_reads,
+            kv_reads,
+            kv_watches,
+            kv_writes,
+            txns,
+            other_requests,
+        } = self.requests;
+        writeln!(
+            f,
+            "requests        sessions: {session_creates} created, {session_renews} renewed, \
+             {session_destroys} destroyed, {session_reads} read"
+        )?;
+        writeln!(
+            f,
+            "                keys: {kv_reads} read, {kv_watches} watched, {kv_writes} written; \
+             {txns} transactions, {other_requests} others"
         )?;
         writeln!(f, "connections     {connections} at the peak")?;
         write!(f, "errors          {}", self.errors)
@@ -176,13 +230,32 @@ fn rounded(number: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use semaphore_core::FencingToken;
+
+    use crate::contender::Turn;
+
     use super::*;
 
     const THREE: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
 
+    const REQUESTS: Requests = Requests {
+        session_creates: 1,
+        session_renews: 2,
+        session_destroys: 1,
+        session_reads: 0,
+        kv_reads: 3,
+        kv_watches: 1,
+        kv_writes: 4,
+        txns: 0,
+        other_requests: 0,
+    };
+
     fn measured() -> Measured {
         let round = |wait, release| Round {
+            turn: Some(Turn::Entered(wait)),
+            token: FencingToken(wait),
             wait: Duration::from_millis(wait),
+            held: Duration::from_millis(wait),
             release: Duration::from_millis(release),
         };
         Measured {
@@ -194,7 +267,9 @@ mod tests {
             total: Duration::from_millis(600),
             put_p50: Duration::from_micros(700),
             traffic: Reading {
-                requests: 12,
+                requests: REQUESTS,
+                raft_writes: 6,
+                bytes_up: 1500,
                 bytes_down: 3000,
             },
             peak_connections: Some(5),
@@ -209,6 +284,8 @@ mod tests {
             acquisitions_per_s: 5.0,
             ideal_per_s: Some(300.0),
             max_held: 3,
+            hold_mean_ms: 20.0,
+            served_out_of_order: Some(0.0),
             wait_p50_ms: 20.0,
             wait_p99_ms: 30.0,
             wait_max_ms: 30.0,
@@ -217,6 +294,10 @@ mod tests {
             put_p50_us: 700,
             http_requests: 12,
             http_requests_per_acquisition: 4.0,
+            requests: REQUESTS,
+            raft_writes: 6,
+            raft_writes_per_acquisition: 2.0,
+            bytes_up_per_acquisition: 500.0,
             bytes_down_per_acquisition: 1000.0,
             peak_connections: Some(5),
             errors: 0,

@@ -3,27 +3,35 @@
 //! ```sh
 //! cargo run --release --bin contend -- --mode cycle --cold
 //! cargo run --release --bin contend -- --mode contend --contenders 100 --hold-ms 10 --json
+//! cargo run --release --bin contend -- --mode hold --hold-ms 60000
 //! ```
-//! Runs on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names.
+//! Runs on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names. What is counted are
+//! requests, bytes and connections of the acquisitions: with the making and ending of their sessions
+//! unless there was a warm-up, and in mode `hold` from the permit to just before its release.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, ValueEnum};
 use examples::agent::Agent;
+use examples::alarm::Alarm;
 use examples::backend::{Backend, Handle, Host, Hosts};
 use examples::connections;
-use examples::contender::{Contender, Nobody, Outcome};
+use examples::contender::{Contender, Observer, Outcome};
 use examples::crew::Crew;
 use examples::failure::{Failure, with_causes};
 use examples::flags;
 use examples::gauge::{Gauge, most_at_once};
+use examples::holds::{self, Clock};
+use examples::meter::{Meter, Reading};
+use examples::percentile::Percentiles;
 use examples::plain_put;
 use examples::report::{Measured, Report};
-use semaphore_core::{Builder, Prefix, Semaphore};
+use semaphore_core::{Builder, FencingToken, Prefix, Semaphore};
 
 /// Measures the semaphore on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names.
 ///
@@ -43,18 +51,25 @@ struct Flags {
     /// How many hosts, each with connections of its own [default: 4, or as many as contend]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     participants: Option<u16>,
-    /// How many contend, spread over the hosts [default: 15, in mode cycle 1]
+    /// How many contend, spread over the hosts [default: 15, in modes cycle and hold 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     contenders: Option<u32>,
     /// How many may hold at once
     #[arg(long, default_value = "3")]
     limit: NonZeroU32,
-    /// How long each holds, in milliseconds [default: 10, in mode cycle 0]
+    /// How long each holds, in milliseconds [default: 10, in mode cycle 0, in mode hold 60000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=3_600_000))]
     hold_ms: Option<u64>,
     /// How often each contender acquires [default: 1, in mode cycle 100]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rounds: Option<u32>,
+    /// How often each acquires before anything is measured; what is counted then are the rounds after
+    /// it alone, without the making and ending of sessions
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    warm_up: u32,
+    /// Appends a line for each hold to this file: its beginning and end in nanoseconds since 1970
+    #[arg(long, value_name = "FILE")]
+    holds: Option<PathBuf>,
     /// Where the semaphore lives in Consul
     #[arg(long, default_value = "examples/contend", value_parser = flags::prefix)]
     prefix: Prefix,
@@ -72,6 +87,8 @@ enum Mode {
     Cycle,
     /// All at once
     Contend,
+    /// One long hold, with nothing to do but to keep it
+    Hold,
 }
 
 fn main() -> ExitCode {
@@ -98,20 +115,28 @@ struct Plan {
 
 impl Flags {
     fn plan(self) -> Result<Plan, clap::Error> {
-        let is_cycle = self.mode == Mode::Cycle;
-        let default = |cycle, contend| if is_cycle { cycle } else { contend };
-        let contenders = self.contenders.unwrap_or(default(1, 15));
+        let default = |cycle, contend, hold| match self.mode {
+            Mode::Cycle => cycle,
+            Mode::Contend => contend,
+            Mode::Hold => hold,
+        };
+        let contenders = self.contenders.unwrap_or(default(1, 15, 1));
         let participants = self.participants.map_or(contenders.min(4), u32::from);
         let conflict = |text: &str| Err(Self::command().error(ErrorKind::ArgumentConflict, text));
         if participants > contenders {
             return conflict("there are more participants than contenders to spread over them");
         }
-        if self.cold && !is_cycle {
+        if self.cold && self.mode != Mode::Cycle {
             return conflict("--cold is for --mode cycle");
         }
-        let hold = Duration::from_millis(self.hold_ms.unwrap_or(default(0, 10).into()));
-        let rounds = self.rounds.unwrap_or(default(100, 1));
-        let in_turn = contenders.saturating_mul(rounds);
+        if self.mode == Mode::Hold
+            && (contenders > 1 || self.rounds.is_some_and(|rounds| rounds > 1))
+        {
+            return conflict("in --mode hold one holds once");
+        }
+        let hold = Duration::from_millis(self.hold_ms.unwrap_or(default(0, 10, 60_000).into()));
+        let rounds = self.rounds.unwrap_or(default(100, 1, 1));
+        let in_turn = contenders.saturating_mul(rounds.max(self.warm_up));
         Ok(Plan {
             contenders: contenders as usize,
             participants: participants as usize,
@@ -135,36 +160,47 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     };
     let connections = connections::Watcher::start(agent);
     first.host.probe(agent)?;
-    let puts = plain_put::measure(&first.host, agent, &flags.prefix)?;
+    // Before and after, since the machine may have other things to do at either time.
+    let mut puts = plain_put::measure(&first.host, agent, &flags.prefix)?;
+    let mut failed = 0;
+    if flags.warm_up > 0 {
+        failed += tell(&bench.rounds(&members, flags.warm_up as usize)?);
+    }
 
+    let clock = Clock::read();
     let before = bench.hosts.traffic();
     let began = Instant::now();
-    let outcomes = match flags.mode {
-        Mode::Contend => bench.at_once(&members)?,
-        Mode::Cycle => bench.in_turn(&members)?,
-    };
+    let outcomes = bench.rounds(&members, plan.rounds)?;
     let total = began.elapsed();
+    let of_rounds = bench.hosts.traffic();
     for member in &members {
         member.handle.shutdown(&member.host);
     }
-    let traffic = bench.hosts.traffic().since(before);
+    let traffic = match (flags.mode, bench.steady.traffic()) {
+        (Mode::Hold, Some(steady)) => steady,
+        _ if flags.warm_up > 0 => of_rounds.since(before),
+        _ => bench.hosts.traffic().since(before),
+    };
     let peak_connections = connections.peak();
+    puts.extend(plain_put::measure(&first.host, agent, &flags.prefix)?);
     first.handle.destroy(&first.host)?;
 
-    let errors = outcomes.iter().filter_map(|outcome| outcome.error.as_ref());
-    let errors = errors.inspect(|error| eprintln!("error: {}", with_causes(*error)));
+    let beliefs = bench.gauge.beliefs();
+    if let Some(file) = &flags.holds {
+        holds::append(file, &beliefs, &clock).map_err(Failure::Holds)?;
+    }
     let report = Report::new(&Measured {
-        errors: errors.count(),
+        errors: failed + tell(&outcomes),
         rounds: outcomes
             .iter()
             .flat_map(|outcome| &outcome.rounds)
             .copied()
             .collect(),
-        max_held: most_at_once(&bench.gauge.beliefs()),
+        max_held: most_at_once(&beliefs),
         limit: flags.limit,
         hold: plan.hold,
         total,
-        put_p50: puts.at(50),
+        put_p50: puts.into_iter().collect::<Percentiles>().at(50),
         traffic,
         peak_connections,
     });
@@ -176,11 +212,27 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     Ok(report.is_well(flags.limit))
 }
 
+/// Says what stopped contenders, and how many it stopped.
+fn tell(outcomes: &[Outcome]) -> usize {
+    let errors = outcomes.iter().filter_map(|outcome| outcome.error.as_ref());
+    let errors = errors.inspect(|error| eprintln!("error: {}", with_causes(*error)));
+    errors.count()
+}
+
 /// A run while it runs.
 struct Bench<'a> {
     plan: &'a Plan,
     hosts: Hosts,
+    alarm: Alarm,
     gauge: Arc<Gauge>,
+    steady: Arc<Steady>,
+}
+
+/// Reads the meter when a hold begins and when it ends.
+struct Steady {
+    meter: Arc<Meter>,
+    began: Mutex<Option<Reading>>,
+    ended: Mutex<Option<Reading>>,
 }
 
 /// A host and the semaphore as it sees it.
@@ -191,9 +243,12 @@ struct Member {
 
 impl<'a> Bench<'a> {
     fn new(plan: &'a Plan) -> Result<Self, Failure> {
+        let hosts = Hosts::new(plan.flags.backend, Agent::find()?)?;
         Ok(Self {
             plan,
-            hosts: Hosts::new(plan.flags.backend, Agent::find()?)?,
+            steady: Arc::new(Steady::new(hosts.meter())),
+            hosts,
+            alarm: Alarm::start()?,
             gauge: Arc::default(),
         })
     }
@@ -207,22 +262,29 @@ impl<'a> Bench<'a> {
         (0..self.plan.participants).map(member).collect()
     }
 
-    fn at_once(&self, members: &[Member]) -> Result<Vec<Outcome>, Failure> {
+    fn rounds(&self, members: &[Member], rounds: usize) -> Result<Vec<Outcome>, Failure> {
+        match self.plan.flags.mode {
+            Mode::Contend => self.at_once(members, rounds),
+            Mode::Cycle | Mode::Hold => self.in_turn(members, rounds),
+        }
+    }
+
+    fn at_once(&self, members: &[Member], rounds: usize) -> Result<Vec<Outcome>, Failure> {
         let mut crew = Crew::new();
         for (number, member) in self.spread(members) {
-            let contender = self.contender(number, self.plan.rounds);
+            let contender = self.contender(number, rounds);
             contender.start(&member.handle, &member.host, &mut crew)?;
         }
         // Each gives up by itself; what it then leaves is cleaned up within two TTLs.
         crew.finish(self.plan.timeout + Duration::from_secs(60))
     }
 
-    fn in_turn(&self, members: &[Member]) -> Result<Vec<Outcome>, Failure> {
+    fn in_turn(&self, members: &[Member], rounds: usize) -> Result<Vec<Outcome>, Failure> {
         let turn = |(number, member): (usize, &Member)| {
             if self.plan.flags.cold {
-                self.cold(number, &member.host)
+                self.cold(number, &member.host, rounds)
             } else {
-                let contender = self.contender(number, self.plan.rounds);
+                let contender = self.contender(number, rounds);
                 Ok(contender.run_here(&member.handle, &member.host))
             }
         };
@@ -230,9 +292,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Each round with a semaphore of its own, whose end belongs to the cycle.
-    fn cold(&self, number: usize, host: &Host) -> Result<Outcome, Failure> {
+    fn cold(&self, number: usize, host: &Host, rounds: usize) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::default();
-        for _ in 0..self.plan.rounds {
+        for _ in 0..rounds {
             let handle = host.connect(self.builder())?;
             let mut one = self.contender(number, 1).run_here(&handle, host);
             let ending = Instant::now();
@@ -253,9 +315,11 @@ impl<'a> Bench<'a> {
         Contender {
             number,
             holds: vec![self.plan.hold; rounds],
+            alarm: self.alarm.clone(),
+            is_alone: self.plan.participants == self.plan.contenders,
             patience: self.plan.timeout,
             gauge: Arc::clone(&self.gauge),
-            observer: Arc::new(Nobody),
+            observer: self.steady.clone(),
         }
     }
 
@@ -274,5 +338,35 @@ impl<'a> Bench<'a> {
             Some(token) => builder.token(token.reveal()),
             None => builder,
         }
+    }
+}
+
+impl Steady {
+    fn new(meter: &Arc<Meter>) -> Self {
+        Self {
+            meter: Arc::clone(meter),
+            began: Mutex::default(),
+            ended: Mutex::default(),
+        }
+    }
+
+    fn read_into(&self, reading: &Mutex<Option<Reading>>) {
+        *reading.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.meter.read());
+    }
+
+    /// What went over the wire during the last hold.
+    fn traffic(&self) -> Option<Reading> {
+        let read = |at: &Mutex<Option<Reading>>| *at.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(read(&self.ended)?.since(read(&self.began)?))
+    }
+}
+
+impl Observer for Steady {
+    fn granted(&self, _contender: usize, _token: FencingToken) {
+        self.read_into(&self.began);
+    }
+
+    fn ended(&self, _contender: usize) {
+        self.read_into(&self.ended);
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use examples::agent::Agent;
+use examples::alarm::Alarm;
 use examples::backend::{Backend, Hosts};
 use examples::contender::{Contender, Observer};
 use examples::crew::Crew;
@@ -76,6 +77,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
     let longest = Duration::from_millis(flags.hold_ms);
     // The time of one after the other, and some for an agent that is slow.
     let patience = Duration::from_secs(60) + longest * u32::from(flags.contenders);
+    let alarm = Alarm::start()?;
     let gauge = Arc::new(Gauge::default());
     let start = Instant::now();
     let observer = Arc::new(Narrator {
@@ -97,6 +99,8 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
         let contender = Contender {
             number,
             holds: vec![longest.mul_f64((1.0 + 2.0 * random.f64()) / 3.0)],
+            alarm: alarm.clone(),
+            is_alone: true,
             patience,
             gauge: Arc::clone(&gauge),
             observer: observer.clone(),

@@ -47,16 +47,30 @@ fn a_report_has_every_field_and_no_other() {
             "acquisitions",
             "acquisitions_per_s",
             "bytes_down_per_acquisition",
+            "bytes_up_per_acquisition",
             "cycle_p50_us",
             "cycle_p99_us",
             "errors",
+            "hold_mean_ms",
             "http_requests",
             "http_requests_per_acquisition",
             "ideal_per_s",
+            "kv_reads",
+            "kv_watches",
+            "kv_writes",
             "max_held",
+            "other_requests",
             "peak_connections",
             "put_p50_us",
+            "raft_writes",
+            "raft_writes_per_acquisition",
+            "served_out_of_order",
+            "session_creates",
+            "session_destroys",
+            "session_reads",
+            "session_renews",
             "total_ms",
+            "txns",
             "wait_max_ms",
             "wait_p50_ms",
             "wait_p99_ms",
@@ -86,6 +100,89 @@ fn a_cold_cycle_makes_a_session_each_time() {
     for backend in ["tokio", "threads", "smol"] {
         let args = format!("--backend {backend} --mode cycle --cold --rounds 5");
         is_served(&measured(Consul::InMemory, &args), 5, 1);
+    }
+}
+
+#[test]
+fn requests_by_kind_add_up_to_all_of_them() {
+    let report = measured(Consul::InMemory, "--mode cycle --cold --rounds 5");
+    let kinds = [
+        "session_creates",
+        "session_renews",
+        "session_destroys",
+        "session_reads",
+        "kv_reads",
+        "kv_watches",
+        "kv_writes",
+        "txns",
+        "other_requests",
+    ];
+    let sum: Option<u64> = kinds.iter().map(|kind| report[*kind].as_u64()).sum();
+    assert_eq!(sum, report["http_requests"].as_u64(), "{report:?}");
+    // Each made a session and ended it, beside what it wrote to keys.
+    assert_eq!(report["session_creates"], 5);
+    assert_eq!(report["session_destroys"], 5);
+    assert!(report["raft_writes"].as_u64() > Some(10), "{report:?}");
+}
+
+#[test]
+fn what_comes_before_the_measured_rounds_is_not_counted() {
+    for mode in ["cycle", "cycle --cold", "contend"] {
+        let run = |warm_up| {
+            let args = format!("--mode {mode} --warm-up {warm_up} --contenders 2 --rounds 3");
+            measured(Consul::InMemory, &args)
+        };
+        let report = run(4);
+        assert_eq!(report["acquisitions"], 6, "{mode}: {report:?}");
+        let most = run(0)["http_requests"].as_u64().map(|cold| 2 * cold);
+        assert!(
+            report["http_requests"].as_u64() <= most,
+            "{mode}: {report:?}"
+        );
+    }
+}
+
+#[test]
+fn of_a_long_hold_only_what_keeps_it_is_counted() {
+    let report = measured_on_a_real_agent("--mode hold --hold-ms 6000");
+    is_served(&report, 1, 1);
+    assert_eq!(report["raft_writes"], 0, "{report:?}");
+    assert_eq!(report["session_creates"], 0, "{report:?}");
+    let renewals = report["session_renews"].as_u64().expect("a count");
+    assert_eq!(
+        Some(renewals + report["kv_watches"].as_u64().expect("a count")),
+        report["http_requests"].as_u64()
+    );
+    assert!((1..=3).contains(&renewals), "{report:?}");
+}
+
+#[test]
+fn a_hold_lasts_no_shorter_than_it_was_told_to() {
+    for backend in ["tokio", "threads", "smol"] {
+        let args = format!("--backend {backend} --contenders 3 --hold-ms 20");
+        let report = measured(Consul::InMemory, &args);
+        assert!(report["hold_mean_ms"].as_f64() >= Some(20.0), "{report:?}");
+    }
+}
+
+#[test]
+fn holds_are_written_down_one_line_for_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("holds");
+    let file = file.to_str().expect("text");
+    measured(
+        Consul::InMemory,
+        &format!("--contenders 4 --hold-ms 5 --holds {file}"),
+    );
+    let lines = std::fs::read_to_string(file).expect("text");
+    assert_eq!(lines.lines().count(), 4, "{lines}");
+}
+
+#[test]
+fn only_one_holds_once_in_mode_hold() {
+    for args in [["--contenders", "2"], ["--rounds", "2"]] {
+        let args = [&["--mode", "hold"][..], &args].concat();
+        run(CONTEND, Consul::InMemory, &args).assert_refused(2, "one holds once");
     }
 }
 

@@ -1,0 +1,58 @@
+//! What keeps a scene from being measured.
+
+use std::io;
+use std::time::Duration;
+
+use real_agent::StartError;
+
+/// Why a scene, or the whole run, has no figures.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// No agent to measure on.
+    #[error("no agent could be started")]
+    Start(#[from] StartError),
+    /// The system refused something.
+    #[error("{what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// `contend` ended without a report.
+    #[error("`contend {args}` gave no report: {said}")]
+    NoReport {
+        /// How it was called.
+        args: String,
+        /// The end of what it said instead.
+        said: String,
+    },
+    /// A report lacks a figure, or has one of another kind.
+    #[error("a report of contend can't be read")]
+    Report(#[source] serde_json::Error),
+    /// A `consul lock` failed.
+    #[error("a `consul lock` ended with {code:?}")]
+    Lock {
+        /// Its exit code, if it had one.
+        code: Option<i32>,
+    },
+    /// Something did not happen in time.
+    #[error("{what} took longer than {after:?}")]
+    Late {
+        /// What was waited for.
+        what: &'static str,
+        /// For how long.
+        after: Duration,
+    },
+    /// The plot can't be drawn.
+    #[error("the plot can't be drawn: {0}")]
+    Plot(String),
+}
+
+impl Failure {
+    /// For [`Result::map_err`].
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}

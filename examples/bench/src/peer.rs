@@ -1,0 +1,249 @@
+//! `consul lock -n`: the peer that every Consul binary brings along.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use examples::gauge::Belief;
+use examples::holds::{self, Clock};
+use real_agent::{Agent, Client};
+use tempfile::TempDir;
+
+use crate::counter::Counter;
+use crate::failure::Failure;
+use crate::ours::{read_or_empty, without_consul};
+
+/// How many may hold at once, in all scenes.
+pub(crate) const LIMIT: usize = 3;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(5);
+
+/// Where lockers lock, and where their children write.
+pub(crate) struct Lockers {
+    binary: PathBuf,
+    address: SocketAddr,
+    client: Client,
+    prefix: String,
+    folder: TempDir,
+}
+
+/// What a crowd of lockers costs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// How many waited.
+    pub(crate) waiters: usize,
+    /// Handoffs per second, once all of them waited.
+    pub(crate) per_s: f64,
+    /// Requests for each acquisition.
+    pub(crate) requests: f64,
+    /// Connections at the peak.
+    pub(crate) connections: f64,
+}
+
+impl Lockers {
+    /// On an agent.
+    ///
+    /// # Errors
+    /// [`Failure::System`].
+    pub(crate) fn new(agent: &Agent, prefix: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            binary: agent.binary(),
+            address: agent.addr(),
+            client: agent.client(),
+            prefix: prefix.to_owned(),
+            folder: tempfile::tempdir().map_err(Failure::system("no folder for holds"))?,
+        })
+    }
+
+    /// Where the holds are written down.
+    pub(crate) fn holds(&self) -> PathBuf {
+        self.folder.path().join("holds")
+    }
+
+    /// What has been written down.
+    ///
+    /// # Errors
+    /// [`Failure::System`].
+    pub(crate) fn beliefs(&self) -> Result<Vec<Belief>, Failure> {
+        let text = read_or_empty(&self.holds())?;
+        holds::parse(&text, &Clock::read()).map_err(Failure::system("holds can't be read"))
+    }
+
+    /// One that locks, holds for so many milliseconds and is waited for.
+    ///
+    /// # Errors
+    /// [`Failure::Lock`], [`Failure::Late`].
+    pub(crate) fn lock_once(&self, millis: u64) -> Result<(), Failure> {
+        let mut lock = Lock(self.start(self.address, millis, None, &self.holds())?);
+        finish(lock.wait_until(Instant::now() + PATIENCE)?)
+    }
+
+    fn start(
+        &self,
+        address: SocketAddr,
+        millis: u64,
+        until: Option<&Path>,
+        holds: &Path,
+    ) -> Result<Child, Failure> {
+        let here = std::env::current_exe().map_err(Failure::system("this program is nowhere"))?;
+        let mut command = Command::new(&self.binary);
+        without_consul(&mut command)
+            .args(["lock", "-shell=false", "-n", &LIMIT.to_string()])
+            .args(["-http-addr", &format!("http://{address}"), &self.prefix])
+            .arg(here)
+            .args(["hold", "--millis", &millis.to_string(), "--holds"])
+            .arg(holds)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(gate) = until {
+            command.arg("--until").arg(gate);
+        }
+        command.spawn().map_err(Failure::system("`consul lock`"))
+    }
+
+    /// Lets `waiters` queue behind holders, then lets the holders go: what is timed begins there, so
+    /// that starting processes is no part of it. Requests are all of all.
+    fn herd(&self, waiters: usize, address: SocketAddr) -> Result<f64, Failure> {
+        let gate = self.folder.path().join("gate");
+        let first = self.folder.path().join("first");
+        let start = |until: Option<&Path>, holds: &Path| {
+            let millis = if until.is_some() { 0 } else { 10 };
+            self.start(address, millis, until, holds).map(Lock)
+        };
+        let mut locks = Vec::new();
+        for _ in 0..LIMIT {
+            locks.push(start(Some(&gate), &first)?);
+        }
+        wait_for("three `consul lock` to hold", || self.holders() == LIMIT)?;
+        for _ in 0..waiters {
+            locks.push(start(None, &self.holds())?);
+        }
+        // The record is one key more.
+        let all = LIMIT + waiters + 1;
+        wait_for("`consul lock` to queue", || self.keys() == all)?;
+        let began = Instant::now();
+        fs::write(&gate, "").map_err(Failure::system("the gate can't be opened"))?;
+        let deadline = Instant::now() + PATIENCE;
+        for lock in &mut locks {
+            finish(lock.wait_until(deadline)?)?;
+        }
+        let beliefs = self.beliefs()?;
+        let last = beliefs.iter().map(|belief| belief.until).max();
+        let total = last.map_or(Duration::ZERO, |last| last.saturating_duration_since(began));
+        Ok(number(beliefs.len()) / total.as_secs_f64())
+    }
+
+    fn holders(&self) -> usize {
+        let path = format!("/v1/kv/{}/.lock?raw", self.prefix);
+        let record = self.client.get(&path).and_then(|answer| answer.json());
+        record.map_or(0, |record| {
+            record["Holders"]
+                .as_object()
+                .map_or(0, serde_json::Map::len)
+        })
+    }
+
+    fn keys(&self) -> usize {
+        let path = format!("/v1/kv/{}/?keys", self.prefix);
+        let keys = self.client.get(&path).and_then(|answer| answer.json());
+        keys.map_or(0, |keys| keys.as_array().map_or(0, Vec::len))
+    }
+}
+
+/// Measures a crowd twice: at full speed, and through a counter of requests.
+///
+/// # Errors
+/// [`Failure`].
+pub(crate) fn crowd(agent: &Agent, waiters: usize) -> Result<Cost, Failure> {
+    let prefix = format!("bench/lock-{waiters}");
+    let timed = Lockers::new(agent, &prefix)?;
+    let per_s = timed.herd(waiters, timed.address)?;
+    let counter = Counter::start(agent.addr())?;
+    let again = Lockers::new(agent, &format!("{prefix}-counted"))?;
+    again.herd(waiters, counter.addr())?;
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    Ok(Cost {
+        waiters,
+        per_s,
+        requests: counter.requests() as f64 / (waiters + LIMIT) as f64,
+        connections: counter.peak() as f64,
+    })
+}
+
+/// What one alone costs: the requests for its acquisition.
+///
+/// # Errors
+/// [`Failure`].
+pub(crate) fn alone(agent: &Agent) -> Result<f64, Failure> {
+    let counter = Counter::start(agent.addr())?;
+    let mut lockers = Lockers::new(agent, "bench/lock-alone")?;
+    lockers.address = counter.addr();
+    lockers.lock_once(0)?;
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    Ok(counter.requests() as f64)
+}
+
+/// A `consul lock` that ends with this, whatever happens.
+struct Lock(Child);
+
+impl Lock {
+    fn wait_until(&mut self, deadline: Instant) -> Result<ExitStatus, Failure> {
+        loop {
+            let ended = self.0.try_wait();
+            if let Some(status) = ended.map_err(Failure::system("`consul lock`"))? {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                return Err(late("`consul lock` to end"));
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // It fails when it has ended, as it should have.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn finish(status: ExitStatus) -> Result<(), Failure> {
+    let code = status.code();
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::Lock { code })
+    }
+}
+
+fn wait_for(what: &'static str, mut happened: impl FnMut() -> bool) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    while !happened() {
+        if Instant::now() > deadline {
+            return Err(late(what));
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+fn late(what: &'static str) -> Failure {
+    Failure::Late {
+        what,
+        after: PATIENCE,
+    }
+}
+
+fn number(count: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    {
+        count as f64
+    }
+}

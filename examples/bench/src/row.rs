@@ -1,0 +1,142 @@
+//! One line of the table: a figure, what it must reach, and what it compares with.
+
+use std::fmt;
+
+/// A figure of a scene.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Where it was measured.
+    pub(crate) scene: String,
+    /// What was measured.
+    pub(crate) figure: &'static str,
+    /// What it must reach, if anything.
+    pub(crate) goal: Option<Goal>,
+    /// What it is.
+    pub(crate) reached: f64,
+    /// What nothing can be better than.
+    pub(crate) floor: Option<f64>,
+    /// The same of `consul lock`, in the same run.
+    pub(crate) peer: Option<f64>,
+}
+
+/// What a figure must reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Goal {
+    /// No more than this.
+    AtMost(f64),
+    /// No less than this.
+    AtLeast(f64),
+}
+
+impl Row {
+    /// A figure that must reach nothing and is compared with nothing.
+    pub(crate) fn new(scene: impl Into<String>, figure: &'static str, reached: f64) -> Self {
+        Self {
+            scene: scene.into(),
+            figure,
+            goal: None,
+            reached,
+            floor: None,
+            peer: None,
+        }
+    }
+
+    /// It must not be greater.
+    #[must_use]
+    pub(crate) fn at_most(mut self, most: f64) -> Self {
+        self.goal = Some(Goal::AtMost(most));
+        self
+    }
+
+    /// It must not be smaller.
+    #[must_use]
+    pub(crate) fn at_least(mut self, least: f64) -> Self {
+        self.goal = Some(Goal::AtLeast(least));
+        self
+    }
+
+    /// Nothing can be better than this.
+    #[must_use]
+    pub(crate) fn floor(mut self, floor: f64) -> Self {
+        self.floor = Some(floor);
+        self
+    }
+
+    /// `consul lock` has this.
+    #[must_use]
+    pub(crate) fn peer(mut self, peer: Option<f64>) -> Self {
+        self.peer = peer;
+        self
+    }
+
+    /// Whether it falls short. What could not be measured does.
+    pub(crate) fn is_missed(&self) -> bool {
+        match self.goal {
+            Some(Goal::AtMost(most)) => self.reached.is_nan() || self.reached > most,
+            Some(Goal::AtLeast(least)) => self.reached.is_nan() || self.reached < least,
+            None => false,
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(most) => write!(f, "≤ {}", Short(*most)),
+            Self::AtLeast(least) => write!(f, "≥ {}", Short(*least)),
+        }
+    }
+}
+
+/// A number with as many digits as say something: two after the point, none from a hundred on.
+pub(crate) struct Short(pub(crate) f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number) = self;
+        if number.is_nan() {
+            return f.write_str("–");
+        }
+        let digits = if number.abs() < 99.95 { 2 } else { 0 };
+        let text = format!("{number:.digits$}");
+        let text = match text.split_once('.') {
+            Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
+            None => &text,
+        };
+        f.write_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_missed_on_the_wrong_side_of_its_goal() {
+        let row = |reached| Row::new("scene", "figure", reached);
+        assert!(!row(2.05).at_most(2.05).is_missed());
+        assert!(row(2.06).at_most(2.05).is_missed());
+        assert!(!row(270.0).at_least(270.0).is_missed());
+        assert!(row(269.9).at_least(270.0).is_missed());
+        assert!(!row(1e9).is_missed());
+    }
+
+    #[test]
+    fn what_could_not_be_measured_is_missed() {
+        let row = Row::new("scene", "figure", f64::NAN);
+        assert!(row.clone().at_most(1.0).is_missed());
+        assert!(row.at_least(1.0).is_missed());
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let short =
+            [0.0, 2.0, 2.05, 2.5, 12.344, 99.94, 269.95, f64::NAN].map(|n| Short(n).to_string());
+        assert_eq!(
+            short,
+            ["0", "2", "2.05", "2.5", "12.34", "99.94", "270", "–"]
+        );
+        assert_eq!(Goal::AtMost(2.4).to_string(), "≤ 2.4");
+        assert_eq!(Goal::AtLeast(180.0).to_string(), "≥ 180");
+    }
+}

@@ -1,0 +1,412 @@
+//! The scenes, and what each must reach.
+
+use std::thread;
+
+use clap::ValueEnum;
+use examples::gauge::most_at_once;
+
+use crate::failure::Failure;
+use crate::ours::{Figures, Runs};
+use crate::peer::{self, Cost, Lockers};
+use crate::plot::{Point, Series};
+use crate::row::Row;
+use crate::world::World;
+
+/// A scene.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scene {
+    /// `consul lock -n`, alone and in crowds: what the others are compared with
+    Peer,
+    /// One who acquires and releases, with sessions that are kept
+    Cycle,
+    /// The same with a new semaphore each time
+    Cold,
+    /// One participant with many contenders
+    Contenders,
+    /// A hundred contenders on threads
+    Threads,
+    /// A hundred contenders on smol
+    Smol,
+    /// Many participants with one contender each
+    Participants,
+    /// Three participants beside three `consul lock`
+    Beside,
+    /// One who only holds
+    Hold,
+    /// A cluster of three servers
+    Cluster,
+}
+
+/// All figures so far.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// For the table.
+    pub(crate) rows: Vec<Row>,
+    /// For the plot.
+    pub(crate) points: Vec<Point>,
+    /// `consul lock` alone: requests for an acquisition.
+    peer_alone: Option<f64>,
+    /// `consul lock` in crowds.
+    peer_crowds: Vec<Cost>,
+}
+
+/// How thoroughly is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Care {
+    /// How often each scene is run.
+    pub(crate) runs: usize,
+    /// Whether what takes long is left out.
+    pub(crate) quick: bool,
+}
+
+const LIMIT: &str = "--limit 3 --hold-ms 10 --timeout-s 60";
+
+impl Scene {
+    /// Runs it and adds what it found.
+    ///
+    /// # Errors
+    /// [`Failure`] when it can't be run to its end.
+    pub(crate) fn measure(
+        self,
+        world: &World,
+        care: Care,
+        found: &mut Findings,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Peer => peers(world, care, found),
+            Self::Cycle => cycle(world, care, found),
+            Self::Cold => cold(world, care, found),
+            Self::Contenders => contenders(world, care, found),
+            Self::Threads => backend("threads", world, care, found),
+            Self::Smol => backend("smol", world, care, found),
+            Self::Participants => participants(world, care, found),
+            Self::Beside => beside(world, found),
+            Self::Hold => hold(world, care, found),
+            Self::Cluster => cluster(world, care, found),
+        }
+    }
+}
+
+fn peers(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let agent = world.agent()?;
+    let alone = peer::alone(agent)?;
+    found.peer_alone = Some(alone);
+    let requests = "requests per acquisition";
+    found
+        .rows
+        .push(Row::new("`consul lock -n 3`, nobody else", requests, alone).floor(2.0));
+    let crowds: &[usize] = if care.quick { &[15] } else { &[15, 30] };
+    for waiters in crowds {
+        let cost = peer::crowd(agent, *waiters)?;
+        let scene = format!("`consul lock -n 3`, {waiters} wait");
+        found.rows.extend([
+            Row::new(&scene, "handoffs per second", cost.per_s).floor(300.0),
+            Row::new(&scene, requests, cost.requests).floor(2.0),
+            Row::new(&scene, "connections", cost.connections),
+        ]);
+        found.points.push(Point {
+            series: Series::Peer,
+            waiters: *waiters,
+            requests: cost.requests,
+            per_s: cost.per_s,
+        });
+        found.peer_crowds.push(cost);
+    }
+    Ok(())
+}
+
+fn cycle(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let args = "--mode cycle --warm-up 20 --rounds 300";
+    let runs = world.contend()?.runs(args, "bench/cycle", care.runs)?;
+    let scene = "cycle, warm";
+    let requests = requests(scene, &runs, found.peer_alone);
+    found
+        .rows
+        .extend([requests.at_most(2.05), in_puts(scene, &runs).at_most(2.4)]);
+    found.rows.extend(times(scene, &runs));
+    found.rows.push(errors(scene, &runs));
+    Ok(())
+}
+
+fn cold(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let args = "--mode cycle --cold --warm-up 5 --rounds 100";
+    let runs = world.contend()?.runs(args, "bench/cold", care.runs)?;
+    let scene = "cycle, cold";
+    let writes = runs.median(|figures| figures.raft_writes_per_acquisition);
+    let requests = requests(scene, &runs, found.peer_alone);
+    found.rows.extend([
+        requests.at_most(5.0),
+        Row::new(scene, "Raft writes per acquisition", writes)
+            .floor(2.0)
+            .at_most(4.0),
+        in_puts(scene, &runs).at_most(5.5),
+    ]);
+    found.rows.extend(times(scene, &runs));
+    found.rows.push(errors(scene, &runs));
+    Ok(())
+}
+
+fn contenders(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let crowds: &[usize] = if care.quick {
+        &[15, 100]
+    } else {
+        &[15, 100, 1000]
+    };
+    for waiters in crowds {
+        let args = format!("--participants 1 --contenders {waiters} {LIMIT}");
+        let prefix = format!("bench/contenders-{waiters}");
+        let runs = world.contend()?.runs(&args, &prefix, care.runs)?;
+        let scene = format!("1 participant, {waiters} contenders");
+        let peer = found.peer_of(*waiters);
+        let requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
+        let connections = runs.worst(|figures| whole(figures.peak_connections));
+        let connections = Row::new(&scene, "connections", connections).at_most(8.0);
+        found.rows.extend([
+            rate(&scene, &runs, Some(0.9), peer),
+            requests.at_most(4.0),
+            connections.peer(peer.map(|peer| peer.connections)),
+            mean_hold(&scene, &runs),
+            limit_kept(&scene, &runs),
+            errors(&scene, &runs),
+        ]);
+        found
+            .points
+            .push(point(Series::OneParticipant, *waiters, &runs));
+    }
+    Ok(())
+}
+
+fn backend(name: &str, world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let args = format!("--backend {name} --participants 1 --contenders 100 {LIMIT}");
+    let prefix = format!("bench/{name}");
+    let runs = world.contend()?.runs(&args, &prefix, care.runs)?;
+    let scene = format!("1 participant, 100 contenders, {name}");
+    found.rows.extend([
+        rate(&scene, &runs, Some(0.9), None),
+        requests(&scene, &runs, None),
+        mean_hold(&scene, &runs),
+        limit_kept(&scene, &runs),
+        errors(&scene, &runs),
+    ]);
+    Ok(())
+}
+
+fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let crowds: &[usize] = if care.quick {
+        &[15, 50, 100]
+    } else {
+        &[15, 30, 50, 100, 200, 400]
+    };
+    let mut at_fifty = None;
+    for waiters in crowds {
+        let args = format!("--participants {waiters} --contenders {waiters} {LIMIT}");
+        let prefix = format!("bench/participants-{waiters}");
+        let runs = world.contend_from_many()?.runs(&args, &prefix, care.runs)?;
+        let scene = format!("{waiters} participants");
+        let peer = found.peer_of(*waiters);
+        let mut requests = requests(&scene, &runs, peer.map(|peer| peer.requests));
+        // Fewer are there to be compared with as many `consul lock`.
+        let counts = *waiters >= 50;
+        if counts {
+            requests = requests.at_most(12.0);
+        }
+        if *waiters == 50 {
+            at_fifty = Some(requests.reached);
+        }
+        let growth = at_fifty.filter(|_| *waiters == 400).map(|fewer| {
+            let growth = requests.reached / fewer;
+            Row::new(&scene, "requests per acquisition, to those of 50", growth).at_most(1.2)
+        });
+        let least = (*waiters == 100).then_some(0.6);
+        let out_of_order = runs.worst(|figures| percent(figures.served_out_of_order));
+        let out_of_order = Row::new(&scene, "pairs out of order, %", out_of_order);
+        found
+            .rows
+            .extend([rate(&scene, &runs, least, peer), requests]);
+        found.rows.extend(growth);
+        found.rows.extend([
+            if counts {
+                out_of_order.at_most(1.0)
+            } else {
+                out_of_order
+            },
+            limit_kept(&scene, &runs),
+            errors(&scene, &runs),
+        ]);
+        found
+            .points
+            .push(point(Series::Participants, *waiters, &runs));
+    }
+    Ok(())
+}
+
+fn beside(world: &World, found: &mut Findings) -> Result<(), Failure> {
+    const OURS: u64 = 3 * 30;
+    const TURNS: usize = 4;
+    let lockers = Lockers::new(world.agent()?, "bench/beside")?;
+    let contend = world.contend()?;
+    let args = "--participants 3 --contenders 3 --rounds 30 --limit 3 --hold-ms 50";
+    let turns = || {
+        (0..TURNS)
+            .filter(|_| lockers.lock_once(200).is_ok())
+            .count()
+    };
+    let (ours, theirs) = thread::scope(|scope| {
+        let turns: Vec<_> = (0..3).map(|_| scope.spawn(turns)).collect();
+        let ours = contend.run(args, "bench/beside", Some(&lockers.holds()));
+        let theirs = turns
+            .into_iter()
+            .map(|turns| turns.join().unwrap_or_default());
+        (ours, theirs.sum::<usize>())
+    });
+    let ours = ours?;
+    let beliefs = lockers.beliefs()?;
+    let scene = "3 participants beside 3 `consul lock -n 3`";
+    let most = whole(u64::try_from(most_at_once(&beliefs)).ok());
+    let missing = OURS.saturating_sub(ours.acquisitions);
+    let missing = missing + u64::try_from((3 * TURNS).saturating_sub(theirs)).unwrap_or(u64::MAX);
+    found.rows.extend([
+        Row::new(scene, "held at once, by both", most).at_most(3.0),
+        Row::new(scene, "not admitted, of 102", whole(Some(missing))).at_most(0.0),
+        errors(scene, &ours.into()),
+    ]);
+    Ok(())
+}
+
+fn hold(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let seconds: u32 = if care.quick { 15 } else { 60 };
+    let args = format!("--mode hold --hold-ms {seconds}000");
+    let runs: Runs = world.contend()?.run(&args, "bench/hold", None)?.into();
+    let scene = format!("steady hold, {seconds} s");
+    let share = f64::from(seconds) / 60.0;
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let [renewals, watches] = [
+        runs.worst(|figures| figures.session_renews as f64),
+        runs.worst(|figures| figures.kv_watches as f64),
+    ];
+    found.rows.extend([
+        Row::new(&scene, "renewals", renewals).at_most((12.0 * share).ceil()),
+        Row::new(&scene, "watch requests", watches).at_most((5.0 * share).ceil()),
+        errors(&scene, &runs),
+    ]);
+    Ok(())
+}
+
+/// For comparison: the goals are a single agent's.
+fn cluster(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let contend = world.contend_on_cluster()?;
+    for (scene, args) in [
+        (
+            "cluster: cycle, warm",
+            "--mode cycle --warm-up 20 --rounds 300",
+        ),
+        (
+            "cluster: cycle, cold",
+            "--mode cycle --cold --warm-up 5 --rounds 100",
+        ),
+    ] {
+        let runs = contend.runs(args, "bench/cycle", care.runs)?;
+        found
+            .rows
+            .extend([requests(scene, &runs, None), in_puts(scene, &runs)]);
+        found.rows.extend(times(scene, &runs));
+        found.rows.push(errors(scene, &runs));
+    }
+    for (scene, participants) in [
+        ("cluster: 1 participant, 50 contenders", 1),
+        ("cluster: 50 participants", 50),
+    ] {
+        let args = format!("--participants {participants} --contenders 50 {LIMIT}");
+        let runs = contend.runs(&args, &format!("bench/crowd-{participants}"), care.runs)?;
+        found.rows.extend([
+            rate(scene, &runs, None, None),
+            requests(scene, &runs, None),
+            limit_kept(scene, &runs),
+            errors(scene, &runs),
+        ]);
+    }
+    Ok(())
+}
+
+impl Findings {
+    fn peer_of(&self, waiters: usize) -> Option<Cost> {
+        let mut crowds = self.peer_crowds.iter();
+        crowds.find(|cost| cost.waiters == waiters).copied()
+    }
+}
+
+fn point(series: Series, waiters: usize, runs: &Runs) -> Point {
+    Point {
+        series,
+        waiters,
+        requests: runs.median(|figures| figures.http_requests_per_acquisition),
+        per_s: runs.median(|figures| figures.acquisitions_per_s),
+    }
+}
+
+fn requests(scene: &str, runs: &Runs, peer: Option<f64>) -> Row {
+    let requests = runs.median(|figures| figures.http_requests_per_acquisition);
+    Row::new(scene, "requests per acquisition", requests)
+        .floor(2.0)
+        .peer(peer)
+}
+
+fn rate(scene: &str, runs: &Runs, least: Option<f64>, peer: Option<Cost>) -> Row {
+    let ideal = runs.median(|figures| figures.ideal_per_s.unwrap_or(f64::NAN));
+    let rate = runs.median(|figures| figures.acquisitions_per_s);
+    let row = Row::new(scene, "handoffs per second", rate).floor(ideal);
+    let row = row.peer(peer.map(|peer| peer.per_s));
+    match least {
+        Some(share) => row.at_least(share * ideal),
+        None => row,
+    }
+}
+
+fn in_puts(scene: &str, runs: &Runs) -> Row {
+    let puts = runs.median(|figures| figures.cycle_p50_us / figures.put_p50_us);
+    Row::new(scene, "p50 of acquire and release, in plain PUTs", puts).floor(2.0)
+}
+
+fn times(scene: &str, runs: &Runs) -> [Row; 2] {
+    [
+        Row::new(
+            scene,
+            "the same, µs",
+            runs.median(|figures| figures.cycle_p50_us),
+        ),
+        Row::new(
+            scene,
+            "p50 of a plain PUT, µs",
+            runs.median(|figures| figures.put_p50_us),
+        ),
+    ]
+}
+
+fn mean_hold(scene: &str, runs: &Runs) -> Row {
+    Row::new(
+        scene,
+        "mean hold, ms",
+        runs.median(|figures| figures.hold_mean_ms),
+    )
+    .floor(10.0)
+}
+
+fn limit_kept(scene: &str, runs: &Runs) -> Row {
+    let most = runs.worst(|figures| whole(Some(figures.max_held)));
+    Row::new(scene, "held at once", most).at_most(3.0)
+}
+
+fn errors(scene: &str, runs: &Runs) -> Row {
+    let errors = runs.worst(|figures: &Figures| whole(Some(figures.errors)));
+    Row::new(scene, "errors", errors).at_most(0.0)
+}
+
+/// What is not known is no number.
+fn whole(count: Option<u64>) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    count.map_or(f64::NAN, |count| count as f64)
+}
+
+fn percent(share: Option<f64>) -> f64 {
+    share.map_or(f64::NAN, |share| share * 100.0)
+}

@@ -1,0 +1,64 @@
+//! The agents that scenes run on, each started when the first scene wants it.
+
+use std::cell::OnceCell;
+
+use real_agent::{Agent, Cluster};
+
+use crate::failure::Failure;
+use crate::ours::Contend;
+
+/// Hosts of one scene are one client to an agent, since all are at one address: what would be four
+/// hundred machines is refused by the default of 200 connections per client.
+const MANY_CONNECTIONS: &str = "limits { http_max_conns_per_client = 10000 }";
+
+/// Agents, none of which runs yet.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    plain: OnceCell<Agent>,
+    raised: OnceCell<Agent>,
+    cluster: OnceCell<Cluster>,
+}
+
+impl World {
+    /// A development agent at its default limits.
+    ///
+    /// # Errors
+    /// [`Failure::Start`].
+    pub(crate) fn agent(&self) -> Result<&Agent, Failure> {
+        once(&self.plain, || Ok(Agent::start()?))
+    }
+
+    /// `contend` on it.
+    ///
+    /// # Errors
+    /// [`Failure::Start`], [`Failure::System`].
+    pub(crate) fn contend(&self) -> Result<Contend, Failure> {
+        Contend::at(&self.agent()?.url())
+    }
+
+    /// `contend` on a development agent that takes any number of connections.
+    ///
+    /// # Errors
+    /// [`Failure::Start`], [`Failure::System`].
+    pub(crate) fn contend_from_many(&self) -> Result<Contend, Failure> {
+        let start = || Ok(Agent::builder().config(MANY_CONNECTIONS).start()?);
+        Contend::at(&once(&self.raised, start)?.url())
+    }
+
+    /// `contend` on one of three servers, whichever it is.
+    ///
+    /// # Errors
+    /// [`Failure::Start`], [`Failure::System`].
+    pub(crate) fn contend_on_cluster(&self) -> Result<Contend, Failure> {
+        let cluster = once(&self.cluster, || Ok(Cluster::start()?))?;
+        Contend::at(&cluster.server(0).url())
+    }
+}
+
+fn once<T>(cell: &OnceCell<T>, start: impl FnOnce() -> Result<T, Failure>) -> Result<&T, Failure> {
+    if let Some(started) = cell.get() {
+        return Ok(started);
+    }
+    let started = start()?;
+    Ok(cell.get_or_init(|| started))
+}
