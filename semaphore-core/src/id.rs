@@ -31,6 +31,11 @@ impl SessionId {
         is_uuid(&id).then_some(Self(id))
     }
 
+    /// Whether this very text is the id.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.0 == *text.as_bytes()
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         // Nothing but digits, letters and dashes gets in.

@@ -63,6 +63,7 @@ struct Holder {
     mark: Option<bool>,
 }
 
+/// The holders, and where each session is among them: a view asks for every one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Holders {
     /// In the order of the record.
@@ -73,7 +74,7 @@ struct Holders {
 
 impl Holders {
     fn new(list: Vec<Holder>) -> Self {
-        let mut sorted = Vec::from_iter(0..list.len());
+        let mut sorted: Vec<usize> = (0..list.len()).collect();
         sorted.sort_by(|a, b| list[*a].session.cmp(&list[*b].session));
         Self { list, sorted }
     }
@@ -82,6 +83,25 @@ impl Holders {
     fn find(&self, session: &str) -> Result<usize, usize> {
         self.sorted
             .binary_search_by(|at| self.list[*at].session.as_str().cmp(session))
+    }
+
+    /// Those of the list for which it says so.
+    fn only(&self, kept: &[bool]) -> Self {
+        let of_list = self.list.iter().zip(kept);
+        let list = of_list.filter(|(_, is_kept)| **is_kept);
+        let moved: Vec<usize> = kept
+            .iter()
+            .scan(0, |next, is_kept| {
+                let at = *next;
+                *next += usize::from(*is_kept);
+                Some(at)
+            })
+            .collect();
+        let sorted = self.sorted.iter().filter(|at| kept[**at]);
+        Self {
+            list: list.map(|(holder, _)| holder.clone()).collect(),
+            sorted: sorted.map(|at| moved[*at]).collect(),
+        }
     }
 
     fn add(&mut self, session: &str) {
@@ -173,7 +193,7 @@ impl Record {
                 to_raw_value(&marked.collect::<BTreeMap<_, _>>())
             }
             Dialect::Array | Dialect::LowerCaseArray => {
-                to_raw_value(&Vec::from_iter(self.holders()))
+                to_raw_value(&self.holders().collect::<Vec<_>>())
             }
         };
         let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::from([
@@ -240,11 +260,7 @@ impl Record {
     pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
         let kept: Vec<bool> = self.holders().map(keep).collect();
         if kept.contains(&false) {
-            let list = self.holders.list.iter().zip(kept);
-            let list = list.filter(|(_, is_kept)| *is_kept);
-            self.holders = Arc::new(Holders::new(
-                list.map(|(holder, _)| holder.clone()).collect(),
-            ));
+            self.holders = Arc::new(self.holders.only(&kept));
         }
     }
 }

@@ -102,7 +102,7 @@ impl View {
     }
 
     fn add(&mut self, name: &str, entry: &Entry<'_>) {
-        let named = SessionId::read(name).filter(|named| named.as_str() == name);
+        let named = SessionId::read(name).filter(|named| named.is(name));
         match (named, entry.session()) {
             (Some(named), Some(session)) if session == name => self.contenders.push(Contender {
                 session: named,
