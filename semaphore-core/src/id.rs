@@ -142,10 +142,13 @@ mod tests {
     #[test]
     fn every_place_of_a_session_id_is_looked_at() {
         let good = "4ca8e74b-6350-7587-addf-a18084928f3c";
-        for at in 0..LENGTH {
+        for (at, shape) in SHAPE.iter().enumerate() {
             for other in ["/", ":", "`", "g", "G", "-", "0", "\u{1}"] {
-                let is_dash = SHAPE[at] == b'-';
-                let fits = if is_dash { other == "-" } else { other == "0" };
+                let fits = if *shape == b'-' {
+                    other == "-"
+                } else {
+                    other == "0"
+                };
                 let mut id = good.to_owned();
                 id.replace_range(at..=at, other);
                 assert_eq!(SessionId::new(id.as_str()).is_ok(), fits, "{id}");

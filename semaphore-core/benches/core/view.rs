@@ -1,21 +1,13 @@
 //! What the core needs for reading a view, beside what `serde_json` needs for skipping the very
 //! same answer.
 
-#![expect(clippy::expect_used, reason = "a benchmark's own document")]
-
-mod document;
-
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use semaphore_core::api::ListKeys;
-use semaphore_core::{Prefix, SessionId, View};
+use semaphore_core::{Key, Response, SessionId, View};
 use serde::de::IgnoredAny;
 
-use crate::document::Document;
-
-fn main() {
-    divan::main();
-}
+use crate::document::{Document, prefix};
 
 /// Contenders of a document.
 const CONTENDERS: [usize; 2] = [10, 1000];
@@ -44,16 +36,15 @@ fn parse_the_list(bencher: Bencher, contenders: usize) {
 #[divan::bench(args = CONTENDERS)]
 fn read_a_view(bencher: Bencher, contenders: usize) {
     let answer = Document::new(contenders, 3).answer();
-    let prefix = document::prefix();
     bencher
         .counter(BytesCount::of_slice(answer.body()))
-        .bench(|| view(&prefix, black_box(&answer)));
+        .bench(|| view(black_box(&answer)));
 }
 
 #[divan::bench(args = CONTENDERS)]
 fn find_every_key(bencher: Bencher, contenders: usize) {
     let document = Document::new(contenders, contenders);
-    let view = view(&document::prefix(), &document.answer());
+    let view = view(&document.answer());
     let sessions: Vec<_> = document
         .sessions()
         .map(|session| SessionId::new(session).expect("an id"))
@@ -63,7 +54,7 @@ fn find_every_key(bencher: Bencher, contenders: usize) {
             .iter()
             .filter(|session| {
                 view.is_alive(session.as_str())
-                    && view.key(session) != semaphore_core::Key::Absent
+                    && view.key(session) != Key::Absent
                     && view
                         .record()
                         .is_some_and(|record| record.holds(session.as_str()))
@@ -72,6 +63,6 @@ fn find_every_key(bencher: Bencher, contenders: usize) {
     });
 }
 
-fn view(prefix: &Prefix, answer: &semaphore_core::Response) -> View {
-    View::new(prefix, &ListKeys::parse(answer).expect("a list"))
+fn view(answer: &Response) -> View {
+    View::new(&prefix(), &ListKeys::parse(answer).expect("a list"))
 }
