@@ -28,7 +28,7 @@ fn a_caller_that_waits_takes_less_than_two_kibibytes() {
     poll(&mut first);
     world.advance(Duration::from_secs(1));
 
-    let kinds: [(&str, fn(&Semaphore) -> Acquire<'_>); 2] = [
+    let kinds: [(&str, Start); 2] = [
         ("without a limit", waiting),
         ("for a limited time", waiting_for_an_hour),
     ];
@@ -53,6 +53,7 @@ fn a_caller_that_waits_takes_less_than_two_kibibytes() {
 }
 
 type Acquire<'a> = Pin<Box<dyn Future<Output = Result<Permit, Error>> + Send + 'a>>;
+type Start = fn(&Semaphore) -> Acquire<'_>;
 
 fn waiting(semaphore: &Semaphore) -> Acquire<'_> {
     Box::pin(semaphore.acquire())

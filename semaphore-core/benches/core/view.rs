@@ -5,6 +5,7 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use semaphore_core::api::ListKeys;
 use semaphore_core::{Key, Response, SessionId, View};
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::document::{Document, prefix};
@@ -18,6 +19,31 @@ fn skip_with_serde_json(bencher: Bencher, contenders: usize) {
     bencher
         .counter(BytesCount::of_slice(answer.body()))
         .bench(|| serde_json::from_slice::<IgnoredAny>(black_box(answer.body())).expect("a list"));
+}
+
+/// The least of each entry that a view is made of, as `serde_json` reads it by itself: what bounds
+/// everything below.
+#[divan::bench(args = CONTENDERS)]
+fn decode_the_least_with_serde_json(bencher: Bencher, contenders: usize) {
+    let answer = Document::new(contenders, 3).answer();
+    bencher
+        .counter(BytesCount::of_slice(answer.body()))
+        .bench(|| {
+            let text = core::str::from_utf8(black_box(answer.body())).expect("a text");
+            serde_json::from_str::<Vec<Least<'_>>>(text).expect("a list")
+        });
+}
+
+/// Some fields of an entry.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+#[expect(dead_code, reason = "only decoding counts")]
+struct Least<'a> {
+    key: &'a str,
+    #[serde(default)]
+    session: &'a str,
+    create_index: u64,
+    modify_index: u64,
 }
 
 #[divan::bench(args = CONTENDERS)]
