@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
+use serde_json::value::RawValue;
 
+use super::SEMAPHORE_FLAGS;
 use super::answer::garbled;
 use crate::error::RequestError;
 use crate::id::Index;
@@ -21,7 +23,7 @@ pub struct Entry<'a> {
     modify_index: u64,
     lock_index: u64,
     flags: u64,
-    value: Cow<'a, str>,
+    value: Option<&'a RawValue>,
     session: Cow<'a, str>,
 }
 
@@ -59,10 +61,15 @@ impl Entry<'_> {
     /// Its value.
     ///
     /// # Errors
-    /// [`RequestError::Garbled`] when it is not base64.
+    /// [`RequestError::Garbled`] when it is no text or not base64.
     pub fn value(&self) -> Result<Vec<u8>, RequestError> {
+        let Some(value) = self.value else {
+            return Ok(Vec::new());
+        };
+        let Text(encoded) = serde_json::from_str(value.get())
+            .map_err(|error| garbled("a value that is no text", error))?;
         STANDARD
-            .decode(self.value.as_bytes())
+            .decode(encoded.as_bytes())
             .map_err(|error| garbled("a value that is not base64", error))
     }
 }
@@ -118,8 +125,11 @@ impl<'de: 'a, 'a> Visitor<'de> for Next<'_, 'a> {
             match field {
                 Field::LockIndex => entry.lock_index = fields.next_value()?,
                 Field::Key => entry.key = fields.next_value::<Text<'a>>()?.0,
-                Field::Flags => entry.flags = fields.next_value()?,
-                Field::Value => entry.value = fields.next_value::<Text<'a>>()?.0,
+                Field::Flags => {
+                    let flags = fields.next_value::<&RawValue>()?;
+                    entry.flags = read_flags(flags.get()).map_err(A::Error::custom)?;
+                }
+                Field::Value => entry.value = Some(fields.next_value()?),
                 Field::Session => entry.session = fields.next_value::<Text<'a>>()?.0,
                 Field::CreateIndex => entry.create_index = fields.next_value()?,
                 Field::ModifyIndex => entry.modify_index = fields.next_value()?,
@@ -140,6 +150,18 @@ impl<'de: 'a, 'a> Visitor<'de> for Next<'_, 'a> {
         Ok(())
     }
 }
+
+/// Nearly every entry has the same flags, the longest number of all.
+fn read_flags(text: &str) -> Result<u64, core::num::ParseIntError> {
+    if text == USUAL_FLAGS {
+        Ok(SEMAPHORE_FLAGS)
+    } else {
+        text.parse()
+    }
+}
+
+/// [`SEMAPHORE_FLAGS`] as they are printed.
+const USUAL_FLAGS: &str = "16210313421097356768";
 
 /// The name of a field.
 #[derive(Clone, Copy)]
@@ -212,5 +234,21 @@ impl<'de> Visitor<'de> for TextVisitor {
 
     fn visit_unit<E>(self) -> Result<Text<'de>, E> {
         Ok(Text(Cow::default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_numbers_of_64_bits() {
+        assert_eq!(SEMAPHORE_FLAGS.to_string(), USUAL_FLAGS);
+        for flags in [0, 1, SEMAPHORE_FLAGS - 1, SEMAPHORE_FLAGS, u64::MAX] {
+            assert_eq!(read_flags(&flags.to_string()), Ok(flags));
+        }
+        for bad in ["-1", "1.5", "1e3", "18446744073709551616", "null", "{}"] {
+            assert!(read_flags(bad).is_err(), "{bad}");
+        }
     }
 }

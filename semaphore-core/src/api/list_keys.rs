@@ -202,7 +202,6 @@ mod tests {
             r#"{"Key":"p/x","Flags":-1}"#,
             r#"{"Key":"p/x","Flags":18446744073709551616}"#,
             r#"{"Key":"p/x","ModifyIndex":null}"#,
-            r#"{"Key":"p/x","Value":[]}"#,
             r#"{"Key":"p/x","Session":true}"#,
             r#"{"Key":"p/x","Key":"p/x"}"#,
             r#"{"Key":"p/x","ModifyIndex":1,"Flags":0,"ModifyIndex":2}"#,
@@ -217,10 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn truncated_base64_is_an_error_of_the_one_who_reads_the_value() {
-        let body = r#"[{"Key":"p/.lock","Value":"eyJMaW1","ModifyIndex":1}]"#;
-        let response = Response::new(200, body).with_header("X-Consul-Index", "1");
-        let list = ListKeys::parse(&response).unwrap();
-        assert!(list.entries[0].value().is_err());
+    fn what_is_not_base64_is_an_error_of_the_one_who_reads_the_value() {
+        for value in [r#""eyJMaW1""#, "[]", "3"] {
+            let body = format!(r#"[{{"Key":"p/.lock","Value":{value},"ModifyIndex":1}}]"#);
+            let response = Response::new(200, body).with_header("X-Consul-Index", "1");
+            let list = ListKeys::parse(&response).unwrap();
+            assert!(list.entries[0].value().is_err());
+        }
     }
 }
