@@ -6,8 +6,11 @@ use core::str::FromStr;
 use crate::error::InvalidInput;
 
 /// The id of a Consul session: a UUID in lower-case text, whatever case it is given in.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(String);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId([u8; LENGTH]);
+
+/// How many bytes the text of a UUID has.
+const LENGTH: usize = 36;
 
 impl SessionId {
     /// Takes an id over.
@@ -16,25 +19,39 @@ impl SessionId {
     /// [`InvalidInput::SessionId`] when it is not a UUID in its usual form: anything else would
     /// end up as part of a key or a URL.
     pub fn new(id: impl Into<String>) -> Result<Self, InvalidInput> {
-        let mut id = id.into();
-        if is_uuid(&id) {
-            // Consul reads either case as the same session, and its contender keys as two.
-            id.make_ascii_lowercase();
-            Ok(Self(id))
-        } else {
-            Err(InvalidInput::SessionId(id))
-        }
+        let id = id.into();
+        Self::read(&id).ok_or(InvalidInput::SessionId(id))
+    }
+
+    /// The id that this text is, if it is one. An answer names thousands: it allocates nothing.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let mut id: [u8; LENGTH] = text.as_bytes().try_into().ok()?;
+        // Consul reads either case as the same session, and its contender keys as two.
+        id.make_ascii_lowercase();
+        is_uuid(&id).then_some(Self(id))
+    }
+
+    /// Whether this very text is the id.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.0 == *text.as_bytes()
     }
 
     /// The id as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        // Nothing but digits, letters and dashes gets in.
+        core::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionId").field(&self.as_str()).finish()
     }
 }
 
@@ -84,13 +101,24 @@ impl fmt::Display for FencingToken {
     }
 }
 
-fn is_uuid(id: &str) -> bool {
-    id.len() == 36
-        && id.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
+/// Of lower-case text. It looks at every byte before it decides, so that the compiler may look at many
+/// at once.
+fn is_uuid(id: &[u8; LENGTH]) -> bool {
+    let fits = |(byte, shape): (&u8, &u8)| {
+        let is_hex = byte.is_ascii_digit() | matches!(byte, b'a'..=b'f');
+        if *shape == b'-' {
+            *byte == b'-'
+        } else {
+            is_hex
+        }
+    };
+    id.iter()
+        .zip(SHAPE)
+        .fold(true, |all, pair| all & fits(pair))
 }
+
+/// Where the dashes are.
+const SHAPE: &[u8; LENGTH] = b"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 
 #[cfg(test)]
 mod tests {
@@ -109,5 +137,31 @@ mod tests {
         ] {
             assert!(SessionId::new(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn every_place_of_a_session_id_is_looked_at() {
+        let good = "4ca8e74b-6350-7587-addf-a18084928f3c";
+        for (at, shape) in SHAPE.iter().enumerate() {
+            for other in ["/", ":", "`", "g", "G", "-", "0", "\u{1}"] {
+                let fits = if *shape == b'-' {
+                    other == "-"
+                } else {
+                    other == "0"
+                };
+                let mut id = good.to_owned();
+                id.replace_range(at..=at, other);
+                assert_eq!(SessionId::new(id.as_str()).is_ok(), fits, "{id}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_id_is_shown_in_lower_case() {
+        let id = SessionId::new("4CA8E74B-6350-7587-ADDF-A18084928F3C").unwrap();
+        let text = "4ca8e74b-6350-7587-addf-a18084928f3c";
+        assert_eq!(id.as_str(), text);
+        assert_eq!(id.to_string(), text);
+        assert_eq!(format!("{id:?}"), format!("SessionId({text:?})"));
     }
 }

@@ -11,6 +11,7 @@
 //! (invariant S4).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value as Json};
@@ -35,7 +36,8 @@ pub struct Record {
     dialect: Dialect,
     flags: u64,
     limit: u32,
-    holders: Vec<Holder>,
+    /// Copies of a record are made for every decision, and few of them are changed.
+    holders: Arc<Holders>,
     /// Fields of others, kept as they are.
     extra: BTreeMap<String, Kept>,
     /// Whether white space follows the value, which means nothing to any reader.
@@ -57,8 +59,60 @@ impl Eq for Kept {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Holder {
     session: String,
-    /// What the map dialect stores beside the session.
-    mark: Json,
+    /// What the map dialect stores beside the session: a boolean or `null`.
+    mark: Option<bool>,
+}
+
+/// The holders, and where each session is among them: a view asks for every one of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Holders {
+    /// In the order of the record.
+    list: Vec<Holder>,
+    /// Where each of them is in the list, in the order of their sessions.
+    sorted: Vec<usize>,
+}
+
+impl Holders {
+    fn new(list: Vec<Holder>) -> Self {
+        let mut sorted: Vec<usize> = (0..list.len()).collect();
+        sorted.sort_by(|a, b| list[*a].session.cmp(&list[*b].session));
+        Self { list, sorted }
+    }
+
+    /// Where in the order of sessions this one is, or would be.
+    fn find(&self, session: &str) -> Result<usize, usize> {
+        self.sorted
+            .binary_search_by(|at| self.list[*at].session.as_str().cmp(session))
+    }
+
+    /// Those of the list for which it says so.
+    fn only(&self, kept: &[bool]) -> Self {
+        let of_list = self.list.iter().zip(kept);
+        let list = of_list.filter(|(_, is_kept)| **is_kept);
+        let moved: Vec<usize> = kept
+            .iter()
+            .scan(0, |next, is_kept| {
+                let at = *next;
+                *next += usize::from(*is_kept);
+                Some(at)
+            })
+            .collect();
+        let sorted = self.sorted.iter().filter(|at| kept[**at]);
+        Self {
+            list: list.map(|(holder, _)| holder.clone()).collect(),
+            sorted: sorted.map(|at| moved[*at]).collect(),
+        }
+    }
+
+    fn add(&mut self, session: &str) {
+        if let Err(place) = self.find(session) {
+            self.sorted.insert(place, self.list.len());
+            self.list.push(Holder {
+                session: session.to_owned(),
+                mark: Some(true),
+            });
+        }
+    }
 }
 
 impl Record {
@@ -68,7 +122,7 @@ impl Record {
             dialect: Dialect::Map,
             flags: SEMAPHORE_FLAGS,
             limit,
-            holders: Vec::new(),
+            holders: Arc::default(),
             extra: BTreeMap::new(),
             padded: false,
         }
@@ -119,7 +173,7 @@ impl Record {
             dialect,
             flags,
             limit,
-            holders,
+            holders: Arc::new(Holders::new(holders)),
             extra: kept(value, &fields)?,
             padded: value.last().is_some_and(u8::is_ascii_whitespace),
         })
@@ -131,21 +185,20 @@ impl Record {
             Dialect::Map | Dialect::Array => ("Limit", "Holders"),
             Dialect::LowerCaseArray => ("limit", "holders"),
         };
-        let sessions = self.holders.iter();
-        let listed: Json = match self.dialect {
-            Dialect::Map => sessions
-                .map(|holder| (holder.session.clone(), holder.mark.clone()))
-                .collect::<Map<_, _>>()
-                .into(),
-            Dialect::Array | Dialect::LowerCaseArray => sessions
-                .map(|holder| Json::from(holder.session.as_str()))
-                .collect::<Vec<_>>()
-                .into(),
-        };
+        let sessions = self.holders.list.iter();
         // Numbers, texts and what is made of them always serialize.
+        let listed = match self.dialect {
+            Dialect::Map => {
+                let marked = sessions.map(|holder| (holder.session.as_str(), holder.mark));
+                to_raw_value(&marked.collect::<BTreeMap<_, _>>())
+            }
+            Dialect::Array | Dialect::LowerCaseArray => {
+                to_raw_value(&self.holders().collect::<Vec<_>>())
+            }
+        };
         let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::from([
             (limit, to_raw_value(&self.limit).unwrap_or_default()),
-            (holders, to_raw_value(&listed).unwrap_or_default()),
+            (holders, listed.unwrap_or_default()),
         ]);
         let extra = self.extra.iter();
         fields.extend(extra.map(|(name, kept)| (name.as_str(), kept.0.clone())));
@@ -185,27 +238,30 @@ impl Record {
 
     /// The sessions that hold a slot. A session that is listed twice takes two.
     pub fn holders(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.holders.iter().map(|holder| holder.session.as_str())
+        self.holders
+            .list
+            .iter()
+            .map(|holder| holder.session.as_str())
     }
 
     /// Whether this session holds a slot.
     pub fn holds(&self, session: &str) -> bool {
-        self.holders().any(|holder| holder == session)
+        self.holders.find(session).is_ok()
     }
 
     /// Adds a holder, unless it is one already.
     pub fn add(&mut self, session: &str) {
         if !self.holds(session) {
-            self.holders.push(Holder {
-                session: session.to_owned(),
-                mark: true.into(),
-            });
+            Arc::make_mut(&mut self.holders).add(session);
         }
     }
 
     /// Keeps only the holders that `keep` says.
-    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
-        self.holders.retain(|holder| keep(&holder.session));
+    pub fn retain(&mut self, keep: impl FnMut(&str) -> bool) {
+        let kept: Vec<bool> = self.holders().map(keep).collect();
+        if kept.contains(&false) {
+            self.holders = Arc::new(self.holders.only(&kept));
+        }
     }
 }
 
@@ -225,7 +281,10 @@ fn kept(value: &[u8], fields: &Map<String, Json>) -> Result<BTreeMap<String, Kep
 fn marked_holders(map: Map<String, Json>) -> Result<Vec<Holder>, Conflict> {
     map.into_iter()
         .map(|(session, mark)| match mark {
-            Json::Bool(_) | Json::Null => Ok(Holder { session, mark }),
+            Json::Bool(_) | Json::Null => Ok(Holder {
+                session,
+                mark: mark.as_bool(),
+            }),
             _ => Err(refuse("a holder's mark is not a boolean")),
         })
         .collect()
@@ -237,7 +296,7 @@ fn listed_holders(sessions: Vec<Json>) -> Result<Vec<Holder>, Conflict> {
         .map(|session| match session {
             Json::String(session) => Ok(Holder {
                 session,
-                mark: true.into(),
+                mark: Some(true),
             }),
             _ => Err(refuse("a holder is not a session's id")),
         })
@@ -379,6 +438,33 @@ mod tests {
             let read = decode(&written).unwrap();
             assert_eq!((read.limit(), read.holds("a")), (3, true));
         }
+    }
+
+    #[test]
+    fn marks_are_written_back_as_they_were_found() {
+        let value = r#"{"Holders":{"a":true,"b":false,"c":null},"Limit":3}"#;
+        assert_eq!(decode(value).unwrap().encode(), value.as_bytes());
+    }
+
+    #[test]
+    fn holders_are_found_in_whatever_order_they_stand_and_keep_it() {
+        let mut record = decode(r#"{"Limit":9,"Holders":["c","a","d","a","b"]}"#).unwrap();
+        record.add("a");
+        record.add("aa");
+        let copy = record.clone();
+        record.retain(|session| session != "d");
+        assert_eq!(
+            record.holders().collect::<Vec<_>>(),
+            ["c", "a", "a", "b", "aa"]
+        );
+        for session in ["a", "aa", "b", "c"] {
+            assert!(record.holds(session), "{session}");
+        }
+        for session in ["", "ab", "d", "e"] {
+            assert!(!record.holds(session), "{session}");
+        }
+        assert!(copy.holds("d"), "a copy is not changed");
+        assert_ne!(copy, record);
     }
 
     #[test]

@@ -17,8 +17,13 @@ pub struct View {
     version: Index,
     filtered: bool,
     lock: Option<Lock>,
+    /// In the order of the queue.
     contenders: Vec<Contender>,
-    alive: BTreeSet<String>,
+    /// Where each of them stands in the queue, in the order of their sessions.
+    places: Vec<usize>,
+    /// Sessions in lower case that are tied to keys, but not to contender keys of their own.
+    strangers: BTreeSet<String>,
+    /// In the order of their sessions.
     orphans: Vec<Orphan>,
     taken: BTreeSet<SessionId>,
     source: Source,
@@ -106,55 +111,83 @@ impl View {
     pub fn new(prefix: &Prefix, list: &KeyList<'_>) -> Self {
         let mut view = Self {
             index: list.index,
-            version: list
-                .entries
-                .iter()
-                .map(Entry::modify_index)
-                .fold(list.index, Index::max),
+            version: list.index,
             filtered: list.filtered,
             lock: None,
-            contenders: Vec::new(),
-            alive: BTreeSet::new(),
+            contenders: Vec::with_capacity(list.entries.len()),
+            places: Vec::new(),
+            strangers: BTreeSet::new(),
             orphans: Vec::new(),
             taken: BTreeSet::new(),
             source: Source::List,
         };
         for entry in &list.entries {
+            view.version = view.version.max(entry.modify_index());
             match prefix.child_name(entry.key()) {
                 Some(LOCK_NAME) => view.lock = Some(Lock::new(entry)),
                 Some(name) => view.add(name, entry),
                 None => {}
             }
         }
-        view.contenders
-            .sort_by(|a, b| (a.create_index, &a.session).cmp(&(b.create_index, &b.session)));
+        // Of equal sessions the first of the list stays first.
+        view.orphans.sort_by(|a, b| a.session.cmp(&b.session));
+        view.line_up();
         view
     }
 
     fn add(&mut self, name: &str, entry: &Entry<'_>) {
-        // A session that any key here is tied to exists, whatever that key is called.
-        if let Some(session) = entry.session() {
-            self.alive.insert(session.to_ascii_lowercase());
-        }
-        let Ok(named) = SessionId::new(name) else {
-            return;
-        };
-        if named.as_str() != name {
-            return;
-        }
-        match entry.session() {
-            Some(session) if session == name => {
+        let named = SessionId::read(name).filter(|named| named.is(name));
+        match (named, entry.session()) {
+            (Some(named), Some(session)) if session == name => {
                 self.contenders.push(Contender::new(named, entry));
             }
-            Some(_) => {
-                self.taken.insert(named);
+            (named, Some(session)) => {
+                // A session that any key here is tied to exists, whatever that key is called.
+                self.strangers.insert(session.to_ascii_lowercase());
+                self.taken.extend(named);
             }
-            None => self.orphans.push(Orphan {
+            (Some(named), None) => self.orphans.push(Orphan {
                 session: named,
                 modify_index: entry.modify_index(),
                 flags: entry.flags(),
             }),
+            (None, None) => {}
         }
+    }
+
+    /// Brings the contenders from the order of the list into that of the queue, and notes where each
+    /// is.
+    fn line_up(&mut self) {
+        // An agent lists them by session already.
+        self.contenders.sort_by(|a, b| {
+            let create = a.create_index.cmp(&b.create_index);
+            a.session.cmp(&b.session).then(create)
+        });
+        let created = self.contenders.iter().map(|it| it.create_index).zip(0..);
+        let mut queue: Vec<(Index, usize)> = created.collect();
+        queue.sort_unstable();
+        self.places = vec![0; queue.len()];
+        for (place, (_, at)) in queue.iter().enumerate() {
+            self.places[*at] = place;
+        }
+        let in_line = queue.iter().map(|(_, at)| self.contenders[*at].clone());
+        self.contenders = in_line.collect();
+    }
+
+    fn contender(&self, session: &SessionId) -> Option<&Contender> {
+        let of = |place: &usize| &self.contenders[*place];
+        let at = self
+            .places
+            .partition_point(|place| of(place).session < *session);
+        let found = self.places.get(at).map(of)?;
+        (found.session == *session).then_some(found)
+    }
+
+    fn orphan(&self, session: &SessionId) -> Option<&Orphan> {
+        let at = self
+            .orphans
+            .partition_point(|orphan| orphan.session < *session);
+        self.orphans.get(at).filter(|it| it.session == *session)
     }
 
     /// `X-Consul-Index` of the read.
@@ -204,9 +237,9 @@ impl View {
 
     /// What became of the contender key of this session.
     pub fn key(&self, session: &SessionId) -> Key<'_> {
-        if let Some(contender) = self.contenders.iter().find(|c| c.session == *session) {
+        if let Some(contender) = self.contender(session) {
             Key::Tied(contender)
-        } else if let Some(orphan) = self.orphans.iter().find(|o| o.session == *session) {
+        } else if let Some(orphan) = self.orphan(session) {
             Key::Free(orphan)
         } else if self.taken.contains(session) {
             Key::Taken
@@ -217,19 +250,16 @@ impl View {
 
     /// Whether this session is known to be alive. Consul reads either case as the same session.
     pub fn is_alive(&self, session: &str) -> bool {
-        self.alive.contains(&session.to_ascii_lowercase())
+        let contends = |session: SessionId| self.contender(&session).is_some();
+        SessionId::read(session).is_some_and(contends)
+            || !self.strangers.is_empty() && self.strangers.contains(&session.to_ascii_lowercase())
     }
 
     /// The live contenders that hold no slot, first come first.
     pub fn waiters(&self) -> impl Iterator<Item = &Contender> {
-        let holders: BTreeSet<&str> = self
-            .record()
-            .into_iter()
-            .flat_map(Record::holders)
-            .collect();
-        self.contenders
-            .iter()
-            .filter(move |contender| !holders.contains(contender.session.as_str()))
+        let record = self.record();
+        let holds = move |it: &Contender| record.is_some_and(|r| r.holds(it.session.as_str()));
+        self.contenders.iter().filter(move |it| !holds(it))
     }
 }
 
@@ -333,6 +363,62 @@ mod tests {
         assert!(!view.is_alive(A));
         assert!(!view.is_alive(B));
         assert!(view.is_alive(C));
+    }
+
+    #[test]
+    fn a_key_is_found_in_whatever_order_the_list_is() {
+        let keys = [
+            key(&format!("jobs/{C}"), C, 20),
+            key(&format!("jobs/{A}"), "", 30),
+            key(&format!("jobs/{B}"), B, 40),
+        ];
+        for turns in 0..keys.len() {
+            let mut keys = keys.clone();
+            keys.rotate_left(turns);
+            let view = view(&keys);
+            let create_index = |session| match view.key(&SessionId::new(session).unwrap()) {
+                Key::Tied(contender) => Some(contender.create_index),
+                _ => None,
+            };
+            assert_eq!(create_index(B), Some(Index(40)));
+            assert_eq!(create_index(C), Some(Index(20)));
+            let gone = view.key(&SessionId::new(A).unwrap());
+            assert!(matches!(gone, Key::Free(orphan) if orphan.modify_index == Index(30)));
+            let queue: Vec<_> = view
+                .contenders()
+                .iter()
+                .map(|c| c.session.as_str())
+                .collect();
+            assert_eq!(queue, [C, B]);
+        }
+    }
+
+    #[test]
+    fn of_a_key_that_is_listed_twice_the_one_that_queues_first_counts() {
+        let twice = [10, 5].map(|at| key(&format!("jobs/{A}"), A, at));
+        let other = key(&format!("jobs/{B}"), B, 7);
+        let view = view(&[twice[0].clone(), other, twice[1].clone()]);
+        let Key::Tied(found) = view.key(&SessionId::new(A).unwrap()) else {
+            unreachable!("it is listed");
+        };
+        assert_eq!(found.create_index, Index(5));
+        let queue: Vec<_> = view.contenders().iter().map(|c| c.create_index).collect();
+        assert_eq!(queue, [Index(5), Index(7), Index(10)]);
+    }
+
+    #[test]
+    fn a_session_is_alive_in_either_case() {
+        let upper = C.to_ascii_uppercase();
+        let view = view(&[
+            key(&format!("jobs/{A}"), A, 1),
+            key("jobs/other", &upper, 2),
+        ]);
+        for session in [A, C, &A.to_ascii_uppercase(), &upper] {
+            assert!(view.is_alive(session), "{session}");
+        }
+        for session in [B, "", "other"] {
+            assert!(!view.is_alive(session), "{session}");
+        }
     }
 
     #[test]

@@ -1,33 +1,30 @@
 //! One entry of the KV store, as reads return it.
 
+use core::fmt;
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Deserializer};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::value::RawValue;
 
+use super::SEMAPHORE_FLAGS;
 use super::answer::garbled;
 use crate::error::RequestError;
 use crate::id::Index;
 
 /// An entry, borrowed from the answer's body. Its value stays encoded until somebody asks for it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Clone, Debug, Default)]
 pub struct Entry<'a> {
-    #[serde(borrow, deserialize_with = "text")]
     key: Cow<'a, str>,
-    #[serde(default)]
     create_index: u64,
-    #[serde(default)]
     modify_index: u64,
-    #[serde(default)]
     lock_index: u64,
-    #[serde(default)]
     flags: u64,
-    #[serde(borrow, default)]
-    value: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    session: Option<Text<'a>>,
+    value: Option<&'a RawValue>,
+    session: Cow<'a, str>,
 }
 
 impl Entry<'_> {
@@ -58,29 +55,214 @@ impl Entry<'_> {
 
     /// The session it is tied to. The guide's examples show an empty text where there is none.
     pub fn session(&self) -> Option<&str> {
-        self.session
-            .as_ref()
-            .map(|session| session.0.as_ref())
-            .filter(|session| !session.is_empty())
+        Some(self.session.as_ref()).filter(|session| !session.is_empty())
     }
 
     /// Its value.
     ///
     /// # Errors
-    /// [`RequestError::Garbled`] when it is not base64.
+    /// [`RequestError::Garbled`] when it is no text or not base64.
     pub fn value(&self) -> Result<Vec<u8>, RequestError> {
-        let encoded = self.value.as_ref().map_or("", |value| value.0.as_ref());
+        let Some(value) = self.value else {
+            return Ok(Vec::new());
+        };
+        let Text(encoded) = serde_json::from_str(value.get())
+            .map_err(|error| garbled("a value that is no text", error))?;
         STANDARD
-            .decode(encoded)
+            .decode(encoded.as_bytes())
             .map_err(|error| garbled("a value that is not base64", error))
     }
 }
 
-/// A text that is borrowed where it stands unescaped. Behind an `Option`, a bare `Cow` would
-/// always be copied.
-#[derive(Clone, Debug, Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// The entries of a list.
+pub(super) struct Entries<'a>(pub(super) Vec<Entry<'a>>);
 
-fn text<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, str>, D::Error> {
-    Text::deserialize(deserializer).map(|text| text.0)
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(EntriesVisitor)
+    }
+}
+
+/// An entry by itself.
+pub(super) struct OneEntry<'a>(pub(super) Entry<'a>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for OneEntry<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut entries = Vec::with_capacity(1);
+        Next(&mut entries).deserialize(deserializer)?;
+        entries
+            .pop()
+            .map(Self)
+            .ok_or_else(|| D::Error::custom("no entry"))
+    }
+}
+
+struct EntriesVisitor;
+
+impl<'de> Visitor<'de> for EntriesVisitor {
+    type Value = Entries<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of entries")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while list.next_element_seed(Next(&mut entries))?.is_some() {}
+        Ok(Entries(entries))
+    }
+}
+
+/// Reads an entry to where it stays: a derived implementation hands it on several times, which is
+/// felt in a list of thousands.
+struct Next<'e, 'a>(&'e mut Vec<Entry<'a>>);
+
+impl<'de: 'a, 'a> DeserializeSeed<'de> for Next<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de: 'a, 'a> Visitor<'de> for Next<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an entry")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let entry = self.0.push_mut(Entry::default());
+        let mut seen = 0_u8;
+        while let Some(field) = fields.next_key::<Field>()? {
+            match field {
+                Field::LockIndex => entry.lock_index = fields.next_value()?,
+                Field::Key => entry.key = fields.next_value::<Text<'a>>()?.0,
+                Field::Flags => {
+                    let flags = fields.next_value::<&RawValue>()?;
+                    entry.flags = read_flags(flags.get()).map_err(A::Error::custom)?;
+                }
+                Field::Value => entry.value = Some(fields.next_value()?),
+                Field::Session => entry.session = fields.next_value::<Text<'a>>()?.0,
+                Field::CreateIndex => entry.create_index = fields.next_value()?,
+                Field::ModifyIndex => entry.modify_index = fields.next_value()?,
+                Field::Other => {
+                    fields.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            }
+            let bit = 1 << field as u8;
+            if seen & bit != 0 {
+                return Err(A::Error::custom("a field is there twice"));
+            }
+            seen |= bit;
+        }
+        if seen & 1 << Field::Key as u8 == 0 {
+            return Err(A::Error::missing_field("Key"));
+        }
+        Ok(())
+    }
+}
+
+/// Nearly every entry has the same flags, the longest number of all.
+fn read_flags(text: &str) -> Result<u64, core::num::ParseIntError> {
+    if text == USUAL_FLAGS {
+        Ok(SEMAPHORE_FLAGS)
+    } else {
+        text.parse()
+    }
+}
+
+/// [`SEMAPHORE_FLAGS`] as they are printed.
+const USUAL_FLAGS: &str = "16210313421097356768";
+
+/// The name of a field.
+#[derive(Clone, Copy)]
+enum Field {
+    LockIndex,
+    Key,
+    Flags,
+    Value,
+    Session,
+    CreateIndex,
+    ModifyIndex,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_identifier(FieldVisitor)
+    }
+}
+
+struct FieldVisitor;
+
+impl Visitor<'_> for FieldVisitor {
+    type Value = Field;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Field, E> {
+        Ok(match name {
+            "LockIndex" => Field::LockIndex,
+            "Key" => Field::Key,
+            "Flags" => Field::Flags,
+            "Value" => Field::Value,
+            "Session" => Field::Session,
+            "CreateIndex" => Field::CreateIndex,
+            "ModifyIndex" => Field::ModifyIndex,
+            _ => Field::Other,
+        })
+    }
+}
+
+/// A text, borrowed where it stands unescaped. `null` is none.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // One look at what comes serves for either.
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_numbers_of_64_bits() {
+        assert_eq!(SEMAPHORE_FLAGS.to_string(), USUAL_FLAGS);
+        for flags in [0, 1, SEMAPHORE_FLAGS - 1, SEMAPHORE_FLAGS, u64::MAX] {
+            assert_eq!(read_flags(&flags.to_string()), Ok(flags));
+        }
+        for bad in ["-1", "1.5", "1e3", "18446744073709551616", "null", "{}"] {
+            assert!(read_flags(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::answer::{self, garbled};
-use super::entry::Entry;
+use super::entry::{Entries, Entry};
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
@@ -75,7 +75,7 @@ impl ListKeys<'_> {
         let index = index?;
         let text = core::str::from_utf8(body)
             .map_err(|error| garbled("a list that is not UTF-8", error))?;
-        let entries =
+        let Entries(entries) =
             serde_json::from_str(text).map_err(|error| garbled("not a list of entries", error))?;
         Ok(KeyList {
             index,
@@ -173,10 +173,48 @@ mod tests {
     }
 
     #[test]
-    fn truncated_base64_is_an_error_of_the_one_who_reads_the_value() {
-        let body = r#"[{"Key":"p/.lock","Value":"eyJMaW1","ModifyIndex":1}]"#;
-        let response = Response::new(200, body).with_header("X-Consul-Index", "1");
+    fn fields_come_in_any_order_and_unknown_ones_are_skipped() {
+        let body = r#"[{"Namespace":{"a":["b"]},"Session":null,"ModifyIndex":3,"Key":"p/x"}]"#;
+        let response = Response::new(200, body).with_header("X-Consul-Index", "7");
         let list = ListKeys::parse(&response).unwrap();
-        assert!(list.entries[0].value().is_err());
+        let [entry] = list.entries.as_slice() else {
+            unreachable!("one entry");
+        };
+        assert_eq!((entry.key(), entry.session()), ("p/x", None));
+        assert_eq!((entry.modify_index(), entry.flags()), (Index(3), 0));
+        assert_eq!(entry.value().unwrap(), b"");
+    }
+
+    #[test]
+    fn a_field_that_is_missing_or_of_another_kind_or_there_twice_is_garbled() {
+        for entry in [
+            r"{}",
+            r#"{"Session":"s"}"#,
+            r#"{"Key":3}"#,
+            r#"{"Key":"p/x","Flags":"0"}"#,
+            r#"{"Key":"p/x","Flags":-1}"#,
+            r#"{"Key":"p/x","Flags":18446744073709551616}"#,
+            r#"{"Key":"p/x","ModifyIndex":null}"#,
+            r#"{"Key":"p/x","Session":true}"#,
+            r#"{"Key":"p/x","Key":"p/x"}"#,
+            r#"{"Key":"p/x","ModifyIndex":1,"Flags":0,"ModifyIndex":2}"#,
+            r#"["p/x",1]"#,
+            "null",
+        ] {
+            let response =
+                Response::new(200, format!("[{entry}]")).with_header("X-Consul-Index", "7");
+            let error = ListKeys::parse(&response).expect_err(entry);
+            assert!(matches!(error, RequestError::Garbled { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_base64_is_an_error_of_the_one_who_reads_the_value() {
+        for value in [r#""eyJMaW1""#, "[]", "3"] {
+            let body = format!(r#"[{{"Key":"p/.lock","Value":{value},"ModifyIndex":1}}]"#);
+            let response = Response::new(200, body).with_header("X-Consul-Index", "1");
+            let list = ListKeys::parse(&response).unwrap();
+            assert!(list.entries[0].value().is_err());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::answer::{self, excerpt, garbled};
-use super::entry::Entry;
+use super::entry::{Entry, OneEntry};
 use crate::error::RequestError;
 use crate::http::Response;
 
@@ -121,7 +121,7 @@ pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> 
     let errors = answer.errors.unwrap_or_default();
     match (is_conflict, results.is_empty(), errors.is_empty()) {
         (false, _, true) => Ok(TxnOutcome::Applied(Results {
-            entries: results.into_iter().map(|result| result.kv).collect(),
+            entries: results.into_iter().map(|result| result.kv.0).collect(),
         })),
         (true, true, false) => Ok(TxnOutcome::RolledBack(
             errors.into_iter().map(Fault::into_public).collect(),
@@ -147,7 +147,7 @@ struct Answer<'a> {
 #[derive(Deserialize)]
 struct OneResult<'a> {
     #[serde(rename = "KV", borrow)]
-    kv: Entry<'a>,
+    kv: OneEntry<'a>,
 }
 
 #[derive(Deserialize)]

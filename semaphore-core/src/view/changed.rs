@@ -37,19 +37,14 @@ impl View {
     /// A transaction of ours has locked a contender key.
     pub(crate) fn lock_key(&mut self, contender: Contender) {
         self.delete_key(&contender.session);
-        let session = contender.session.as_str().to_owned();
-        self.alive.insert(session);
-        let place = |it: &Contender| (it.create_index, it.session.clone());
-        let at = self
-            .contenders
-            .partition_point(|other| place(other) < place(&contender));
-        self.contenders.insert(at, contender);
+        self.contenders.push(contender);
+        self.line_up();
     }
 
     /// A transaction of ours has deleted a contender key.
     pub(crate) fn delete_key(&mut self, session: &SessionId) {
         self.contenders.retain(|it| it.session != *session);
         self.orphans.retain(|it| it.session != *session);
-        self.alive.remove(session.as_str());
+        self.line_up();
     }
 }

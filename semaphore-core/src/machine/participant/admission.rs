@@ -31,16 +31,14 @@ impl Participant {
 
     /// Fails every caller that waits.
     pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
-        self.fail_where(now, |_| true, error);
+        let waiting = self.queue.drain();
+        self.fail(now, waiting, error);
     }
 
     /// Fails the instant tries that wait: they don't outlast a failure.
     pub(super) fn fail_tries(&mut self, now: Instant, error: &RequestError) {
-        self.fail_where(
-            now,
-            |ticket| ticket.patience == Patience::None,
-            |_| Error::Request(error.clone()),
-        );
+        let tries = self.queue.drain_tries();
+        self.fail(now, tries, |_| Error::Request(error.clone()));
     }
 
     /// A claim for this acquisition is of no more use: who it admits leaves again.
@@ -53,13 +51,8 @@ impl Participant {
         }
     }
 
-    fn fail_where(
-        &mut self,
-        now: Instant,
-        fails: impl Fn(&Ticket) -> bool,
-        error: impl Fn(&Ticket) -> Error,
-    ) {
-        for ticket in self.queue.drain_where(fails) {
+    fn fail(&mut self, now: Instant, tickets: Vec<Ticket>, error: impl Fn(&Ticket) -> Error) {
+        for ticket in tickets {
             self.drop_claim(now, ticket.acquire);
             let (acquire, error) = (ticket.acquire, error(&ticket));
             self.events.push_back(Event::Failed { acquire, error });
@@ -99,14 +92,11 @@ impl Participant {
                 }
                 let is_settled = theirs == ours || self.settings.adopt_limit;
                 if is_settled {
-                    self.fail_where(
-                        now,
-                        |ticket| ticket.permits > theirs,
-                        |ticket| {
-                            let (wanted, limit) = (ticket.permits, theirs);
-                            InvalidInput::PermitsOverLimit { wanted, limit }.into()
-                        },
-                    );
+                    let over = self.queue.drain_over(theirs);
+                    self.fail(now, over, |ticket| {
+                        let (wanted, limit) = (ticket.permits, theirs);
+                        InvalidInput::PermitsOverLimit { wanted, limit }.into()
+                    });
                 } else if self.former_limit != Some(theirs) {
                     self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
                 }

@@ -388,10 +388,7 @@ impl Participant {
     /// Lets time pass.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
-        let expired = self
-            .queue
-            .drain_where(|ticket| matches!(ticket.patience, Patience::Until(end) if end <= now));
-        for ticket in expired {
+        for ticket in self.queue.drain_expired(now) {
             self.drop_claim(now, ticket.acquire);
             self.events.push_back(Event::Failed {
                 acquire: ticket.acquire,

@@ -1,13 +1,22 @@
 //! The local callers that wait, first come first served.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::AcquireId;
 use crate::time::Instant;
 
+/// Every event asks it something, so that nothing here may go through everyone who waits unless
+/// everyone leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    tickets: VecDeque<Ticket>,
+    /// Whoever came later has the higher number.
+    tickets: BTreeMap<AcquireId, Ticket>,
+    /// The sum of their permits.
+    wanted: u64,
+    tries: BTreeSet<AcquireId>,
+    deadlines: BTreeSet<(Instant, AcquireId)>,
+    /// Those who want more than one permit, by how many.
+    wide: BTreeSet<(u32, AcquireId)>,
 }
 
 /// One caller that waits.
@@ -31,13 +40,28 @@ pub(super) enum Patience {
 }
 
 impl Queue {
+    /// Adds a caller, whose number is higher than that of any before.
     pub(super) fn push(&mut self, ticket: Ticket) {
-        self.tickets.push_back(ticket);
+        let acquire = ticket.acquire;
+        self.wanted += u64::from(ticket.permits);
+        match ticket.patience {
+            Patience::Unlimited => {}
+            Patience::Until(end) => {
+                self.deadlines.insert((end, acquire));
+            }
+            Patience::None => {
+                self.tries.insert(acquire);
+            }
+        }
+        if ticket.permits > 1 {
+            self.wide.insert((ticket.permits, acquire));
+        }
+        self.tickets.insert(acquire, ticket);
     }
 
     /// The caller whose turn it is.
     pub(super) fn head(&self) -> Option<&Ticket> {
-        self.tickets.front()
+        self.tickets.first_key_value().map(|(_, ticket)| ticket)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,41 +70,175 @@ impl Queue {
 
     /// Whether anybody waits until a slot is free.
     pub(super) fn has_waiters(&self) -> bool {
-        self.tickets
-            .iter()
-            .any(|ticket| ticket.patience != Patience::None)
+        self.tickets.len() > self.tries.len()
     }
 
     /// How many permits are wanted in all.
     pub(super) fn wanted(&self) -> u32 {
-        self.tickets
-            .iter()
-            .fold(0, |sum, ticket| sum.saturating_add(ticket.permits))
+        u32::try_from(self.wanted).unwrap_or(u32::MAX)
     }
 
     pub(super) fn remove(&mut self, acquire: AcquireId) -> Option<Ticket> {
-        let at = self
-            .tickets
-            .iter()
-            .position(|ticket| ticket.acquire == acquire)?;
-        self.tickets.remove(at)
+        let ticket = self.tickets.remove(&acquire)?;
+        self.wanted -= u64::from(ticket.permits);
+        match ticket.patience {
+            Patience::Unlimited => {}
+            Patience::Until(end) => {
+                self.deadlines.remove(&(end, acquire));
+            }
+            Patience::None => {
+                self.tries.remove(&acquire);
+            }
+        }
+        self.wide.remove(&(ticket.permits, acquire));
+        Some(ticket)
     }
 
-    /// Takes out every caller that `leaves` says, in order.
-    pub(super) fn drain_where(&mut self, leaves: impl Fn(&Ticket) -> bool) -> Vec<Ticket> {
-        let (left, stayed): (Vec<_>, Vec<_>) =
-            self.tickets.drain(..).partition(|ticket| leaves(ticket));
-        self.tickets = stayed.into();
-        left
+    /// Takes out everyone, in order.
+    pub(super) fn drain(&mut self) -> Vec<Ticket> {
+        core::mem::take(self).tickets.into_values().collect()
+    }
+
+    /// Takes out the instant tries, in order.
+    pub(super) fn drain_tries(&mut self) -> Vec<Ticket> {
+        let tries = core::mem::take(&mut self.tries);
+        self.take(tries)
+    }
+
+    /// Takes out every caller whose time is over, in order.
+    pub(super) fn drain_expired(&mut self, now: Instant) -> Vec<Ticket> {
+        let expired = self.deadlines.iter().take_while(|(end, _)| *end <= now);
+        let expired = expired.map(|(_, acquire)| *acquire).collect();
+        self.take(expired)
+    }
+
+    /// Takes out every caller who wants more permits than a limit of one or more, in order.
+    pub(super) fn drain_over(&mut self, limit: u32) -> Vec<Ticket> {
+        let over = self
+            .wide
+            .iter()
+            .rev()
+            .take_while(|(permits, _)| *permits > limit);
+        let over = over.map(|(_, acquire)| *acquire).collect();
+        self.take(over)
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.tickets
-            .iter()
-            .filter_map(|ticket| match ticket.patience {
-                Patience::Until(end) => Some(end),
-                Patience::Unlimited | Patience::None => None,
-            })
-            .min()
+        self.deadlines.first().map(|(end, _)| *end)
+    }
+
+    fn take(&mut self, leave: BTreeSet<AcquireId>) -> Vec<Ticket> {
+        leave
+            .into_iter()
+            .filter_map(|acquire| self.remove(acquire))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+
+    fn at(secs: u64) -> Instant {
+        Instant::from_origin(Duration::from_secs(secs))
+    }
+
+    /// Callers, numbered as they come, with what each wants.
+    fn queue(callers: &[(u32, Patience)]) -> Queue {
+        let mut queue = Queue::default();
+        for (no, (permits, patience)) in (0..).zip(callers) {
+            queue.push(Ticket {
+                acquire: AcquireId(no),
+                permits: *permits,
+                since: Instant::ORIGIN,
+                patience: *patience,
+            });
+        }
+        queue
+    }
+
+    fn numbers(tickets: &[Ticket]) -> Vec<u64> {
+        tickets.iter().map(|ticket| ticket.acquire.0).collect()
+    }
+
+    fn head(queue: &Queue) -> Option<u64> {
+        queue.head().map(|head| head.acquire.0)
+    }
+
+    #[test]
+    fn callers_are_served_in_the_order_in_which_they_came() {
+        let mut queue = queue(&[(1, Patience::Unlimited); 4]);
+        assert_eq!(head(&queue), Some(0));
+        assert!(queue.remove(AcquireId(0)).is_some());
+        assert!(queue.remove(AcquireId(2)).is_some());
+        assert!(queue.remove(AcquireId(2)).is_none());
+        assert_eq!(head(&queue), Some(1));
+        assert_eq!(numbers(&queue.drain()), [1, 3]);
+        assert!(queue.is_empty());
+        assert_eq!(head(&queue), None);
+    }
+
+    #[test]
+    fn what_is_wanted_is_the_sum_of_all_permits() {
+        let mut queue = queue(&[
+            (u32::MAX, Patience::Unlimited),
+            (2, Patience::Unlimited),
+            (3, Patience::None),
+        ]);
+        assert_eq!(queue.wanted(), u32::MAX);
+        queue.remove(AcquireId(0));
+        assert_eq!(queue.wanted(), 5);
+        queue.drain_tries();
+        assert_eq!(queue.wanted(), 2);
+        queue.drain();
+        assert_eq!(queue.wanted(), 0);
+    }
+
+    #[test]
+    fn instant_tries_are_no_waiters() {
+        let mut queue = queue(&[
+            (1, Patience::None),
+            (1, Patience::Until(at(1))),
+            (1, Patience::None),
+        ]);
+        assert!(queue.has_waiters());
+        queue.remove(AcquireId(1));
+        assert!(!queue.has_waiters());
+        assert_eq!(numbers(&queue.drain_tries()), [0, 2]);
+        assert!(!queue.has_waiters());
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn whose_time_is_over_leaves_in_the_order_of_the_queue() {
+        let until = |secs| (1, Patience::Until(at(secs)));
+        let mut queue = queue(&[
+            until(5),
+            until(9),
+            until(3),
+            (1, Patience::Unlimited),
+            until(4),
+        ]);
+        assert_eq!(queue.timeout(), Some(at(3)));
+        assert_eq!(numbers(&queue.drain_expired(at(2))), [0; 0]);
+        assert_eq!(numbers(&queue.drain_expired(at(5))), [0, 2, 4]);
+        assert_eq!(queue.timeout(), Some(at(9)));
+        queue.remove(AcquireId(1));
+        assert_eq!(queue.timeout(), None);
+        assert_eq!(numbers(&queue.drain_expired(at(100))), [0; 0]);
+        assert_eq!(head(&queue), Some(3));
+    }
+
+    #[test]
+    fn who_wants_more_than_there_is_leaves_in_the_order_of_the_queue() {
+        let wants = |permits| (permits, Patience::Unlimited);
+        let mut queue = queue(&[wants(5), wants(1), wants(9), wants(3), wants(4)]);
+        assert_eq!(numbers(&queue.drain_over(9)), [0; 0]);
+        assert_eq!(numbers(&queue.drain_over(3)), [0, 2, 4]);
+        assert_eq!(numbers(&queue.drain_over(1)), [3]);
+        assert_eq!(numbers(&queue.drain()), [1]);
+        assert_eq!(numbers(&queue.drain_over(1)), [0; 0]);
     }
 }
