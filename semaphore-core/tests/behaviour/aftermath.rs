@@ -1,7 +1,10 @@
 //! What holds when everything that went wrong is over.
 
+use semaphore_core::Encoding;
 use transport_mock::{MockConsul, RequestKind, Rule};
 
+use crate::ENCODING;
+use crate::steps::{self, Is};
 use crate::support::*;
 
 /// A slot can be had at once, and then nothing of anybody is left.
@@ -25,33 +28,36 @@ pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
 }
 
 /// Each request of an uncontended acquisition and release, by name, in their order.
-pub(crate) const STEPS: [Step; 9] = [
-    Step("read", |rule| rule.kind(RequestKind::KvRead)),
-    Step("watch", |rule| rule.kind(RequestKind::KvWatch)),
-    Step("session create", |rule| {
-        rule.kind(RequestKind::SessionCreate)
-    }),
-    Step("contender acquire", |rule| {
-        rule.kind(RequestKind::KvAcquire)
-    }),
-    Step("record create", |rule| {
-        rule.kind(RequestKind::KvCas).target(".lock?cas=0&")
-    }),
-    Step("claim", |rule| record_write(rule, true)),
-    Step("withdraw", |rule| record_write(rule, false)),
-    Step("key delete", |rule| rule.kind(RequestKind::KvDelete)),
-    Step("session destroy", |rule| {
-        rule.kind(RequestKind::SessionDestroy)
-    }),
+pub(crate) fn steps() -> impl Iterator<Item = Step> {
+    // A transaction deletes the key of whomever it takes out of the record.
+    STEPS
+        .into_iter()
+        .filter(|step| ENCODING == Encoding::Requests || step.0 != "key delete")
+}
+
+pub(crate) fn step(name: &str) -> Step {
+    *STEPS.iter().find(|step| step.0 == name).expect("a step")
+}
+
+const STEPS: [Step; 9] = [
+    Step("read", |it| RequestKind::of(it) == RequestKind::KvRead),
+    Step("watch", |it| RequestKind::of(it) == RequestKind::KvWatch),
+    Step("session create", steps::creates_session),
+    Step("enter", steps::enters),
+    Step("record create", steps::creates_record),
+    Step("claim", steps::claims),
+    Step("withdraw", steps::withdraws),
+    Step("key delete", steps::deletes_key),
+    Step("session destroy", steps::destroys_session),
 ];
 
-/// One request's name, and how faults are aimed at it.
+/// One request's name, and how it is told from others.
 #[derive(Clone, Copy)]
-pub(crate) struct Step(pub(crate) &'static str, fn(Rule) -> Rule);
+pub(crate) struct Step(pub(crate) &'static str, Is);
 
 impl Step {
     pub(crate) fn aim(self, rule: Rule) -> Rule {
-        self.1(rule)
+        rule.matching(self.1)
     }
 
     pub(crate) fn is_write(self) -> bool {
@@ -62,11 +68,4 @@ impl Step {
     pub(crate) fn is_release(self) -> bool {
         matches!(self.0, "withdraw" | "key delete" | "session destroy")
     }
-}
-
-fn record_write(rule: Rule, admits: bool) -> Rule {
-    rule.kind(RequestKind::KvCas).matching(move |request| {
-        let body = String::from_utf8_lossy(request.body());
-        !request.target().contains("cas=0&") && body.contains(":true") == admits
-    })
 }

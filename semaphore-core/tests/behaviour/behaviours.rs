@@ -35,6 +35,7 @@ mod several_permits;
 mod spy;
 mod stale_views;
 mod standing_clock;
+mod steps;
 mod stranger;
 mod superseded_claim;
 mod support;

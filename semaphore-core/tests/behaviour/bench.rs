@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::{
-    AcquireId, Event, Instant, Method, Participant, Prefix, Record, Request, RequestId, Response,
+    AcquireId, Event, Instant, Method, Participant, Prefix, Request, RequestId, Response,
     TransportError, TransportErrorKind,
 };
 use transport_mock::consul::{Consul, Exchange};
 
+use crate::steps::line;
 use crate::support::*;
 
 /// One participant and the Consul it talks to, with nothing between them but the test, which may
@@ -107,12 +108,7 @@ impl Bench {
     }
 
     pub(crate) fn submit(&mut self, id: RequestId, request: &Request) {
-        self.sent.push(format!(
-            "{} {} {}",
-            self.now,
-            request.method(),
-            request.target()
-        ));
+        self.sent.push(format!("{} {}", self.now, line(request)));
         if (self.keeps)(request) {
             self.kept.push((id, request.clone()));
         } else {
@@ -142,9 +138,28 @@ impl Bench {
     /// The one request that was kept.
     #[track_caller]
     pub(crate) fn take_kept(&mut self) -> RequestId {
+        self.take_kept_request().0
+    }
+
+    #[track_caller]
+    fn take_kept_request(&mut self) -> (RequestId, Request) {
         let kept = std::mem::take(&mut self.kept);
         assert_eq!(kept.len(), 1, "{kept:?}");
-        kept[0].0
+        kept[0].clone()
+    }
+
+    /// Answers the one request that was kept as if it was applied, which it is not.
+    #[track_caller]
+    pub(crate) fn feign_kept(&mut self) {
+        let (id, request) = self.take_kept_request();
+        let mut consul = self.consul.clone();
+        let asked = consul.submit(self.now, &request);
+        let answers = std::iter::from_fn(|| consul.poll_answer());
+        let mut answers = answers.filter(|(exchange, _)| *exchange == asked);
+        let (_, answer) = answers.next().expect("an answer at once");
+        assert_eq!(answer.status(), 200, "it would not be applied");
+        assert_ne!(answer.body().trim_ascii(), b"false");
+        self.answer(id, Ok(answer));
     }
 
     /// Consul's answer to the poll under way will not arrive. The test may answer it.
@@ -237,10 +252,4 @@ impl Bench {
 /// Whether a request reads the prefix.
 pub(crate) fn is_read(request: &Request) -> bool {
     request.method() == Method::Get
-}
-
-/// Whether a request writes a holder into the record.
-pub(crate) fn is_claim(request: &Request) -> bool {
-    request.target().contains("/.lock?")
-        && Record::decode(request.body(), 0).is_ok_and(|record| record.holders().count() > 0)
 }

@@ -4,6 +4,7 @@ use semaphore_core::{Error, Lost, Method, Response, Semaphore, SessionId};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::spy::Spy;
+use crate::steps::{self, Is};
 use crate::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -234,10 +235,11 @@ fn one_that_ends_while_it_holds_is_a_loss() {
 
 #[test]
 fn answers_lost_on_the_way_in_are_resolved() {
-    for kind in [
-        RequestKind::SessionRenew,
-        RequestKind::KvCas,
-        RequestKind::KvAcquire,
+    for (what, is) in [
+        ("renew", steps::renews_session as Is),
+        ("reserve", steps::reserves),
+        ("enter", steps::enters),
+        ("write", steps::writes_record),
     ] {
         for fault in [
             Fault::LoseAnswer,
@@ -255,9 +257,9 @@ fn answers_lost_on_the_way_in_are_resolved() {
                 let world = MockConsul::new(1);
                 let own = Stranger::session_with(&world, WITH_TTL);
                 let semaphore = with(&world, "a", 1, &own);
-                let rule = Rule::new(fault.clone()).kind(kind).host("a");
+                let rule = Rule::new(fault.clone()).matching(is).host("a");
                 world.inject(rule.skip(skip));
-                let case = format!("{kind} {fault} {skip}");
+                let case = format!("{what} {fault} {skip}");
                 let permit = match world.run(semaphore.acquire_timeout(secs(60))) {
                     Ok(permit) => permit,
                     Err(error) => panic!("{case}: {error:?}\n{}", world.trace()),

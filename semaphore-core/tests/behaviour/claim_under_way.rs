@@ -1,8 +1,9 @@
 //! While a claim is under way, and what its answer leads to.
 
-use semaphore_core::{AcquireId, Response, TransportErrorKind};
+use semaphore_core::{AcquireId, TransportErrorKind};
 
-use crate::bench::{Bench, is_claim, is_read};
+use crate::bench::{Bench, is_read};
+use crate::steps::claims;
 use crate::support::*;
 
 /// Two callers wait for one slot of two, both with a session of their own in the queue. The claim
@@ -14,7 +15,7 @@ fn with_a_claim_under_way() -> (Bench, [AcquireId; 2]) {
     let acquires = [bench.acquire(), bench.acquire()];
     bench.run_for(millis(100));
     bench.participant.release(bench.now, holder);
-    bench.keep(is_claim);
+    bench.keep(claims);
     bench.run_for(millis(100));
     assert_eq!(bench.kept.len(), 1);
     (bench, acquires)
@@ -28,8 +29,7 @@ fn sessions_made(bench: &Bench) -> usize {
 #[test]
 fn the_answer_of_a_claim_is_a_grant_whatever_the_watch_shows() {
     let (mut bench, [first, _]) = with_a_claim_under_way();
-    let claim = bench.take_kept();
-    bench.answer(claim, Ok(Response::new(200, "true")));
+    bench.feign_kept();
     assert!(bench.is_granted(first));
     assert!(bench.participant.is_held(bench.now, first));
 }
@@ -37,11 +37,9 @@ fn the_answer_of_a_claim_is_a_grant_whatever_the_watch_shows() {
 #[test]
 fn a_caller_that_leaves_behind_a_claim_does_not_touch_it() {
     let (mut bench, [first, second]) = with_a_claim_under_way();
-    let claim = bench.take_kept();
-    bench.keep(|_| true);
     bench.participant.cancel(bench.now, second);
     bench.turn();
-    bench.answer(claim, Ok(Response::new(200, "true")));
+    bench.feign_kept();
     assert!(bench.is_granted(first));
     assert!(bench.participant.is_held(bench.now, first));
 }
@@ -78,7 +76,7 @@ fn a_claim_whose_session_has_ended_leaves_its_caller_in_the_queue() {
 fn a_claim_that_may_have_been_applied_is_not_repeated_before_a_read() {
     let (mut bench, [first, _]) = with_a_claim_under_way();
     bench.lose_poll();
-    bench.keep(|request| is_claim(request) || is_read(request));
+    bench.keep(|request| claims(request) || is_read(request));
     bench.fail_kept(TransportErrorKind::Unknown);
     bench.run_for(secs(5));
     let kept = &bench.kept;
@@ -95,11 +93,11 @@ fn a_claim_that_may_have_been_applied_is_not_repeated_before_a_read() {
 fn a_claim_that_was_certainly_not_applied_is_repeated_without_a_read() {
     let (mut bench, [first, _]) = with_a_claim_under_way();
     bench.lose_poll();
-    bench.keep(|request| is_claim(request) || is_read(request));
+    bench.keep(|request| claims(request) || is_read(request));
     bench.fail_kept(TransportErrorKind::NotSent);
     bench.run_for(secs(1));
     let kept = &bench.kept;
-    assert!(kept.len() == 1 && is_claim(&kept[0].1), "{kept:?}");
+    assert!(kept.len() == 1 && claims(&kept[0].1), "{kept:?}");
     bench.pass_on_kept();
     bench.run_for(secs(1));
     assert!(bench.participant.is_held(bench.now, first));
@@ -109,7 +107,7 @@ fn a_claim_that_was_certainly_not_applied_is_repeated_without_a_read() {
 fn a_poll_that_ends_with_nothing_new_leaves_a_read_after_it_as_fresh_as_it_was() {
     let (mut bench, _) = with_a_claim_under_way();
     let poll = bench.lose_poll();
-    bench.keep(|request| is_claim(request) || is_read(request));
+    bench.keep(|request| claims(request) || is_read(request));
     bench.fail_kept(TransportErrorKind::Unknown);
     let read = bench.take_kept();
     // Asked for after the claim had ended, and before.
@@ -118,6 +116,6 @@ fn a_poll_that_ends_with_nothing_new_leaves_a_read_after_it_as_fresh_as_it_was()
         bench.answer(asked, Ok(view));
     }
     bench.run_for(secs(1));
-    let claims = bench.kept.iter().filter(|(_, it)| is_claim(it));
+    let claims = bench.kept.iter().filter(|(_, it)| claims(it));
     assert_eq!(claims.count(), 1, "{:?}", bench.kept);
 }

@@ -11,8 +11,10 @@ use semaphore_core::{
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::aftermath::{STEPS, assert_recovered};
+use crate::aftermath::{assert_recovered, steps};
 use crate::environment::number;
+use crate::spy::Spy;
+use crate::steps::deletes_key;
 use crate::support::*;
 
 const UUID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
@@ -46,7 +48,7 @@ fn bodies() -> Vec<String> {
 
 #[test]
 fn a_body_that_is_not_consuls_is_tried_again() {
-    for step in STEPS {
+    for step in steps() {
         for body in bodies() {
             let world = MockConsul::new(11);
             let index = if step.0.len() > 5 { None } else { Some("9") };
@@ -136,13 +138,14 @@ fn keys_of_odd_names_and_sessions_are_left_alone() {
     ];
     let body = format!("[{}]", list.join(","));
     let answer = Response::new(200, body).with_header("X-Consul-Index", "1");
+    let spy = Spy::on(&world);
     world.inject(Rule::new(Fault::Answer(answer)).kind(RequestKind::KvRead));
     let semaphore = semaphore(&world, "a", 1);
     world.run(async {
         let permit = semaphore.acquire().await.expect("a slot");
         permit.release().await.expect("released");
     });
-    assert_eq!(world.stats().requests_of(RequestKind::KvDelete), 1);
+    assert_eq!(spy.count(deletes_key), 1);
     assert_recovered(&world, 1);
 }
 

@@ -11,7 +11,7 @@ use semaphore_core::{
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockClient, MockConsul, Rule};
 
-use crate::aftermath::{STEPS, assert_recovered};
+use crate::aftermath::{assert_recovered, steps};
 use crate::support::*;
 
 /// What is answered, and how the error reads.
@@ -53,7 +53,7 @@ async fn all(semaphore: &Semaphore, waiters: usize) -> Vec<Error> {
 
 #[test]
 fn every_waiter_is_told_at_once() {
-    for step in STEPS.into_iter().filter(|step| !step.is_release()) {
+    for step in steps().filter(|step| !step.is_release()) {
         for (answer, is_expected) in refusals() {
             let world = MockConsul::new(5);
             if step.0 == "watch" {
@@ -116,7 +116,7 @@ fn a_holder_keeps_its_slot_until_its_lease_ends() {
 
 #[test]
 fn a_release_that_is_refused_says_so_and_belief_ends_all_the_same() {
-    for step in STEPS.into_iter().filter(|step| step.is_release()) {
+    for step in steps().filter(|step| step.is_release()) {
         for (answer, is_expected) in refusals() {
             let world = MockConsul::new(5);
             let semaphore = semaphore(&world, "a", 1);

@@ -1,10 +1,11 @@
 //! Dead holders are pruned, and nobody is on a view that may be incomplete (invariant S3).
 
-use semaphore_core::{Error, Method, Request, Token, Transport as _};
+use semaphore_core::{Error, Method, Request, Response, Token, Transport as _};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
 use crate::aftermath::assert_recovered;
+use crate::steps::{enters, is_transaction};
 use crate::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -131,20 +132,25 @@ fn keys_that_are_hidden_in_silence_are_an_error_when_ours_are_among_them() {
         let entry = consul.entry("service/db/.lock").expect("a record");
         (entry.value().to_vec(), entry.flags(), entry.modify_index())
     });
-    let body = {
+    let entry = {
         use base64::Engine as _;
         let value = base64::engine::general_purpose::STANDARD.encode(&record.0);
         format!(
-            r#"[{{"Key":"service/db/.lock","Flags":{},"Value":"{value}","LockIndex":0,"CreateIndex":1,"ModifyIndex":{}}}]"#,
+            r#"{{"Key":"service/db/.lock","Flags":{},"Value":"{value}","LockIndex":0,"CreateIndex":1,"ModifyIndex":{}}}"#,
             record.1, record.2
         )
     };
-    let hidden = semaphore_core::Response::new(200, body)
+    let hidden = Response::new(200, format!("[{entry}]"))
         .with_header("X-Consul-Index", record.2.to_string());
     for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
         let rule = Rule::new(Fault::AnswerAfter(hidden.clone()));
         world.inject(rule.host("blind").kind(kind).always());
     }
+    // A transaction that enters shows neither its own key nor those of others.
+    let results = format!(r#"{{"Results":[{{"KV":{entry}}}],"Errors":null}}"#);
+    let rule = Rule::new(Fault::AnswerAfter(Response::new(200, results)));
+    let enters = |it: &Request| is_transaction(it) && enters(it);
+    world.inject(rule.host("blind").matching(enters).always());
     let blind = connect(builder(1).token("blind"), &world.client("blind"));
     world.run(async {
         let start = world.now();
@@ -165,6 +171,10 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
     let world = MockConsul::new(4);
     let late = Rule::new(Fault::Delay(millis(500)));
     world.inject(late.kind(RequestKind::KvWatch));
+    // A token that may not read what it writes sees nothing of it when it enters.
+    let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
+    let unseen = Rule::new(Fault::AnswerAfter(nothing)).times(3);
+    world.inject(unseen.matching(|it| is_transaction(it) && enters(it)));
     let semaphore = semaphore(&world, "a", 3);
     world.run(async {
         let waiters: Vec<_> = (0..3)

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use semaphore_core::{Runtime as _, Semaphore};
 use transport_mock::{MockClient, MockConsul, RequestKind, Task};
 
+use crate::spy::Spy;
+use crate::steps::{claims, writes_record};
 use crate::stranger::Stranger;
 use crate::support::*;
 
@@ -84,28 +86,28 @@ fn only_the_head_claims_a_slot_that_is_freed() {
         })
         .collect();
     world.advance(secs(1));
-    let before = world.stats().requests_of(RequestKind::KvCas);
+    let spy = Spy::on(&world);
     drop(permit);
     for task in tasks {
         world.run(task);
     }
     world.advance(secs(1));
     // Each turn takes one write in and one out, and the first holder's way out one more.
-    let writes = world.stats().requests_of(RequestKind::KvCas) - before;
-    assert_eq!(writes, 2 * waiting as u64 + 1);
+    assert_eq!(spy.count(writes_record), 2 * waiting + 1);
     assert_nothing_left(&world);
 }
 
 #[test]
 fn waiting_writes_nothing_into_the_record() {
     let world = MockConsul::new(1);
+    let spy = Spy::on_host(&world, "b");
     let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
     let permit = world.run(hosts[0].acquire()).expect("a free slot");
     let waiter = hosts[1].clone();
     let waiting = world.start(async move { waiter.acquire().await });
     world.advance(secs(600));
     let stats = world.stats_of("b");
-    assert_eq!(stats.requests_of(RequestKind::KvCas), 0, "{stats:?}");
+    assert_eq!(spy.count(writes_record), 0, "{stats:?}");
     assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
     drop(permit);
     let permit = world.run(waiting).expect("a slot");
@@ -190,7 +192,7 @@ fn a_live_head_is_not_passed() {
     world.inject(
         transport_mock::Rule::new(transport_mock::Fault::Delay(millis(200)))
             .host("slow")
-            .kind(RequestKind::KvCas),
+            .matching(claims),
     );
     drop(permit);
     world.run(head);

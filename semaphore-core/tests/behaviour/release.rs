@@ -1,10 +1,23 @@
 //! Giving back: once, in order, whatever the network does.
 
-use semaphore_core::{Error, RequestError, Response};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use semaphore_core::{Encoding, Error, RequestError, Response};
+use transport_mock::{Fault, MockConsul, Rule};
 
+use crate::ENCODING;
+use crate::steps::{self, Is};
 use crate::stranger::Stranger;
 use crate::support::*;
+
+/// Each request of a release, in order. A transaction deletes the key with the write.
+fn way_out() -> impl Iterator<Item = (&'static str, Is)> {
+    [
+        ("write", steps::writes_record as Is),
+        ("delete", steps::deletes_key),
+        ("destroy", steps::destroys_session),
+    ]
+    .into_iter()
+    .filter(|(what, _)| ENCODING == Encoding::Requests || *what != "delete")
+}
 
 #[test]
 fn belief_ends_at_once() {
@@ -28,11 +41,7 @@ fn belief_ends_at_once() {
 
 #[test]
 fn a_release_whose_answers_are_lost_is_finished_all_the_same() {
-    for kind in [
-        RequestKind::KvCas,
-        RequestKind::KvDelete,
-        RequestKind::SessionDestroy,
-    ] {
+    for (what, is) in way_out() {
         for fault in [
             Fault::LoseAnswer,
             Fault::LoseRequest,
@@ -51,10 +60,10 @@ fn a_release_whose_answers_are_lost_is_finished_all_the_same() {
             let world = MockConsul::new(1);
             let semaphore = semaphore(&world, "a", 1);
             let permit = world.run(semaphore.acquire()).expect("a free slot");
-            world.inject(Rule::new(fault.clone()).kind(kind));
+            world.inject(Rule::new(fault.clone()).matching(is));
             let released = world.run(permit.release());
-            assert!(released.is_ok(), "{kind} {fault}: {released:?}");
-            assert_eq!(world.pending_rules(), 0, "{kind} {fault}");
+            assert!(released.is_ok(), "{what} {fault}: {released:?}");
+            assert_eq!(world.pending_rules(), 0, "{what} {fault}");
             assert_nothing_left(&world);
             world.advance(secs(10));
             assert_nothing_left(&world);
@@ -69,14 +78,11 @@ fn a_late_release_does_not_remove_a_newer_hold() {
         let world = MockConsul::new(1);
         let semaphore = semaphore(&world, "a", 1);
         let permit = world.run(semaphore.acquire()).expect("a free slot");
-        for kind in [
-            RequestKind::KvCas,
-            RequestKind::KvDelete,
-            RequestKind::SessionDestroy,
-        ] {
-            world.inject(Rule::new(Fault::Duplicate(millis(after))).kind(kind));
+        for (_, is) in way_out() {
+            world.inject(Rule::new(Fault::Duplicate(millis(after))).matching(is));
         }
         world.run(permit.release()).expect("released");
+        assert_eq!(world.pending_rules(), 0);
         let permit = world.run(semaphore.acquire()).expect("a free slot");
         world.advance(secs(20));
         assert!(permit.is_held(), "{after} ms\n{}", world.trace());
@@ -93,9 +99,9 @@ fn a_late_release_with_a_callers_session_does_not_remove_a_newer_hold() {
         let own = Stranger::session(&world);
         let semaphore = connect(builder(1).session(own.session.clone()), &world.client("a"));
         let permit = world.run(semaphore.acquire()).expect("a free slot");
-        for _ in 0..2 {
+        for (_, is) in way_out().filter(|(what, _)| *what != "destroy") {
             let rule = Rule::new(Fault::Duplicate(millis(after)));
-            world.inject(rule.kind(RequestKind::KvCas).host("a"));
+            world.inject(rule.matching(is).host("a"));
         }
         world.run(permit.release()).expect("released");
         assert_eq!(world.pending_rules(), 0);
@@ -182,29 +188,25 @@ fn a_release_without_a_leader_is_left_to_the_ttl() {
 
 #[test]
 fn a_release_that_is_denied_says_so_at_once() {
-    for kind in [
-        RequestKind::KvCas,
-        RequestKind::KvDelete,
-        RequestKind::SessionDestroy,
-    ] {
+    for (what, is) in way_out() {
         let world = MockConsul::new(1);
         let semaphore = semaphore(&world, "a", 1);
         let permit = world.run(semaphore.acquire()).expect("a free slot");
         let denied = Fault::Answer(Response::new(403, "Permission denied"));
-        world.inject(Rule::new(denied).kind(kind).always());
+        world.inject(Rule::new(denied).matching(is).always());
         let before = world.now();
         match world.run(permit.release()) {
             Err(Error::Request(RequestError::Denied { .. })) => {}
-            other => panic!("{kind}: {other:?}"),
+            other => panic!("{what}: {other:?}"),
         }
-        assert!(world.now().saturating_since(before) < secs(1), "{kind}");
+        assert!(world.now().saturating_since(before) < secs(1), "{what}");
         // What could be cleaned up was: the key goes with the session, or by itself.
-        if kind != RequestKind::SessionDestroy {
-            assert_eq!(session_count(&world), 0, "{kind}");
+        if what != "destroy" {
+            assert_eq!(session_count(&world), 0, "{what}");
         }
-        assert_eq!(contender_keys(&world), [""; 0], "{kind}");
+        assert_eq!(contender_keys(&world), [""; 0], "{what}");
         world.advance(secs(60));
-        assert_eq!(session_count(&world), 0, "{kind}");
+        assert_eq!(session_count(&world), 0, "{what}");
     }
 }
 

@@ -1,9 +1,9 @@
 //! How many requests a participant has under way, and when one that failed is sent again.
 
 use semaphore_core::{Response, TransportErrorKind};
-use transport_mock::RequestKind;
 
-use crate::bench::{Bench, is_claim, is_read};
+use crate::bench::{Bench, is_read};
+use crate::steps::{claims, enters};
 use crate::support::*;
 
 #[test]
@@ -23,7 +23,7 @@ fn at_most_eight_short_requests_are_under_way_beside_the_poll() {
 fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do() {
     let mut bench = Bench::new(1, 1);
     // Whether the claim was applied is unknown, and no poll tells.
-    bench.keep(is_claim);
+    bench.keep(claims);
     let acquire = bench.acquire();
     bench.run_for(secs(1));
     bench.lose_poll();
@@ -54,7 +54,7 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
 #[test]
 fn a_key_that_was_written_allows_one_more_read() {
     let mut bench = Bench::new(1, 1);
-    bench.keep(|request| RequestKind::of(request) == RequestKind::KvAcquire);
+    bench.keep(enters);
     bench.acquire();
     bench.run_for(secs(1));
     let key = bench.take_kept();

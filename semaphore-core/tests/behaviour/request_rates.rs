@@ -6,6 +6,7 @@ use semaphore_core::{Method, Request, Response};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
+use crate::steps::{self, Is};
 use crate::support::*;
 
 const TIME: u64 = 600;
@@ -123,20 +124,23 @@ fn whatever_fails_is_asked_for_with_growing_waits() {
 
 #[test]
 fn each_kind_of_request_that_fails_alone_makes_no_others_hot() {
-    for kind in [
-        RequestKind::KvRead,
-        RequestKind::KvWatch,
-        RequestKind::KvCas,
-        RequestKind::KvAcquire,
-        RequestKind::KvDelete,
-        RequestKind::SessionCreate,
-        RequestKind::SessionRenew,
-        RequestKind::SessionDestroy,
+    for (what, is) in [
+        (
+            "read",
+            (|it| RequestKind::of(it) == RequestKind::KvRead) as Is,
+        ),
+        ("watch", |it| RequestKind::of(it) == RequestKind::KvWatch),
+        ("write", steps::writes_record),
+        ("enter", steps::enters),
+        ("delete", steps::deletes_key),
+        ("create", steps::creates_session),
+        ("renew", steps::renews_session),
+        ("destroy", steps::destroys_session),
     ] {
         for fault in [Fault::ResetAfter, Fault::no_leader()] {
-            let what = format!("{kind}: {fault}");
+            let what = format!("{what}: {fault}");
             let rate = rate(&what, TIME, |world| {
-                world.inject(Rule::new(fault).host("a").kind(kind).always());
+                world.inject(Rule::new(fault).host("a").matching(is).always());
             });
             assert!(rate < 5.0, "{what}: {rate}");
         }
@@ -194,13 +198,7 @@ fn answers_that_contradict_each_other_are_looked_into_at_the_ceiling() {
 #[test]
 fn a_record_that_can_never_be_written_is_tried_with_growing_waits() {
     let rate = rate("cas always false", TIME, |world| {
-        let refused = Fault::Answer(Response::new(200, "false"));
-        world.inject(
-            Rule::new(refused)
-                .host("a")
-                .kind(RequestKind::KvCas)
-                .always(),
-        );
+        steps::refuse(world, "a", steps::writes_record);
         world.consul(|consul, now| {
             // The other holder's slot is free then, and would be claimed.
             let other = consul

@@ -6,6 +6,7 @@ use semaphore_core::{Behavior, Builder, Error, Lost, RequestError, Response};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::spy::{Spy, json};
+use crate::steps::enters;
 use crate::support::*;
 
 /// When requests of this path were sent, in seconds of the trace.
@@ -373,7 +374,7 @@ fn a_session_that_vanished_before_its_key_was_acquired_is_replaced() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     let gone = Response::new(500, "invalid session \"x\"");
-    world.inject(Rule::new(Fault::Answer(gone)).kind(RequestKind::KvAcquire));
+    world.inject(Rule::new(Fault::Answer(gone)).matching(enters));
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     assert!(permit.is_held());
     world.run(permit.release()).expect("released");

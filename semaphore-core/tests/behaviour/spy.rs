@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use semaphore_core::Request;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
+use crate::steps::Is;
+
 /// Every request that was sent since [`Spy::on`], in order.
 #[derive(Clone)]
 pub(crate) struct Spy(Arc<Mutex<Vec<Request>>>);
@@ -13,13 +15,22 @@ impl Spy {
     /// Watches what is sent, and lets all of it pass. Call it before any other rule is injected:
     /// only a rule in front sees everything.
     pub(crate) fn on(world: &MockConsul) -> Self {
+        Self::with(world, Rule::new(Fault::Refuse))
+    }
+
+    /// As [`Spy::on`], of one host.
+    pub(crate) fn on_host(world: &MockConsul, host: &str) -> Self {
+        Self::with(world, Rule::new(Fault::Refuse).host(host))
+    }
+
+    fn with(world: &MockConsul, rule: Rule) -> Self {
         let spy = Self(Arc::default());
         let seen = spy.clone();
         let note = move |request: &Request| {
             seen.lock().push(request.clone());
             false
         };
-        world.inject(Rule::new(Fault::Refuse).matching(note).always());
+        world.inject(rule.matching(note).always());
         spy
     }
 
@@ -33,6 +44,11 @@ impl Spy {
         let mut requests = self.requests();
         requests.retain(|request| RequestKind::of(request) == kind);
         requests
+    }
+
+    /// How many requests were sent so far of which this holds.
+    pub(crate) fn count(&self, is: Is) -> usize {
+        self.lock().iter().filter(|request| is(request)).count()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Request>> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use semaphore_core::{AcquireId, Event, Request, RequestId, Response};
 use serde_json::Value;
 
-use crate::bench::{Bench, is_claim, is_read};
+use crate::bench::{Bench, is_read};
+use crate::steps::claims;
 use crate::support::*;
 
 /// A holder whose polls are in the test's hands, and what the prefix looked like at three moments:
@@ -25,7 +26,7 @@ fn scene() -> Scene {
     bench.participant.release(bench.now, first);
     bench.run_for(secs(1));
 
-    bench.keep(is_claim);
+    bench.keep(claims);
     let holder = bench.acquire();
     bench.run_for(secs(1));
     let just_before = bench.read();

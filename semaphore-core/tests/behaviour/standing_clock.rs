@@ -6,7 +6,8 @@ use std::time::Duration;
 use semaphore_core::{Event, Request, Response};
 use transport_mock::MockConsul;
 
-use crate::bench::{Bench, is_claim, is_read};
+use crate::bench::{Bench, is_read};
+use crate::steps::claims;
 use crate::support::*;
 
 #[test]
@@ -52,19 +53,19 @@ fn a_read_that_was_sent_before_the_key_was_acquired_does_not_miss_it() {
 #[test]
 fn the_view_from_before_a_write_decides_nothing_after_it() {
     let mut bench = Bench::new(1, 2);
-    bench.keep(is_claim);
+    bench.keep(claims);
     let [first, second] = [bench.acquire(), bench.acquire()];
     bench.turn();
     let poll = bench.lose_poll();
-    let writes = sent(&bench, "/.lock?");
+    let writes = sent(&bench, "/.lock");
     bench.pass_on_kept();
     assert!(bench.is_granted(first));
-    assert_eq!(sent(&bench, "/.lock?"), writes, "{:#?}", bench.sent);
+    assert_eq!(sent(&bench, "/.lock"), writes, "{:#?}", bench.sent);
 
     let view = bench.read();
     bench.answer(poll, Ok(view));
     assert!(bench.is_granted(second));
-    assert_eq!(sent(&bench, "/.lock?"), writes + 1, "{:#?}", bench.sent);
+    assert_eq!(sent(&bench, "/.lock"), writes + 1, "{:#?}", bench.sent);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use semaphore_core::{
     AcquireId, Event, Instant, Participant, Record, Request, RequestId, Response, };
 use transport_mock::consul::{Consul, Entry, Exchange};
 
+use crate::steps::record_write;
 use crate::support::*;
 
 /// One participant and the Consul it talks to, with the test between them.
@@ -96,8 +97,7 @@ fn holders_of(value: &[u8]) -> Vec<String> {
 
 /// Whom a claim names.
 fn claimed(request: &Request) -> Option<String> {
-    let is_write = request.target().contains("/.lock?cas=");
-    is_write.then(|| holders_of(request.body()).pop()).flatten()
+    record_write(request)?.holders().pop()
 }
 
 /// Two callers wait for two slots. The claim for the first is lost, its session's lease runs out,

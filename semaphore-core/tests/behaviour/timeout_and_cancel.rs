@@ -3,9 +3,10 @@
 use std::error::Error as _;
 
 use semaphore_core::{Error, Permit, RequestError, Semaphore};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::spy::Spy;
+use crate::steps::{self, enters, writes_record};
 use crate::support::*;
 
 #[test]
@@ -237,17 +238,13 @@ fn cancelling_at_any_time_of_a_handoff_leaves_nothing() {
 
 #[test]
 fn cancelling_when_answers_are_lost_leaves_nothing() {
-    for kind in [
-        RequestKind::SessionCreate,
-        RequestKind::KvAcquire,
-        RequestKind::KvCas,
-    ] {
+    for is in [steps::creates_session, enters, writes_record] {
         for fault in [Fault::LoseAnswer, Fault::ResetAfter, Fault::LoseRequest] {
             for skip in 0..2 {
                 for wait in [5, 8, 10, 500, 4_000] {
                     let world = MockConsul::new(1);
                     let semaphore = semaphore(&world, "a", 1);
-                    world.inject(Rule::new(fault.clone()).kind(kind).skip(skip));
+                    world.inject(Rule::new(fault.clone()).matching(is).skip(skip));
                     let waiting = world.start(async move { semaphore.acquire().await });
                     world.advance(millis(wait));
                     waiting.abort();
@@ -270,7 +267,7 @@ fn a_cancelled_acquisition_is_not_retried() {
     world.advance(millis(3));
     waiting.abort();
     world.advance(secs(600));
-    assert!(spy.of(RequestKind::KvCas).is_empty());
+    assert!(spy.count(writes_record) == 0);
     assert_nothing_left(&world);
     // The handle is as good as new.
     let permit = world.run(semaphore.acquire()).expect("a free slot");

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use semaphore_core::{Error, Lost, RequestError, Response};
 use transport_mock::{Fault, MockConsul, Rule};
 
-use crate::aftermath::{STEPS, assert_recovered};
+use crate::aftermath::{assert_recovered, steps};
 use crate::support::*;
 
 /// Every way in which an agent, or what stands before it, is out of order for a while.
@@ -30,7 +30,7 @@ fn failures() -> Vec<Fault> {
 
 #[test]
 fn each_request_is_tried_again_until_it_succeeds() {
-    for step in STEPS {
+    for step in steps() {
         for fault in failures() {
             let world = MockConsul::new(5);
             world.inject(step.aim(Rule::new(fault.clone()).times(3)));

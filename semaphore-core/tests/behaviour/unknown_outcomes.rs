@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 use semaphore_core::{Response, Semaphore};
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use transport_mock::{Fault, MockConsul, Rule};
 
-use crate::aftermath::{STEPS, Step, assert_recovered};
+use crate::aftermath::{Step, assert_recovered, step, steps};
+use crate::spy::Spy;
+use crate::steps::writes_record;
 use crate::support::*;
 
 /// What can become of a write, and whether its sender learns of it.
@@ -67,7 +69,7 @@ fn share_a_slot(step: Step, fault: &Fault) {
 
 #[test]
 fn a_write_of_unknown_outcome_is_resolved() {
-    for step in STEPS.into_iter().filter(|step| step.is_write()) {
+    for step in steps().filter(|step| step.is_write()) {
         for fault in faults() {
             share_a_slot(step, &fault);
         }
@@ -79,7 +81,7 @@ fn a_cancelled_claim_that_is_applied_later_is_fenced() {
     for cancelled_after in [millis(100), secs(2), secs(4)] {
         let world = MockConsul::new(3);
         let late = Rule::new(Fault::Delay(secs(5))).host("a");
-        world.inject(claim().aim(late));
+        world.inject(step("claim").aim(late));
         let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
         world.run(async {
             let acquire = Box::pin(a.acquire());
@@ -109,7 +111,7 @@ fn a_cancelled_claim_that_nobody_else_fences_leaves_nothing_either() {
     for cancelled_after in [millis(100), secs(2), millis(3_500), secs(4)] {
         let world = MockConsul::new(3);
         let late = Rule::new(Fault::Delay(secs(5))).host("a");
-        world.inject(claim().aim(late));
+        world.inject(step("claim").aim(late));
         let a = semaphore(&world, "a", 1);
         let mut waiting = world.start(async move { a.acquire().await });
         world.advance(cancelled_after);
@@ -125,7 +127,7 @@ fn a_cancelled_claim_that_nobody_else_fences_leaves_nothing_either() {
 fn a_claim_that_was_given_up_does_not_hold_up_the_next_task() {
     let world = MockConsul::new(3);
     let late = Rule::new(Fault::LoseRequest).host("a");
-    world.inject(claim().aim(late));
+    world.inject(step("claim").aim(late));
     let a = semaphore(&world, "a", 1);
     let given_up = world.run(a.acquire_timeout(secs(1)));
     assert!(given_up.is_err());
@@ -142,7 +144,7 @@ fn a_claim_that_was_given_up_does_not_hold_up_the_next_task() {
 fn a_cancelled_claim_that_was_applied_is_taken_back() {
     for fault in [Fault::LoseAnswer, Fault::ResetAfter] {
         let world = MockConsul::new(3);
-        world.inject(claim().aim(Rule::new(fault)));
+        world.inject(step("claim").aim(Rule::new(fault)));
         let a = semaphore(&world, "a", 1);
         world.run(async {
             let acquire = Box::pin(a.acquire());
@@ -166,7 +168,8 @@ fn a_cancelled_claim_that_was_applied_is_taken_back() {
 #[test]
 fn a_grant_whose_answer_is_lost_is_seen_in_the_next_view() {
     let world = MockConsul::new(3);
-    world.inject(claim().aim(Rule::new(Fault::LoseAnswer)));
+    let spy = Spy::on(&world);
+    world.inject(step("claim").aim(Rule::new(Fault::LoseAnswer)));
     let semaphore = semaphore(&world, "a", 1);
     world.run(async {
         let permit = semaphore.acquire().await.expect("a slot");
@@ -174,12 +177,8 @@ fn a_grant_whose_answer_is_lost_is_seen_in_the_next_view() {
             world.now().since_origin() < millis(100),
             "without a timeout"
         );
-        assert_eq!(world.stats().requests_of(RequestKind::KvCas), 2);
+        assert_eq!(spy.count(writes_record), 2);
         permit.release().await.expect("released");
     });
     assert_recovered(&world, 1);
-}
-
-fn claim() -> Step {
-    *STEPS.iter().find(|step| step.0 == "claim").expect("a step")
 }
