@@ -106,6 +106,11 @@ impl Watch {
         self.state == State::Polling
     }
 
+    /// Whether a plain read is under way, which is answered at once.
+    pub(super) fn is_reading(&self) -> bool {
+        self.is_polling() && self.index == Index::ZERO
+    }
+
     /// From the next poll on asks for the leader's word, until it starts anew.
     pub(super) fn ask_leader(&mut self) {
         self.asks_leader = true;

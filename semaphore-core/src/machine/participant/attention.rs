@@ -43,6 +43,13 @@ impl Participant {
         holds.then_some(later)
     }
 
+    /// Whether the first read is about to tell if a newcomer may enter and claim in one step.
+    pub(super) fn awaits_first_view(&self) -> bool {
+        self.settings.encoding == Encoding::Transactions
+            && self.view.is_none()
+            && self.watch.is_reading()
+    }
+
     /// An instant try is not told from memory that there is no slot.
     pub(super) fn look_again(&mut self) {
         if self.watch.start_over() {

@@ -73,7 +73,10 @@ impl Participant {
         if self.short_requests() >= MAX_IN_FLIGHT {
             return None;
         }
-        let due = |contender: &Contender| contender.is_due(now, &self.settings);
+        let holds_back = self.awaits_first_view();
+        let due = |contender: &Contender| {
+            contender.is_due(now, &self.settings) && !(holds_back && contender.is_newcomer(now))
+        };
         let no = self
             .contenders
             .iter()
