@@ -76,6 +76,8 @@ pub struct Participant {
     confirmed_at: Option<Instant>,
     /// Whether the record is looked at next, whatever else is watched.
     look_up: LookUp,
+    /// Whether the next ahead has not moved for its time: then the record is watched, too.
+    lingers: bool,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, InFlight>,
@@ -237,6 +239,7 @@ impl Participant {
             view: None,
             confirmed_at: None,
             look_up: LookUp::Not,
+            lingers: false,
             doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
