@@ -26,7 +26,7 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
     bench.keep(claims);
     let acquire = bench.acquire();
     bench.run_for(secs(1));
-    bench.lose_poll();
+    bench.asked.clear();
     bench.keep(|_| true);
     bench.fail_kept(TransportErrorKind::Unknown);
     let mut reads = 0;
