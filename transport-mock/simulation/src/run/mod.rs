@@ -15,6 +15,7 @@ mod past;
 mod quiet;
 mod seen;
 mod stranger;
+mod transaction;
 mod user;
 mod wire;
 

@@ -6,6 +6,7 @@ use semaphore_core::{Prefix, Record, Request};
 use transport_mock::consul::Consul;
 use transport_mock::{Delivered, RequestKind};
 
+use super::transaction::Transaction;
 use crate::history::{Ending, Found, Happening, Removed, Who};
 
 pub(super) struct Seen {
@@ -130,6 +131,7 @@ impl Seen {
             sent_at: last.map(|it| it.sent_at),
             is_check_and_set: last.is_some_and(|it| is_check_and_set(&it.request, &key)),
             removed: removed.collect(),
+            passed: last.map_or_else(Vec::new, |it| passed(&it.request, &had, &has)),
             added: has.difference(&had).cloned().collect(),
             before,
             after,
@@ -172,24 +174,18 @@ impl Seen {
 fn is_check_and_set(request: &Request, key: &str) -> bool {
     match RequestKind::of(request) {
         RequestKind::KvCas => true,
-        RequestKind::Txn => {
-            let body = serde_json::from_slice::<serde_json::Value>(request.body());
-            let operations = body.ok().and_then(|body| body.as_array().cloned());
-            operations.unwrap_or_default().iter().all(|operation| {
-                let operation = &operation["KV"];
-                let is_write = ![
-                    "get",
-                    "get-tree",
-                    "check-session",
-                    "check-index",
-                    "check-not-exists",
-                ]
-                .contains(&operation["Verb"].as_str().unwrap_or_default());
-                operation["Key"] != *key || !is_write || operation["Verb"] == "cas"
-            })
-        }
+        RequestKind::Txn => Transaction::of(request).is_some_and(|it| it.is_check_and_set(key)),
         _ => false,
     }
+}
+
+/// Who was in the record before and was admitted anew: its slot passes to the next user of its host.
+fn passed(request: &Request, had: &BTreeSet<String>, has: &BTreeSet<String>) -> Vec<String> {
+    let Some(transaction) = Transaction::of(request) else {
+        return Vec::new();
+    };
+    let stays = |it: &&str| had.contains(*it) && has.contains(*it);
+    transaction.tied().filter(stays).map(str::to_owned).collect()
 }
 
 fn destroyer(writes: &[Delivered], session: &str) -> Option<Who> {
