@@ -264,7 +264,7 @@ impl View {
 }
 
 impl Lock {
-    fn new(entry: &Entry<'_>) -> Self {
+    pub(crate) fn new(entry: &Entry<'_>) -> Self {
         let record = match entry.value() {
             Ok(value) => Record::decode(&value, entry.flags()),
             Err(error) => Err(Conflict::Record {

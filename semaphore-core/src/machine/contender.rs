@@ -442,7 +442,20 @@ impl Contender {
             Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::SessionGone),
             event => event,
         };
-        let mut event = event.and_then(|event| self.key_event(event, settings));
+        let event = event.and_then(|event| self.key_event(event, settings));
+        event.or(self.observe_record(moment, view, confirmed, settings))
+    }
+
+    /// Compares with what the record says.
+    pub(super) fn observe_record(
+        &mut self,
+        moment: Moment,
+        view: &View,
+        confirmed: bool,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        let session = self.session.id()?.clone();
+        let mut event = None;
         if let Some(base) = self.presence.settled_by(view, confirmed) {
             if view
                 .record()
@@ -454,7 +467,7 @@ impl Contender {
                     && !is_on(Defect::EvictionUnnoticed)
                 {
                     let lost = Lost::RemovedFromHolders { session };
-                    event.get_or_insert(ContenderEvent::Lost(acquire, lost));
+                    event = Some(ContenderEvent::Lost(acquire, lost));
                 }
                 self.withdrawn(moment, settings);
             }

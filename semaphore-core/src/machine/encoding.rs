@@ -78,8 +78,11 @@ impl Encoding {
     /// Whether this answer to a transaction says that no such transaction will ever be served. What
     /// is denied in truth is denied to separate requests, too, which tell it better.
     pub(super) fn is_refused(response: &Response) -> bool {
-        if response.status() == 200 {
-            return false;
+        match response.status() {
+            200 => return false,
+            // A proxy's way to say that there is no such thing here.
+            501 => return true,
+            _ => {}
         }
         match Txn::parse(response) {
             Ok(TxnOutcome::Applied(_)) => false,

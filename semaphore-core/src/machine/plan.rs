@@ -24,7 +24,7 @@ use super::contender::Presence;
 use crate::defect::{Defect, is_on};
 use crate::id::{Index, SessionId};
 use crate::record::Record;
-use crate::view::{Contender, Key, View};
+use crate::view::{Contender, Key, Source, View};
 
 /// Names one contender of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,9 +145,14 @@ impl Situation<'_> {
     /// Holders that seem dead and may be hidden. They stay until that is known; the next write then
     /// prunes them.
     pub(super) fn suspects(&self) -> BTreeSet<SessionId> {
-        if !self.may_prune() {
+        if !self.may_prune() || self.view.source() != Source::List {
             return BTreeSet::new();
         }
+        self.missing()
+    }
+
+    /// Holders without a key in the view who are not known to be dead.
+    fn missing(&self) -> BTreeSet<SessionId> {
         self.view
             .record()
             .into_iter()
@@ -173,8 +178,14 @@ impl Situation<'_> {
         }
     }
 
+    /// A record that is newer than the rest of the view may name holders who came after it.
     fn may_prune(&self) -> bool {
-        self.sees_ours && !self.view.is_filtered()
+        self.sees_ours && !self.view.is_filtered() && self.view.source() != Source::NewerRecord
+    }
+
+    /// Whether somebody seems dead of whom only a list can raise suspicion.
+    pub(super) fn needs_list(&self) -> bool {
+        self.view.source() == Source::Transaction && !self.missing().is_empty()
     }
 
     /// Of a holder that is not alive in the view. A name that is no session's can't live; a key that

@@ -24,6 +24,8 @@ pub struct Settings {
     pub(crate) scope: Scope,
     /// How the steps become requests.
     pub(crate) encoding: Encoding,
+    /// How many contenders are not yet a crowd.
+    pub(crate) crowd: usize,
 }
 
 impl Settings {
@@ -44,6 +46,7 @@ impl Settings {
             value: Value::default(),
             scope: Scope::default(),
             encoding: Encoding::default(),
+            crowd: CROWD,
         })
     }
 
@@ -90,6 +93,15 @@ impl Settings {
         self
     }
 
+    /// Up to how many contenders, holders included, each participant watches the whole prefix. Beyond
+    /// that, whoever waits watches the next ahead, and the cost of a handoff grows no more. The
+    /// default is 8. With [`Encoding::Requests`] the whole prefix is always watched.
+    #[must_use]
+    pub fn with_crowd(mut self, crowd: usize) -> Self {
+        self.crowd = crowd;
+        self
+    }
+
     /// Where the semaphore lives.
     pub fn prefix(&self) -> &Prefix {
         &self.prefix
@@ -105,6 +117,9 @@ impl Settings {
         &self.scope
     }
 }
+
+/// How many contenders each participant watches as a whole by default.
+const CROWD: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(crate) enum SessionSource {

@@ -22,10 +22,10 @@ use core::time::Duration;
 use super::backoff::Backoff;
 use super::budget::{Budget, READ_BURST, READ_INTERVAL};
 use super::settings::Settings;
-use crate::api::ListKeys;
+use crate::api::{ListKeys, ReadKey};
 use crate::defect::{Defect, is_on};
 use crate::http::Request;
-use crate::id::Index;
+use crate::id::{Index, SessionId};
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
@@ -39,6 +39,9 @@ pub(super) struct Watch {
     polls_leader: bool,
     /// From when on a poll is wanted; at present none is.
     wanted_from: Option<Instant>,
+    /// What the next poll is for, and what the one under way, or the last, is for.
+    focus: Focus,
+    polled: Focus,
     budget: Budget,
     backoff: Backoff,
 }
@@ -60,6 +63,8 @@ impl Watch {
             asks_leader: false,
             polls_leader: false,
             wanted_from: Some(Instant::ORIGIN),
+            focus: Focus::Prefix,
+            polled: Focus::Prefix,
             budget: Budget::new(READ_INTERVAL, READ_BURST),
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
         }
@@ -106,9 +111,37 @@ impl Watch {
         self.state == State::Polling
     }
 
-    /// Whether a plain read is under way, which is answered at once.
+    /// Whether a plain read of the prefix is under way, which is answered at once.
     pub(super) fn is_reading(&self) -> bool {
-        self.is_polling() && self.index == Index::ZERO
+        self.is_polling() && self.polled == Focus::Prefix && self.index == Index::ZERO
+    }
+
+    /// What polls are for from now on.
+    pub(super) fn look_at(&mut self, focus: Focus) {
+        self.focus = focus;
+    }
+
+    /// What the poll under way, or the last, is for.
+    pub(super) fn polled(&self) -> &Focus {
+        &self.polled
+    }
+
+    /// Whether the poll under way is for one key, and that is not what matters any more.
+    pub(super) fn is_misled(&self) -> bool {
+        self.is_polling()
+            && matches!(self.polled, Focus::Ahead { .. })
+            && self.polled.key() != self.focus.key()
+    }
+
+    /// Whether the answer to the poll under way comes before its time.
+    pub(super) fn is_early(&self, now: Instant) -> bool {
+        now.saturating_since(self.polled_at) < self.polled.wait()
+    }
+
+    /// A poll of one key was answered.
+    pub(super) fn key_answered(&mut self, now: Instant) {
+        self.backoff.reset();
+        self.proceed(now);
     }
 
     /// From the next poll on asks for the leader's word, until it starts anew.
@@ -166,25 +199,44 @@ impl Watch {
                 let from = self.wanted_from?;
                 Some(until.max(from).max(self.budget.ready_at()))
             }
+            State::Polling if self.is_misled() => Some(self.polled_at + LEAST_POLL),
             State::Idle | State::Polling => None,
         }
     }
 
     pub(super) fn transmit(&mut self, now: Instant, settings: &Settings) -> Option<Request> {
-        if self.timeout().is_none_or(|due| due > now) {
+        if self.is_polling() || self.timeout().is_none_or(|due| due > now) {
             return None;
         }
         self.budget.take(now);
         self.state = State::Polling;
         self.polled_at = now;
         self.polls_leader = self.asks_leader;
-        let wait = (self.index > Index::ZERO).then_some((self.index, WAIT));
-        let request = ListKeys {
-            prefix: &settings.prefix,
-            wait,
-            consistent: self.polls_leader,
-        }
-        .request(&settings.scope);
+        self.polled.clone_from(&self.focus);
+        let wait = match self.focus {
+            Focus::Prefix => (self.index > Index::ZERO).then_some((self.index, WAIT)),
+            Focus::Record { index } | Focus::Ahead { index, .. } => {
+                Some((index, self.focus.wait())).filter(|(_, wait)| !wait.is_zero())
+            }
+        };
+        let consistent = self.polls_leader;
+        let request = match self.focus.key() {
+            None => ListKeys {
+                prefix: &settings.prefix,
+                wait,
+                consistent,
+            }
+            .request(&settings.scope),
+            Some(session) => ReadKey {
+                key: &session.map_or_else(
+                    || settings.prefix.lock_key(),
+                    |session| settings.prefix.contender_key(session),
+                ),
+                wait,
+                consistent,
+            }
+            .request(&settings.scope),
+        };
         let held_open = wait.map_or(Duration::ZERO, |(_, wait)| ListKeys::longest(wait));
         Some(request.with_timeout(held_open + settings.request_timeout()))
     }
@@ -224,6 +276,43 @@ impl Watch {
     }
 }
 
+/// What a poll is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Focus {
+    /// Everything below the prefix.
+    Prefix,
+    /// The record, beyond this index.
+    Record { index: Index },
+    /// The key of whoever is next ahead in the queue, beyond this index. Behind many others the
+    /// poll lasts longer, so that what they ask for while nothing happens stays bounded.
+    Ahead {
+        session: SessionId,
+        index: Index,
+        wait: Duration,
+    },
+}
+
+impl Focus {
+    /// The one key that it is for: that of a session, or the record's.
+    fn key(&self) -> Option<Option<&SessionId>> {
+        match self {
+            Self::Prefix => None,
+            Self::Record { .. } => Some(None),
+            Self::Ahead { session, .. } => Some(Some(session)),
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        match self {
+            Self::Prefix => WAIT,
+            // A record without an index is read at once.
+            Self::Record { index: Index::ZERO } => Duration::ZERO,
+            Self::Record { .. } => RECORD_WAIT,
+            Self::Ahead { wait, .. } => *wait,
+        }
+    }
+}
+
 /// How a watch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
@@ -237,6 +326,10 @@ pub(super) enum Start {
 
 /// How long the server may hold a poll open without a change.
 const WAIT: Duration = Duration::from_secs(15);
+
+/// The same, of the record alone. A holder that dies changes nothing of the record: whoever waits for
+/// its slot reads the prefix when this time is over.
+const RECORD_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a poll lasts at least before it is given up: then no more than a few of those that an
 /// agent goes on counting are ours.

@@ -1,6 +1,6 @@
 //! Views that no list has shown: what a transaction read, and what is known to have changed since.
 
-use super::{Contender, Lock, Source, View};
+use super::{Contender, Key, Lock, Source, View};
 use crate::api::{Entry, KeyList};
 use crate::id::{Index, SessionId};
 use crate::input::Prefix;
@@ -32,6 +32,32 @@ impl View {
         });
         self.index = self.index.max(index);
         self.version = self.version.max(index);
+    }
+
+    /// A read of the record alone shows it so. Its holders may have come after the list.
+    pub(crate) fn set_lock(&mut self, lock: Lock) {
+        self.version = self.version.max(lock.modify_index);
+        self.lock = Some(lock);
+        self.source = Source::NewerRecord;
+    }
+
+    /// The contender of this session has claimed. So all who waited ahead of it have gone on, or
+    /// have been passed.
+    pub(crate) fn pass(&mut self, session: &SessionId) {
+        let Key::Tied(passed) = self.key(session) else {
+            return;
+        };
+        let last = passed.create_index;
+        let record = self.record().cloned();
+        let holds = |it: &Contender| {
+            record
+                .as_ref()
+                .is_some_and(|record| record.holds(it.session.as_str()))
+        };
+        self.contenders
+            .retain(|it| it.create_index > last || holds(it));
+        self.line_up();
+        self.source = Source::NewerRecord;
     }
 
     /// A transaction of ours has locked a contender key.

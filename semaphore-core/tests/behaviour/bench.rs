@@ -9,7 +9,7 @@ use semaphore_core::{
 };
 use transport_mock::consul::{Consul, Exchange};
 
-use crate::steps::line;
+use crate::steps::{applied_untold, line};
 use crate::support::*;
 
 /// One participant and the Consul it talks to, with nothing between them but the test, which may
@@ -142,7 +142,7 @@ impl Bench {
     }
 
     #[track_caller]
-    fn take_kept_request(&mut self) -> (RequestId, Request) {
+    pub(crate) fn take_kept_request(&mut self) -> (RequestId, Request) {
         let kept = std::mem::take(&mut self.kept);
         assert_eq!(kept.len(), 1, "{kept:?}");
         kept[0].clone()
@@ -160,6 +160,20 @@ impl Bench {
         assert_eq!(answer.status(), 200, "it would not be applied");
         assert_ne!(answer.body().trim_ascii(), b"false");
         self.answer(id, Ok(answer));
+    }
+
+    /// Passes a write on that was kept. The answer tells no more than that it was applied.
+    #[track_caller]
+    pub(crate) fn apply_untold(&mut self, id: RequestId, request: &Request) {
+        let asked = self.consul.submit(self.now, request);
+        while let Some((exchange, response)) = self.consul.poll_answer() {
+            if exchange == asked {
+                assert_eq!(response.status(), 200, "it is not applied");
+            } else if let Some(id) = self.asked.remove(&exchange) {
+                self.answers.push((id, response));
+            }
+        }
+        self.answer(id, Ok(applied_untold(request)));
     }
 
     /// Consul's answer to the poll under way will not arrive. The test may answer it.

@@ -14,7 +14,7 @@ use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 use crate::aftermath::{assert_recovered, steps};
 use crate::environment::number;
 use crate::spy::Spy;
-use crate::steps::deletes_key;
+use crate::steps::{deletes_key, operations};
 use crate::support::*;
 
 const UUID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
@@ -34,6 +34,10 @@ fn bodies() -> Vec<String> {
         r#"{"ID":"not a uuid"}"#.into(),
         r#"{"ID":null}"#.into(),
         r#"[{"TTL":"-5s"}]"#.into(),
+        r#"{"Results":null}"#.into(),
+        r#"{"Results":[{"KV":null}],"Errors":null}"#.into(),
+        r#"{"Results":[{"KV":{"Key":"service/db/.lock","ModifyIndex":"9"}}],"Errors":null}"#.into(),
+        r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"key \"k\" exists"}]}"#.into(),
         r#"[{"TTL":"99999999999999999999h"}]"#.into(),
         "truefalse".into(),
         "1e999".into(),
@@ -345,13 +349,66 @@ impl Fuzz {
                         (self.rng.u32(..40) == 0).to_string(),
                     ));
             }
+            RequestKind::Txn if self.rng.u32(..6) == 0 => return Ok(self.roll_back()),
+            RequestKind::Txn => self.results(request),
             _ => (self.rng.u32(..6) > 0).to_string(),
         };
         Ok(Response::new(200, body))
     }
 
-    /// A list with any of the sessions so far, as holders and as contenders, at any index.
+    /// What each operation of a transaction leaves, with something left out or shown twice at times.
+    fn results(&mut self, request: &semaphore_core::Request) -> String {
+        let mut results = Vec::new();
+        for operation in operations(request) {
+            let text = |name: &str| operation[name].as_str().unwrap_or_default();
+            match text("Verb") {
+                "lock" | "cas" | "check-session" => results.push(format!(
+                    r#"{{"Key":"{}","Session":"{}","Value":null,"Flags":0,"LockIndex":1,"CreateIndex":{},"ModifyIndex":{}}}"#,
+                    text("Key"),
+                    text("Session"),
+                    self.rng.u64(1..=self.index),
+                    self.index
+                )),
+                "get-tree" => results.extend(self.entries()),
+                _ => {}
+            }
+        }
+        match self.rng.u32(..20) {
+            0 => drop(results.pop()),
+            1 => results.clear(),
+            2 => results.extend(results.first().cloned()),
+            _ => {}
+        }
+        let results: Vec<_> = results.iter().map(|it| format!(r#"{{"KV":{it}}}"#)).collect();
+        format!(r#"{{"Results":[{}],"Errors":null}}"#, results.join(","))
+    }
+
+    fn roll_back(&mut self) -> Response {
+        let errors: Vec<_> = (0..self.rng.u32(..3))
+            .map(|_| {
+                let what = self.rng.choice([
+                    r#"failed to set key "k", index is stale"#,
+                    r#"failed to lock key "k", lock is already held"#,
+                    r#"failed to lock key "k" due to lock delay"#,
+                    r#"failed session check for key "k", current session "" != "s""#,
+                    r#"key "k" exists"#,
+                    r#"invalid session "s""#,
+                    "Permission denied",
+                    "",
+                ]);
+                serde_json::json!({"OpIndex": self.rng.u32(..5), "What": what})
+            })
+            .collect();
+        let body = serde_json::json!({"Results": null, "Errors": errors});
+        Response::new(409, body.to_string())
+    }
+
     fn list(&mut self) -> String {
+        format!("[{}]", self.entries().join(","))
+    }
+
+    /// Any of the sessions so far, as holders and as contenders, at any index.
+    fn entries(&mut self) -> Vec<String> {
         if self.sessions.len() > 12 {
             self.sessions.drain(..4);
         }
@@ -388,7 +445,7 @@ impl Fuzz {
             ));
         }
         self.rng.shuffle(&mut entries);
-        format!("[{}]", entries.join(","))
+        entries
     }
 
     fn garbage(&mut self) -> Response {

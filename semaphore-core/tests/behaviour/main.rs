@@ -7,3 +7,9 @@
 const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Transactions;
 
 include!("behaviours.rs");
+
+// What separate requests can't do, or need not.
+mod atomic_steps;
+mod lost_transactions;
+mod refused_transactions;
+mod transaction_sizes;

@@ -1,9 +1,10 @@
 //! Dead holders are pruned, and nobody is on a view that may be incomplete (invariant S3).
 
-use semaphore_core::{Error, Method, Request, Response, Token, Transport as _};
+use semaphore_core::{Encoding, Error, Method, Request, Response, Token, Transport as _};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 
+use crate::ENCODING;
 use crate::aftermath::assert_recovered;
 use crate::steps::{enters, is_transaction};
 use crate::stranger::{Stranger, operate};
@@ -171,10 +172,12 @@ fn sessions_that_end_before_their_keys_are_seen_are_no_sign_of_an_incomplete_vie
     let world = MockConsul::new(4);
     let late = Rule::new(Fault::Delay(millis(500)));
     world.inject(late.kind(RequestKind::KvWatch));
-    // A token that may not read what it writes sees nothing of it when it enters.
-    let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
-    let unseen = Rule::new(Fault::AnswerAfter(nothing)).times(3);
-    world.inject(unseen.matching(|it| is_transaction(it) && enters(it)));
+    if ENCODING == Encoding::Transactions {
+        // Not even the answers to entering show the keys, as where the token may not read them.
+        let nothing = Response::new(200, r#"{"Results":[],"Errors":null}"#);
+        let unseen = Rule::new(Fault::AnswerAfter(nothing)).times(3);
+        world.inject(unseen.matching(enters));
+    }
     let semaphore = semaphore(&world, "a", 3);
     world.run(async {
         let waiters: Vec<_> = (0..3)

@@ -147,6 +147,17 @@ pub(crate) fn line(request: &Request) -> String {
     line
 }
 
+/// The answer to a write that was applied which tells no more than that: a transaction's, where the
+/// token may not read what it has written.
+pub(crate) fn applied_untold(request: &Request) -> Response {
+    let body = if is_transaction(request) {
+        r#"{"Results":[],"Errors":null}"#
+    } else {
+        "true"
+    };
+    Response::new(200, body)
+}
+
 /// Every such write of the record is answered as if the record had changed before.
 pub(crate) fn refuse(world: &MockConsul, host: &str, is: Is) {
     let refused = Fault::Answer(Response::new(200, "false"));

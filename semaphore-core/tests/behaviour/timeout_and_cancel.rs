@@ -6,7 +6,7 @@ use semaphore_core::{Error, Permit, RequestError, Semaphore};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::spy::Spy;
-use crate::steps::{self, enters, writes_record};
+use crate::steps::{creates_session, deletes_key, destroys_session, enters, writes_record};
 use crate::support::*;
 
 #[test]
@@ -238,7 +238,7 @@ fn cancelling_at_any_time_of_a_handoff_leaves_nothing() {
 
 #[test]
 fn cancelling_when_answers_are_lost_leaves_nothing() {
-    for is in [steps::creates_session, enters, writes_record] {
+    for is in [creates_session, enters, writes_record] {
         for fault in [Fault::LoseAnswer, Fault::ResetAfter, Fault::LoseRequest] {
             for skip in 0..2 {
                 for wait in [5, 8, 10, 500, 4_000] {
@@ -253,6 +253,37 @@ fn cancelling_when_answers_are_lost_leaves_nothing() {
                     assert_nothing_left(&world);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_waiter_that_leaves_is_gone_even_if_its_way_out_is_not_answered() {
+    for is in [deletes_key, destroys_session] {
+        for fault in [
+            Fault::LoseAnswer,
+            Fault::LoseRequest,
+            Fault::ResetBefore,
+            Fault::BadAnswer,
+            Fault::no_leader(),
+            Fault::Duplicate(secs(2)),
+        ] {
+            let world = MockConsul::new(1);
+            let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+            let permit = world.run(hosts[0].acquire()).expect("a free slot");
+            let waiter = hosts[1].clone();
+            let waiting = world.start(async move { waiter.acquire().await });
+            world.advance(secs(1));
+            assert_eq!(contender_keys(&world).len(), 2);
+            world.inject(Rule::new(fault.clone()).matching(is).host("b"));
+            waiting.abort();
+            world.advance(secs(10));
+            assert_eq!(world.pending_rules(), 0, "{fault}");
+            assert_eq!(contender_keys(&world).len(), 1, "{fault}");
+            assert_eq!(session_count(&world), 1, "{fault}");
+            assert!(permit.is_held());
+            world.run(permit.release()).expect("released");
+            assert_nothing_left(&world);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::machine::plan::{ContenderNo, Situation, Turn};
 use crate::machine::session::Session;
 use crate::machine::watch::Start;
 use crate::time::Instant;
-use crate::view::{Key, View};
+use crate::view::{Key, Source, View};
 
 impl Participant {
     /// Brings everything in line with what is known now. Every command, answer and timeout ends
@@ -253,6 +253,7 @@ impl Participant {
                 self.refresh.stop();
                 self.inquest.open(BTreeSet::new());
                 self.view = None;
+                self.looks_up = false;
                 self.doubt = None;
                 self.claim = None;
                 self.ledger.unplan();
@@ -268,6 +269,11 @@ impl Participant {
         }
         let from = self.watch_from(now);
         self.watch.want_from(from);
+        let focus = self.focus();
+        self.watch.look_at(focus);
+        if self.watch.is_misled() {
+            self.restart_watch(now);
+        }
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
@@ -300,16 +306,27 @@ impl Participant {
             return;
         }
         self.ledger.forgive(now);
-        let (write, turn, suspects, ahead) = self.judge(now, observed, |situation| {
+        if self.ledger.patience_is_over(now) && observed.view.source() == Source::NewerRecord {
+            // Who is ahead is not known well enough to pass by them.
+            self.refresh.want(now);
+        }
+        let is_list = observed.view.source() == Source::List;
+        let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();
             let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
             let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
-            (write, turn, situation.suspects(), ahead)
+            let needs_list = situation.needs_list();
+            (write, turn, situation.suspects(), ahead, needs_list)
         });
+        if needs_list {
+            self.refresh.want(now);
+        }
         if let Some(record) = observed.view.record() {
             self.inquest.bury(record);
         }
-        self.inquest.open(suspects);
+        if is_list {
+            self.inquest.open(suspects);
+        }
         if let Some(ahead) = ahead {
             self.ledger.overtake(now, ahead);
         }
@@ -330,7 +347,8 @@ impl Participant {
             admissible: &self.admissible(now),
             newcomers: &self.newcomers(now),
             leaving: &self.leaving(),
-            patience_is_over: self.ledger.patience_is_over(now),
+            patience_is_over: self.ledger.patience_is_over(now)
+                && observed.view.source() != Source::NewerRecord,
             sees_ours: self.sees_ours(&observed.view),
             overtaken: &self.ledger.overtaken(now),
             dead: self.inquest.dead(),

@@ -8,6 +8,7 @@ use crate::machine::contender::{Contender, Part};
 use crate::machine::encoding::Encoding;
 use crate::machine::inquest::Finding;
 use crate::machine::order::Moment;
+use crate::machine::watch::Focus;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -36,6 +37,7 @@ impl Participant {
             return;
         }
         match from {
+            From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
             From::Watch | From::Refresh => self.handle_view(now, from, Moment::of(id), answer),
             From::Ledger => self.handle_write(now, Moment::of(id), answer),
             From::Inquest => self.handle_finding(now, answer),
@@ -77,15 +79,23 @@ impl Participant {
             (_, Err(_)) => self.is_poll_suspect = true,
             (_, Ok(_)) => {
                 self.is_poll_suspect &= self.watch.is_polling();
-                if self.is_poll_suspect && self.watch.restart(now) {
+                if self.is_poll_suspect && self.restart_watch(now) {
                     self.is_poll_suspect = false;
-                    let polls = self
-                        .in_flight
-                        .extract_if(.., |_, it| it.from == From::Watch);
-                    self.aborts.extend(polls.map(|(id, _)| id));
                 }
             }
         }
+    }
+
+    /// Gives the poll under way up for another one, unless it has only just begun.
+    pub(super) fn restart_watch(&mut self, now: Instant) -> bool {
+        let is_restarted = self.watch.restart(now);
+        if is_restarted {
+            let polls = self
+                .in_flight
+                .extract_if(.., |_, it| it.from == From::Watch);
+            self.aborts.extend(polls.map(|(id, _)| id));
+        }
+        is_restarted
     }
 
     fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {

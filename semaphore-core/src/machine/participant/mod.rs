@@ -20,6 +20,7 @@ mod admission;
 mod answers;
 mod attention;
 mod claims;
+mod crowd;
 mod departures;
 mod outgoing;
 mod queue;
@@ -72,6 +73,8 @@ pub struct Participant {
     view: Option<Observed>,
     /// When a transaction of ours last showed what is known.
     confirmed_at: Option<Instant>,
+    /// Whether the record is looked at next, whatever else is watched.
+    looks_up: bool,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, InFlight>,
@@ -230,6 +233,7 @@ impl Participant {
             claim: None,
             view: None,
             confirmed_at: None,
+            looks_up: false,
             doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),

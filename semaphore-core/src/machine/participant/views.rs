@@ -94,6 +94,21 @@ impl Participant {
         });
     }
 
+    /// What a record alone tells our contenders.
+    pub(super) fn observe_record(&mut self, now: Instant, view: &View) {
+        let moment = self.moment();
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        for no in numbers {
+            let event = self
+                .contenders
+                .get_mut(&no)
+                .and_then(|it| it.observe_record(moment, view, false, &self.settings));
+            self.handle_contender_event(now, no, event);
+        }
+        self.settle_claim(now, view);
+        self.dismiss_strays(now);
+    }
+
     fn observe(
         &mut self,
         now: Instant,

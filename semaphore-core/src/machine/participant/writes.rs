@@ -13,6 +13,7 @@ use crate::machine::encoding::{After, Encoding, Rest, Step, Written};
 use crate::machine::ledger::Sent;
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Write};
+use crate::machine::watch::Focus;
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::Key;
@@ -152,7 +153,7 @@ impl Participant {
                 let sent = self.ledger.refused(now, moment, &mut self.rng);
                 self.write_failed(sent.as_ref(), false);
                 self.claim_refused(sent.as_ref(), is_unfounded);
-                if is_unfounded {
+                if is_unfounded || *self.watch.polled() != Focus::Prefix {
                     // Another look at the prefix tells why.
                     self.refresh.want(now);
                 }

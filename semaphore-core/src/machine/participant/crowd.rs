@@ -1,0 +1,178 @@
+//! Whom a participant looks at in a crowd.
+//!
+//! Where few contend, each watches the whole prefix and learns of every change at once. Where many do,
+//! that would cost each handoff a read of the prefix by each of them. So there
+//! - whoever waits behind others watches only the key of the next ahead, which a claim touches;
+//! - whoever is the first, or holds, watches only the record;
+//! - the prefix is read when that is not enough: when the next ahead is gone, when a free slot stays
+//!   unused for the time of our patience, and when the record has not changed for a while.
+//!
+//! ```text
+//!   behind ──key touched──▶ first ──a slot is free──▶ claims, touching its own key
+//!     │  ▲                    ▲
+//!     │  └─time is over: look at the record
+//!     └────key gone: read the prefix
+//! ```
+//! A claim of a foreign client touches no key. Whoever waits behind one finds out when the time of its poll is
+//! over: that is [`LOOK_UP`], and somewhat more for each who waits ahead.
+
+use core::time::Duration;
+
+use super::{Observed, Participant};
+use crate::api::ReadKey;
+use crate::error::RequestError;
+use crate::http::Response;
+use crate::id::{Index, SessionId};
+use crate::machine::contender::{Contender, Phase};
+use crate::machine::encoding::Encoding;
+use crate::machine::watch::Focus;
+use crate::time::Instant;
+use crate::view::{CLAIMED_FLAGS, Contender as Shown, Lock};
+
+/// How long whoever waits behind one other looks at its key before it looks at the record.
+const LOOK_UP: Duration = Duration::from_secs(2);
+
+/// How much longer for each other who waits ahead, and at most.
+const LOOK_UP_PER_RANK: Duration = Duration::from_millis(100);
+const LOOK_UP_AT_MOST: Duration = Duration::from_secs(15);
+
+impl Participant {
+    /// What polls are for at the moment.
+    pub(super) fn focus(&self) -> Focus {
+        let Some(observed) = &self.view else {
+            return Focus::Prefix;
+        };
+        let view = &observed.view;
+        let is_crowded = view.contenders().len() > self.settings.crowd;
+        if self.settings.encoding == Encoding::Requests || !is_crowded || view.record().is_none() {
+            return Focus::Prefix;
+        }
+        if self.looks_up {
+            return Focus::Record { index: Index::ZERO };
+        }
+        let index = view.lock_index();
+        let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
+        let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
+        match self.next_ahead(observed) {
+            Some((ahead, rank)) if !holds && !any(Contender::must_withdraw) => Focus::Ahead {
+                session: ahead.session.clone(),
+                index: ahead.modify_index,
+                wait: LOOK_UP_AT_MOST.min(LOOK_UP + LOOK_UP_PER_RANK * rank),
+            },
+            _ => Focus::Record { index },
+        }
+    }
+
+    /// Who waits next ahead of the first of ours, and how many do in all.
+    fn next_ahead<'v>(&self, observed: &'v Observed) -> Option<(&'v Shown, u32)> {
+        let first = self
+            .contenders
+            .values()
+            .filter(|contender| contender.is_wanting() && !contender.is_passing())
+            .filter_map(Contender::create_index)
+            .min()?;
+        let ahead = observed
+            .view
+            .waiters()
+            .take_while(|waiter| waiter.create_index < first);
+        let (mut last, mut rank) = (None, 0);
+        for waiter in ahead {
+            (last, rank) = (Some(waiter), rank + 1);
+        }
+        Some((last?, rank))
+    }
+
+    /// Takes the answer to a poll of one key.
+    pub(super) fn handle_key(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        let is_early = self.watch.is_early(now);
+        match answer.and_then(ReadKey::parse_at) {
+            Ok((_, entry)) => {
+                self.note(now, None);
+                let is_news = match self.watch.polled().clone() {
+                    Focus::Ahead { session, index, .. } => {
+                        let shown = entry
+                            .filter(|entry| entry.session() == Some(session.as_str()))
+                            .map(|entry| Shown::new(session.clone(), &entry));
+                        self.handle_ahead(now, &session, index, shown)
+                    }
+                    Focus::Record { .. } => {
+                        self.looks_up = false;
+                        let lock = entry.map(|entry| Lock::new(&entry));
+                        self.handle_record(now, lock)
+                    }
+                    Focus::Prefix => true,
+                };
+                if is_news || !is_early {
+                    self.watch.key_answered(now);
+                } else {
+                    // An agent ends all polls when a snapshot is restored.
+                    self.refresh.want(now);
+                    self.watch.failed(now, &mut self.rng);
+                }
+            }
+            Err(error) => {
+                self.watch.failed(now, &mut self.rng);
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// What became of the next ahead, as its key shows.
+    fn handle_ahead(
+        &mut self,
+        now: Instant,
+        session: &SessionId,
+        index: Index,
+        shown: Option<Shown>,
+    ) -> bool {
+        let Some(shown) = shown else {
+            // It has gone, and who is next ahead now only the prefix tells.
+            self.refresh.want(now);
+            return true;
+        };
+        let is_changed = shown.modify_index > index;
+        let has_claimed = is_changed && shown.flags == CLAIMED_FLAGS;
+        self.looks_up = !is_changed;
+        if let Some(observed) = &mut self.view {
+            if has_claimed {
+                observed.view.pass(session);
+            } else if is_changed {
+                observed.view.lock_key(shown);
+            }
+        }
+        is_changed
+    }
+
+    /// The record as a poll of it alone shows it.
+    fn handle_record(&mut self, now: Instant, lock: Option<Lock>) -> bool {
+        let moment = self.moment();
+        let Some(observed) = &mut self.view else {
+            return true;
+        };
+        let known = observed.view.lock_index();
+        match lock {
+            Some(lock) if lock.modify_index > known => {
+                observed.view.set_lock(lock);
+                observed.received = moment;
+                let view = observed.view.clone();
+                self.observe_record(now, &view);
+                true
+            }
+            // Nothing has changed for a while: holders may have died, or those who wait.
+            Some(lock) if lock.modify_index == known => {
+                if !self.queue.is_empty() {
+                    self.refresh.want(now);
+                }
+                false
+            }
+            // A server that lags behind, or a restored snapshot.
+            _ => {
+                self.refresh.want(now);
+                true
+            }
+        }
+    }
+}
