@@ -40,9 +40,11 @@ pub(crate) enum Source {
     NewerRecord,
 }
 
-/// The flags of a contender key whose contender has claimed a slot. Nobody reads meaning into the
-/// flags of contender keys; changing them moves the key's index, which wakes whoever watches it.
-pub(crate) const CLAIMED_FLAGS: u64 = SEMAPHORE_FLAGS ^ 1;
+/// The flags of a contender key whose contender has claimed a slot: the last that was free, or one of
+/// several. Clients of other kinds read no meaning into the flags of contender keys. Changing them moves
+/// the key's index, which wakes whoever watches it.
+pub(crate) const CLAIMED_LAST: u64 = SEMAPHORE_FLAGS ^ 1;
+pub(crate) const CLAIMED_ONE: u64 = SEMAPHORE_FLAGS ^ 2;
 
 /// The key `<prefix>/.lock`.
 #[derive(Clone, Debug)]

@@ -31,6 +31,8 @@ pub(super) struct Contender {
     key: ContenderKey,
     phase: Phase,
     presence: Presence,
+    /// Whether the record names it from the hold before, and the next of our queue takes over.
+    passes: bool,
     /// Whether its session is kept when nothing else of it is left.
     keeps_session: bool,
     /// Why the last write that was to take it out of the record failed.
@@ -107,6 +109,7 @@ impl Contender {
             key: ContenderKey::new(settings, rng),
             phase: Phase::Entering,
             presence: Presence::No,
+            passes: false,
             keeps_session: false,
             withdraw_failure: None,
             leave_failure: None,
@@ -137,7 +140,7 @@ impl Contender {
 
     /// Whether the record still names it from the hold before, and the next of our queue takes over.
     pub(super) fn is_passing(&self) -> bool {
-        self.phase == Phase::Waiting && matches!(self.presence, Presence::Yes(_))
+        self.passes && self.is_wanting()
     }
 
     pub(super) fn keeps_session(&self) -> bool {
@@ -155,13 +158,19 @@ impl Contender {
     /// Its hold is over, and its slot is for the next of our queue.
     pub(super) fn pass(&mut self) {
         self.phase = Phase::Waiting;
+        self.passes = true;
     }
 
-    /// The claim was refused; the record names it as before.
-    pub(super) fn keep_passing(&mut self, base: Index) {
-        if self.phase == Phase::Claiming {
+    /// The write that admits it was refused for certain: the record names it no more than before.
+    pub(super) fn claim_refused(&mut self, moment: Moment, base: Index, settings: &Settings) {
+        if self.phase != Phase::Claiming {
+            return;
+        }
+        if self.passes {
             self.phase = Phase::Waiting;
             self.presence = Presence::Yes(base);
+        } else {
+            self.withdrawn(moment, settings);
         }
     }
 
@@ -243,7 +252,7 @@ impl Contender {
         self.phase = Phase::Claiming;
         self.presence = Presence::Maybe(base);
         if self.key.is_unsent() {
-            self.key.enter_by_write();
+            self.key.await_write();
         }
     }
 
@@ -270,9 +279,16 @@ impl Contender {
         self.key.take_back();
     }
 
+    /// A write of the record goes out that deletes these keys.
+    pub(super) fn leave_by_write(&mut self, leaving: &[SessionId]) {
+        if self.session.id().is_some_and(|own| leaving.contains(own)) {
+            self.key.await_write();
+        }
+    }
+
     /// A transaction has deleted its key.
     pub(super) fn key_deleted(&mut self) {
-        self.key.forget();
+        self.key.deleted_by_write();
     }
 
     /// The index at which its key was seen, if it is there.
@@ -289,11 +305,13 @@ impl Contender {
     /// It holds its slot for this acquisition.
     pub(super) fn hold(&mut self, acquire: AcquireId) {
         self.phase = Phase::Held(acquire);
+        self.passes = false;
     }
 
     /// The record certainly does not name it, and no write under way can change that.
     pub(super) fn withdrawn(&mut self, moment: Moment, settings: &Settings) {
         self.presence = Presence::No;
+        self.passes = false;
         self.withdraw_failure = None;
         if self.phase == Phase::Claiming {
             self.phase = Phase::Entering;

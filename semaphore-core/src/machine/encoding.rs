@@ -18,7 +18,7 @@ use crate::api::{
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
-use crate::view::{CLAIMED_FLAGS, Contender, View};
+use crate::view::{Contender, View};
 
 /// How the steps of the protocol become requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -241,8 +241,9 @@ pub(super) enum Step {
     Absent(SessionId),
     /// The key of the holder that is pruned is tied to nobody.
     Free(SessionId),
-    /// A contender of ours that waited claims: whoever watches its key learns that it went ahead.
-    Claim(ContenderNo, SessionId),
+    /// A contender of ours that waited claims: whoever watches its key learns by these flags that it
+    /// went ahead.
+    Claim(ContenderNo, SessionId, u64),
     /// A contender of ours enters.
     Enter(ContenderNo, SessionId),
     /// A contender of ours leaves, whose key was seen at this index.
@@ -255,7 +256,7 @@ impl Step {
             Self::Tied(session)
             | Self::Absent(session)
             | Self::Free(session)
-            | Self::Claim(_, session)
+            | Self::Claim(_, session, _)
             | Self::Enter(_, session)
             | Self::Leave(session, _) => session,
         }
@@ -270,11 +271,11 @@ impl Step {
             },
             Self::Absent(_) => Operation::CheckNotExists { key },
             Self::Free(_) => Operation::CheckSession { key, session: None },
-            Self::Claim(_, session) => Operation::Lock {
+            Self::Claim(_, session, flags) => Operation::Lock {
                 key,
                 session,
                 value,
-                flags: CLAIMED_FLAGS,
+                flags: *flags,
             },
             Self::Enter(_, session) => Operation::Lock {
                 key,
@@ -289,6 +290,16 @@ impl Step {
 }
 
 impl Rest {
+    /// Whose keys it deletes.
+    pub(super) fn leaving(&self) -> Vec<SessionId> {
+        let steps = self.steps.iter();
+        let leaving = steps.filter_map(|step| match step {
+            Step::Leave(session, _) => Some(session.clone()),
+            _ => None,
+        });
+        leaving.collect()
+    }
+
     pub(super) fn deletes_key_of(&self, session: &SessionId) -> bool {
         let deletes = |step: &Step| matches!(step, Step::Leave(of, _) if of == session);
         self.steps.iter().any(deletes)
@@ -332,7 +343,7 @@ impl Rest {
         }
         let index = heads.last()?.modify_index();
         let locked = steps().zip(&heads).filter_map(|(step, entry)| match step {
-            Step::Claim(no, session) | Step::Enter(no, session) => {
+            Step::Claim(no, session, _) | Step::Enter(no, session) => {
                 Some((*no, Contender::new(session.clone(), entry)))
             }
             _ => None,

@@ -216,10 +216,16 @@ impl ContenderKey {
         Some(request)
     }
 
-    /// The contender enters by a write of the record.
-    pub(super) fn enter_by_write(&mut self) {
+    /// The contender enters or leaves by a write of the record.
+    pub(super) fn await_write(&mut self) {
         self.in_flight = Some(Sent::Write);
         self.retry_at = None;
+    }
+
+    /// That write was applied, and has deleted the key.
+    pub(super) fn deleted_by_write(&mut self) {
+        self.in_flight = None;
+        self.forget();
     }
 
     /// That write was applied. The key is what it shows.
@@ -418,7 +424,7 @@ impl ContenderKey {
 enum Sent {
     Reservation,
     Acquisition(Encoding),
-    /// A write of the record, of which entering is a part.
+    /// A write of the record, of which entering or leaving is a part.
     Write,
     Deletion,
 }

@@ -45,6 +45,8 @@ pub(super) struct Sent {
     pub(super) write: Write,
     pub(super) rest: Rest,
     pub(super) encoding: Encoding,
+    /// Whether an attempt from the same base before it may have been applied.
+    pub(super) is_repeated: bool,
 }
 
 /// The last write.
@@ -167,10 +169,12 @@ impl Ledger {
         let write = self.planned.take()?;
         let (encoding, request) = Encoding::write(&write, &rest, settings);
         self.retry_at = None;
+        let is_repeated = self.is_unknown_from(write.base);
         let sent = Sent {
             write,
             rest,
             encoding,
+            is_repeated,
         };
         let sent = self.in_flight.insert(sent);
         Some((&sent.write, request))
@@ -244,8 +248,14 @@ impl Ledger {
         }
     }
 
+    fn is_unknown_from(&self, base: Index) -> bool {
+        self.last
+            .is_some_and(|last| last.is_unknown && last.base == base)
+    }
+
     fn end(&mut self, at: Moment, is_unknown: bool) -> Option<Sent> {
         let sent = self.in_flight.take()?;
+        let is_unknown = is_unknown || self.is_unknown_from(sent.write.base);
         self.last = Some(Ended {
             base: sent.write.base,
             at,

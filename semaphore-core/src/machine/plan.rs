@@ -79,7 +79,12 @@ impl Situation<'_> {
     /// The next write, if one is due, and how the first of our queue stands.
     pub(super) fn plan(&self) -> (Option<Write>, Turn) {
         let Some(lock) = self.view.lock() else {
-            return (self.create(), Turn::NotYet);
+            // One does it for all.
+            let create = self.create();
+            if create.is_some() && self.ahead().next().is_some() && !self.patience_is_over {
+                return (None, Turn::BehindOthers);
+            }
+            return (create, Turn::NotYet);
         };
         let Ok(found) = &lock.record else {
             let replace = self.create().map(|write| Write {

@@ -111,9 +111,11 @@ impl Watch {
         self.state == State::Polling
     }
 
-    /// Whether a plain read of the prefix is under way, which is answered at once.
-    pub(super) fn is_reading(&self) -> bool {
-        self.is_polling() && self.polled == Focus::Prefix && self.index == Index::ZERO
+    /// Since when a plain read of the prefix is under way, which is answered at once.
+    pub(super) fn reads_since(&self) -> Option<Instant> {
+        let is_reading =
+            self.is_polling() && self.polled == Focus::Prefix && self.index == Index::ZERO;
+        is_reading.then_some(self.polled_at)
     }
 
     /// What polls are for from now on.
@@ -126,11 +128,14 @@ impl Watch {
         &self.polled
     }
 
+    /// Whether the poll under way is for the next ahead alone.
+    pub(super) fn is_looking_ahead(&self) -> bool {
+        self.is_polling() && matches!(self.polled, Focus::Ahead { .. })
+    }
+
     /// Whether the poll under way is for one key, and that is not what matters any more.
     pub(super) fn is_misled(&self) -> bool {
-        self.is_polling()
-            && matches!(self.polled, Focus::Ahead { .. })
-            && self.polled.key() != self.focus.key()
+        self.is_looking_ahead() && self.polled.key() != self.focus.key()
     }
 
     /// Whether the answer to the poll under way comes before its time.

@@ -6,7 +6,7 @@ use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{Prefix, Scope};
-use crate::view::{CLAIMED_FLAGS, Orphan, View};
+use crate::view::{CLAIMED_LAST, CLAIMED_ONE, Orphan, View};
 use std::collections::BTreeSet;
 
 /// Deletes contender keys that are tied to no session, each by check-and-set. Its output is how many
@@ -40,8 +40,9 @@ impl Task for Collect {
 
     fn step(&mut self, answer: &Response) -> Result<Step<usize>, RequestError> {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
-        let is_contenders =
-            |orphan: &&Orphan| [0, SEMAPHORE_FLAGS, CLAIMED_FLAGS].contains(&orphan.flags);
+        let is_contenders = |orphan: &&Orphan| {
+            [0, SEMAPHORE_FLAGS, CLAIMED_LAST, CLAIMED_ONE].contains(&orphan.flags)
+        };
         let Some(orphan) = view.orphans().iter().find(is_contenders) else {
             return Ok(Step::Done(Ok(self.tried.len())));
         };

@@ -36,6 +36,15 @@ impl View {
 
     /// A read of the record alone shows it so. Its holders may have come after the list.
     pub(crate) fn set_lock(&mut self, lock: Lock) {
+        // Whoever held a slot and holds it no more has left: it does not wait.
+        if let (Some(before), Ok(after)) = (self.record().cloned(), &lock.record) {
+            let stays = |it: &Contender| {
+                let session = it.session.as_str();
+                after.holds(session) || !before.holds(session)
+            };
+            self.contenders.retain(stays);
+            self.line_up();
+        }
         self.version = self.version.max(lock.modify_index);
         self.lock = Some(lock);
         self.source = Source::NewerRecord;

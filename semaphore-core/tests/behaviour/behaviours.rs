@@ -7,6 +7,7 @@ mod bench;
 mod by_hand;
 mod callers_session;
 mod claim_under_way;
+mod crowd;
 mod dead_poll;
 mod environment;
 mod error_texts;

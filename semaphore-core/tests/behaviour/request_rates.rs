@@ -273,7 +273,7 @@ fn a_writer_below_the_prefix_is_followed_at_the_ceiling() {
 
 #[test]
 fn failures_among_successes_do_not_give_up_one_poll_after_the_other() {
-    let world = MockConsul::new(10);
+    let world = MockConsul::new(11);
     let semaphore = semaphore(&world, "a", 60);
     let held = world.run(semaphore.acquire_many(60)).expect("free slots");
     let is_second = AtomicBool::new(false);

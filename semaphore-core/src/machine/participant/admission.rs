@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::crowd::LookUp;
 use super::queue::{Patience, Ticket};
 use super::{Event, Observed, Participant};
 use crate::defect::{Defect, is_on};
@@ -114,7 +115,7 @@ impl Participant {
 
     /// The first of the queue, if it is an instant try for which nothing is free.
     fn hopeless_try(&mut self, now: Instant) -> Option<AcquireId> {
-        let observed = self.view.as_ref()?;
+        let observed = self.current()?;
         let head = *self.queue.head()?;
         if head.patience != Patience::None {
             return None;
@@ -218,7 +219,7 @@ impl Participant {
             .head()
             .is_some_and(|head| head.patience == Patience::None);
         is_try
-            && self.view.as_ref().is_none_or(|observed| {
+            && self.current().is_none_or(|observed| {
                 let lock_index = observed.view.lock_index();
                 !self.ledger.may_plan(now, lock_index, observed.sent)
             })
@@ -253,7 +254,7 @@ impl Participant {
                 self.refresh.stop();
                 self.inquest.open(BTreeSet::new());
                 self.view = None;
-                self.looks_up = false;
+                self.look_up = LookUp::Not;
                 self.doubt = None;
                 self.claim = None;
                 self.ledger.unplan();
@@ -264,7 +265,7 @@ impl Participant {
             // What is left of the turn before may do for an attempt: it names the record's index.
             Start::Anew if self.is_recollection_useful() => {}
             Start::Anew => self.view = None,
-            Start::Resumed if self.view.is_none() => self.refresh.want(now),
+            Start::Resumed if self.current().is_none() => self.refresh.want(now),
             Start::Resumed | Start::Running => {}
         }
         let from = self.watch_from(now);
@@ -295,7 +296,8 @@ impl Participant {
     }
 
     fn plan(&mut self, now: Instant) {
-        let Some(observed) = &self.view else {
+        let Some(observed) = self.view.as_ref().filter(|it| !it.is_dated) else {
+            self.ledger.unplan();
             return;
         };
         if !self

@@ -7,7 +7,8 @@
 
 use core::time::Duration;
 
-use super::{From, Participant};
+use super::crowd::LookUp;
+use super::{From, Observed, Participant};
 use crate::machine::contender::{Contender, Part, Phase};
 use crate::machine::encoding::Encoding;
 use crate::record::Record;
@@ -17,13 +18,19 @@ use crate::view::View;
 /// How long what a transaction has shown is taken for the present.
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
+/// How long a newcomer waits for the first read at most.
+const FIRST_READ: Duration = Duration::from_millis(100);
+
 impl Participant {
     /// From when on the next poll is wanted. None is while an answer is awaited that tells as much.
     pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
         if self.settings.encoding == Encoding::Requests {
             return Some(now);
         }
-        let Some(observed) = &self.view else {
+        if self.look_up != LookUp::Not && self.is_in_crowd() {
+            return Some(now);
+        }
+        let Some(observed) = self.current() else {
             return (!self.is_arriving(Part::Key)).then_some(now);
         };
         let later = self
@@ -32,6 +39,7 @@ impl Participant {
         let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
         let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
         let is_answer_awaited = self.ledger.is_busy()
+            || self.refresh.is_busy() && self.is_in_crowd()
             || self.is_arriving(Part::Key)
             || self.is_arriving(Part::Session) && !any(Contender::is_queued);
         let waits =
@@ -43,18 +51,26 @@ impl Participant {
         holds.then_some(later)
     }
 
-    /// Whether the first read is about to tell if a newcomer may enter and claim in one step.
-    pub(super) fn awaits_first_view(&self) -> bool {
-        self.settings.encoding == Encoding::Transactions
-            && self.view.is_none()
-            && self.watch.is_reading()
+    /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
+    /// one step.
+    pub(super) fn first_view_until(&self) -> Option<Instant> {
+        let since = self.watch.reads_since()?;
+        let is_first = self.settings.encoding == Encoding::Transactions && self.current().is_none();
+        is_first.then_some(since + FIRST_READ)
     }
 
     /// An instant try is not told from memory that there is no slot.
     pub(super) fn look_again(&mut self) {
-        if self.watch.start_over() {
-            self.view = None;
+        if let Some(observed) = &mut self.view
+            && self.watch.start_over()
+        {
+            observed.is_dated = true;
         }
+    }
+
+    /// The view from which decisions are made. One that is dated only serves to tell older ones.
+    pub(super) fn current(&self) -> Option<&Observed> {
+        self.view.as_ref().filter(|observed| !observed.is_dated)
     }
 
     /// Whether a view from before the watch was paused is good for an attempt without a read.

@@ -27,7 +27,7 @@ use crate::machine::contender::{Contender, Phase};
 use crate::machine::encoding::Encoding;
 use crate::machine::watch::Focus;
 use crate::time::Instant;
-use crate::view::{CLAIMED_FLAGS, Contender as Shown, Lock};
+use crate::view::{CLAIMED_LAST, CLAIMED_ONE, Contender as Shown, Lock};
 
 /// How long whoever waits behind one other looks at its key before it looks at the record.
 const LOOK_UP: Duration = Duration::from_secs(2);
@@ -36,21 +36,30 @@ const LOOK_UP: Duration = Duration::from_secs(2);
 const LOOK_UP_PER_RANK: Duration = Duration::from_millis(100);
 const LOOK_UP_AT_MOST: Duration = Duration::from_secs(15);
 
+/// Whether the record is looked at by itself, whatever else would be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookUp {
+    Not,
+    Now,
+    /// As soon as it has changed beyond this index.
+    After(Index),
+}
+
 impl Participant {
     /// What polls are for at the moment.
     pub(super) fn focus(&self) -> Focus {
-        let Some(observed) = &self.view else {
+        if !self.is_in_crowd() {
+            return Focus::Prefix;
+        }
+        match self.look_up {
+            LookUp::Not => {}
+            LookUp::Now => return Focus::Record { index: Index::ZERO },
+            LookUp::After(index) => return Focus::Record { index },
+        }
+        let Some(observed) = self.current() else {
             return Focus::Prefix;
         };
-        let view = &observed.view;
-        let is_crowded = view.contenders().len() > self.settings.crowd;
-        if self.settings.encoding == Encoding::Requests || !is_crowded || view.record().is_none() {
-            return Focus::Prefix;
-        }
-        if self.looks_up {
-            return Focus::Record { index: Index::ZERO };
-        }
-        let index = view.lock_index();
+        let index = observed.view.lock_index();
         let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
         let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
         match self.next_ahead(observed) {
@@ -61,6 +70,15 @@ impl Participant {
             },
             _ => Focus::Record { index },
         }
+    }
+
+    /// Whether so many contend that not everybody watches the whole prefix.
+    pub(super) fn is_in_crowd(&self) -> bool {
+        let is_crowd = |observed: &Observed| {
+            let view = &observed.view;
+            view.contenders().len() > self.settings.crowd && view.record().is_some()
+        };
+        self.settings.encoding == Encoding::Transactions && self.view.as_ref().is_some_and(is_crowd)
     }
 
     /// Who waits next ahead of the first of ours, and how many do in all.
@@ -82,6 +100,19 @@ impl Participant {
         Some((last?, rank))
     }
 
+    /// In a crowd the record has changed since a hold began in its first moments: it is looked at before it
+    /// is written.
+    pub(super) fn look_before_write(&mut self) {
+        let is_in_crowd = self.is_in_crowd();
+        if let Some(observed) = &mut self.view
+            && is_in_crowd
+            && !self.watch.is_polling()
+        {
+            observed.is_dated = true;
+            self.look_up = LookUp::Now;
+        }
+    }
+
     /// Takes the answer to a poll of one key.
     pub(super) fn handle_key(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
         let is_early = self.watch.is_early(now);
@@ -95,10 +126,11 @@ impl Participant {
                             .map(|entry| Shown::new(session.clone(), &entry));
                         self.handle_ahead(now, &session, index, shown)
                     }
-                    Focus::Record { .. } => {
-                        self.looks_up = false;
+                    Focus::Record { index } => {
+                        let was_waited_for = index > Index::ZERO;
+                        self.look_up = LookUp::Not;
                         let lock = entry.map(|entry| Lock::new(&entry));
-                        self.handle_record(now, lock)
+                        self.handle_record(now, lock, was_waited_for)
                     }
                     Focus::Prefix => true,
                 };
@@ -134,20 +166,25 @@ impl Participant {
             return true;
         };
         let is_changed = shown.modify_index > index;
-        let has_claimed = is_changed && shown.flags == CLAIMED_FLAGS;
-        self.looks_up = !is_changed;
-        if let Some(observed) = &mut self.view {
-            if has_claimed {
-                observed.view.pass(session);
-            } else if is_changed {
-                observed.view.lock_key(shown);
-            }
+        let Some(observed) = &mut self.view else {
+            return true;
+        };
+        self.look_up = match shown.flags {
+            // The claim has changed the record at the same index, and left nothing to claim.
+            CLAIMED_LAST if is_changed => LookUp::After(shown.modify_index),
+            _ => LookUp::Now,
+        };
+        if is_changed && [CLAIMED_LAST, CLAIMED_ONE].contains(&shown.flags) {
+            observed.view.pass(session);
+            observed.is_dated = true;
+        } else if is_changed {
+            observed.view.lock_key(shown);
         }
         is_changed
     }
 
     /// The record as a poll of it alone shows it.
-    fn handle_record(&mut self, now: Instant, lock: Option<Lock>) -> bool {
+    fn handle_record(&mut self, now: Instant, lock: Option<Lock>, was_waited_for: bool) -> bool {
         let moment = self.moment();
         let Some(observed) = &mut self.view else {
             return true;
@@ -157,13 +194,15 @@ impl Participant {
             Some(lock) if lock.modify_index > known => {
                 observed.view.set_lock(lock);
                 observed.received = moment;
+                observed.is_dated = false;
                 let view = observed.view.clone();
                 self.observe_record(now, &view);
                 true
             }
             // Nothing has changed for a while: holders may have died, or those who wait.
             Some(lock) if lock.modify_index == known => {
-                if !self.queue.is_empty() {
+                observed.is_dated = false;
+                if was_waited_for && !self.queue.is_empty() {
                     self.refresh.want(now);
                 }
                 false

@@ -78,6 +78,9 @@ impl Participant {
     pub(super) fn give_back(&mut self, now: Instant, acquire: AcquireId, owner: Owner) {
         let keeps_session = self.spares.released_at(now);
         let is_passed = self.is_passed_on(now, acquire);
+        if !is_passed {
+            self.look_before_write();
+        }
         let moment = self.moment();
         let Some(hold) = self.holds.get_mut(&acquire) else {
             return;

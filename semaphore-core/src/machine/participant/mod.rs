@@ -31,6 +31,7 @@ mod writes;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use self::crowd::LookUp;
 use self::queue::{Patience, Queue, Ticket};
 use self::refresh::Refresh;
 use self::spare::Spares;
@@ -74,7 +75,7 @@ pub struct Participant {
     /// When a transaction of ours last showed what is known.
     confirmed_at: Option<Instant>,
     /// Whether the record is looked at next, whatever else is watched.
-    looks_up: bool,
+    look_up: LookUp,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, InFlight>,
@@ -192,6 +193,8 @@ struct Observed {
     view: View,
     sent: Moment,
     received: Moment,
+    /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
+    is_dated: bool,
 }
 
 /// A request under way.
@@ -233,7 +236,7 @@ impl Participant {
             claim: None,
             view: None,
             confirmed_at: None,
-            looks_up: false,
+            look_up: LookUp::Not,
             doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
@@ -379,6 +382,7 @@ impl Participant {
             self.inquest.timeout(),
             self.queue.timeout(),
             self.spares.timeout(),
+            self.first_view_until(),
             self.respawn_at,
         ]
         .into_iter()

@@ -65,6 +65,9 @@ impl Participant {
 
     /// Last of all: whoever sends one request after the other is held up by it.
     fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
+        // Something may have been sent since that tells as much.
+        let from = self.watch_from(now);
+        self.watch.want_from(from);
         let request = self.watch.transmit(now, &self.settings)?;
         Some((From::Watch, request))
     }
@@ -73,7 +76,7 @@ impl Participant {
         if self.short_requests() >= MAX_IN_FLIGHT {
             return None;
         }
-        let holds_back = self.awaits_first_view();
+        let holds_back = self.first_view_until().is_some_and(|until| now < until);
         let due = |contender: &Contender| {
             contender.is_due(now, &self.settings) && !(holds_back && contender.is_newcomer(now))
         };

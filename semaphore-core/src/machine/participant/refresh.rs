@@ -36,6 +36,10 @@ impl Refresh {
         }
     }
 
+    pub(super) fn is_busy(&self) -> bool {
+        self.state != State::Idle
+    }
+
     pub(super) fn stop(&mut self) {
         self.state = State::Idle;
     }

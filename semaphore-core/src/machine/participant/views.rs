@@ -1,6 +1,7 @@
 //! What reads of the prefix show: which view is the newest, and what it means for those who wait and
 //! those who hold.
 
+use super::crowd::LookUp;
 use super::{From, Observed, Participant};
 use crate::api::ListKeys;
 use crate::defect::{Defect, is_on};
@@ -87,10 +88,18 @@ impl Participant {
         let sent = known
             .filter(is_same)
             .map_or(sent, |known| known.sent.max(sent));
+        let is_seen = match self.look_up {
+            LookUp::Not | LookUp::Now => true,
+            LookUp::After(index) => view.lock_index() >= index,
+        };
+        if is_seen {
+            self.look_up = LookUp::Not;
+        }
         self.view = Some(Observed {
             view,
             sent,
             received: self.moment(),
+            is_dated: false,
         });
     }
 

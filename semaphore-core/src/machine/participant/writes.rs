@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::crowd::LookUp;
 use super::{Claim, From, Observed, Participant};
 use crate::api::Txn;
 use crate::defect::{Defect, is_on};
@@ -13,10 +14,9 @@ use crate::machine::encoding::{After, Encoding, Rest, Step, Written};
 use crate::machine::ledger::Sent;
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Write};
-use crate::machine::watch::Focus;
 use crate::record::Record;
 use crate::time::Instant;
-use crate::view::Key;
+use crate::view::{CLAIMED_LAST, CLAIMED_ONE, Key};
 
 impl Participant {
     /// The write of the record that is due.
@@ -24,7 +24,13 @@ impl Participant {
         let write = self.ledger.planned()?;
         let rest = self.rest(write);
         let was_listed = self.lists_any(&write.admit);
+        let leaving = rest.leaving();
         let (write, request) = self.ledger.transmit(rest, &self.settings)?;
+        for no in &write.withdraw {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.leave_by_write(&leaving);
+            }
+        }
         for no in &write.admit {
             if let Some(contender) = self.contenders.get_mut(no) {
                 contender.claim(write.base);
@@ -50,6 +56,8 @@ impl Participant {
         if self.settings.encoding == Encoding::Requests {
             return rest;
         }
+        let is_full = write.record.holders().len() >= write.record.limit() as usize;
+        let flags = if is_full { CLAIMED_LAST } else { CLAIMED_ONE };
         for no in &write.admit {
             let Some(contender) = self.contenders.get(no) else {
                 continue;
@@ -63,7 +71,7 @@ impl Participant {
             }
             rest.steps.push(Step::Tied(session.clone()));
             if !contender.is_passing() {
-                rest.steps.push(Step::Claim(*no, session));
+                rest.steps.push(Step::Claim(*no, session, flags));
             }
         }
         rest.reads = self.reads_along(write);
@@ -153,9 +161,11 @@ impl Participant {
                 let sent = self.ledger.refused(now, moment, &mut self.rng);
                 self.write_failed(sent.as_ref(), false);
                 self.claim_refused(sent.as_ref(), is_unfounded);
-                if is_unfounded || *self.watch.polled() != Focus::Prefix {
+                if is_unfounded || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.
                     self.refresh.want(now);
+                } else {
+                    self.look_up = LookUp::Now;
                 }
             }
             Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
@@ -210,32 +220,35 @@ impl Participant {
     }
 
     fn write_failed(&mut self, sent: Option<&Sent>, is_unknown: bool) {
-        for no in sent.iter().flat_map(|sent| &sent.write.admit) {
+        let numbers = |sent: &Sent| {
+            let write = &sent.write;
+            write.admit.iter().chain(&write.withdraw).copied().collect()
+        };
+        let numbers: Vec<ContenderNo> = sent.map(numbers).unwrap_or_default();
+        for no in &numbers {
             if let Some(contender) = self.contenders.get_mut(no) {
                 contender.write_failed(is_unknown);
             }
         }
     }
 
-    /// The record has changed since the view. Whoever had the slot before has it still.
+    /// The record has changed since the view.
     fn claim_refused(&mut self, sent: Option<&Sent>, is_unfounded: bool) {
         let Some(sent) = sent else {
             return;
         };
-        if let Some(claim) = self
-            .claim
-            .take_if(|claim| claim.was_listed && !is_unfounded)
-        {
-            for no in &claim.contenders {
+        // What is refused for the record's index can't be applied later, and was not before.
+        if !is_unfounded && !sent.is_repeated {
+            let moment = self.moment();
+            for no in &sent.write.admit {
                 if let Some(contender) = self.contenders.get_mut(no) {
-                    contender.keep_passing(sent.write.base);
+                    contender.claim_refused(moment, sent.write.base, &self.settings);
                 }
             }
+            self.claim = None;
         }
-        let is_entry = |step: &Step| matches!(step, Step::Enter(..));
-        let is_outdated = |it: &mut Observed| it.view.lock_index() == sent.write.base;
-        if sent.rest.steps.iter().any(is_entry) {
-            self.view.take_if(is_outdated);
+        if let Some(observed) = &mut self.view {
+            observed.is_dated |= observed.view.lock_index() == sent.write.base;
         }
     }
 
@@ -266,6 +279,7 @@ impl Participant {
             }
         }
         observed.received = moment;
+        observed.is_dated = false;
     }
 }
 
