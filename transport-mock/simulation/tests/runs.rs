@@ -71,6 +71,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         prefix: 0,
         clock,
         encoding: Encoding::default(),
+        crowd: 8,
         refuses_from: None,
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),

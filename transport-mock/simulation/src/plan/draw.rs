@@ -149,6 +149,7 @@ impl Draft {
             prefix: rng.usize(..self.prefixes),
             clock: clock(rng),
             encoding: Encoding::default(),
+            crowd: 0,
             refuses_from: None,
             users,
             troubles,
@@ -370,12 +371,14 @@ impl Draft {
     }
 }
 
-/// Which hosts send transactions: all, none, or some of them, and whose agents serve none from the
-/// beginning or from some moment on. The rest of the plan does not depend on it.
+/// Which hosts send transactions: all, none, or some of them, whose agents serve none from the
+/// beginning or from some moment on, and what is a crowd to whom. The rest of the plan does not depend on it.
 fn draw_encodings(plan: &mut Plan, rng: &mut Rng) {
     let in_eighths = pick(rng, &[0, 0, 4, 4, 8, 8, 8, 8]);
     let refuses = rng.u32(..8) == 0;
+    let crowds = pick(rng, &[[0, 0], [1, 2], [3, 3], [0, 8], [8, 8], [8, 8]]);
     for host in &mut plan.hosts {
+        host.crowd = pick(rng, &crowds);
         if rng.u32(..8) >= in_eighths {
             host.encoding = Encoding::Requests;
         } else if refuses && rng.u32(..2) == 0 {

@@ -78,6 +78,8 @@ pub struct HostPlan {
     pub clock: f64,
     /// How its semaphore encodes its steps.
     pub encoding: Encoding,
+    /// How many contenders are no crowd to it.
+    pub crowd: usize,
     /// From when on its agent serves no transactions any more.
     pub refuses_from: Option<Duration>,
     /// The tasks in its process.

@@ -34,8 +34,8 @@ impl fmt::Display for Plan {
             };
             writeln!(
                 f,
-                "node-{} on {prefix} {by}, whose clock runs at {:.3}:",
-                host.number, host.clock
+                "node-{} on {prefix} {by}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
+                host.number, host.clock, host.crowd
             )?;
             if let Some(at) = host.refuses_from {
                 writeln!(f, "  its agent serves no transactions from {at:?} on")?;

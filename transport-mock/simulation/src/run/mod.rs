@@ -246,7 +246,8 @@ impl<'a> Run<'a> {
             .value(format!("node-{number}"))
             .ttl(plan.ttl)
             .behavior(plan.behavior)
-            .encoding(host.plan.encoding);
+            .encoding(host.plan.encoding)
+            .crowd(host.plan.crowd);
         if plan.access_control.is_some() {
             builder = builder.token(format!("node-{number}"));
         }
