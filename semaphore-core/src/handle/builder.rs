@@ -61,6 +61,14 @@ impl Builder {
         })
     }
 
+    /// Up to how many contenders each participant watches the whole prefix, see [`Settings::with_crowd`].
+    pub fn crowd(self, crowd: usize) -> Self {
+        self.checked(|parts| {
+            parts.settings = parts.settings.clone().with_crowd(crowd);
+            Ok(())
+        })
+    }
+
     /// Takes over another limit that is found in the semaphore's record, instead of failing with
     /// [`Error::LimitConflict`].
     pub fn adopt_limit(self) -> Self {

@@ -91,6 +91,8 @@ pub enum Happening {
         before: Found,
         after: Found,
         added: Vec<String>,
+        /// Who was a holder before and was admitted again, for another acquisition.
+        passed: Vec<String>,
         removed: Vec<Removed>,
     },
     /// An operator took what stands behind this session away.

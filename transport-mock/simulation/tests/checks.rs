@@ -99,6 +99,7 @@ fn written(before: Found, after: Found, added: &[&str]) -> Happening {
         before,
         after,
         added: added.iter().map(|it| (*it).to_owned()).collect(),
+        passed: Vec::new(),
         removed: Vec::new(),
     }
 }
@@ -165,6 +166,7 @@ fn s1_a_limit_that_is_lowered_binds_those_who_come_later() {
         before,
         after,
         added: Vec::new(),
+        passed: Vec::new(),
         removed: Vec::new(),
     };
     let lowered = history()
@@ -203,6 +205,7 @@ fn removes(by: Who, sent_at: Option<Instant>, is_alive: bool) -> Happening {
         before: record(1, &[A]),
         after: record(1, &[]),
         added: Vec::new(),
+        passed: Vec::new(),
         removed: vec![Removed {
             session: A.to_owned(),
             is_alive,
@@ -286,6 +289,7 @@ fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
             before,
             after,
             added,
+            passed,
             removed,
             ..
         } => Happening::RecordChanged {
@@ -296,6 +300,7 @@ fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
             before,
             after,
             added,
+            passed,
             removed,
         },
         other => other,

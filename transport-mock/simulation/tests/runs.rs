@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Dialect};
+use semaphore_core::{Behavior, Dialect, Encoding};
 use simulation::check::Invariant;
 use simulation::plan::{
     Deed, End, HostPlan, How, Pieces, Plan, Stranger, StrangerPlan, Turn, UserPlan,
@@ -70,6 +70,9 @@ fn host(number: usize, clock: f64) -> HostPlan {
         number,
         prefix: 0,
         clock,
+        encoding: Encoding::default(),
+        crowd: 8,
+        refuses_from: None,
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
     }

@@ -62,10 +62,10 @@ impl Check for TokensIncrease {
     fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::NewEpoch => self.epoch += 1,
-            Happening::RecordChanged { added, .. } => {
+            Happening::RecordChanged { added, passed, .. } => {
                 self.applied += 1;
                 let (epoch, order) = (self.epoch, self.applied);
-                for session in added {
+                for session in added.iter().chain(passed) {
                     let admission = Admission { epoch, order };
                     self.admissions.insert(session.clone(), admission);
                 }

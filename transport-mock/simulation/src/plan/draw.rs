@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use semaphore_core::{Behavior, Dialect, Response};
+use semaphore_core::{Behavior, Dialect, Encoding, Response};
 use transport_mock::Fault;
 
 use super::{
@@ -16,7 +16,9 @@ impl Plan {
     /// The plan of this seed.
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        Draft::new(&mut rng).plan(seed, &mut rng)
+        let mut plan = Draft::new(&mut rng).plan(seed, &mut rng);
+        draw_encodings(&mut plan, &mut Rng::with_seed(!seed));
+        plan
     }
 }
 
@@ -146,6 +148,9 @@ impl Draft {
             number,
             prefix: rng.usize(..self.prefixes),
             clock: clock(rng),
+            encoding: Encoding::default(),
+            crowd: 0,
+            refuses_from: None,
             users,
             troubles,
         }
@@ -362,6 +367,23 @@ impl Draft {
                 ],
             ),
             time: millis(rng.u64(100..20_000)),
+        }
+    }
+}
+
+/// Which hosts send transactions: all, none, or some of them, whose agents serve none from the
+/// beginning or from some moment on, and what is a crowd to whom. The rest of the plan does not depend on it.
+fn draw_encodings(plan: &mut Plan, rng: &mut Rng) {
+    let in_eighths = pick(rng, &[0, 0, 4, 4, 8, 8, 8, 8]);
+    let refuses = rng.u32(..8) == 0;
+    let crowds = pick(rng, &[[0, 0], [1, 2], [3, 3], [0, 8], [8, 8], [8, 8]]);
+    for host in &mut plan.hosts {
+        host.crowd = pick(rng, &crowds);
+        if rng.u32(..8) >= in_eighths {
+            host.encoding = Encoding::Requests;
+        } else if refuses && rng.u32(..2) == 0 {
+            let at = plan.storm.mul_f64(rng.f64());
+            host.refuses_from = Some(pick(rng, &[Duration::ZERO, at, at]));
         }
     }
 }

@@ -12,7 +12,7 @@ mod story;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Dialect};
+use semaphore_core::{Behavior, Dialect, Encoding};
 use transport_mock::Fault;
 
 pub use pieces::{Piece, Pieces};
@@ -76,6 +76,12 @@ pub struct HostPlan {
     pub prefix: usize,
     /// How fast its clock runs.
     pub clock: f64,
+    /// How its semaphore encodes its steps.
+    pub encoding: Encoding,
+    /// How many contenders are no crowd to it.
+    pub crowd: usize,
+    /// From when on its agent serves no transactions any more.
+    pub refuses_from: Option<Duration>,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
     /// What its requests meet, by their number among those of their sort.

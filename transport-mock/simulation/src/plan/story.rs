@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use semaphore_core::Dialect;
+use semaphore_core::{Dialect, Encoding};
 
 use super::{Deed, End, Hidden, How, Plan, Sort, Stranger, Told, Trouble, Turn};
 
@@ -28,11 +28,18 @@ impl fmt::Display for Plan {
         }
         for host in &self.hosts {
             let prefix = Self::prefix(host.prefix);
+            let by = match host.encoding {
+                Encoding::Requests => "by separate requests",
+                _ => "by transactions",
+            };
             writeln!(
                 f,
-                "node-{} on {prefix}, whose clock runs at {:.3}:",
-                host.number, host.clock
+                "node-{} on {prefix} {by}, whose clock runs at {:.3}, and to whom more than {} are a crowd:",
+                host.number, host.clock, host.crowd
             )?;
+            if let Some(at) = host.refuses_from {
+                writeln!(f, "  its agent serves no transactions from {at:?} on")?;
+            }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
                 for turn in &it.turns {

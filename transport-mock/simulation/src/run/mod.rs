@@ -15,6 +15,7 @@ mod past;
 mod quiet;
 mod seen;
 mod stranger;
+mod transaction;
 mod user;
 mod wire;
 
@@ -165,7 +166,7 @@ impl<'a> Run<'a> {
             keeps_story,
             book: Book::default(),
             judge: Judge::new(Bounds::of(plan)),
-            seen: Seen::new(prefixes.clone()),
+            seen: Seen::new(prefixes.clone(), plan),
             prefixes,
             hosts: hosts.collect(),
             strangers: Vec::new(),
@@ -239,11 +240,14 @@ impl<'a> Run<'a> {
             line: host.line.clone(),
             book: self.book.clone(),
             latency: plan.latency,
+            refuses_from: host.plan.refuses_from.map(|at| Instant::ORIGIN + at),
         };
         let mut builder = Semaphore::builder(prefix.as_str(), plan.limit)
             .value(format!("node-{number}"))
             .ttl(plan.ttl)
-            .behavior(plan.behavior);
+            .behavior(plan.behavior)
+            .encoding(host.plan.encoding)
+            .crowd(host.plan.crowd);
         if plan.access_control.is_some() {
             builder = builder.token(format!("node-{number}"));
         }

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::{Prefix, Record, Request};
+use semaphore_core::{Encoding, Prefix, Record, Request};
 use transport_mock::consul::Consul;
 use transport_mock::{Delivered, RequestKind};
 
+use super::transaction::Transaction;
 use crate::history::{Ending, Found, Happening, Removed, Who};
+use crate::plan::Plan;
 
 pub(super) struct Seen {
     prefixes: Vec<Prefix>,
@@ -16,11 +18,16 @@ pub(super) struct Seen {
     /// Sessions that are there again after they had ended.
     returned: BTreeSet<String>,
     records: Vec<(u64, Found)>,
+    /// Hosts whose slots pass from user to user. Whose agent refuses transactions goes on without.
+    passing: BTreeSet<Who>,
 }
 
 impl Seen {
-    pub(super) fn new(prefixes: Vec<Prefix>) -> Self {
+    pub(super) fn new(prefixes: Vec<Prefix>, plan: &Plan) -> Self {
+        let passing = plan.hosts.iter();
+        let passing = passing.filter(|it| it.encoding == Encoding::Transactions);
         Self {
+            passing: passing.map(|it| Who::Ours(it.number)).collect(),
             index: 0,
             owners: BTreeMap::new(),
             alive: BTreeSet::new(),
@@ -130,6 +137,7 @@ impl Seen {
             sent_at: last.map(|it| it.sent_at),
             is_check_and_set: last.is_some_and(|it| is_check_and_set(&it.request, &key)),
             removed: removed.collect(),
+            passed: last.map_or_else(Vec::new, |it| self.passed(by, &it.request, &had, &has)),
             added: has.difference(&had).cloned().collect(),
             before,
             after,
@@ -139,6 +147,34 @@ impl Seen {
     fn is_alive(&self, consul: &Consul, prefix: &Prefix, session: &str) -> bool {
         let key = consul.entry(&format!("{prefix}/{session}"));
         self.alive.contains(session) && key.is_some_and(|it| it.session() == Some(session))
+    }
+
+    /// Who was in the record before and was admitted anew: the slot passes to the next user of the host.
+    /// A transaction says whom; what takes its place where it was refused may mean any of its host's.
+    fn passed(
+        &self,
+        by: Who,
+        request: &Request,
+        had: &BTreeSet<String>,
+        has: &BTreeSet<String>,
+    ) -> Vec<String> {
+        if !self.passing.contains(&by) {
+            return Vec::new();
+        }
+        let stay = had.intersection(has);
+        match Transaction::of(request) {
+            Some(transaction) => {
+                let tied: BTreeSet<_> = transaction.tied().collect();
+                stay.filter(|it| tied.contains(it.as_str()))
+                    .cloned()
+                    .collect()
+            }
+            None if has.is_subset(had) => {
+                let is_own = |it: &&String| self.owners.get(*it) == Some(&by);
+                stay.filter(is_own).cloned().collect()
+            }
+            None => Vec::new(),
+        }
     }
 
     /// Whether a session and its key in this prefix were there after the last step.
@@ -172,22 +208,7 @@ impl Seen {
 fn is_check_and_set(request: &Request, key: &str) -> bool {
     match RequestKind::of(request) {
         RequestKind::KvCas => true,
-        RequestKind::Txn => {
-            let body = serde_json::from_slice::<serde_json::Value>(request.body());
-            let operations = body.ok().and_then(|body| body.as_array().cloned());
-            operations.unwrap_or_default().iter().all(|operation| {
-                let operation = &operation["KV"];
-                let is_write = ![
-                    "get",
-                    "get-tree",
-                    "check-session",
-                    "check-index",
-                    "check-not-exists",
-                ]
-                .contains(&operation["Verb"].as_str().unwrap_or_default());
-                operation["Key"] != *key || !is_write || operation["Verb"] == "cas"
-            })
-        }
+        RequestKind::Txn => Transaction::of(request).is_some_and(|it| it.is_check_and_set(key)),
         _ => false,
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Wire {
     pub(super) book: Book,
     /// The longest that a message travels.
     pub(super) latency: Duration,
+    /// From when on the agent serves no transactions.
+    pub(super) refuses_from: Option<Instant>,
 }
 
 /// What outlives a host's processes. Clones are the same.
@@ -96,6 +98,11 @@ impl Wire {
         if line.is_agent_down {
             return Some(Fault::Refuse);
         }
+        if self.refuses(request) {
+            let fault = Fault::Answer(Response::new(404, "Not Found"));
+            self.note(&fault, request);
+            return Some(fault);
+        }
         match trouble? {
             Trouble::Fault(fault) => {
                 line.is_fooled |= matches!(fault, Fault::Index(_));
@@ -108,6 +115,12 @@ impl Wire {
                 None
             }
         }
+    }
+
+    /// Whether it is a transaction, and the agent serves none any more.
+    fn refuses(&self, request: &Request) -> bool {
+        let is_over = self.refuses_from.is_some_and(|at| self.truth.now() >= at);
+        is_over && RequestKind::of(request) == RequestKind::Txn
     }
 
     fn sent(&self, request: &Request) -> Sent {
@@ -251,6 +264,7 @@ fn name(fault: &Fault) -> &'static str {
             429 => "429",
             500 => "500",
             503 => "503",
+            404 => "transaction refused",
             _ => "answered on the way",
         },
         Fault::AnswerAfter(_) => "504",

@@ -1,0 +1,49 @@
+//! What a transaction of ours says, as far as the checks go by it.
+
+use semaphore_core::Request;
+use serde_json::Value;
+use transport_mock::RequestKind;
+
+/// The operations of a transaction.
+pub(super) struct Transaction(Vec<Value>);
+
+impl Transaction {
+    /// Of a request that is one.
+    pub(super) fn of(request: &Request) -> Option<Self> {
+        if RequestKind::of(request) != RequestKind::Txn {
+            return None;
+        }
+        let body = serde_json::from_slice::<Value>(request.body()).ok();
+        let operations = body.as_ref().and_then(Value::as_array).into_iter();
+        let keys = operations.flatten().map(|it| it["KV"].clone());
+        Some(Self(keys.collect()))
+    }
+
+    /// Whether whatever it does to this key is bound to what the key was before.
+    pub(super) fn is_check_and_set(&self, key: &str) -> bool {
+        let of_key = self.0.iter().filter(|it| it["Key"] == *key);
+        let is_bound = |it: &Value| is_read(it) || it["Verb"] == "cas";
+        of_key.into_iter().all(is_bound)
+    }
+
+    /// Whose contender keys it ties, or makes sure that they are tied: those whom it admits if they are
+    /// holders then.
+    pub(super) fn tied(&self) -> impl Iterator<Item = &str> {
+        let ties = |it: &&Value| it["Verb"] == "lock" || it["Verb"] == "check-session";
+        let sessions = self.0.iter().filter(ties);
+        sessions
+            .filter_map(|it| it["Session"].as_str())
+            .filter(|session| !session.is_empty())
+    }
+}
+
+fn is_read(operation: &Value) -> bool {
+    let reads = [
+        "get",
+        "get-tree",
+        "check-session",
+        "check-index",
+        "check-not-exists",
+    ];
+    reads.contains(&operation["Verb"].as_str().unwrap_or_default())
+}
