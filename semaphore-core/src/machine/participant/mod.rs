@@ -139,7 +139,8 @@ pub enum Event {
         /// Why.
         reason: Lost,
     },
-    /// Nothing of the acquisition is left in Consul, or nothing more can be done about it.
+    /// Nothing of the acquisition is left in Consul, or nothing more can be done about it. A slot that
+    /// passes to the next local caller is that caller's from then on.
     Released {
         /// Whose.
         acquire: AcquireId,
@@ -204,6 +205,7 @@ struct Observed {
 struct InFlight {
     from: From,
     encoding: Encoding,
+    sent_at: Instant,
 }
 
 /// Which machine sent a request.
