@@ -5,6 +5,8 @@ use core::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::encoding::Encoding;
+use super::settings::Settings;
 use crate::api::ListKeys;
 use crate::http::Response;
 use crate::id::SessionId;
@@ -22,6 +24,12 @@ pub(super) fn at(millis: u64) -> Instant {
 
 pub(super) fn session(id: &str) -> SessionId {
     SessionId::new(id).unwrap()
+}
+
+/// A semaphore `jobs` of one slot, by separate requests.
+pub(super) fn settings() -> Settings {
+    let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+    settings.with_encoding(Encoding::Requests)
 }
 
 /// What a read of the prefix `jobs` shows.

@@ -55,6 +55,8 @@ struct Ended {
     base: Index,
     at: Moment,
     is_unknown: bool,
+    /// Whether this is so of it or of one from the same base before it.
+    was_unknown: bool,
 }
 
 impl Ledger {
@@ -245,16 +247,17 @@ impl Ledger {
 
     fn is_unknown_from(&self, base: Index) -> bool {
         self.last
-            .is_some_and(|last| last.is_unknown && last.base == base)
+            .is_some_and(|last| last.was_unknown && last.base == base)
     }
 
     fn end(&mut self, at: Moment, is_unknown: bool) -> Option<Sent> {
         let sent = self.in_flight.take()?;
-        let is_unknown = is_unknown || self.is_unknown_from(sent.write.base);
+        let was_unknown = is_unknown || self.is_unknown_from(sent.write.base);
         self.last = Some(Ended {
             base: sent.write.base,
             at,
             is_unknown,
+            was_unknown,
         });
         Some(sent)
     }

@@ -178,14 +178,22 @@ impl Situation<'_> {
         if is_incomplete || is_on(Defect::PruneWithoutInquest) && self.may_prune() {
             record.retain(|holder| self.view.is_alive(holder));
         }
-        if self.may_prune() {
-            record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+        if !self.may_prune() {
+            return;
         }
+        // Holders who came after the list are not in it: only those who were found dead may go, and the
+        // same transaction makes sure of it.
+        let is_dead = |holder: &str| match self.view.source() {
+            Source::NewerRecord => {
+                SessionId::new(holder).is_ok_and(|session| self.dead.contains(&session))
+            }
+            Source::List | Source::Transaction => self.is_dead(holder),
+        };
+        record.retain(|holder| self.view.is_alive(holder) || !is_dead(holder));
     }
 
-    /// A record that is newer than the rest of the view may name holders who came after it.
     fn may_prune(&self) -> bool {
-        self.sees_ours && !self.view.is_filtered() && self.view.source() != Source::NewerRecord
+        self.sees_ours && !self.view.is_filtered()
     }
 
     /// Whether somebody seems dead of whom only a list can raise suspicion.

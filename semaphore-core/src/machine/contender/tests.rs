@@ -1,8 +1,8 @@
 mod leaving;
 
 use super::*;
-use crate::machine::fixture::{A, B, Shown, at, session};
-use crate::{Behavior, Prefix, SessionOptions};
+use crate::machine::fixture::{A, B, Shown, at, session, settings};
+use crate::{Behavior, SessionOptions};
 
 const ACQUIRE: AcquireId = AcquireId(7);
 const BASE: Index = Index(50);
@@ -17,7 +17,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self::with(Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap())
+        Self::with(settings())
     }
 
     fn with(settings: Settings) -> Self {
@@ -168,7 +168,7 @@ fn with_our_key_tied_to(session: &'static str) -> Shown<'static> {
 }
 
 fn behavior(behavior: Behavior) -> Bench {
-    let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+    let settings = settings();
     let options = SessionOptions::default().with_behavior(behavior);
     Bench::with(settings.with_session_options(options)).into_waiting()
 }
@@ -413,7 +413,7 @@ fn it_is_due_when_its_parts_are_and_when_its_lease_or_its_way_out_ends() {
 
 #[test]
 fn whose_key_is_contested_waits_for_a_newer_view_unless_it_waits_for_the_record() {
-    let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+    let settings = settings();
     let mut bench = Bench::with(settings.with_session(session(A)));
     let renewed = (200, r#"[{"TTL":"15s"}]"#);
     bench.exchange(0, &format!("/v1/session/renew/{A}"), renewed);

@@ -1,9 +1,9 @@
 use super::*;
+use crate::Settings;
 use crate::api::ListKeys;
 use crate::api::SEMAPHORE_FLAGS;
-use crate::machine::fixture::{A, B, at, session};
+use crate::machine::fixture::{A, B, at, session, settings};
 use crate::transport::{TransportError, TransportErrorKind};
-use crate::{Prefix, Settings};
 
 const TRUE: (u16, &str) = (200, "true");
 const FALSE: (u16, &str) = (200, "false");
@@ -19,12 +19,12 @@ struct Bench {
 impl Bench {
     /// Of a session of our own.
     fn ours() -> Self {
-        Self::new(Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap())
+        Self::new(settings())
     }
 
     /// Of a session of the caller's.
     fn callers() -> Self {
-        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+        let settings = settings();
         Self::new(settings.with_session(session(A)))
     }
 

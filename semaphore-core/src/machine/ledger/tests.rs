@@ -1,6 +1,5 @@
 use super::*;
-use crate::Prefix;
-use crate::machine::fixture::{A, B, at, session};
+use crate::machine::fixture::{A, B, at, session, settings};
 use crate::machine::plan::ContenderNo;
 use crate::record::Record;
 
@@ -17,7 +16,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
+        let settings = settings();
         Self {
             ledger: Ledger::new(&settings),
             settings,

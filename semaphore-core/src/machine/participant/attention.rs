@@ -42,7 +42,7 @@ impl Participant {
         let waits =
             !self.queue.is_empty() || any(Contender::is_wanting) || any(Contender::must_withdraw);
         let for_others = waits.then(|| {
-            let is_for_own = self.has_only_own_holders(&observed.view);
+            let is_for_own = self.claim.is_none() && self.has_only_own_holders(&observed.view);
             let from = if is_for_own { later } else { now };
             self.answer_awaited(now)
                 .map_or(from, |sent| from.max(sent + PROMPT))

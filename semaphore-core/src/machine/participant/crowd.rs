@@ -5,7 +5,7 @@
 //! - whoever waits behind others watches only the key of the next ahead, which a claim touches;
 //! - whoever is the first, or holds, watches only the record;
 //! - the prefix is read when that is not enough: when the next ahead is gone, when a free slot stays
-//!   unused for the time of our patience, and when the record has not changed for a while.
+//!   unused for the time of our patience, and now and then, for holders may die.
 //!
 //! ```text
 //!   behind ──key touched──▶ first ──a slot is free──▶ claims, touching its own key
@@ -36,6 +36,10 @@ const LOOK_UP: Duration = Duration::from_secs(2);
 /// How much longer for each other who waits ahead, and at most.
 const LOOK_UP_PER_RANK: Duration = Duration::from_millis(100);
 const LOOK_UP_AT_MOST: Duration = Duration::from_secs(15);
+
+/// How old what is known of the contenders may be for whoever is the first, and how much older for each
+/// who waits ahead.
+const READ_PER_RANK: Duration = Duration::from_secs(5);
 
 /// Whether the record is looked at by itself, whatever else would be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,11 +141,12 @@ impl Participant {
                             .map(|entry| Shown::new(session.clone(), &entry));
                         self.handle_ahead(now, &session, index, shown)
                     }
-                    Focus::Record { index } => {
-                        let was_waited_for = index > Index::ZERO;
+                    Focus::Record { .. } => {
                         self.look_up = LookUp::Not;
                         let lock = entry.map(|entry| Lock::new(&entry));
-                        self.handle_record(now, lock, was_waited_for)
+                        let is_news = self.handle_record(now, lock);
+                        self.read_in_time(now);
+                        is_news
                     }
                     Focus::Prefix => true,
                 };
@@ -160,6 +165,19 @@ impl Participant {
                 }
                 self.note(now, Some(error));
             }
+        }
+    }
+
+    /// A holder that dies changes nothing of the record. So the prefix is read now and then by those who
+    /// wait, the less often the more are ahead.
+    fn read_in_time(&mut self, now: Instant) {
+        let Some(observed) = &self.view else {
+            return;
+        };
+        let rank = self.next_ahead(observed).map_or(0, |(_, rank)| rank);
+        let due = observed.read_at + READ_PER_RANK * (rank + 1);
+        if due <= now && !self.queue.is_empty() {
+            self.refresh.want(now);
         }
     }
 
@@ -196,7 +214,7 @@ impl Participant {
     }
 
     /// The record as a poll of it alone shows it.
-    fn handle_record(&mut self, now: Instant, lock: Option<Lock>, was_waited_for: bool) -> bool {
+    fn handle_record(&mut self, now: Instant, lock: Option<Lock>) -> bool {
         let moment = self.moment();
         let Some(observed) = &mut self.view else {
             return true;
@@ -211,12 +229,8 @@ impl Participant {
                 self.observe_record(now, &view);
                 true
             }
-            // Nothing has changed for a while: holders may have died, or those who wait.
             Some(lock) if lock.modify_index == known => {
                 observed.is_dated = false;
-                if was_waited_for && !self.queue.is_empty() {
-                    self.refresh.want(now);
-                }
                 false
             }
             // A server that lags behind, or a restored snapshot.

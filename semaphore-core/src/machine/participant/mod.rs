@@ -196,6 +196,8 @@ struct Observed {
     view: View,
     sent: Moment,
     received: Moment,
+    /// When the whole prefix was read.
+    read_at: Instant,
     /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
     is_dated: bool,
 }

@@ -99,6 +99,7 @@ impl Participant {
             view,
             sent,
             received: self.moment(),
+            read_at: now,
             is_dated: false,
         });
     }

@@ -161,6 +161,9 @@ impl Participant {
                 let sent = self.ledger.refused(now, moment, &mut self.rng);
                 self.write_failed(sent.as_ref(), false);
                 self.claim_refused(sent.as_ref(), is_unfounded);
+                if is_unfounded {
+                    self.inquest.forget();
+                }
                 if is_unfounded || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.
                     self.refresh.want(now);
