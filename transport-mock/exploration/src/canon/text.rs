@@ -200,11 +200,17 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
                 "modify_index" | "create_index" | "deletable" => IndexOf::Key,
                 "index" | "version" => IndexOf::Prefix,
+                // A step of a transaction, about the key of the session before.
+                "" if before.ends_with("\"), ") => IndexOf::Key,
                 _ => IndexOf::Any,
             };
             tokens.push(Token::Index(of, number));
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
+        // What a transaction leaves is what is known of the whole prefix then.
+        Mark::Modified if before.contains("\"Results\":") => {
+            tokens.push(Token::Index(IndexOf::Any, number));
+        }
         // Nobody asks when the record was created.
         Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
         Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
