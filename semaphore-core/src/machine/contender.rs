@@ -543,7 +543,9 @@ impl Contender {
             Phase::Leaving { .. } if self.presence == Presence::No => {
                 self.key.leave(moment);
                 if self.key.is_deleted() && !self.session.is_being_created() {
-                    self.keeps_session &= self.key.is_clean() && self.session.is_reusable();
+                    self.keeps_session &= self.leave_failure.is_none()
+                        && self.key.is_clean()
+                        && self.session.is_reusable();
                     if self.keeps_session {
                         self.phase = Phase::Gone;
                         return;

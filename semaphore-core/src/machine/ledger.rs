@@ -150,11 +150,6 @@ impl Ledger {
         self.retry_at.into_iter().chain(self.patience).min()
     }
 
-    /// Whether a write is due or under way.
-    pub(super) fn is_busy(&self) -> bool {
-        self.planned.is_some() || self.in_flight.is_some()
-    }
-
     /// The write that is due.
     pub(super) fn planned(&self) -> Option<&Write> {
         self.planned.as_ref()

@@ -79,9 +79,9 @@ impl Situation<'_> {
     /// The next write, if one is due, and how the first of our queue stands.
     pub(super) fn plan(&self) -> (Option<Write>, Turn) {
         let Some(lock) = self.view.lock() else {
-            // One does it for all.
+            // Where many come at once, those who were first do it.
             let create = self.create();
-            if create.is_some() && self.ahead().next().is_some() && !self.patience_is_over {
+            if create.is_some() && self.ahead().count() >= CREATORS && !self.patience_is_over {
                 return (None, Turn::BehindOthers);
             }
             return (create, Turn::NotYet);
@@ -260,6 +260,9 @@ impl Situation<'_> {
             })
     }
 }
+
+/// How many of those who find no record may create it at once.
+pub(super) const CREATORS: usize = 4;
 
 fn place(contender: &Contender) -> (Index, &SessionId) {
     (contender.create_index, &contender.session)

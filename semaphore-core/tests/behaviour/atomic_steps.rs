@@ -1,9 +1,9 @@
 //! What a transaction adds to a step: all of it happens, or nothing, in one request.
 
-use semaphore_core::{Event, Method};
+use semaphore_core::{Event, Method, Request};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
-use crate::bench::{Bench, is_read};
+use crate::bench::Bench;
 use crate::spy::Spy;
 use crate::steps::{claims, deletes_key, enters, is_transaction, verbs, withdraws, writes_record};
 use crate::stranger::{Stranger, operate};
@@ -153,9 +153,9 @@ fn a_slot_goes_to_the_next_of_the_same_client_in_one_request() {
 }
 
 #[test]
-fn acquiring_and_releasing_needs_no_read() {
+fn acquiring_and_releasing_needs_no_poll() {
     let mut bench = Bench::new(1, 2);
-    bench.keep(is_read);
+    bench.keep(Request::is_long_poll);
     let acquires = [bench.acquire(), bench.acquire()];
     bench.run_for(secs(1));
     for acquire in acquires {
@@ -164,6 +164,10 @@ fn acquiring_and_releasing_needs_no_read() {
         bench.run_for(secs(1));
         assert_eq!(bench.released(acquire), 1, "{:#?}", bench.sent);
     }
+    bench.run_for(secs(2));
+    let reads = bench.sent.iter().filter(|line| line.contains("GET"));
+    let reads = reads.filter(|line| !line.contains("index=")).count();
+    assert!(reads <= 1, "a look at the beginning: {:#?}", bench.sent);
     let is_bad = |event: &&Event| !matches!(event, Event::Granted { .. } | Event::Released { .. });
     assert!(bench.events.iter().find(is_bad).is_none());
     assert_eq!(bench.consul.sessions().count(), 0);

@@ -234,6 +234,36 @@ fn one_that_ends_while_it_holds_is_a_loss() {
 }
 
 #[test]
+fn a_key_that_changes_just_before_it_is_deleted_delays_a_release_and_no_more() {
+    for is_deleted in [false, true] {
+        let world = MockConsul::new(1);
+        let own = Stranger::session_with(&world, WITH_TTL);
+        let semaphore = with(&world, "a", 1, &own);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        let late = Rule::new(Fault::Delay(millis(100))).host("a");
+        world.inject(late.matching(steps::deletes_key));
+        let releasing = world.start(async move { permit.release().await });
+        world.advance(millis(50));
+        assert_eq!(world.pending_rules(), 0);
+        assert_eq!(contender_keys(&world), [own.key()]);
+        if is_deleted {
+            let target = format!("/v1/kv/{}", own.key());
+            operate(&world, Method::Delete, &target, "");
+        } else {
+            own.acquires(&world, &own.key());
+        }
+        let start = world.now();
+        world.run(releasing).expect("released");
+        let waited = world.now().saturating_since(start);
+        assert!(waited < secs(1), "{waited:?}\n{}", world.trace());
+        assert_eq!(holders(&world), [""; 0]);
+        assert_eq!(contender_keys(&world), [""; 0]);
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
 fn answers_lost_on_the_way_in_are_resolved() {
     for (what, is) in [
         ("renew", steps::renews_session as Is),

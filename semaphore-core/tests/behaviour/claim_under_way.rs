@@ -11,9 +11,9 @@ use crate::support::*;
 fn with_a_claim_under_way() -> (Bench, [AcquireId; 2]) {
     let mut bench = Bench::new(1, 2);
     let [holder, _] = [bench.acquire(), bench.acquire()];
-    bench.run_for(millis(100));
+    bench.run_for(secs(1));
     let acquires = [bench.acquire(), bench.acquire()];
-    bench.run_for(millis(100));
+    bench.run_for(secs(1));
     bench.participant.release(bench.now, holder);
     bench.keep(claims);
     bench.run_for(millis(100));

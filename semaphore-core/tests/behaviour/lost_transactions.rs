@@ -1,7 +1,7 @@
 //! A transaction whose answer is lost is never taken for either outcome: a read tells.
 
 use semaphore_core::Response;
-use transport_mock::{Fault, MockConsul, Rule};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::aftermath::assert_recovered;
 use crate::spy::Spy;
@@ -30,6 +30,9 @@ fn with_lost(is: Is, fault: &Fault) -> Spy {
     let world = MockConsul::new(1);
     let spy = Spy::on_host(&world, "a");
     world.inject(Rule::new(fault.clone()).matching(is).host("a"));
+    // No poll tells in its place.
+    let late = Rule::new(Fault::DelayAnswer(secs(10))).host("a");
+    world.inject(late.kind(RequestKind::KvWatch).always());
     let semaphore = semaphore(&world, "a", 1);
     world.run(async {
         let permit = semaphore.acquire().await.expect("a slot");
@@ -40,6 +43,7 @@ fn with_lost(is: Is, fault: &Fault) -> Spy {
         assert_eq!(session_count(&world), 1, "{}", world.trace());
         permit.release().await.expect("released");
     });
+    assert_eq!(world.pending_rules(), 0, "{fault} was never met");
     assert_nothing_left(&world);
     assert_recovered(&world, 1);
     spy

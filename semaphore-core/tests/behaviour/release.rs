@@ -30,10 +30,15 @@ fn belief_ends_at_once() {
     world.partition("a");
     let mut releasing = world.start(async move { permit.release().await });
     world.advance(secs(1));
-    assert!(releasing.try_take().is_none());
+    // In one transaction the slot passes to the next caller, and is no concern of the first any more.
+    if ENCODING == Encoding::Requests {
+        assert!(releasing.try_take().is_none());
+    }
     assert!(waiting.try_take().is_none());
     world.heal("a");
-    world.run(releasing).expect("released");
+    if ENCODING == Encoding::Requests {
+        world.run(releasing).expect("released");
+    }
     let permit = world.run(waiting).expect("the next one's turn");
     world.run(permit.release()).expect("released");
     assert_nothing_left(&world);

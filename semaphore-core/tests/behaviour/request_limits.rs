@@ -1,7 +1,8 @@
 //! How many requests a participant has under way, and when one that failed is sent again.
 
-use semaphore_core::{Response, TransportErrorKind};
+use semaphore_core::{Encoding, Response, TransportErrorKind};
 
+use crate::ENCODING;
 use crate::bench::{Bench, is_read};
 use crate::steps::{claims, enters};
 use crate::support::*;
@@ -26,7 +27,7 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
     bench.keep(claims);
     let acquire = bench.acquire();
     bench.run_for(secs(1));
-    bench.lose_poll();
+    bench.asked.clear();
     bench.keep(|_| true);
     bench.fail_kept(TransportErrorKind::Unknown);
     let mut reads = 0;
@@ -53,6 +54,10 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
 
 #[test]
 fn a_key_that_was_written_allows_one_more_read() {
+    if ENCODING == Encoding::Transactions {
+        // A transaction that writes a key reads the prefix itself.
+        return;
+    }
     let mut bench = Bench::new(1, 1);
     bench.keep(enters);
     bench.acquire();

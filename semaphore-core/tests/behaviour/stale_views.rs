@@ -20,6 +20,8 @@ struct Scene {
 
 fn scene() -> Scene {
     let mut bench = Bench::new(1, 2);
+    // Somebody holds all the time, so that the prefix is watched.
+    bench.acquire();
     let first = bench.acquire();
     bench.run_for(secs(1));
     let long_ago = bench.read();
@@ -189,9 +191,9 @@ fn what_the_leader_has_settled_is_doubted_no_more() {
     let before = scene.bench.sent.len();
     scene.bench.run_for(secs(60));
     scene.assert_held();
-    // A poll each 15 s and a renewal each 5 s.
+    // A poll each 15 s and two renewals each 5 s.
     let sent = &scene.bench.sent[before..];
-    assert!(sent.len() < 20, "{sent:#?}");
+    assert!(sent.len() < 32, "{sent:#?}");
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Event, Request, Response};
+use semaphore_core::{Encoding, Event, Request, Response};
 use transport_mock::MockConsul;
 
+use crate::ENCODING;
 use crate::bench::{Bench, is_read};
 use crate::steps::{claims, enters};
 use crate::support::*;
@@ -14,7 +15,7 @@ use crate::support::*;
 fn a_read_that_was_sent_before_the_grant_is_no_loss_even_if_the_leader_confirms_it() {
     let mut bench = Bench::new(1, 1);
     let first = bench.acquire();
-    bench.turn();
+    bench.run_for(secs(1));
     // While a poll is under way, the next acquisition begins with a read beside it.
     let poll = bench.lose_poll();
     bench.participant.release(bench.now, first);
@@ -52,6 +53,10 @@ fn a_read_that_was_sent_before_the_key_was_acquired_does_not_miss_it() {
 
 #[test]
 fn the_view_from_before_a_write_decides_nothing_after_it() {
+    if ENCODING == Encoding::Transactions {
+        // No poll is under way beside a claim, whose answer shows what follows.
+        return;
+    }
     let mut bench = Bench::new(1, 2);
     bench.keep(claims);
     let [first, second] = [bench.acquire(), bench.acquire()];

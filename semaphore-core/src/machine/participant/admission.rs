@@ -13,7 +13,7 @@ use crate::machine::encoding::Encoding;
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Situation, Turn};
 use crate::machine::session::Session;
-use crate::machine::watch::Start;
+use crate::machine::watch::{Focus, Start};
 use crate::time::Instant;
 use crate::view::{Key, Source, View};
 
@@ -255,6 +255,7 @@ impl Participant {
                 self.inquest.open(BTreeSet::new());
                 self.view = None;
                 self.look_up = LookUp::Not;
+                self.lingers = false;
                 self.doubt = None;
                 self.claim = None;
                 self.ledger.unplan();
@@ -312,17 +313,24 @@ impl Participant {
             // Who is ahead is not known well enough to pass by them.
             self.refresh.want(now);
         }
+        let looks_ahead = matches!(self.focus(), Focus::Ahead { .. });
         let is_list = observed.view.source() == Source::List;
         let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();
             let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
             let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
+            // Whoever looks at the next ahead alone does not know for how long a slot has been free.
+            let turn = match turn {
+                Turn::BehindOthers if looks_ahead => Turn::NotYet,
+                turn => turn,
+            };
             let needs_list = situation.needs_list();
             (write, turn, situation.suspects(), ahead, needs_list)
         });
         if needs_list {
             self.refresh.want(now);
         }
+        self.lingers &= turn != Turn::NotYet || self.look_up != LookUp::Not;
         if let Some(record) = observed.view.record() {
             self.inquest.bury(record);
         }

@@ -22,7 +22,7 @@ impl Participant {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        let Some(InFlight { from, encoding }) = self.in_flight.remove(&id) else {
+        let Some(InFlight { from, encoding, .. }) = self.in_flight.remove(&id) else {
             return;
         };
         let answer = result

@@ -18,11 +18,12 @@ use crate::view::View;
 /// How long what a transaction has shown is taken for the present.
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
-/// How long a newcomer waits for the first read at most.
-const FIRST_READ: Duration = Duration::from_millis(100);
+/// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
+/// waits for the first read. An agent nearby needs a fraction of it.
+const PROMPT: Duration = Duration::from_millis(50);
 
 impl Participant {
-    /// From when on the next poll is wanted. None is while an answer is awaited that tells as much.
+    /// From when on the next poll is wanted. It waits a little for an answer that tells as much.
     pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
         if self.settings.encoding == Encoding::Requests {
             return Some(now);
@@ -31,24 +32,41 @@ impl Participant {
             return Some(now);
         }
         let Some(observed) = self.current() else {
-            return (!self.is_arriving(Part::Key)).then_some(now);
+            return Some(self.awaited(Part::Key).map_or(now, |sent| sent + PROMPT));
         };
         let later = self
             .confirmed_at
             .map_or(now, |confirmed| confirmed + FIRST_MOMENTS);
         let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
         let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
-        let is_answer_awaited = self.ledger.is_busy()
-            || self.refresh.is_busy() && self.is_in_crowd()
-            || self.is_arriving(Part::Key)
-            || self.is_arriving(Part::Session) && !any(Contender::is_queued);
         let waits =
             !self.queue.is_empty() || any(Contender::is_wanting) || any(Contender::must_withdraw);
-        if waits && !is_answer_awaited {
+        let for_others = waits.then(|| {
             let is_for_own = self.has_only_own_holders(&observed.view);
-            return Some(if is_for_own { later } else { now });
-        }
-        holds.then_some(later)
+            let from = if is_for_own { later } else { now };
+            self.answer_awaited(now)
+                .map_or(from, |sent| from.max(sent + PROMPT))
+        });
+        for_others.into_iter().chain(holds.then_some(later)).min()
+    }
+
+    /// When a request was sent, or is about to be, whose answer tells as much as a poll.
+    fn answer_awaited(&self, now: Instant) -> Option<Instant> {
+        let is_planned = self.ledger.planned().is_some()
+            || self.refresh.timeout().is_some() && self.is_in_crowd();
+        let in_flight = self.in_flight.values().filter(|it| match it.from {
+            From::Ledger => true,
+            From::Refresh => self.is_in_crowd(),
+            _ => false,
+        });
+        let is_queued = self.contenders.values().any(Contender::is_queued);
+        is_planned
+            .then_some(now)
+            .into_iter()
+            .chain(in_flight.map(|it| it.sent_at))
+            .chain(self.awaited(Part::Key))
+            .chain(self.awaited(Part::Session).filter(|_| !is_queued))
+            .max()
     }
 
     /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
@@ -56,7 +74,7 @@ impl Participant {
     pub(super) fn first_view_until(&self) -> Option<Instant> {
         let since = self.watch.reads_since()?;
         let is_first = self.settings.encoding == Encoding::Transactions && self.current().is_none();
-        is_first.then_some(since + FIRST_READ)
+        is_first.then_some(since + PROMPT)
     }
 
     /// An instant try is not told from memory that there is no slot.
@@ -83,14 +101,15 @@ impl Participant {
             })
     }
 
-    /// Whether a contender is about to learn how the prefix looks.
-    fn is_arriving(&self, by: Part) -> bool {
-        self.in_flight.values().any(|it| match it.from {
+    /// Since when a contender is about to learn how the prefix looks, or to make its session.
+    fn awaited(&self, by: Part) -> Option<Instant> {
+        let awaited = self.in_flight.values().filter(|it| match it.from {
             From::Contender(no, part) => {
                 part == by && self.contenders.get(&no).is_some_and(Contender::is_wanting)
             }
             _ => false,
-        })
+        });
+        awaited.map(|it| it.sent_at).max()
     }
 
     /// Whether it is our own releases that are waited for: nobody else holds or waits.

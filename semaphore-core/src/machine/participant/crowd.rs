@@ -25,6 +25,7 @@ use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::contender::{Contender, Phase};
 use crate::machine::encoding::Encoding;
+use crate::machine::plan::CREATORS;
 use crate::machine::watch::Focus;
 use crate::time::Instant;
 use crate::view::{CLAIMED_LAST, CLAIMED_ONE, Contender as Shown, Lock};
@@ -60,23 +61,33 @@ impl Participant {
             return Focus::Prefix;
         };
         let index = observed.view.lock_index();
+        let has_record = observed.view.record().is_some();
         let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
         let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
         match self.next_ahead(observed) {
-            Some((ahead, rank)) if !holds && !any(Contender::must_withdraw) => Focus::Ahead {
-                session: ahead.session.clone(),
-                index: ahead.modify_index,
-                wait: LOOK_UP_AT_MOST.min(LOOK_UP + LOOK_UP_PER_RANK * rank),
-            },
-            _ => Focus::Record { index },
+            Some((ahead, rank))
+                if !holds
+                    && !self.lingers
+                    && !any(Contender::must_withdraw)
+                    && (has_record || rank as usize >= CREATORS) =>
+            {
+                Focus::Ahead {
+                    session: ahead.session.clone(),
+                    index: ahead.modify_index,
+                    wait: LOOK_UP_AT_MOST.min(LOOK_UP + LOOK_UP_PER_RANK * rank),
+                }
+            }
+            _ if has_record => Focus::Record { index },
+            _ => Focus::Prefix,
         }
     }
 
     /// Whether so many contend that not everybody watches the whole prefix.
     pub(super) fn is_in_crowd(&self) -> bool {
         let is_crowd = |observed: &Observed| {
+            let is_understood = |lock: &Lock| lock.record.is_ok();
             let view = &observed.view;
-            view.contenders().len() > self.settings.crowd && view.record().is_some()
+            view.contenders().len() > self.settings.crowd && view.lock().is_none_or(is_understood)
         };
         self.settings.encoding == Encoding::Transactions && self.view.as_ref().is_some_and(is_crowd)
     }
@@ -166,6 +177,7 @@ impl Participant {
             return true;
         };
         let is_changed = shown.modify_index > index;
+        self.lingers = !is_changed;
         let Some(observed) = &mut self.view else {
             return true;
         };

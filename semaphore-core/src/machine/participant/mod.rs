@@ -76,6 +76,8 @@ pub struct Participant {
     confirmed_at: Option<Instant>,
     /// Whether the record is looked at next, whatever else is watched.
     look_up: LookUp,
+    /// Whether the next ahead has not moved for its time: then the record is watched, too.
+    lingers: bool,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, InFlight>,
@@ -137,7 +139,8 @@ pub enum Event {
         /// Why.
         reason: Lost,
     },
-    /// Nothing of the acquisition is left in Consul, or nothing more can be done about it.
+    /// Nothing of the acquisition is left in Consul, or nothing more can be done about it. A slot that
+    /// passes to the next local caller is that caller's from then on.
     Released {
         /// Whose.
         acquire: AcquireId,
@@ -202,6 +205,7 @@ struct Observed {
 struct InFlight {
     from: From,
     encoding: Encoding,
+    sent_at: Instant,
 }
 
 /// Which machine sent a request.
@@ -237,6 +241,7 @@ impl Participant {
             view: None,
             confirmed_at: None,
             look_up: LookUp::Not,
+            lingers: false,
             doubt: None,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),

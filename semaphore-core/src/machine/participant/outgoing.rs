@@ -19,7 +19,13 @@ impl Participant {
             .or_else(|| self.transmit_poll(now))?;
         let id = RequestId(self.fresh_id());
         let encoding = Encoding::of(&request);
-        self.in_flight.insert(id, InFlight { from, encoding });
+        let sent_at = now;
+        let request_under_way = InFlight {
+            from,
+            encoding,
+            sent_at,
+        };
+        self.in_flight.insert(id, request_under_way);
         Some(Transmit { id, request })
     }
 

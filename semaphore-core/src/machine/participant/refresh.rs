@@ -36,10 +36,6 @@ impl Refresh {
         }
     }
 
-    pub(super) fn is_busy(&self) -> bool {
-        self.state != State::Idle
-    }
-
     pub(super) fn stop(&mut self) {
         self.state = State::Idle;
     }
