@@ -3,6 +3,8 @@
 use core::fmt::Write as _;
 use core::time::Duration;
 
+use semaphore_core::Encoding;
+
 /// One scene.
 #[derive(Clone, Debug)]
 pub struct Scene {
@@ -12,6 +14,8 @@ pub struct Scene {
     pub limit: u32,
     /// How many callers each participant has. Each wants one slot.
     pub callers: Vec<usize>,
+    /// How steps become requests.
+    pub encoding: Encoding,
     /// How often each caller acquires and releases.
     pub rounds: u8,
     /// Whether callers come at any time, or all at the start.
@@ -116,6 +120,7 @@ impl Scene {
             name: format!("limit {limit}, callers {}", words.join("+")),
             limit,
             callers,
+            encoding: Encoding::Transactions,
             rounds: 1,
             arrivals: Arrivals::AtAnyTime,
             messages: Messages::Each,
@@ -132,6 +137,14 @@ impl Scene {
     pub fn with_faults(mut self, budget: u8, faults: &[Fault]) -> Self {
         self.budget = budget;
         self.faults = faults.to_vec();
+        self
+    }
+
+    /// The same scene with a request for each part of a step.
+    #[must_use]
+    pub fn by_requests(mut self) -> Self {
+        self.encoding = Encoding::Requests;
+        self.name.push_str(", by requests");
         self
     }
 

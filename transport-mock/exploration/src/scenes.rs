@@ -2,11 +2,11 @@
 
 use crate::scene::{Fault, Furniture, Scene};
 
-/// Those that take seconds, for every test run.
+/// Those that take seconds, for every test run. Each is there in both encodings.
 pub fn small() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let two = || Scene::new(1, &[1, 1]).together().in_round_trips();
-    vec![
+    let scenes = [
         one(),
         one().with_cancels(),
         one().with(Furniture::Stranger),
@@ -17,7 +17,13 @@ pub fn small() -> Vec<Scene> {
         one().with_faults(1, &[Fault::Destroy]),
         Scene::new(1, &[2]).in_round_trips(),
         two(),
-    ]
+    ];
+    in_both_encodings(&scenes)
+}
+
+fn in_both_encodings(scenes: &[Scene]) -> Vec<Scene> {
+    let by_requests = scenes.iter().cloned().map(Scene::by_requests);
+    scenes.iter().cloned().chain(by_requests).collect()
 }
 
 /// Those that take longer.
@@ -27,7 +33,7 @@ pub fn large() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let each = |limit, callers: &[usize]| Scene::new(limit, callers).together();
     let trips = |limit, callers: &[usize]| each(limit, callers).in_round_trips();
-    vec![
+    let scenes = [
         one().with_faults(2, &[Cut, LoseAnswer, Crash]),
         one().with_faults(1, &[Pause]),
         one().with_faults(1, &[Delay]),
@@ -68,5 +74,11 @@ pub fn large() -> Vec<Scene> {
         trips(2, &[2, 2]),
         trips(1, &[1, 1, 1, 1]),
         trips(2, &[1, 1, 1, 1]),
-    ]
+        // A session is kept for the next turn, a slot passes from caller to caller.
+        one().with_rounds(2),
+        trips(1, &[2]).with_rounds(2),
+        trips(1, &[1, 1]).with_rounds(2),
+        trips(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Destroy]),
+    ];
+    in_both_encodings(&scenes)
 }

@@ -1,4 +1,4 @@
-//! Every run of the small scenes, one by one.
+//! Every run of the small scenes, one by one, in both encodings.
 
 use exploration::{Bounds, Fault, Furniture, Outcome, Scene, explore};
 
@@ -72,7 +72,7 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
 #[test]
 fn a_search_that_was_cut_proves_nothing() {
     let bounds = Bounds {
-        states: 100,
+        states: 50,
         ..Bounds::default()
     };
     let report = explore(&one(), bounds).expect("a scene");
@@ -103,6 +103,12 @@ fn assert_proved(scene: &Scene) {
 
 #[track_caller]
 fn assert_proved_within(scene: &Scene, bounds: Bounds) {
+    assert_proved_as_it_is(scene, bounds);
+    assert_proved_as_it_is(&scene.clone().by_requests(), bounds);
+}
+
+#[track_caller]
+fn assert_proved_as_it_is(scene: &Scene, bounds: Bounds) {
     let report = explore(scene, bounds);
     let end = match report.map(|report| report.outcome) {
         Ok(Outcome::Proved) => return,

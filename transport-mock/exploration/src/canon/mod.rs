@@ -192,6 +192,8 @@ impl Local {
 
 /// Leases of the scenes' sessions last for so long.
 const LONGEST_LEASE: Duration = Duration::from_secs(15);
+/// A session is kept for so long, and what a transaction shows is enough for less.
+const LONGEST_RECENT: Duration = Duration::from_secs(1);
 /// A poll that may be dead is given up from then on.
 const LEAST_POLL: Duration = Duration::from_secs(2);
 
@@ -234,6 +236,7 @@ impl Written {
                 }
                 Token::Read(from, _) => self.word(10, from),
                 Token::Origin(at) => self.word(7, scale.clock.since(at, LONGEST_LEASE)),
+                Token::Recent(at) => self.word(7, scale.clock.since(at, LONGEST_RECENT)),
                 Token::Poll(at) => self.word(7, scale.clock.since(at, LEAST_POLL)),
                 Token::Timer(_) => self.word(8, 0),
             }

@@ -25,6 +25,9 @@ pub(crate) enum Token {
     Read(u64, u64),
     /// A time that something is measured from.
     Origin(u64),
+    /// When a transaction showed the present, or a slot was given back: for a moment that tells more
+    /// than later on.
+    Recent(u64),
     /// When a poll was sent. When it ends shows where it waits.
     Poll(u64),
     /// A time at which something is due, no matter how long ago.
@@ -53,7 +56,7 @@ pub(crate) enum IdOf {
 }
 
 /// Where a token begins, and how the number after it is read.
-const MARKS: [(&str, Mark); 13] = [
+const MARKS: [(&str, Mark); 14] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
@@ -65,6 +68,8 @@ const MARKS: [(&str, Mark); 13] = [
     ("next_id: ", Mark::Nothing),
     ("\"CreateIndex\":", Mark::Created),
     ("\"ModifyIndex\":", Mark::Modified),
+    // What an operation of a transaction names.
+    ("\"Index\":", Mark::Modified),
     ("cas=", Mark::Checked),
     ("index=", Mark::IndexOf(IndexOf::Prefix)),
     ("\"Value\":\"", Mark::Value),
@@ -195,11 +200,17 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
                 "modify_index" | "create_index" | "deletable" => IndexOf::Key,
                 "index" | "version" => IndexOf::Prefix,
+                // A step of a transaction, about the key of the session before.
+                "" if before.ends_with("\"), ") => IndexOf::Key,
                 _ => IndexOf::Any,
             };
             tokens.push(Token::Index(of, number));
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
+        // What a transaction leaves is what is known of the whole prefix then.
+        Mark::Modified if before.contains("\"Results\":") => {
+            tokens.push(Token::Index(IndexOf::Any, number));
+        }
         // Nobody asks when the record was created.
         Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
         Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
@@ -233,10 +244,13 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     let is_in = |what: &str| before.ends_with(what);
     Some(match field {
         // Without a name: until when those who were overtaken are not waited for.
-        "retry_at" | "until" | "respawn_at" | "patience" | "Until" | "" => Token::Timer(nanos),
+        "retry_at" | "until" | "respawn_at" | "patience" | "Until" | "wanted_from" | "" => {
+            Token::Timer(nanos)
+        }
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of the watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(UNNOTICED_READS)),
+        "confirmed_at" | "released_at" => Token::Recent(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
         "since" | "timed_at" => return None,

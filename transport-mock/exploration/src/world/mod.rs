@@ -16,6 +16,7 @@ mod node;
 mod options;
 mod participant;
 mod step;
+mod transaction;
 mod words;
 
 use std::sync::Arc;

@@ -6,6 +6,7 @@ use semaphore_core::{Method, Record, Request};
 use transport_mock::consul::Entry;
 
 use super::agent::{Agent, LOCK};
+use super::transaction::Transaction;
 use crate::canon::{Token, tokens};
 use crate::scene::Scene;
 use crate::violation::Violation;
@@ -53,9 +54,10 @@ impl Monitor {
     pub(crate) fn judge_request(writer: char, request: &Request) -> Result<(), Violation> {
         let target = request.target();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let is_change = request.method() != Method::Get && path == format!("/v1/kv/{LOCK}");
+        let of_record = request.method() != Method::Get && path == format!("/v1/kv/{LOCK}");
         let is_checked = query.split('&').any(|pair| pair.starts_with("cas="));
-        if is_change && !(is_checked && request.method() == Method::Put) {
+        let is_plain = of_record && !(is_checked && request.method() == Method::Put);
+        if is_plain || Transaction::of(request).is_some_and(|it| it.writes_plainly(LOCK)) {
             let writer = writer.into();
             return Err(Violation::PlainWrite { writer });
         }
@@ -67,12 +69,14 @@ impl Monitor {
         &mut self,
         scene: &Scene,
         writer: (usize, char),
+        request: &Request,
         before: Option<&Entry>,
         agent: &Agent,
     ) -> Result<(), Violation> {
         let after = agent.consul.entry(LOCK);
         if before != after {
             self.judge_write(scene, writer, before, after, agent)?;
+            self.note_passed(request, before, after);
         }
         self.refresh(agent, Some(writer.0));
         Ok(())
@@ -116,6 +120,23 @@ impl Monitor {
         self.admitted
             .extend(added.map(|session| (session.to_owned(), index)));
         Ok(())
+    }
+
+    /// A transaction admits those anew whom it leaves in the record and whose keys it looks at: their
+    /// slots pass to the next callers.
+    fn note_passed(&mut self, request: &Request, before: Option<&Entry>, after: Option<&Entry>) {
+        let decode = |entry: &Entry| Record::decode(entry.value(), entry.flags()).ok();
+        let (Some(transaction), Some(entry)) = (Transaction::of(request), after) else {
+            return;
+        };
+        let (Some(had), Some(has)) = (before.and_then(decode), decode(entry)) else {
+            return;
+        };
+        let index = entry.modify_index();
+        let passed = transaction.tied();
+        let passed = passed.filter(|it| had.holds(it) && has.holds(it));
+        self.admitted
+            .extend(passed.map(|session| (session.to_owned(), index)));
     }
 
     /// Compares a grant's token with those of other grants, in the order of the writes.

@@ -44,6 +44,7 @@ pub(crate) enum Step {
 impl Node {
     pub(crate) fn new(at: usize, scene: &Scene) -> Result<Self, Error> {
         let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit)?;
+        let settings = settings.with_encoding(scene.encoding);
         let caller = Caller {
             step: Step::Away,
             acquire: None,

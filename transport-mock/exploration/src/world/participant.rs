@@ -18,8 +18,8 @@ impl Shown {
         let text = &text[text.find(" rng: ").unwrap_or(0)..];
         let (text, waiting) = cut(text, "in_flight: {", "}, aborts: ");
         let waiting: Vec<_> = waiting.split("RequestId(").filter_map(waits).collect();
-        // It only repeats whose keys there are.
-        let (text, _) = cut(&text, "alive: {", "}");
+        // It only repeats in which order the keys are there.
+        let (text, _) = cut(&text, "places: [", "]");
         let (mut text, sent) = cut(&text, " sent: Moment(", ")");
         let write = LastWrite::find(&text);
         let is_open = |write: &LastWrite| write.is_open(&text, sent.parse().ok(), &waiting);
@@ -38,10 +38,10 @@ impl Shown {
         {
             text = format!("{before}last: {last}, retry_at: Some(Instant(0ns)){after}");
         }
-        let waiting = waiting.into_iter().map(|(id, from)| {
-            let mut tokens = tokens(from);
-            if is_read(from) {
-                tokens.push(read(from, id));
+        let waiting = waiting.into_iter().map(|(id, entry)| {
+            let mut tokens = tokens(entry);
+            if is_read(entry) {
+                tokens.push(read(entry, id));
             }
             (id, tokens)
         });
@@ -79,27 +79,34 @@ impl LastWrite {
     fn is_open(&self, text: &str, sent: Option<u64>, waiting: &[(u64, &str)]) -> bool {
         let mut early = waiting
             .iter()
-            .filter(|(id, from)| is_read(from) && *id <= self.at);
+            .filter(|(id, entry)| is_read(entry) && *id <= self.at);
         let shown = sent.map(|_| {
             let lock = number_after(text, "lock: Some(Lock { modify_index: Index(");
             lock.unwrap_or_default()
         });
         let is_later = shown.is_some_and(|shown| shown > self.base);
         let is_newer = sent.is_none_or(|sent| sent > self.at);
-        let is_settled = is_later && early.clone().all(|(_, from)| *from == "Watch")
+        let is_settled = is_later && early.clone().all(|(_, entry)| sender(entry) == "Watch")
             || (is_later || is_newer) && early.next().is_none();
         !is_settled
     }
 }
 
-fn is_read(from: &str) -> bool {
-    matches!(from, "Watch" | "Refresh")
+fn is_read(entry: &str) -> bool {
+    matches!(sender(entry), "Watch" | "Refresh")
 }
 
-/// A request's number, and which part waits for its answer.
+/// Which part waits for an answer.
+fn sender(entry: &str) -> &str {
+    let start = entry.strip_prefix("InFlight { from: ");
+    let sender = start.and_then(|it| it.split(", encoding: ").next());
+    sender.unwrap_or_default()
+}
+
+/// A request's number, and what is known of it.
 fn waits(entry: &str) -> Option<(u64, &str)> {
-    let (id, from) = entry.split_once("): ")?;
-    Some((id.parse().ok()?, from.trim_end_matches(", ")))
+    let (id, rest) = entry.split_once("): ")?;
+    Some((id.parse().ok()?, rest.trim_end_matches(", ")))
 }
 
 fn number_after(text: &str, start: &str) -> Option<u64> {

@@ -180,7 +180,7 @@ impl State {
         }
         self.agent().refresh();
         let monitor = Arc::make_mut(&mut self.monitor);
-        monitor.judge_change(scene, writer, before.as_ref(), &self.agent)?;
+        monitor.judge_change(scene, writer, request, before.as_ref(), &self.agent)?;
         match answer {
             Some((id, response)) => self.answer(scene, message, id, response),
             None => Ok(()),

@@ -1,0 +1,39 @@
+//! What a transaction says, as far as it is judged.
+
+use semaphore_core::Request;
+use serde_json::Value;
+
+/// The operations of a transaction.
+pub(super) struct Transaction(Vec<Value>);
+
+impl Transaction {
+    /// Of a request that is one.
+    pub(super) fn of(request: &Request) -> Option<Self> {
+        if !request.target().starts_with("/v1/txn") {
+            return None;
+        }
+        let body = serde_json::from_slice::<Value>(request.body()).ok();
+        let operations = body.as_ref().and_then(Value::as_array).into_iter();
+        let keys = operations.flatten().map(|it| it["KV"].clone());
+        Some(Self(keys.collect()))
+    }
+
+    /// Whether it changes this key without looking at what it was before.
+    pub(super) fn writes_plainly(&self, key: &str) -> bool {
+        let is_bound = |it: &&Value| {
+            let verb = it["Verb"].as_str().unwrap_or_default();
+            verb == "cas" || verb.starts_with("get") || verb.starts_with("check")
+        };
+        let mut of_key = self.0.iter().filter(|it| it["Key"] == *key);
+        !of_key.all(|it| is_bound(&it))
+    }
+
+    /// Whose contender keys it ties, or makes sure that they are tied.
+    pub(super) fn tied(&self) -> impl Iterator<Item = &str> {
+        let ties = |it: &&Value| it["Verb"] == "lock" || it["Verb"] == "check-session";
+        let sessions = self.0.iter().filter(ties);
+        sessions
+            .filter_map(|it| it["Session"].as_str())
+            .filter(|session| !session.is_empty())
+    }
+}
