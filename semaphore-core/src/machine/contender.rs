@@ -41,6 +41,13 @@ pub(super) struct Contender {
     leave_failure: Option<RequestError>,
 }
 
+/// A session of ours for another turn, whose key for the turn before was created at `former`.
+#[derive(Clone, Debug)]
+pub(super) struct Spare {
+    session: Session,
+    former: Index,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Session or key are not there yet.
@@ -118,13 +125,14 @@ impl Contender {
 
     /// One that contends with the session of another that has left.
     pub(super) fn with_session(
-        session: Session,
+        spare: Spare,
         moment: Moment,
         settings: &Settings,
         rng: &mut fastrand::Rng,
     ) -> Self {
         let mut contender = Self {
-            session,
+            session: spare.session,
+            key: ContenderKey::after(spare.former, settings, rng),
             ..Self::new(settings, rng)
         };
         contender.settle(moment, settings);
@@ -132,10 +140,12 @@ impl Contender {
     }
 
     /// Its session, once nothing else is left of it.
-    pub(super) fn take_session(&mut self) -> Option<Session> {
+    pub(super) fn take_session(&mut self) -> Option<Spare> {
         let is_left = self.phase == Phase::Gone && self.keeps_session;
-        let ended = Session::ended();
-        is_left.then(|| core::mem::replace(&mut self.session, ended))
+        is_left.then(|| Spare {
+            session: core::mem::replace(&mut self.session, Session::ended()),
+            former: self.create_index().unwrap_or_default(),
+        })
     }
 
     /// Whether the record still names it from the hold before, and the next of our queue takes over.

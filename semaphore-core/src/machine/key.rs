@@ -33,6 +33,8 @@ pub(super) struct ContenderKey {
     backoff: Backoff,
     /// Marks a reservation as ours.
     nonce: u64,
+    /// When the key of the same session was created for the turn before: a view may still show that one.
+    former: Index,
     /// Whether the key, if it exists, is certainly ours.
     ours: bool,
     /// The key as the last view showed it.
@@ -83,12 +85,21 @@ impl ContenderKey {
             retry_at: None,
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             nonce: rng.u64(..),
+            former: Index::ZERO,
             ours: settings.owns_sessions(),
             seen: None,
             deletable: None,
             arrival: None,
             is_clean: true,
             failure: None,
+        }
+    }
+
+    /// One whose session had a key before, which was created at `former` and is deleted.
+    pub(super) fn after(former: Index, settings: &Settings, rng: &mut fastrand::Rng) -> Self {
+        Self {
+            former,
+            ..Self::new(settings, rng)
         }
     }
 
@@ -347,6 +358,9 @@ impl ContenderKey {
         session: &SessionId,
     ) -> Option<KeyEvent> {
         let key = view.key(session);
+        if matches!(key, Key::Tied(found) if found.create_index <= self.former) {
+            return None;
+        }
         match self.state {
             State::Contested(since) if sent > since => match key {
                 // Still in the pace that the attempt before it has set.

@@ -8,11 +8,10 @@ use super::{Event, Observed, Participant};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::id::{AcquireId, SessionId};
-use crate::machine::contender::{Contender, Phase, Presence};
+use crate::machine::contender::{Contender, Phase, Presence, Spare};
 use crate::machine::encoding::Encoding;
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Situation, Turn};
-use crate::machine::session::Session;
 use crate::machine::watch::{Focus, Start};
 use crate::time::Instant;
 use crate::view::{Key, Source, View};
@@ -176,18 +175,18 @@ impl Participant {
             self.contenders.len() - wanting.len()
         };
         for _ in wanting.len() + others..wanted {
-            let session = self.spares.take();
-            self.add_contender(session);
+            let spare = self.spares.take();
+            self.add_contender(spare);
         }
         self.bury(now);
     }
 
-    pub(super) fn add_contender(&mut self, session: Option<Session>) -> ContenderNo {
+    pub(super) fn add_contender(&mut self, spare: Option<Spare>) -> ContenderNo {
         let no = ContenderNo(self.fresh_id());
         let moment = self.moment();
         let (settings, rng) = (&self.settings, &mut self.rng);
-        let contender = match session {
-            Some(session) => Contender::with_session(session, moment, settings, rng),
+        let contender = match spare {
+            Some(spare) => Contender::with_session(spare, moment, settings, rng),
             None => Contender::new(settings, rng),
         };
         self.contenders.insert(no, contender);

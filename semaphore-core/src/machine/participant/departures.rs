@@ -135,8 +135,8 @@ impl Participant {
 
     /// Ends kept sessions for which no turn came.
     pub(super) fn dismiss_spares(&mut self, now: Instant) {
-        for session in self.spares.take_expired(now) {
-            let no = self.add_contender(Some(session));
+        for spare in self.spares.take_expired(now) {
+            let no = self.add_contender(Some(spare));
             self.leave(now, &[no]);
         }
     }
@@ -159,12 +159,12 @@ impl Participant {
             .map(|(no, contender)| (*no, contender.leave_failure().cloned()))
             .collect();
         for (no, failure) in gone {
-            let session = self
+            let spare = self
                 .contenders
                 .remove(&no)
                 .and_then(|mut contender| contender.take_session());
-            if let Some(session) = session {
-                self.spares.keep(now, session);
+            if let Some(spare) = spare {
+                self.spares.keep(now, spare);
             }
             let stale = self.in_flight.extract_if(
                 ..,

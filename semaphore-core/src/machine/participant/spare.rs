@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use crate::machine::session::Session;
+use crate::machine::contender::Spare;
 use crate::time::Instant;
 
 /// How soon after a release the next acquisition comes where another one is expected, and how long
@@ -15,7 +15,7 @@ const MOST: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spares {
-    kept: Vec<Session>,
+    kept: Vec<Spare>,
     /// When they are of no more use.
     until: Option<Instant>,
     released_at: Option<Instant>,
@@ -42,22 +42,22 @@ impl Spares {
         self.until = self.until.map(|_| now);
     }
 
-    pub(super) fn keep(&mut self, now: Instant, session: Session) {
-        self.kept.push(session);
+    pub(super) fn keep(&mut self, now: Instant, spare: Spare) {
+        self.kept.push(spare);
         self.until = Some(if self.is_closed { now } else { now + SOON });
     }
 
     /// The one that was kept last: its lease is the newest.
-    pub(super) fn take(&mut self) -> Option<Session> {
-        let session = self.kept.pop();
+    pub(super) fn take(&mut self) -> Option<Spare> {
+        let spare = self.kept.pop();
         if self.kept.is_empty() {
             self.until = None;
         }
-        session
+        spare
     }
 
     /// Those that are of no more use.
-    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Session> {
+    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Spare> {
         if self.until.is_none_or(|until| until > now) {
             return Vec::new();
         }
