@@ -8,6 +8,7 @@
 //!              hidden?   the record           Session  ContenderKey
 //!                            │
 //!                           plan                which write comes next: the rules of admission
+//!                         encoding              how a step becomes a request
 //! ```
 
 mod backoff;
