@@ -134,17 +134,18 @@ impl Situation<'_> {
 
     fn withdraw(&self, record: &mut Record) -> Vec<ContenderNo> {
         let base = self.view.lock_index();
-        let mut withdrawn = Vec::new();
-        for (no, session, presence) in self.leaving {
-            let is_listed = record.holds(session.as_str());
-            if is_listed {
-                record.retain(|holder| holder != session.as_str());
-            }
-            if is_listed || *presence == Presence::Maybe(base) {
-                withdrawn.push(*no);
-            }
-        }
+        let withdrawn = self.leaving.iter().filter(|(_, session, presence)| {
+            record.holds(session.as_str()) || *presence == Presence::Maybe(base)
+        });
+        let withdrawn = withdrawn.map(|(no, ..)| *no).collect();
+        let leaving = self.leaving_sessions();
+        record.retain(|holder| !leaving.contains(holder));
         withdrawn
+    }
+
+    fn leaving_sessions(&self) -> BTreeSet<&str> {
+        let sessions = self.leaving.iter().map(|(_, session, _)| session.as_str());
+        sessions.collect()
     }
 
     /// Holders that seem dead and may be hidden. They stay until that is known; the next write then
@@ -158,17 +159,14 @@ impl Situation<'_> {
 
     /// Holders without a key in the view who are not known to be dead.
     fn missing(&self) -> BTreeSet<SessionId> {
+        let leaving = self.leaving_sessions();
         self.view
             .record()
             .into_iter()
             .flat_map(Record::holders)
             .filter(|holder| !self.view.is_alive(holder) && !self.is_dead(holder))
             .filter_map(|holder| SessionId::new(holder).ok())
-            .filter(|session| {
-                self.leaving
-                    .iter()
-                    .all(|(_, leaving, _)| leaving != session)
-            })
+            .filter(|session| !leaving.contains(session.as_str()))
             .collect()
     }
 
@@ -241,11 +239,10 @@ impl Situation<'_> {
     /// The record less what an earlier hold with a session of the caller's has left in it: it is
     /// the slot that the session waits for.
     fn without_admissible(&self, record: &Record) -> Record {
+        let admissible = self.admissible.iter().map(|(_, session)| session.as_str());
+        let admissible: BTreeSet<_> = admissible.collect();
         let mut record = record.clone();
-        record.retain(|holder| {
-            let is_holder = |(_, session): &(_, SessionId)| session.as_str() == holder;
-            !self.admissible.iter().any(is_holder)
-        });
+        record.retain(|holder| !admissible.contains(holder));
         record
     }
 
@@ -256,16 +253,13 @@ impl Situation<'_> {
             Some(Key::Tied(first)) => Some(place(first)),
             _ => None,
         };
+        let leaving = self.leaving_sessions();
         self.view
             .waiters()
             .take_while(move |waiter| first.is_none_or(|first| place(waiter) < first))
             .map(|waiter| &waiter.session)
             .filter(|session| !self.overtaken.contains(session))
-            .filter(|session| {
-                self.leaving
-                    .iter()
-                    .all(|(_, leaving, _)| leaving != *session)
-            })
+            .filter(move |session| !leaving.contains(session.as_str()))
     }
 }
 

@@ -106,14 +106,21 @@ impl Participant {
 
     /// An instant try ends as soon as a view shows that nothing is free for it.
     fn judge_tries(&mut self, now: Instant) {
-        while let Some(acquire) = self.hopeless_try(now) {
-            self.queue.remove(acquire);
-            self.events.push_back(Event::NotAvailable { acquire });
+        while let Some(hopeless) = self.hopeless_try(now) {
+            // What is too much for one is too much for each after it that wants as much.
+            while let Some(head) = self.queue.head().copied()
+                && head.patience == Patience::None
+                && head.permits >= hopeless.permits
+            {
+                let acquire = head.acquire;
+                self.queue.remove(acquire);
+                self.events.push_back(Event::NotAvailable { acquire });
+            }
         }
     }
 
     /// The first of the queue, if it is an instant try for which nothing is free.
-    fn hopeless_try(&mut self, now: Instant) -> Option<AcquireId> {
+    fn hopeless_try(&self, now: Instant) -> Option<Ticket> {
         let observed = self.current()?;
         let head = *self.queue.head()?;
         if head.patience != Patience::None {
@@ -122,7 +129,7 @@ impl Participant {
         let in_phase = |is: fn(Phase) -> bool| self.contenders.values().any(|own| is(own.phase()));
         if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
             // The caller's only session is in use.
-            return Some(head.acquire);
+            return Some(head);
         }
         let is_planable = self
             .ledger
@@ -134,7 +141,7 @@ impl Participant {
             return None;
         }
         let has_room = self.judge(now, observed, |it| it.has_room_for(head.permits));
-        (!has_room).then_some(head.acquire)
+        (!has_room).then_some(head)
     }
 
     /// As many contenders as the callers need, and no more.
@@ -150,19 +157,20 @@ impl Participant {
         if self.is_try_undecided(now) {
             wanted = wanted.min(wanting.len());
         }
-        while wanting.len() > wanted {
+        if wanting.len() > wanted {
             // The youngest has waited least; one whose claim is out may be needed.
             let is_claiming = |no: &ContenderNo| {
                 self.contenders
                     .get(no)
                     .is_some_and(|contender| contender.phase() == Phase::Claiming)
             };
-            let at = wanting
-                .iter()
-                .rposition(|no| !is_claiming(no))
-                .unwrap_or(wanting.len() - 1);
-            let no = wanting.remove(at);
-            self.leave(now, &[no]);
+            let (claiming, mut waiting): (Vec<_>, Vec<_>) =
+                wanting.into_iter().partition(is_claiming);
+            let mut leaving = waiting.split_off(wanted.saturating_sub(claiming.len()));
+            wanting = claiming;
+            leaving.extend(wanting.split_off(wanting.len().min(wanted)));
+            wanting.append(&mut waiting);
+            self.leave(now, &leaving);
         }
         self.respawn_at = self.respawn_at.filter(|at| *at > now);
         if self.respawn_at.is_some() {

@@ -6,9 +6,11 @@
 //! within which an eviction is noticed.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use super::crowd::LookUp;
 use super::{From, Observed, Participant};
+use crate::id::SessionId;
 use crate::machine::contender::{Contender, Part, Phase};
 use crate::machine::encoding::Encoding;
 use crate::record::Record;
@@ -114,19 +116,19 @@ impl Participant {
 
     /// Whether it is our own releases that are waited for: nobody else holds or waits.
     fn has_only_own_holders(&self, view: &View) -> bool {
+        let ours = self.own_sessions();
         let mut holders = view.record().into_iter().flat_map(Record::holders);
-        holders.all(|holder| self.is_ours(holder)) && !self.sees_foreign_waiters(view)
+        holders.all(|holder| ours.contains(holder)) && !self.sees_foreign_waiters(view)
     }
 
     pub(super) fn sees_foreign_waiters(&self, view: &View) -> bool {
+        let ours = self.own_sessions();
         view.waiters()
-            .any(|waiter| !self.is_ours(waiter.session.as_str()))
+            .any(|waiter| !ours.contains(waiter.session.as_str()))
     }
 
-    fn is_ours(&self, session: &str) -> bool {
-        self.contenders
-            .values()
-            .filter_map(Contender::session_id)
-            .any(|own| own.as_str() == session)
+    pub(super) fn own_sessions(&self) -> BTreeSet<&str> {
+        let sessions = self.contenders.values().filter_map(Contender::session_id);
+        sessions.map(SessionId::as_str).collect()
     }
 }

@@ -1,5 +1,7 @@
 //! What becomes of a claim: its write is applied, a view shows that it was, and it is a grant or nobody's.
 
+use std::collections::BTreeSet;
+
 use super::{Claim, Event, Grant, Hold, Owner, Participant};
 use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
@@ -103,7 +105,8 @@ impl Participant {
     /// A claim that was given up for another one may be the one that was applied. Whom it admitted
     /// has a slot that nobody waits for.
     pub(super) fn dismiss_strays(&mut self, now: Instant) {
-        let claimed = self.claim.as_ref().map(|claim| &claim.contenders);
+        let claimed = self.claim.iter().flat_map(|claim| &claim.contenders);
+        let claimed: BTreeSet<_> = claimed.collect();
         let strays: Vec<_> = self
             .contenders
             .iter()
@@ -112,7 +115,7 @@ impl Participant {
                     && matches!(contender.presence(), Presence::Yes(_))
             })
             .map(|(no, _)| *no)
-            .filter(|no| claimed.is_none_or(|claimed| !claimed.contains(no)))
+            .filter(|no| !claimed.contains(no))
             .collect();
         self.leave(now, &strays);
     }

@@ -1,6 +1,8 @@
 //! Who leaves: slots that are lost or given back, contenders that are replaced, and those of which
 //! nothing is left.
 
+use std::collections::BTreeMap;
+
 use super::{Event, From, Owner, Participant};
 use crate::error::Error;
 use crate::id::AcquireId;
@@ -152,30 +154,27 @@ impl Participant {
 
     /// Takes contenders out of which nothing is left, and tells the callers whose they were.
     pub(super) fn bury(&mut self, now: Instant) {
-        let gone: Vec<_> = self
+        let gone: BTreeMap<_, _> = self
             .contenders
-            .iter()
-            .filter(|(_, contender)| contender.phase() == Phase::Gone)
-            .map(|(no, contender)| (*no, contender.leave_failure().cloned()))
+            .extract_if(.., |_, contender| contender.phase() == Phase::Gone)
             .collect();
-        for (no, failure) in gone {
-            let spare = self
+        let stale = self.in_flight.extract_if(
+            ..,
+            |_, it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)),
+        );
+        self.aborts.extend(stale.map(|(id, _)| id));
+        for hold in self.holds.values_mut().filter(|_| !gone.is_empty()) {
+            let mut failures = hold
                 .contenders
-                .remove(&no)
-                .and_then(|mut contender| contender.take_session());
-            if let Some(spare) = spare {
-                self.spares.keep(now, spare);
+                .iter()
+                .filter_map(|no| gone.get(no)?.leave_failure());
+            if hold.failure.is_none() {
+                hold.failure = failures.next().cloned();
             }
-            let stale = self.in_flight.extract_if(
-                ..,
-                |_, it| matches!(it.from, From::Contender(of, _) if of == no),
-            );
-            self.aborts.extend(stale.map(|(id, _)| id));
-            for hold in self.holds.values_mut() {
-                if hold.contenders.contains(&no) {
-                    hold.failure = hold.failure.take().or(failure.clone());
-                }
-            }
+        }
+        let spares = gone.into_values().filter_map(|mut it| it.take_session());
+        for spare in spares {
+            self.spares.keep(now, spare);
         }
         let done: Vec<_> = self
             .holds

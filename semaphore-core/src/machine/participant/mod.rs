@@ -14,7 +14,8 @@
 //! Any order of polls is correct, spurious calls do nothing. The files: this one has the commands and
 //! the state, [`outgoing`] says what is sent next, [`answers`] takes what comes back, [`views`] compares
 //! it with what was known, [`admission`] decides what follows from it, [`writes`] writes the record,
-//! [`claims`] makes grants and [`departures`] ends them.
+//! [`claims`] makes grants and [`departures`] ends them. What it costs is decided in three: [`attention`]
+//! says when to watch, [`crowd`] whom, and [`spare`] keeps sessions for the next turn.
 
 mod admission;
 mod answers;

@@ -1,7 +1,5 @@
 //! The writes of the record: what belongs to the same transaction, and what their answers change.
 
-use std::collections::BTreeSet;
-
 use super::crowd::LookUp;
 use super::{Claim, From, Observed, Participant};
 use crate::api::Txn;
@@ -118,12 +116,7 @@ impl Participant {
         let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
             return Vec::new();
         };
-        let ours: BTreeSet<_> = self
-            .contenders
-            .values()
-            .filter_map(Contender::session_id)
-            .map(SessionId::as_str)
-            .collect();
+        let ours = self.own_sessions();
         view.record()
             .into_iter()
             .flat_map(Record::holders)
