@@ -34,6 +34,7 @@ pub mod operations;
 mod oracle;
 pub mod pace;
 pub mod record;
+mod transaction;
 pub mod view;
 
 /// Panics when it finds something.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::{
-    AcquireId, Event, Instant, Method, Participant, Prefix, Request, RequestId, Response,
+    AcquireId, Encoding, Event, Instant, Method, Participant, Prefix, Request, RequestId, Response,
     SessionId, SessionOptions, Settings, TransportError, TransportErrorKind, Value,
 };
 use transport_mock::consul::{Consul, Exchange};
@@ -70,9 +70,10 @@ enum Stage {
 impl Run {
     fn new(choices: &mut Choices<'_>) -> Self {
         let prefix = Prefix::new(PREFIX).expect("a prefix");
-        let limit = choices.pick(&[1, 2, 3, 1_000]);
+        let (limit, encoding) = choices.pick(&LIMITS);
         let mut settings = Settings::new(prefix, limit)
             .expect("a limit")
+            .with_encoding(encoding)
             .with_limit_adopted(choices.flag())
             .with_value(Value::new("node-1").expect("a small value"));
         let callers = choices
@@ -412,6 +413,18 @@ impl Run {
         }
     }
 }
+
+/// With each encoding.
+const LIMITS: [(u32, Encoding); 8] = [
+    (1, Encoding::Requests),
+    (2, Encoding::Requests),
+    (3, Encoding::Requests),
+    (1_000, Encoding::Requests),
+    (1, Encoding::Transactions),
+    (2, Encoding::Transactions),
+    (3, Encoding::Transactions),
+    (1_000, Encoding::Transactions),
+];
 
 const KEYS: &str = "/v1/kv/service/db/";
 

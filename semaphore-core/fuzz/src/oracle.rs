@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use percent_encoding::percent_decode_str;
 use semaphore_core::api::{CreateSession, ListKeys, ReadKey, SEMAPHORE_FLAGS};
 use semaphore_core::{Dialect, Key, Method, Prefix, Record, Request, Response, SessionId, View};
+use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use transport_mock::RequestKind;
 
 use crate::PREFIX;
+use crate::transaction::{Transaction, list_of};
 
 /// What one participant, or one operation, was shown.
 pub(crate) struct Oracle {
@@ -29,6 +31,8 @@ struct Shown {
     view: View,
     /// The value of `.lock`.
     value: Vec<u8>,
+    /// What it lists.
+    entries: Vec<Json>,
 }
 
 impl Oracle {
@@ -47,17 +51,15 @@ impl Oracle {
         match RequestKind::of(request) {
             RequestKind::SessionCreate => self.ours.extend(CreateSession::parse(response)),
             RequestKind::KvRead | RequestKind::KvWatch if request.target().contains("recurse") => {
-                if let Ok(list) = ListKeys::parse(response) {
-                    let key = self.prefix.lock_key();
-                    let entry = list.entries.iter().rfind(|entry| entry.key() == key);
-                    let value = entry.and_then(|entry| entry.value().ok());
-                    self.shown.push_back(Shown {
-                        view: View::new(&self.prefix, &list),
-                        value: value.unwrap_or_default(),
-                    });
-                    if self.shown.len() > REMEMBERED {
-                        self.shown.pop_front();
-                    }
+                let entries = serde_json::from_slice(response.body());
+                self.list(response, entries.unwrap_or_default());
+            }
+            RequestKind::Txn => self.show_transaction(&Transaction::of(request), response),
+            RequestKind::KvRead | RequestKind::KvWatch if is_of_record(request) => {
+                let entries = serde_json::from_slice(response.body());
+                let entries: Vec<Json> = entries.unwrap_or_default();
+                if let (200, Some(entry)) = (response.status(), entries.last()) {
+                    self.extend(|_| true, |before| Some(with_entry(before, entry)));
                 }
             }
             RequestKind::KvRead => {
@@ -76,6 +78,50 @@ impl Oracle {
         }
     }
 
+    fn list(&mut self, response: &Response, entries: Vec<Json>) {
+        let Ok(list) = ListKeys::parse(response) else {
+            return;
+        };
+        let key = self.prefix.lock_key();
+        let entry = list.entries.iter().rfind(|entry| entry.key() == key);
+        let value = entry.and_then(|entry| entry.value().ok());
+        self.shown.push_back(Shown {
+            view: View::new(&self.prefix, &list),
+            value: value.unwrap_or_default(),
+            entries,
+        });
+        if self.shown.len() > REMEMBERED {
+            self.shown.pop_front();
+        }
+    }
+
+    /// What a transaction left is known without another list.
+    fn show_transaction(&mut self, transaction: &Transaction, response: &Response) {
+        let lock = self.prefix.lock_key();
+        let base = transaction.write_of(&lock).and_then(|it| it.index);
+        if let Some(base) = base {
+            self.extend(
+                |shown| shown.view.lock_index().0 == base,
+                |before| transaction.entries_after(&lock, before, response),
+            );
+        } else if let Some(entries) = transaction.entries_after(&lock, &[], response) {
+            self.list(&list_of(&entries), entries);
+        }
+    }
+
+    /// What follows from those of the last lists that may be meant.
+    fn extend(
+        &mut self,
+        is_meant: impl Fn(&Shown) -> bool,
+        follow: impl Fn(&[Json]) -> Option<Vec<Json>>,
+    ) {
+        let last = self.shown.iter().rev().filter(|shown| is_meant(shown));
+        let entries = last.take(CONTINUED).filter_map(|it| follow(&it.entries));
+        for entries in entries.collect::<Vec<_>>() {
+            self.list(&list_of(&entries), entries);
+        }
+    }
+
     /// A participant sends a request.
     pub(crate) fn check_participant(&self, request: &Request) {
         check_line(request);
@@ -85,8 +131,8 @@ impl Oracle {
             match name {
                 "" => assert!(!write, "{request:?}"),
                 ".lock" if request.method() == Method::Put => {
-                    let record = written(request, flags);
-                    self.justify(request, cas, |shown| self.may_write(shown, &record));
+                    let record = written(request.body(), flags);
+                    self.justify(request.body(), cas, |shown| self.may_write(shown, &record));
                 }
                 ".lock" => assert!(!write, "a participant deletes the record"),
                 session => assert!(!write || self.is_ours(session), "{request:?}"),
@@ -100,8 +146,32 @@ impl Oracle {
             assert!(self.is_ours(session), "{request:?}");
             let callers = self.callers.as_ref().map(SessionId::as_str);
             assert_ne!(callers, Some(session), "the caller's session is destroyed");
+        } else if path == "/v1/txn" {
+            self.check_transaction(&Transaction::of(request));
         } else {
             assert_eq!(path, "/v1/session/create");
+        }
+    }
+
+    /// A participant sends a transaction.
+    fn check_transaction(&self, transaction: &Transaction) {
+        let lock = self.prefix.lock_key();
+        for (verb, key) in transaction.operations() {
+            let name = key
+                .strip_prefix("service/db/")
+                .expect("a key of the prefix");
+            match verb {
+                "get-tree" => assert_eq!(name, ""),
+                "check-session" | "check-not-exists" => {}
+                "cas" | "set" => assert_eq!(name, ".lock"),
+                _ => assert!(self.is_ours(name), "{verb} of {key}"),
+            }
+        }
+        if let Some(write) = transaction.write_of(&lock) {
+            let record = written(&write.value, write.flags);
+            self.justify(&write.value, write.index, |shown| {
+                self.may_write(shown, &record)
+            });
         }
     }
 
@@ -114,8 +184,8 @@ impl Oracle {
         }
         assert_eq!(path, "/v1/kv/service/db/.lock");
         assert_eq!(request.method(), Method::Put);
-        let record = written(request, flags);
-        self.justify(request, cas, |shown| {
+        let record = written(request.body(), flags);
+        self.justify(request.body(), cas, |shown| {
             shown.view.record().is_some_and(|found| {
                 let mut expected = found.clone();
                 expected.set_limit(limit);
@@ -134,7 +204,7 @@ impl Oracle {
         }
         assert_eq!(path, "/v1/kv/service/db/.lock");
         assert_eq!(request.method(), Method::Delete);
-        self.justify(request, cas, |shown| {
+        self.justify(request.body(), cas, |shown| {
             let view = &shown.view;
             let lives = |record: &Record| record.holders().any(|holder| view.is_alive(holder));
             !view.is_filtered()
@@ -161,15 +231,15 @@ impl Oracle {
     }
 
     /// One of the lists has the record at this index and allows the write.
-    fn justify(&self, request: &Request, cas: Option<u64>, allows: impl Fn(&Shown) -> bool) {
+    fn justify(&self, value: &[u8], cas: Option<u64>, allows: impl Fn(&Shown) -> bool) {
         let cas = cas.expect("the record is written by check-and-set only");
         let is_justified = self.shown.iter().rev().any(|shown| {
-            shown.view.lock_index().0 == cas && shown.may_replace(request) && allows(shown)
+            shown.view.lock_index().0 == cas && shown.may_replace(value) && allows(shown)
         });
         assert!(
             is_justified,
-            "no answer justifies {request:?} with {}",
-            String::from_utf8_lossy(request.body())
+            "no answer justifies {} from {cas}",
+            String::from_utf8_lossy(value)
         );
     }
 
@@ -217,9 +287,9 @@ impl Oracle {
 
 impl Shown {
     /// What was not understood is not replaced, and a write that changes nothing fences nobody off.
-    fn may_replace(&self, request: &Request) -> bool {
+    fn may_replace(&self, value: &[u8]) -> bool {
         match self.view.lock() {
-            Some(lock) => lock.record.is_ok() && self.value != request.body(),
+            Some(lock) => lock.record.is_ok() && self.value != value,
             None => true,
         }
     }
@@ -228,9 +298,22 @@ impl Shown {
 /// How many lists may be the newest one that a machine has accepted.
 const REMEMBERED: usize = 256;
 
-fn written(request: &Request, flags: Option<u64>) -> Record {
+/// How many of them an answer to something else is taken to go on from.
+const CONTINUED: usize = 8;
+
+fn is_of_record(request: &Request) -> bool {
+    request.target().starts_with("/v1/kv/service/db/.lock")
+}
+
+/// The same entries with another record.
+fn with_entry(entries: &[Json], entry: &Json) -> Vec<Json> {
+    let others = entries.iter().filter(|it| it["Key"] != entry["Key"]);
+    others.chain([entry]).cloned().collect()
+}
+
+fn written(value: &[u8], flags: Option<u64>) -> Record {
     let flags = flags.expect("a record is written with flags");
-    Record::decode(request.body(), flags).expect("a record is written")
+    Record::decode(value, flags).expect("a record is written")
 }
 
 /// The fields of a value that are none of a record's, as they are spelled.

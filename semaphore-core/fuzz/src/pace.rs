@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::{
-    Instant, Method, Participant, Prefix, Request, RequestId, Response, Settings,
+    Encoding, Instant, Method, Participant, Prefix, Request, RequestId, Response, Settings,
 };
 use transport_mock::RequestKind;
 use transport_mock::consul::{Consul, Exchange};
@@ -23,16 +23,20 @@ use crate::{PREFIX, mangle};
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     let prefix = Prefix::new(PREFIX).expect("a prefix");
-    let settings = Settings::new(prefix, choices.pick(&[1, 2, 5]))
+    let (limit, encoding) = choices.pick(&LIMITS);
+    let settings = Settings::new(prefix, limit)
         .expect("a limit")
+        .with_encoding(encoding)
         .with_limit_adopted(choices.flag());
     let mut participant = Participant::new(settings, 1);
     let start = Instant::from_origin(Duration::from_secs(1));
     for _ in 0..=choices.below(6) {
         participant.acquire(start, 1, None).expect("accepted");
     }
+    let is_of_transactions = encoding == Encoding::Transactions;
     let habits = KINDS
         .iter()
+        .filter(|kind| is_of_transactions || **kind != RequestKind::Txn)
         .map(|kind| {
             let after = choices.pick(&[Some(1), Some(5), Some(50), Some(1_000), None]);
             let after = after.map(Duration::from_millis);
@@ -115,6 +119,17 @@ const KINDS: &[RequestKind] = &[
     RequestKind::KvAcquire,
     RequestKind::SessionDestroy,
     RequestKind::KvDelete,
+    RequestKind::Txn,
+];
+
+/// With each encoding.
+const LIMITS: [(u32, Encoding); 6] = [
+    (1, Encoding::Requests),
+    (2, Encoding::Requests),
+    (5, Encoding::Requests),
+    (1, Encoding::Transactions),
+    (2, Encoding::Transactions),
+    (5, Encoding::Transactions),
 ];
 
 struct Run {

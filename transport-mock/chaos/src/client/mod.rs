@@ -16,7 +16,7 @@ use std::time::Duration;
 use std::{process, thread};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use semaphore_core::{Builder, Semaphore};
+use semaphore_core::{Builder, Encoding, Semaphore};
 use serde::{Deserialize, Serialize};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
@@ -60,6 +60,16 @@ impl Plan {
             .ttl(self.ttl)
             .session_name(self.name())
             .value(self.name())
+            .encoding(self.encoding())
+    }
+
+    /// How it encodes its steps: each incarnation as its seed says, so that fleets are mixed.
+    fn encoding(&self) -> Encoding {
+        if self.seed >> 63 == 0 {
+            Encoding::Transactions
+        } else {
+            Encoding::Requests
+        }
     }
 }
 

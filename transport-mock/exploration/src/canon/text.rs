@@ -251,6 +251,10 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // Within the burst of the watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(UNNOTICED_READS)),
         "confirmed_at" | "released_at" => Token::Recent(nanos),
+        // That of a lease counts to its end; for other requests a poll waits for some moments.
+        "sent_at" if is_in("Requests, sent_at: ") || is_in("Transactions, sent_at: ") => {
+            Token::Recent(nanos)
+        }
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
         "since" | "timed_at" => return None,

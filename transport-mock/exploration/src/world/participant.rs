@@ -41,7 +41,7 @@ impl Shown {
         let waiting = waiting.into_iter().map(|(id, entry)| {
             let mut tokens = tokens(entry);
             if is_read(entry) {
-                tokens.push(read(entry, id));
+                tokens.push(read(sender(entry), id));
             }
             (id, tokens)
         });
