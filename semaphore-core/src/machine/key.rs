@@ -358,7 +358,7 @@ impl ContenderKey {
         session: &SessionId,
     ) -> Option<KeyEvent> {
         let key = view.key(session);
-        if matches!(key, Key::Tied(found) if found.create_index <= self.former) {
+        if matches!(key, Key::Tied(found) if found.create_index == self.former) {
             return None;
         }
         match self.state {
