@@ -1,19 +1,90 @@
-//! A crowd: what a handoff costs does not grow with the number of those who wait.
+//! A crowd: what a handoff costs does not grow with the number of those who wait, and the chain of those
+//! who watch the next ahead survives whoever drops out of it.
 
-use semaphore_core::{Encoding, Runtime as _};
-use transport_mock::{MockConsul, RequestKind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::ENCODING;
+use semaphore_core::{Behavior, Encoding, Lost, Method, Runtime as _, Semaphore};
+use transport_mock::{MockConsul, Task};
+
+use crate::foreign_clients::{Foreigner, Gauge, Make};
+use crate::stranger::{Stranger, operate};
 use crate::support::*;
 
-/// Requests and bytes down of each acquisition when `hosts` contend for three slots at once.
+/// The sessions that got in, in order.
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// A semaphore to which any two are a crowd.
+fn in_crowd(world: &MockConsul, host: &str, limit: u32) -> Semaphore {
+    connect(builder(limit).crowd(0), &world.client(host))
+}
+
+fn name(host: usize) -> String {
+    format!("node-{host}")
+}
+
+/// Takes one turn, and notes whose it was.
+fn turn(world: &MockConsul, semaphore: Semaphore, log: &Log) -> Task<()> {
+    let (log, clock) = (Arc::clone(log), world.clone());
+    world.start(async move {
+        let permit = semaphore.acquire().await.expect("a slot");
+        let session = permit.sequencers()[0].session.to_string();
+        log.lock().expect("a log").push(session);
+        clock.sleep(millis(10)).await;
+        assert!(permit.is_held());
+        permit.release().await.expect("released");
+    })
+}
+
+/// A hold of one slot, and hosts that wait behind it, first come first.
+fn line(world: &MockConsul, hosts: usize, log: &Log) -> (semaphore_core::Permit, Vec<Task<()>>) {
+    let permit = world
+        .run(in_crowd(world, "first", 1).acquire())
+        .expect("a free slot");
+    let waiting = (0..hosts).map(|host| {
+        let waiting = turn(world, in_crowd(world, &name(host), 1), log);
+        world.advance(millis(20));
+        waiting
+    });
+    let waiting = waiting.collect();
+    world.advance(secs(1));
+    (permit, waiting)
+}
+
+/// The sessions that have a contender key, first come first.
+fn in_line(world: &MockConsul) -> Vec<String> {
+    let mut keys = world.consul(|consul, _| {
+        let entries = consul.entries(PREFIX);
+        let tied = entries.filter_map(|it| Some((it.create_index(), it.session()?.to_owned())));
+        tied.collect::<Vec<_>>()
+    });
+    keys.sort();
+    keys.into_iter().map(|(_, session)| session).collect()
+}
+
+/// The host is gone for good, and so is its session.
+fn kill(world: &MockConsul, host: &str, session: &str) {
+    world.partition(host);
+    world.consul(|consul, now| consul.destroy_session(now, session));
+}
+
+/// Runs all of them, and says how long that took.
+fn run_all(world: &MockConsul, tasks: Vec<Task<()>>) -> Duration {
+    let start = world.now();
+    for task in tasks {
+        world.run(task);
+    }
+    world.now().saturating_since(start)
+}
+
+/// Requests and bytes of answers of each acquisition when `hosts` contend for three slots at once.
+#[expect(clippy::cast_precision_loss, reason = "a rate to compare")]
 fn cost(hosts: usize) -> (f64, f64) {
     let world = MockConsul::new(1);
-    world.set_latency(micros(100)..=micros(300));
-    world.set_max_connections(None);
+    world.set_latency(Duration::from_micros(100)..=Duration::from_micros(300));
     let tasks: Vec<_> = (0..hosts)
         .map(|host| {
-            let client = world.client(format!("node-{host}"));
+            let client = world.client(name(host));
             let semaphore = connect(builder(3), &client);
             world.start(async move {
                 let permit = semaphore.acquire().await.expect("a slot");
@@ -23,27 +94,265 @@ fn cost(hosts: usize) -> (f64, f64) {
             })
         })
         .collect();
-    for task in tasks {
-        world.run(task);
-    }
+    run_all(&world, tasks);
+    assert_nothing_left(&world);
     let stats = world.stats();
     let each = |sum: u64| sum as f64 / hosts as f64;
-    if std::env::var_os("SHOW").is_some() { eprintln!("{}", world.trace()); }
-    for kind in [RequestKind::KvRead, RequestKind::KvWatch, RequestKind::Txn, RequestKind::SessionCreate, RequestKind::KvCas, RequestKind::KvDelete] {
-        eprintln!("{kind} {}", each(stats.requests_of(kind)));
-    }
-    assert_nothing_left(&world);
-    (each(stats.total_requests()), 0.0)
+    (each(stats.total_requests()), each(stats.bytes_down))
 }
 
 #[test]
 fn a_handoff_costs_as_many_requests_however_many_wait() {
-    if ENCODING == Encoding::Requests {
-        return;
+    let (few, many) = (cost(20), cost(60));
+    assert!(many.0 <= 12.0, "{few:?} {many:?}");
+    assert!(many.0 <= few.0 * 1.2, "{few:?} {many:?}");
+    // Whoever enters is shown all the others, however many they are.
+    assert!(many.1 <= few.1 * 2.0, "{few:?} {many:?}");
+}
+
+#[test]
+fn a_crowd_is_served_in_the_order_of_its_keys() {
+    for seed in 0..5 {
+        let world = MockConsul::new(seed);
+        world.set_latency(millis(1)..=millis(10));
+        let log = Log::default();
+        let first = in_crowd(&world, "first", 1);
+        let permit = world.run(first.acquire()).expect("a free slot");
+        let tasks: Vec<_> = (0..12)
+            .map(|host| turn(&world, in_crowd(&world, &name(host), 1), &log))
+            .collect();
+        world.advance(secs(1));
+        let order = in_line(&world).split_off(1);
+        assert_eq!(order.len(), 12, "{}", world.trace());
+        drop(permit);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+        assert!(took < secs(2), "{took:?}");
+        world.advance(secs(1));
+        assert_nothing_left(&world);
     }
-    let few = cost(20);
-    let many = cost(60);
-    eprintln!("{few:?} {many:?}");
-    assert!(many.0 < 12.0);
-    assert!(many.0 < few.0 * 1.2);
+}
+
+#[test]
+fn whoever_gives_up_in_the_middle_does_not_break_the_chain() {
+    for gone in 0..5 {
+        let world = MockConsul::new(1);
+        let log = Log::default();
+        let (permit, mut tasks) = line(&world, 5, &log);
+        let mut order = in_line(&world).split_off(1);
+        tasks.remove(gone).abort();
+        order.remove(gone);
+        drop(permit);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+        assert!(took < secs(1), "{gone}: {took:?}");
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn whoever_waits_no_longer_does_not_break_the_chain() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, mut tasks) = line(&world, 3, &log);
+    let impatient = in_crowd(&world, "impatient", 1);
+    let ends = world.start(async move { impatient.acquire_timeout(secs(3)).await });
+    world.advance(millis(20));
+    tasks.push(turn(&world, in_crowd(&world, "last", 1), &log));
+    world.advance(secs(1));
+    let mut order = in_line(&world).split_off(1);
+    order.remove(3);
+    assert!(world.run(ends).is_err(), "nothing was free");
+    drop(permit);
+    let took = run_all(&world, tasks);
+    assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+    assert!(took < secs(1), "{took:?}");
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_dies_in_the_middle_does_not_break_the_chain() {
+    for gone in 0..5 {
+        let world = MockConsul::new(1);
+        let log = Log::default();
+        let (permit, mut tasks) = line(&world, 5, &log);
+        let mut order = in_line(&world).split_off(1);
+        tasks.remove(gone).abort();
+        kill(&world, &name(gone), &order.remove(gone));
+        drop(permit);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+        assert!(took < secs(1), "{gone}: {took:?}");
+        world.advance(secs(60));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_key_that_outlives_its_session_does_not_break_the_chain() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, mut tasks) = line(&world, 2, &log);
+    let release = builder(1).crowd(0).behavior(Behavior::Release);
+    let dying = connect(release, &world.client("dying"));
+    let ends = turn(&world, dying, &log);
+    world.advance(millis(20));
+    tasks.push(turn(&world, in_crowd(&world, "last", 1), &log));
+    world.advance(secs(1));
+    let mut order = in_line(&world).split_off(1);
+    ends.abort();
+    kill(&world, "dying", &order.remove(2));
+    drop(permit);
+    let took = run_all(&world, tasks);
+    assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+    assert!(took < secs(1), "{took:?}");
+    world.advance(secs(60));
+    assert_eq!(session_count(&world), 0);
+    assert_eq!(holders(&world), [""; 0]);
+}
+
+#[test]
+fn a_holder_that_dies_is_pruned_after_two_polls_of_the_record() {
+    // The first of the line looks at the prefix when what it knows is 5 s old, and sees that when a
+    // poll of the record ends, which lasts 5 s and a little. The rest is for the inquest.
+    let bound = millis(11_000);
+    for after in 0..6 {
+        let world = MockConsul::new(after);
+        let log = Log::default();
+        let (permit, tasks) = line(&world, 5, &log);
+        let order = in_line(&world);
+        world.advance(secs(after));
+        kill(&world, "first", &order[0]);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order[1..]);
+        assert!(took <= bound, "{after}: {took:?}");
+        drop(permit);
+        world.advance(secs(60));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_stranger_ahead_that_never_claims_is_passed() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let first = in_crowd(&world, "first", 1);
+    let permit = world.run(first.acquire()).expect("a free slot");
+    let stuck = Stranger::enters(&world);
+    let tasks: Vec<_> = (0..5)
+        .map(|host| {
+            let task = turn(&world, in_crowd(&world, &name(host), 1), &log);
+            world.advance(millis(20));
+            task
+        })
+        .collect();
+    world.advance(secs(1));
+    drop(permit);
+    // Each looks at the stranger for 2.1 s, and then at the free slot for its patience of up to 1 s.
+    let each = millis(3_200);
+    let end = world.now() + each;
+    while log.lock().expect("a log").is_empty() {
+        assert!(world.step(end), "nobody got in\n{}", world.trace());
+    }
+    let took = run_all(&world, tasks);
+    assert!(took <= each * 4, "{took:?}");
+    assert!(stuck.is_alive(&world), "it was left alone");
+    stuck.leaves(&world);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn go_clients_in_the_middle_of_a_crowd_get_in_and_so_does_everybody() {
+    let world = MockConsul::new(9);
+    world.set_latency(millis(1)..=millis(4));
+    let gauge = Gauge::default();
+    let ours = |host: usize| {
+        let (world, gauge) = (world.clone(), gauge.clone());
+        let semaphore = in_crowd(&world, &name(host), 2);
+        async move {
+            let permit = semaphore.acquire().await.expect("a slot");
+            gauge.hold(&world).await;
+            assert!(permit.is_held());
+            permit.release().await.expect("released");
+        }
+    };
+    let foreign = |number: usize| {
+        let (world, gauge) = (world.clone(), gauge.clone());
+        async move {
+            let client = world.client(format!("foreign-{number}"));
+            let foreigner = Foreigner::enter(Make::Go, client, 2).await;
+            foreigner.acquire().await;
+            gauge.hold(&world).await;
+            foreigner.release().await;
+        }
+    };
+    let first = in_crowd(&world, "first", 2);
+    let permit = world.run(first.acquire_many(2)).expect("free slots");
+    let mut tasks = Vec::new();
+    for number in 0..4 {
+        for host in 0..3 {
+            tasks.push(world.start(ours(number * 3 + host)));
+        }
+        world.advance(millis(50));
+        tasks.push(world.start(foreign(number)));
+        world.advance(millis(50));
+    }
+    drop(permit);
+    let took = run_all(&world, tasks);
+    assert!(took < secs(2), "{took:?}");
+    assert_eq!(gauge.most(), 2);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_holder_that_is_evicted_notices_within_one_answer() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, tasks) = line(&world, 3, &log);
+    let evicted = world.now();
+    let lock = format!("/v1/kv/{PREFIX}/.lock?flags=16210313421097356768");
+    operate(&world, Method::Put, &lock, r#"{"Limit":1,"Holders":{}}"#);
+    let lost = world.run(permit.lost());
+    assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost:?}");
+    let took = world.now().saturating_since(evicted);
+    assert!(took <= millis(5), "{took:?}");
+    drop(permit);
+    run_all(&world, tasks);
+    assert_eq!(log.lock().expect("a log").len(), 3);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_watches_the_next_ahead_shares_a_semaphore_with_who_watches_all() {
+    let world = MockConsul::new(3);
+    world.set_latency(millis(1)..=millis(4));
+    let gauge = Gauge::default();
+    let tasks: Vec<_> = (0..10)
+        .map(|host| {
+            let (clock, gauge) = (world.clone(), gauge.clone());
+            let builder = match host % 3 {
+                0 => builder(2).encoding(Encoding::Requests),
+                _ => builder(2).crowd(0),
+            };
+            let semaphore = connect(builder, &world.client(name(host)));
+            world.start(async move {
+                for _ in 0..5 {
+                    let permit = semaphore.acquire().await.expect("a slot");
+                    gauge.hold(&clock).await;
+                    assert!(permit.is_held());
+                    permit.release().await.expect("released");
+                }
+            })
+        })
+        .collect();
+    let took = run_all(&world, tasks);
+    assert!(took < secs(5), "{took:?}");
+    assert_eq!(gauge.most(), 2);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
 }

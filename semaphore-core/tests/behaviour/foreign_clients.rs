@@ -16,7 +16,7 @@ use crate::support::*;
 
 /// How a foreigner spells the record.
 #[derive(Clone, Copy, PartialEq)]
-enum Make {
+pub(crate) enum Make {
     Go,
     Guide,
     Java,
@@ -70,7 +70,7 @@ impl Make {
     }
 }
 
-struct Foreigner {
+pub(crate) struct Foreigner {
     make: Make,
     client: MockClient,
     limit: u32,
@@ -86,7 +86,7 @@ struct Listed {
 }
 
 impl Foreigner {
-    async fn enter(make: Make, client: MockClient, limit: u32) -> Self {
+    pub(crate) async fn enter(make: Make, client: MockClient, limit: u32) -> Self {
         let mut this = Self {
             make,
             client,
@@ -106,7 +106,7 @@ impl Foreigner {
         this
     }
 
-    async fn acquire(&self) {
+    pub(crate) async fn acquire(&self) {
         let mut listed = self.list(None).await;
         loop {
             if listed.holders.len() < self.limit as usize {
@@ -119,7 +119,7 @@ impl Foreigner {
         }
     }
 
-    async fn release(self) {
+    pub(crate) async fn release(self) {
         loop {
             let mut listed = self.list(None).await;
             listed.holders.retain(|holder| *holder != self.session);
@@ -194,17 +194,17 @@ impl Foreigner {
 
 /// Counts who holds at the same time.
 #[derive(Clone, Default)]
-struct Gauge(Arc<(AtomicUsize, AtomicUsize)>);
+pub(crate) struct Gauge(Arc<(AtomicUsize, AtomicUsize)>);
 
 impl Gauge {
-    async fn hold(&self, world: &MockConsul) {
+    pub(crate) async fn hold(&self, world: &MockConsul) {
         let now = self.0.0.fetch_add(1, Ordering::SeqCst) + 1;
         self.0.1.fetch_max(now, Ordering::SeqCst);
         world.sleep(millis(20)).await;
         self.0.0.fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         self.0.1.load(Ordering::SeqCst)
     }
 }

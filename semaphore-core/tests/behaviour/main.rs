@@ -10,6 +10,9 @@ include!("behaviours.rs");
 
 // What separate requests can't do, or need not.
 mod atomic_steps;
+mod crowd;
+mod first_moments;
 mod lost_transactions;
+mod passing;
 mod refused_transactions;
 mod transaction_sizes;

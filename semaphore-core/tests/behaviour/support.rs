@@ -18,10 +18,6 @@ pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-pub(crate) fn micros(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
-
 /// A builder of the usual semaphore.
 pub(crate) fn builder(limit: u32) -> Builder {
     builder_of(PREFIX, limit).value("test")
