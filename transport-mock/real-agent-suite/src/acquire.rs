@@ -23,8 +23,10 @@ pub fn a_slot_is_acquired_again_and_again(backend: &impl Backend) {
     for _ in 0..10 {
         let permit = scene.acquire(&semaphore);
         scene.release(permit);
-        scene.assert_nothing_left();
+        assert!(scene.holders().is_empty());
     }
+    // The session is kept a little for the next turn.
+    scene.assert_nothing_left_soon();
 }
 
 pub fn a_waiter_is_admitted_when_a_slot_is_given_back(backend: &impl Backend) {
@@ -74,7 +76,8 @@ pub fn fencing_tokens_rise_from_grant_to_grant(backend: &impl Backend) {
             scene.run(hosts[0].destroy()).unwrap();
         }
     }
-    scene.assert_nothing_left();
+    // The session is kept a little for the next turn.
+    scene.assert_nothing_left_soon();
 }
 
 pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend) {

@@ -27,7 +27,7 @@
 
 use std::fmt;
 
-use semaphore_core::{BlockOn, Transport};
+use semaphore_core::{BlockOn, Encoding, Transport};
 
 pub mod acl;
 pub mod acquire;
@@ -60,6 +60,27 @@ pub trait Backend: Sync {
 
     /// An adapter with connections of its own.
     fn build(&self, options: Options) -> Self::Adapter;
+
+    /// How participants encode their steps.
+    fn encoding(&self) -> Encoding {
+        Encoding::default()
+    }
+}
+
+/// A backend whose participants send a request for each part of a step.
+#[derive(Debug)]
+pub struct ByRequests<'a, B>(pub &'a B);
+
+impl<B: Backend> Backend for ByRequests<'_, B> {
+    type Adapter = B::Adapter;
+
+    fn build(&self, options: Options) -> Self::Adapter {
+        self.0.build(options)
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding::Requests
+    }
 }
 
 /// Where to connect, and as whom.
@@ -170,6 +191,31 @@ macro_rules! tests {
             try_acquire:
                 a_free_slot_is_taken_at_once,
                 a_taken_slot_is_not_waited_for;
+        }
+        mod by_requests {
+            use super::*;
+            $crate::tests! { @ $crate::ByRequests(&$backend);
+                acquire:
+                    a_slot_is_acquired_and_given_back,
+                    a_slot_is_acquired_again_and_again,
+                    waiters_are_admitted_in_the_order_in_which_they_came,
+                    fencing_tokens_rise_from_grant_to_grant;
+                cancel: an_acquisition_dropped_at_any_point_leaves_nothing;
+                contention: fifteen_contenders_share_three_slots;
+                cut_connections:
+                    holders_and_waiters_outlive_cut_connections,
+                    a_claim_whose_answer_is_lost_is_found_by_reading,
+                    a_release_whose_answer_is_lost_is_found_by_reading;
+                loss:
+                    a_destroyed_session_is_noticed_and_its_slot_is_free,
+                    a_removed_holder_entry_is_noticed,
+                    a_deleted_contender_key_is_noticed;
+                mixed_fleet: a_fleet_of_consul_lock_and_our_clients_keeps_the_limit;
+                permits: several_permits_are_waited_for_without_holding_any;
+                try_acquire:
+                    a_free_slot_is_taken_at_once,
+                    a_taken_slot_is_not_waited_for;
+            }
         }
         mod long_waits {
             use super::*;

@@ -91,7 +91,7 @@ impl<'b, B: Backend> Scene<'b, B> {
     }
 
     pub fn builder(&self, limit: u32) -> Builder {
-        Semaphore::builder(&self.prefix, limit)
+        Semaphore::builder(&self.prefix, limit).encoding(self.backend.encoding())
     }
 
     /// A participant of its own.
