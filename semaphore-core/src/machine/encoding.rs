@@ -36,7 +36,7 @@ pub enum Encoding {
 #[derive(Debug)]
 pub(super) enum Entered {
     /// The key is ours. A transaction shows it, and the prefix at that moment.
-    Tied(Option<(Contender, View)>),
+    Tied(Option<Box<(Contender, View)>>),
     /// Another session has it.
     Taken,
 }
@@ -45,7 +45,7 @@ pub(super) enum Entered {
 #[derive(Debug)]
 pub(super) enum Written {
     /// It was applied.
-    Applied(Option<After>),
+    Applied(Option<Box<After>>),
     /// It was not: the record has changed since the view, or what the write takes for granted is
     /// not so.
     Refused {
@@ -85,13 +85,12 @@ impl Encoding {
             _ => {}
         }
         match Txn::parse(response) {
-            Ok(TxnOutcome::Applied(_)) => false,
             Ok(TxnOutcome::RolledBack(faults)) => {
                 let is_refusal =
                     |it: &TxnFault| matches!(it.kind, TxnFaultKind::Denied | TxnFaultKind::Other);
                 faults.iter().any(is_refusal)
             }
-            Err(RequestError::InvalidSession { .. }) => false,
+            Ok(TxnOutcome::Applied(_)) | Err(RequestError::InvalidSession { .. }) => false,
             Err(error) => error.is_permanent(),
         }
     }
@@ -150,7 +149,7 @@ impl Encoding {
                     let own = heads.first().filter(|entry| entry.key() == key)?;
                     let own = Contender::new(session.clone(), own);
                     let view = View::of_tree(&settings.prefix, own.modify_index, tree);
-                    Some((own, view))
+                    Some(Box::new((own, view)))
                 });
                 Ok(Entered::Tied(arrival))
             }
@@ -200,7 +199,9 @@ impl Encoding {
             });
         }
         match Txn::parse(response)? {
-            TxnOutcome::Applied(results) => Ok(Written::Applied(rest.after(results, settings))),
+            TxnOutcome::Applied(results) => Ok(Written::Applied(
+                rest.after(results, settings).map(Box::new),
+            )),
             TxnOutcome::RolledBack(faults) => {
                 // The record's operation comes after the steps.
                 let is_stale = |fault: &TxnFault| fault.kind == TxnFaultKind::Stale;

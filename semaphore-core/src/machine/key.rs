@@ -338,7 +338,8 @@ impl ContenderKey {
     /// Whether the key is ours now.
     fn arrive(&mut self, entered: Entered) -> bool {
         match entered {
-            Entered::Tied(Some((own, view))) => {
+            Entered::Tied(Some(arrival)) => {
+                let (own, view) = *arrival;
                 if self.state == State::Acquiring || self.is_there() {
                     self.seen = Some(own);
                     self.arrival = Some(Box::new(view));

@@ -135,7 +135,7 @@ impl Watch {
 
     /// Whether the poll under way is for one key, and that is not what matters any more.
     pub(super) fn is_misled(&self) -> bool {
-        self.is_looking_ahead() && self.polled.key() != self.focus.key()
+        self.is_looking_ahead() && self.polled.ahead() != self.focus.ahead()
     }
 
     /// Whether the answer to the poll under way comes before its time.
@@ -225,18 +225,15 @@ impl Watch {
             }
         };
         let consistent = self.polls_leader;
-        let request = match self.focus.key() {
+        let request = match self.focus.key(settings) {
             None => ListKeys {
                 prefix: &settings.prefix,
                 wait,
                 consistent,
             }
             .request(&settings.scope),
-            Some(session) => ReadKey {
-                key: &session.map_or_else(
-                    || settings.prefix.lock_key(),
-                    |session| settings.prefix.contender_key(session),
-                ),
+            Some(key) => ReadKey {
+                key: &key,
                 wait,
                 consistent,
             }
@@ -298,12 +295,19 @@ pub(super) enum Focus {
 }
 
 impl Focus {
-    /// The one key that it is for: that of a session, or the record's.
-    fn key(&self) -> Option<Option<&SessionId>> {
+    /// The one key that it is for.
+    fn key(&self, settings: &Settings) -> Option<String> {
         match self {
             Self::Prefix => None,
-            Self::Record { .. } => Some(None),
-            Self::Ahead { session, .. } => Some(Some(session)),
+            Self::Record { .. } => Some(settings.prefix.lock_key()),
+            Self::Ahead { session, .. } => Some(settings.prefix.contender_key(session)),
+        }
+    }
+
+    fn ahead(&self) -> Option<&SessionId> {
+        match self {
+            Self::Ahead { session, .. } => Some(session),
+            Self::Prefix | Self::Record { .. } => None,
         }
     }
 

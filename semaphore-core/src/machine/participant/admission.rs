@@ -164,12 +164,13 @@ impl Participant {
                     .get(no)
                     .is_some_and(|contender| contender.phase() == Phase::Claiming)
             };
-            let (claiming, mut waiting): (Vec<_>, Vec<_>) =
+            let (claiming, mut others): (Vec<_>, Vec<_>) =
                 wanting.into_iter().partition(is_claiming);
-            let mut leaving = waiting.split_off(wanted.saturating_sub(claiming.len()));
+            let kept = wanted.saturating_sub(claiming.len()).min(others.len());
+            let mut leaving = others.split_off(kept);
             wanting = claiming;
             leaving.extend(wanting.split_off(wanting.len().min(wanted)));
-            wanting.append(&mut waiting);
+            wanting.append(&mut others);
             self.leave(now, &leaving);
         }
         self.respawn_at = self.respawn_at.filter(|at| *at > now);
@@ -278,7 +279,7 @@ impl Participant {
         }
         let from = self.watch_from(now);
         self.watch.want_from(from);
-        let focus = self.focus();
+        let focus = self.focus(now);
         self.watch.look_at(focus);
         if self.watch.is_misled() {
             self.restart_watch(now);
@@ -320,7 +321,7 @@ impl Participant {
             // Who is ahead is not known well enough to pass by them.
             self.refresh.want(now);
         }
-        let looks_ahead = matches!(self.focus(), Focus::Ahead { .. });
+        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. });
         let is_list = observed.view.source() == Source::List;
         let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();

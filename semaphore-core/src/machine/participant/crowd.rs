@@ -52,7 +52,7 @@ pub(super) enum LookUp {
 
 impl Participant {
     /// What polls are for at the moment.
-    pub(super) fn focus(&self) -> Focus {
+    pub(super) fn focus(&self, now: Instant) -> Focus {
         if !self.is_in_crowd() {
             return Focus::Prefix;
         }
@@ -68,7 +68,7 @@ impl Participant {
         let has_record = observed.view.record().is_some();
         let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
         let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
-        match self.next_ahead(observed) {
+        match self.next_ahead(now, observed) {
             Some((ahead, rank))
                 if !holds
                     && !self.lingers
@@ -97,7 +97,8 @@ impl Participant {
     }
 
     /// Who waits next ahead of the first of ours, and how many do in all.
-    fn next_ahead<'v>(&self, observed: &'v Observed) -> Option<(&'v Shown, u32)> {
+    fn next_ahead<'v>(&self, now: Instant, observed: &'v Observed) -> Option<(&'v Shown, u32)> {
+        let overtaken = self.ledger.overtaken(now);
         let first = self
             .contenders
             .values()
@@ -107,7 +108,8 @@ impl Participant {
         let ahead = observed
             .view
             .waiters()
-            .take_while(|waiter| waiter.create_index < first);
+            .take_while(|waiter| waiter.create_index < first)
+            .filter(|waiter| !overtaken.contains(&waiter.session));
         let (mut last, mut rank) = (None, 0);
         for waiter in ahead {
             (last, rank) = (Some(waiter), rank + 1);
@@ -174,7 +176,7 @@ impl Participant {
         let Some(observed) = &self.view else {
             return;
         };
-        let rank = self.next_ahead(observed).map_or(0, |(_, rank)| rank);
+        let rank = self.next_ahead(now, observed).map_or(0, |(_, rank)| rank);
         let due = observed.read_at + READ_PER_RANK * (rank + 1);
         if due <= now && !self.queue.is_empty() {
             self.refresh.want(now);
@@ -205,8 +207,10 @@ impl Participant {
             _ => LookUp::Now,
         };
         if is_changed && [CLAIMED_LAST, CLAIMED_ONE].contains(&shown.flags) {
-            observed.view.pass(session);
+            let passed = observed.view.pass(session);
             observed.is_dated = true;
+            // The next read may show them again.
+            self.ledger.overtake(now, passed);
         } else if is_changed {
             observed.view.lock_key(shown);
         }

@@ -115,7 +115,7 @@ impl Participant {
             return false;
         };
         let waiting = self.contenders.values().filter(|it| it.is_passing());
-        let is_wanted = head.permits == 1 && (waiting.count() as u32) < self.queue.wanted();
+        let is_wanted = head.permits == 1 && waiting.count() < self.queue.wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
         self.settings.owns_sessions()
             && self.settings.encoding == Encoding::Transactions

@@ -143,9 +143,9 @@ impl Participant {
             Ok(Written::Applied(after)) => {
                 self.note(now, None);
                 if let Some(sent) = self.ledger.applied(moment) {
-                    self.apply(now, &sent, after.as_ref());
+                    self.apply(now, &sent, after.as_deref());
                     if let Some(after) = after {
-                        self.learn(now, sent_at, sent, after);
+                        self.learn(now, sent_at, sent, *after);
                     }
                 }
             }
