@@ -286,24 +286,24 @@ mod tests {
     use crate::Response;
     use crate::api::ListKeys;
 
-    const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
-    const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
-    const C: &str = "cccccccc-0000-0000-0000-000000000000";
+    pub(super) const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+    pub(super) const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
+    pub(super) const C: &str = "cccccccc-0000-0000-0000-000000000000";
 
-    fn view(entries: &[String]) -> View {
+    pub(super) fn view(entries: &[String]) -> View {
         let body = format!("[{}]", entries.join(","));
         let response = Response::new(200, body).with_header("X-Consul-Index", "100");
         let list = ListKeys::parse(&response).unwrap();
         View::new(&Prefix::new("jobs").unwrap(), &list)
     }
 
-    fn key(key: &str, session: &str, create: u64) -> String {
+    pub(super) fn key(key: &str, session: &str, create: u64) -> String {
         format!(
             r#"{{"Key":"{key}","Session":"{session}","CreateIndex":{create},"ModifyIndex":{create},"LockIndex":1,"Value":null}}"#
         )
     }
 
-    fn lock(record: &str) -> String {
+    pub(super) fn lock(record: &str) -> String {
         use base64::Engine as _;
         let value = base64::engine::general_purpose::STANDARD.encode(record);
         format!(r#"{{"Key":"jobs/.lock","Flags":0,"Value":"{value}","ModifyIndex":50}}"#)

@@ -383,3 +383,6 @@ fn refusal(fault: Option<TxnFault>) -> RequestError {
 fn garbled(what: &'static str) -> RequestError {
     RequestError::Garbled { what, source: None }
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,3 +86,210 @@ impl View {
         self.line_up();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{A, B, C, key, lock, view};
+    use super::*;
+    use crate::api::ListKeys;
+    use crate::error::Conflict;
+    use crate::http::Response;
+
+    const D: &str = "dddddddd-0000-0000-0000-000000000000";
+
+    fn session(id: &str) -> SessionId {
+        SessionId::new(id).unwrap()
+    }
+
+    fn record(holders: &[&str]) -> Record {
+        let mut record = Record::new(2);
+        for holder in holders {
+            record.add(holder);
+        }
+        record
+    }
+
+    /// `A`, `B`, `C` and `D` in the order of the queue, at the indexes 10 to 40, and who holds.
+    fn queue(holders: &[&str]) -> View {
+        let keys = [(D, 40), (B, 20), (A, 10), (C, 30)];
+        let keys = keys.map(|(id, at)| key(&format!("jobs/{id}"), id, at));
+        let lock = lock(&format!(r#"{{"Limit":2,"Holders":{holders:?}}}"#));
+        view(&[keys.to_vec(), vec![lock]].concat())
+    }
+
+    fn contender(id: &str, create: u64, modify: u64) -> Contender {
+        Contender {
+            session: session(id),
+            create_index: Index(create),
+            modify_index: Index(modify),
+            lock_index: 1,
+            flags: 0,
+        }
+    }
+
+    fn waiters(view: &View) -> Vec<&str> {
+        view.waiters().map(|it| it.session.as_str()).collect()
+    }
+
+    /// Who has a key, first come first. Each is found by its session, and nobody else.
+    #[track_caller]
+    fn contenders(view: &View) -> Vec<&str> {
+        let found: Vec<_> = view.contenders().iter().collect();
+        for id in [A, B, C, D] {
+            let listed = found.iter().find(|it| it.session.as_str() == id);
+            let tied = match view.key(&session(id)) {
+                Key::Tied(contender) => Some(contender),
+                _ => None,
+            };
+            assert_eq!(tied, listed.copied(), "{id}");
+        }
+        found.iter().map(|it| it.session.as_str()).collect()
+    }
+
+    #[test]
+    fn what_a_transaction_read_is_a_view_at_its_index() {
+        let body = [
+            key(&format!("jobs/{B}"), B, 40),
+            key(&format!("jobs/{A}"), A, 30),
+        ];
+        let response =
+            Response::new(200, format!("[{}]", body.join(","))).with_header("X-Consul-Index", "1");
+        let entries = ListKeys::parse(&response).unwrap().entries;
+        let view = View::of_tree(&Prefix::new("jobs").unwrap(), Index(35), entries);
+        assert_eq!(view.source(), Source::Transaction);
+        assert_eq!(view.index(), Index(35));
+        assert_eq!(view.version(), Index(40));
+        assert!(!view.is_filtered());
+        assert_eq!(contenders(&view), [A, B]);
+        assert!(view.lock().is_none());
+    }
+
+    #[test]
+    fn a_write_of_ours_replaces_the_record_and_makes_the_view_newer() {
+        let mut view = queue(&[A]);
+        view.write_record(record(&[B]), Index(110));
+        assert_eq!(view.lock_index(), Index(110));
+        assert_eq!((view.index(), view.version()), (Index(110), Index(110)));
+        assert_eq!(waiters(&view), [A, C, D]);
+        assert_eq!(contenders(&view), [A, B, C, D]);
+        assert_eq!(
+            view.source(),
+            Source::List,
+            "the same write moved all of it"
+        );
+        // A list that is newer than the write stays so.
+        view.write_record(record(&[C]), Index(105));
+        assert_eq!(view.lock_index(), Index(105));
+        assert_eq!((view.index(), view.version()), (Index(110), Index(110)));
+    }
+
+    #[test]
+    fn whoever_is_in_the_record_no_more_has_left_and_does_not_wait() {
+        let mut view = queue(&[A, B]);
+        view.set_lock(Lock {
+            modify_index: Index(120),
+            record: Ok(record(&[B, C])),
+        });
+        assert_eq!(contenders(&view), [B, C, D]);
+        assert_eq!(waiters(&view), [D]);
+        assert_eq!(view.lock_index(), Index(120));
+        assert_eq!((view.index(), view.version()), (Index(100), Index(120)));
+        assert_eq!(view.source(), Source::NewerRecord);
+    }
+
+    #[test]
+    fn a_record_that_is_not_understood_says_nothing_of_who_has_left() {
+        let mut view = queue(&[A]);
+        let reason = "no record".to_owned();
+        view.set_lock(Lock {
+            modify_index: Index(120),
+            record: Err(Conflict::Record { reason }),
+        });
+        assert_eq!(contenders(&view), [A, B, C, D]);
+        assert!(view.record().is_none());
+        view.set_lock(Lock {
+            modify_index: Index(130),
+            record: Ok(record(&[B])),
+        });
+        assert_eq!(contenders(&view), [A, B, C, D]);
+        assert_eq!(waiters(&view), [A, C, D]);
+    }
+
+    #[test]
+    fn when_one_has_claimed_all_ahead_of_it_are_gone_but_those_who_hold() {
+        let mut view = queue(&[A]);
+        view.pass(&session(C));
+        assert_eq!(contenders(&view), [A, D]);
+        assert_eq!(waiters(&view), [D]);
+        assert_eq!(view.source(), Source::NewerRecord);
+    }
+
+    #[test]
+    fn the_claim_of_the_first_passes_nobody_else() {
+        let mut view = queue(&[]);
+        view.pass(&session(A));
+        assert_eq!(contenders(&view), [B, C, D]);
+        view.pass(&session(D));
+        assert_eq!(contenders(&view), [""; 0]);
+    }
+
+    #[test]
+    fn one_who_is_not_in_the_view_passes_nobody() {
+        let mut view = queue(&[]);
+        view.delete_key(&session(B));
+        view.pass(&session(B));
+        assert_eq!(contenders(&view), [A, C, D]);
+        assert_eq!(view.source(), Source::List);
+    }
+
+    #[test]
+    fn where_there_is_no_record_nobody_holds() {
+        let keys = [(A, 10), (B, 20)].map(|(id, at)| key(&format!("jobs/{id}"), id, at));
+        let mut view = view(&keys);
+        view.pass(&session(A));
+        assert_eq!(contenders(&view), [B]);
+    }
+
+    #[test]
+    fn a_key_that_was_locked_stands_in_its_place() {
+        let mut view = queue(&[]);
+        view.delete_key(&session(B));
+        view.lock_key(contender(B, 35, 130));
+        assert_eq!(contenders(&view), [A, C, B, D]);
+        // A key that was locked again is there once, as it is now.
+        view.lock_key(contender(A, 10, 140));
+        assert_eq!(contenders(&view), [A, C, B, D]);
+        assert_eq!(view.contenders()[0].modify_index, Index(140));
+    }
+
+    #[test]
+    fn a_key_that_was_tied_to_nobody_is_one_no_more_when_it_is_locked_or_deleted() {
+        for is_locked in [true, false] {
+            let mut view = view(&[
+                key(&format!("jobs/{A}"), "", 10),
+                key(&format!("jobs/{B}"), "", 20),
+                key(&format!("jobs/{C}"), C, 30),
+            ]);
+            if is_locked {
+                view.lock_key(contender(A, 10, 110));
+                assert_eq!(contenders(&view), [A, C]);
+            } else {
+                view.delete_key(&session(A));
+                assert_eq!(contenders(&view), [C]);
+                assert_eq!(view.key(&session(A)), Key::Absent);
+            }
+            assert!(matches!(view.key(&session(B)), Key::Free(_)));
+        }
+    }
+
+    #[test]
+    fn whose_key_was_deleted_is_not_alive() {
+        let mut view = queue(&[B]);
+        view.delete_key(&session(B));
+        assert_eq!(contenders(&view), [A, C, D]);
+        assert!(!view.is_alive(B));
+        assert!(view.record().unwrap().holds(B), "the record is another key");
+        view.delete_key(&session(B));
+        assert_eq!(contenders(&view), [A, C, D]);
+    }
+}

@@ -89,7 +89,7 @@ fn each_turn_of_the_same_client_is_one_request() {
 #[test]
 fn another_host_that_waits_has_its_turn_as_soon_as_it_is_noticed() {
     for limit in [1, 3] {
-        for at in 0..12 {
+        for at in [0, 3, 6, 9] {
             let world = MockConsul::new(at);
             let log = Log::default();
             let busy = semaphore(&world, "busy", limit);

@@ -73,3 +73,117 @@ impl Spares {
         self.until
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::SessionId;
+    use crate::machine::fixture::{A, B, C, at, session, settings};
+
+    /// A session that is told from others by its id.
+    fn spare(id: &str) -> Session {
+        Session::new(&settings().with_session(session(id)))
+    }
+
+    fn ids(sessions: &[Session]) -> Vec<&str> {
+        let ids = sessions.iter().filter_map(Session::id);
+        ids.map(SessionId::as_str).collect()
+    }
+
+    /// Somebody came back soon after a release.
+    fn expecting() -> Spares {
+        let mut spares = Spares::default();
+        spares.wanted_at(at(0));
+        spares.released_at(at(10));
+        spares.wanted_at(at(20));
+        spares
+    }
+
+    #[test]
+    fn nothing_is_kept_until_somebody_came_back() {
+        let mut spares = Spares::default();
+        assert!(!spares.released_at(at(0)));
+        spares.wanted_at(at(500));
+        assert!(spares.released_at(at(600)));
+    }
+
+    #[test]
+    fn whoever_comes_back_within_a_second_is_expected_again() {
+        for (after, expected) in [(0, true), (1_000, true), (1_001, false)] {
+            let mut spares = expecting();
+            spares.released_at(at(5_000));
+            spares.wanted_at(at(5_000 + after));
+            assert_eq!(spares.released_at(at(9_000)), expected, "{after}");
+        }
+    }
+
+    #[test]
+    fn the_first_turn_after_none_is_not_expected() {
+        let mut spares = Spares::default();
+        spares.wanted_at(at(0));
+        assert!(!spares.released_at(at(1)));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_most() {
+        let mut spares = expecting();
+        for kept in 0..MOST {
+            assert!(spares.released_at(at(30)), "{kept}");
+            spares.keep(at(30), spare(A));
+        }
+        assert!(!spares.released_at(at(30)));
+        assert!(spares.take().is_some());
+        assert!(spares.released_at(at(30)), "there is room again");
+    }
+
+    #[test]
+    fn the_one_that_was_kept_last_is_taken_first() {
+        let mut spares = expecting();
+        for (when, id) in [(10, A), (20, B), (30, C)] {
+            spares.keep(at(when), spare(id));
+        }
+        for id in [C, B, A] {
+            assert!(!spares.is_empty());
+            assert_eq!(ids(&[spares.take().unwrap()]), [id]);
+        }
+        assert!(spares.take().is_none());
+        assert!(spares.is_empty());
+        assert_eq!(spares.timeout(), None, "nothing is due any more");
+    }
+
+    #[test]
+    fn all_are_of_no_more_use_a_second_after_the_last_was_kept() {
+        let mut spares = expecting();
+        spares.keep(at(100), spare(A));
+        assert_eq!(spares.timeout(), Some(at(1_100)));
+        spares.keep(at(600), spare(B));
+        assert_eq!(spares.timeout(), Some(at(1_600)));
+        assert_eq!(ids(&spares.take_expired(at(1_599))), [""; 0]);
+        assert_eq!(ids(&spares.take_expired(at(1_600))), [A, B]);
+        assert!(spares.is_empty());
+        assert_eq!(spares.timeout(), None);
+        assert_eq!(ids(&spares.take_expired(at(9_000))), [""; 0]);
+    }
+
+    #[test]
+    fn whoever_closes_keeps_nothing() {
+        let mut spares = expecting();
+        spares.keep(at(100), spare(A));
+        spares.close(at(200));
+        assert_eq!(spares.timeout(), Some(at(200)));
+        assert_eq!(ids(&spares.take_expired(at(200))), [A]);
+        spares.wanted_at(at(210));
+        assert!(!spares.released_at(at(220)));
+        // One that was on its way to be kept.
+        spares.keep(at(230), spare(B));
+        assert_eq!(ids(&spares.take_expired(at(230))), [B]);
+    }
+
+    #[test]
+    fn closing_when_nothing_is_kept_makes_nothing_due() {
+        let mut spares = Spares::default();
+        spares.close(at(200));
+        assert_eq!(spares.timeout(), None);
+        assert!(spares.is_empty());
+    }
+}
