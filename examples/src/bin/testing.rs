@@ -68,7 +68,9 @@ mod tests {
     #[test]
     fn a_lost_answer_to_the_claim_costs_nothing() {
         let world = MockConsul::new(7);
-        world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvCas));
+        // The first transaction enters, the second makes the record, the third claims.
+        let claim = Rule::new(Fault::LoseAnswer).kind(RequestKind::Txn).skip(2);
+        world.inject(claim);
         assert_eq!(run(&world).expect("a whole job"), 60);
         assert_eq!(world.pending_rules(), 0, "the fault struck");
     }

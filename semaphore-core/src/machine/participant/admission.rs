@@ -322,6 +322,7 @@ impl Participant {
             self.refresh.want(now);
         }
         let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. });
+        let is_patched = observed.view.source() == Source::NewerRecord;
         let is_list = observed.view.source() == Source::List;
         let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();
@@ -335,7 +336,8 @@ impl Participant {
             let needs_list = situation.needs_list();
             (write, turn, situation.suspects(), ahead, needs_list)
         });
-        if needs_list {
+        // Who seems to be ahead may have been served between two looks at the record.
+        if needs_list || turn == Turn::BehindOthers && is_patched {
             self.refresh.want(now);
         }
         self.lingers &= turn != Turn::NotYet || self.look_up != LookUp::Not;
