@@ -48,6 +48,17 @@ pub(super) struct Spare {
     former: Index,
 }
 
+#[cfg(test)]
+impl Spare {
+    pub(super) fn new(session: Session, former: Index) -> Self {
+        Self { session, former }
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Session or key are not there yet.

@@ -95,7 +95,7 @@ impl Settings {
 
     /// Up to how many contenders, holders included, each participant watches the whole prefix. Beyond
     /// that, whoever waits watches the next ahead, and the cost of a handoff grows no more. The
-    /// default is 8. With [`Encoding::Requests`] the whole prefix is always watched.
+    /// default is 8, for each contender of the participant's own. With [`Encoding::Requests`] the whole prefix is always watched.
     #[must_use]
     pub fn with_crowd(mut self, crowd: usize) -> Self {
         self.crowd = crowd;

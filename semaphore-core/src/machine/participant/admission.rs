@@ -322,7 +322,9 @@ impl Participant {
             self.refresh.want(now);
         }
         let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. });
-        let is_patched = observed.view.source() == Source::NewerRecord;
+        let holds = |it: &Contender| matches!(it.phase(), Phase::Held(_));
+        let is_patched =
+            observed.view.source() == Source::NewerRecord && self.contenders.values().any(holds);
         let is_list = observed.view.source() == Source::List;
         let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();

@@ -86,14 +86,17 @@ impl Participant {
         }
     }
 
-    /// Whether so many contend that not everybody watches the whole prefix.
+    /// Whether so many contend that not everybody watches the whole prefix. Who has several contenders
+    /// has as many turns to watch for, so that a crowd is the larger for it.
     pub(super) fn is_in_crowd(&self) -> bool {
-        let is_crowd = |observed: &Observed| {
-            let is_understood = |lock: &Lock| lock.record.is_ok();
-            let view = &observed.view;
-            view.contenders().len() > self.settings.crowd && view.lock().is_none_or(is_understood)
-        };
-        self.settings.encoding == Encoding::Transactions && self.view.as_ref().is_some_and(is_crowd)
+        let own = self.contenders.len().max(1);
+        let crowd = self.settings.crowd.saturating_mul(own);
+        self.settings.encoding == Encoding::Transactions
+            && self.view.as_ref().is_some_and(|observed| {
+                let is_understood = |lock: &Lock| lock.record.is_ok();
+                let view = &observed.view;
+                view.contenders().len() > crowd && view.lock().is_none_or(is_understood)
+            })
     }
 
     /// Who waits next ahead of the first of ours, and how many do in all.

@@ -77,16 +77,18 @@ impl Spares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::SessionId;
+    use crate::id::{Index, SessionId};
     use crate::machine::fixture::{A, B, C, at, session, settings};
+    use crate::machine::session::Session;
 
     /// A session that is told from others by its id.
-    fn spare(id: &str) -> Session {
-        Session::new(&settings().with_session(session(id)))
+    fn spare(id: &str) -> Spare {
+        let session = Session::new(&settings().with_session(session(id)));
+        Spare::new(session, Index::ZERO)
     }
 
-    fn ids(sessions: &[Session]) -> Vec<&str> {
-        let ids = sessions.iter().filter_map(Session::id);
+    fn ids(spares: &[Spare]) -> Vec<&str> {
+        let ids = spares.iter().filter_map(|spare| spare.session().id());
         ids.map(SessionId::as_str).collect()
     }
 
@@ -134,6 +136,22 @@ mod tests {
         assert!(!spares.released_at(at(30), false));
         assert!(spares.take().is_some());
         assert!(spares.released_at(at(30), false), "there is room again");
+    }
+
+    #[test]
+    fn what_is_kept_beyond_the_most_is_of_no_use_at_once() {
+        let mut spares = expecting();
+        for _ in 0..MOST {
+            spares.keep(at(30), spare(A));
+        }
+        assert!(spares.take_expired(at(30)).is_empty());
+        spares.keep(at(30), spare(B));
+        assert_eq!(ids(&spares.take_expired(at(30))), [B]);
+    }
+
+    #[test]
+    fn while_others_wait_one_is_kept_for_them() {
+        assert!(Spares::default().released_at(at(0), true));
     }
 
     #[test]
