@@ -123,9 +123,10 @@ fn entered(encoding: Encoding, response: &Response) -> Result<Entered, RequestEr
 fn whoever_entered_by_a_transaction_is_shown_its_key_and_the_prefix() {
     let own = result(A, A, 9);
     let answer = applied(&[own.clone(), own, result(B, B, 8)]);
-    let Ok(Entered::Tied(Some((own, view)))) = entered(Encoding::Transactions, &answer) else {
+    let Ok(Entered::Tied(Some(arrival))) = entered(Encoding::Transactions, &answer) else {
         unreachable!("it shows both");
     };
+    let (own, view) = *arrival;
     assert_eq!((own.session, own.modify_index), (session(A), Index(9)));
     assert_eq!(view.index(), Index(9));
     assert!(matches!(view.key(&session(A)), Key::Tied(_)));

@@ -94,8 +94,8 @@ impl Participant {
         self.settings.encoding == Encoding::Transactions
             && self.view.as_ref().is_some_and(|observed| {
                 let is_understood = |lock: &Lock| lock.record.is_ok();
-                let view = &observed.view;
-                view.contenders().len() > crowd && view.lock().is_none_or(is_understood)
+                // Of those who were ahead fewer are left since, but as many may have come.
+                observed.width > crowd && observed.view.lock().is_none_or(is_understood)
             })
     }
 

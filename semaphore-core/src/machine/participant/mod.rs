@@ -197,8 +197,9 @@ struct Observed {
     view: View,
     sent: Moment,
     received: Moment,
-    /// When the whole prefix was read.
+    /// When the whole prefix was read, and how many contended then.
     read_at: Instant,
+    width: usize,
     /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
     is_dated: bool,
 }

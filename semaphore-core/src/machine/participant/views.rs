@@ -95,8 +95,10 @@ impl Participant {
         if is_seen {
             self.look_up = LookUp::Not;
         }
+        let width = view.contenders().len();
         self.view = Some(Observed {
             view,
+            width,
             sent,
             received: self.moment(),
             read_at: now,
