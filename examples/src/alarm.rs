@@ -100,8 +100,8 @@ mod tests {
             assert!(began.elapsed() >= Duration::from_millis(millis));
             rung.lock().expect("no panic").push(millis);
         };
-        smol::block_on(join_all([40, 1, 20, 0].map(wait)));
-        assert_eq!(*rung.lock().expect("no panic"), [0, 1, 20, 40]);
+        smol::block_on(join_all([600, 200, 400, 0].map(wait)));
+        assert_eq!(*rung.lock().expect("no panic"), [0, 200, 400, 600]);
     }
 
     #[test]

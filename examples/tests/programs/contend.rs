@@ -194,19 +194,19 @@ fn contenders_come_back_for_another_round() {
 
 #[test]
 fn a_hundred_share_three_slots_of_a_real_agent_on_tokio() {
-    let args = "--mode contend --contenders 100 --limit 3 --hold-ms 10";
+    let args = "--mode contend --contenders 100 --limit 3 --hold-ms 50";
     is_served(&measured_on_a_real_agent(args), 100, 3);
 }
 
 #[test]
 fn a_hundred_share_three_slots_of_a_real_agent_on_threads() {
-    let args = "--backend threads --mode contend --contenders 100 --limit 3 --hold-ms 10";
+    let args = "--backend threads --mode contend --contenders 100 --limit 3 --hold-ms 50";
     is_served(&measured_on_a_real_agent(args), 100, 3);
 }
 
 #[test]
 fn a_hundred_share_three_slots_of_a_real_agent_on_smol() {
-    let args = "--backend smol --mode contend --contenders 100 --limit 3 --hold-ms 10";
+    let args = "--backend smol --mode contend --contenders 100 --limit 3 --hold-ms 50";
     is_served(&measured_on_a_real_agent(args), 100, 3);
 }
 

@@ -51,10 +51,10 @@ impl View {
     }
 
     /// The contender of this session has claimed. So all who waited ahead of it have gone on, or
-    /// have been passed: these.
-    pub(crate) fn pass(&mut self, session: &SessionId) -> Vec<SessionId> {
+    /// have been passed.
+    pub(crate) fn pass(&mut self, session: &SessionId) {
         let Key::Tied(last) = self.key(session) else {
-            return Vec::new();
+            return;
         };
         let last = last.create_index;
         let record = self.record().cloned();
@@ -63,13 +63,10 @@ impl View {
                 .as_ref()
                 .is_some_and(|record| record.holds(it.session.as_str()))
         };
-        let contenders = core::mem::take(&mut self.contenders).into_iter();
-        let (stay, passed): (Vec<_>, Vec<_>) =
-            contenders.partition(|it| it.create_index > last || holds(it));
-        self.contenders = stay;
+        self.contenders
+            .retain(|it| it.create_index > last || holds(it));
         self.line_up();
         self.source = Source::NewerRecord;
-        passed.into_iter().map(|it| it.session).collect()
     }
 
     /// A transaction of ours has locked a contender key.

@@ -22,9 +22,17 @@ impl Participant {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        let Some(InFlight { from, encoding, .. }) = self.in_flight.remove(&id) else {
+        let Some(InFlight {
+            from,
+            encoding,
+            sent_at,
+        }) = self.in_flight.remove(&id)
+        else {
             return;
         };
+        if from != From::Watch {
+            self.round_trip = now.saturating_since(sent_at);
+        }
         let answer = result
             .as_ref()
             .map_err(|e| RequestError::Transport(e.clone()));

@@ -21,7 +21,7 @@ use crate::view::View;
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
 /// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
-/// waits for the first read. An agent nearby needs a fraction of it.
+/// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
 const PROMPT: Duration = Duration::from_millis(50);
 
 impl Participant {
@@ -34,7 +34,10 @@ impl Participant {
             return Some(now);
         }
         let Some(observed) = self.current() else {
-            return Some(self.awaited(Part::Key).map_or(now, |sent| sent + PROMPT));
+            return Some(
+                self.awaited(Part::Key)
+                    .map_or(now, |sent| sent + self.prompt()),
+            );
         };
         let later = self
             .confirmed_at
@@ -47,9 +50,13 @@ impl Participant {
             let is_for_own = self.claim.is_none() && self.has_only_own_holders(&observed.view);
             let from = if is_for_own { later } else { now };
             self.answer_awaited(now)
-                .map_or(from, |sent| from.max(sent + PROMPT))
+                .map_or(from, |sent| from.max(sent + self.prompt()))
         });
         for_others.into_iter().chain(holds.then_some(later)).min()
+    }
+
+    fn prompt(&self) -> Duration {
+        PROMPT.max(self.round_trip * 4)
     }
 
     /// When a request was sent, or is about to be, whose answer tells as much as a poll.
@@ -76,7 +83,7 @@ impl Participant {
     pub(super) fn first_view_until(&self) -> Option<Instant> {
         let since = self.watch.reads_since()?;
         let is_first = self.settings.encoding == Encoding::Transactions && self.current().is_none();
-        is_first.then_some(since + PROMPT)
+        is_first.then_some(since + self.prompt())
     }
 
     /// An instant try is not told from memory that there is no slot.

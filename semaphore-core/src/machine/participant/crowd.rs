@@ -210,10 +210,8 @@ impl Participant {
             _ => LookUp::Now,
         };
         if is_changed && [CLAIMED_LAST, CLAIMED_ONE].contains(&shown.flags) {
-            let passed = observed.view.pass(session);
+            observed.view.pass(session);
             observed.is_dated = true;
-            // The next read may show them again.
-            self.ledger.overtake(now, passed);
         } else if is_changed {
             observed.view.lock_key(shown);
         }

@@ -30,6 +30,7 @@ mod spare;
 mod views;
 mod writes;
 
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use self::crowd::LookUp;
@@ -79,6 +80,8 @@ pub struct Participant {
     look_up: LookUp,
     /// Whether the next ahead has not moved for its time: then the record is watched, too.
     lingers: bool,
+    /// How long the last short request took.
+    round_trip: Duration,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     in_flight: BTreeMap<RequestId, InFlight>,
@@ -244,6 +247,7 @@ impl Participant {
             claim: None,
             view: None,
             confirmed_at: None,
+            round_trip: Duration::ZERO,
             look_up: LookUp::Not,
             lingers: false,
             doubt: None,
