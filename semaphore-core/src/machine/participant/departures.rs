@@ -78,7 +78,7 @@ impl Participant {
     /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
     /// slot passes to it; otherwise it is freed.
     pub(super) fn give_back(&mut self, now: Instant, acquire: AcquireId, owner: Owner) {
-        let keeps_session = self.spares.released_at(now, !self.queue.is_empty());
+        let keeps_session = self.spares.released_at(now);
         let is_passed = self.is_passed_on(now, acquire);
         if !is_passed {
             self.look_before_write();

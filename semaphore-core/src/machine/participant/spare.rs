@@ -30,10 +30,10 @@ impl Spares {
         self.is_expected = self.released_at.is_some_and(is_soon);
     }
 
-    /// Somebody gives a slot back, while others wait or not. Says whether its session should be kept.
-    pub(super) fn released_at(&mut self, now: Instant, others_wait: bool) -> bool {
+    /// Somebody gives a slot back. Says whether its session should be kept.
+    pub(super) fn released_at(&mut self, now: Instant) -> bool {
         self.released_at = Some(now);
-        (self.is_expected || others_wait) && !self.is_closed && self.kept.len() < MOST
+        self.is_expected && !self.is_closed && self.kept.len() < MOST
     }
 
     /// Nobody will want a slot any more.
@@ -96,7 +96,7 @@ mod tests {
     fn expecting() -> Spares {
         let mut spares = Spares::default();
         spares.wanted_at(at(0));
-        spares.released_at(at(10), false);
+        spares.released_at(at(10));
         spares.wanted_at(at(20));
         spares
     }
@@ -104,18 +104,18 @@ mod tests {
     #[test]
     fn nothing_is_kept_until_somebody_came_back() {
         let mut spares = Spares::default();
-        assert!(!spares.released_at(at(0), false));
+        assert!(!spares.released_at(at(0)));
         spares.wanted_at(at(500));
-        assert!(spares.released_at(at(600), false));
+        assert!(spares.released_at(at(600)));
     }
 
     #[test]
     fn whoever_comes_back_within_a_second_is_expected_again() {
         for (after, expected) in [(0, true), (1_000, true), (1_001, false)] {
             let mut spares = expecting();
-            spares.released_at(at(5_000), false);
+            spares.released_at(at(5_000));
             spares.wanted_at(at(5_000 + after));
-            assert_eq!(spares.released_at(at(9_000), false), expected, "{after}");
+            assert_eq!(spares.released_at(at(9_000)), expected, "{after}");
         }
     }
 
@@ -123,19 +123,19 @@ mod tests {
     fn the_first_turn_after_none_is_not_expected() {
         let mut spares = Spares::default();
         spares.wanted_at(at(0));
-        assert!(!spares.released_at(at(1), false));
+        assert!(!spares.released_at(at(1)));
     }
 
     #[test]
     fn no_more_is_kept_than_the_most() {
         let mut spares = expecting();
         for kept in 0..MOST {
-            assert!(spares.released_at(at(30), false), "{kept}");
+            assert!(spares.released_at(at(30)), "{kept}");
             spares.keep(at(30), spare(A));
         }
-        assert!(!spares.released_at(at(30), false));
+        assert!(!spares.released_at(at(30)));
         assert!(spares.take().is_some());
-        assert!(spares.released_at(at(30), false), "there is room again");
+        assert!(spares.released_at(at(30)), "there is room again");
     }
 
     #[test]
@@ -147,11 +147,6 @@ mod tests {
         assert!(spares.take_expired(at(30)).is_empty());
         spares.keep(at(30), spare(B));
         assert_eq!(ids(&spares.take_expired(at(30))), [B]);
-    }
-
-    #[test]
-    fn while_others_wait_one_is_kept_for_them() {
-        assert!(Spares::default().released_at(at(0), true));
     }
 
     #[test]
@@ -191,7 +186,7 @@ mod tests {
         assert_eq!(spares.timeout(), Some(at(200)));
         assert_eq!(ids(&spares.take_expired(at(200))), [A]);
         spares.wanted_at(at(210));
-        assert!(!spares.released_at(at(220), false));
+        assert!(!spares.released_at(at(220)));
         // One that was on its way to be kept.
         spares.keep(at(230), spare(B));
         assert_eq!(ids(&spares.take_expired(at(230))), [B]);
