@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use semaphore_core::{Behavior, Encoding, Lost, Method, Runtime as _, Semaphore};
-use transport_mock::{MockConsul, Task};
+use transport_mock::{MockConsul, RequestKind, Task};
 
 use crate::foreign_clients::{Foreigner, Gauge, Make};
 use crate::stranger::{Stranger, operate};
@@ -368,4 +368,25 @@ fn whoever_watches_the_next_ahead_shares_a_semaphore_with_who_watches_all() {
     assert_eq!(gauge.most(), 2);
     world.advance(secs(1));
     assert_nothing_left(&world);
+}
+
+#[test]
+fn a_poll_that_a_write_of_ones_own_ends_is_no_alarm() {
+    let world = MockConsul::new(1);
+    let semaphore = in_crowd(&world, "first", 3);
+    let long = world.run(semaphore.acquire()).expect("a free slot");
+    // By now the record is polled.
+    world.advance(secs(1));
+    let start = world.now();
+    let short = world.run(semaphore.acquire()).expect("a free slot");
+    world.advance(millis(10));
+    world.run(short.release()).expect("released");
+    let took = world.now().saturating_since(start);
+    assert!(took < millis(30), "{took:?}\n{}", world.trace());
+    world.run(long.release()).expect("released");
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+    let reads = world.stats().requests_of(RequestKind::KvRead);
+    // The first, and a look at the record before each release.
+    assert!(reads <= 3, "{}", world.trace());
 }

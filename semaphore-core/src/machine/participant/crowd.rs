@@ -146,10 +146,10 @@ impl Participant {
                             .map(|entry| Shown::new(session.clone(), &entry));
                         self.handle_ahead(now, &session, index, shown)
                     }
-                    Focus::Record { .. } => {
+                    Focus::Record { index } => {
                         self.look_up = LookUp::Not;
                         let lock = entry.map(|entry| Lock::new(&entry));
-                        let is_news = self.handle_record(now, lock);
+                        let is_news = self.handle_record(now, index, lock);
                         self.read_in_time(now);
                         is_news
                     }
@@ -218,8 +218,8 @@ impl Participant {
         is_changed
     }
 
-    /// The record as a poll of it alone shows it.
-    fn handle_record(&mut self, now: Instant, lock: Option<Lock>) -> bool {
+    /// The record as a poll of it alone shows it. Says whether it is another than at this index.
+    fn handle_record(&mut self, now: Instant, polled: Index, lock: Option<Lock>) -> bool {
         let moment = self.moment();
         let Some(observed) = &mut self.view else {
             return true;
@@ -236,7 +236,8 @@ impl Participant {
             }
             Some(lock) if lock.modify_index == known => {
                 observed.is_dated = false;
-                false
+                // A write of ours may have changed it since the poll began.
+                known > polled
             }
             // A server that lags behind, or a restored snapshot.
             _ => {
