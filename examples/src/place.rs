@@ -113,10 +113,17 @@ fn tied_key(kind: RequestKind, request: &Request) -> Option<String> {
         }
         RequestKind::Txn => {
             let operations: Vec<Operation<Write>> = serde_json::from_slice(request.body()).ok()?;
-            let mut writes = operations.into_iter().filter_map(|operation| operation.kv);
-            writes
-                .find(|write| write.verb == "lock")
-                .map(|write| write.key)
+            let writes = || {
+                operations
+                    .iter()
+                    .filter_map(|operation| operation.kv.as_ref())
+            };
+            // Whoever claims has a key already, and only marks it.
+            let is_there =
+                |key: &str| writes().any(|it| it.verb == "check-session" && it.key == key);
+            writes()
+                .find(|write| write.verb == "lock" && !is_there(&write.key))
+                .map(|write| write.key.clone())
         }
         _ => None,
     }
@@ -185,6 +192,19 @@ mod tests {
         assert_eq!(place.index(), None);
         place.hears(&list(&[("a/x", 12)]));
         assert_eq!(place.index(), Some(12));
+    }
+
+    #[test]
+    fn a_claim_that_marks_a_key_leaves_it_in_its_place() {
+        let place = Place::default();
+        let enter = r#"[{"KV":{"Verb":"lock","Key":"a/x","Value":"","Session":"s"}}]"#;
+        asks(&place, Method::Put, "/v1/txn", enter);
+        place.hears(br#"{"Results":[{"KV":{"Key":"a/x","CreateIndex":9,"ModifyIndex":9}}]}"#);
+        let claim = r#"[{"KV":{"Verb":"check-session","Key":"a/x","Session":"s"}},
+            {"KV":{"Verb":"lock","Key":"a/x","Value":"","Session":"s","Flags":1}},
+            {"KV":{"Verb":"cas","Key":"a/.lock","Value":"","Index":5}}]"#;
+        asks(&place, Method::Put, "/v1/txn", claim);
+        assert_eq!(place.index(), Some(9));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Participant {
         let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
         let waits =
             !self.queue.is_empty() || any(Contender::is_wanting) || any(Contender::must_withdraw);
-        let for_others = waits.then(|| {
+        let for_others = (waits && !self.is_about_to_enter()).then(|| {
             let is_for_own = self.claim.is_none() && self.has_only_own_holders(&observed.view);
             let from = if is_for_own { later } else { now };
             self.answer_awaited(now)
@@ -68,14 +68,22 @@ impl Participant {
             From::Refresh => self.is_in_crowd(),
             _ => false,
         });
-        let is_queued = self.contenders.values().any(Contender::is_queued);
         is_planned
             .then_some(now)
             .into_iter()
             .chain(in_flight.map(|it| it.sent_at))
             .chain(self.awaited(Part::Key))
-            .chain(self.awaited(Part::Session).filter(|_| !is_queued))
             .max()
+    }
+
+    /// Whether the first of ours is about to have its session: until then nothing can be done about what
+    /// a poll would show, and to enter shows as much.
+    fn is_about_to_enter(&self) -> bool {
+        let is_in_line =
+            |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
+        self.awaited(Part::Session).is_some()
+            && self.awaited(Part::Key).is_none()
+            && !self.contenders.values().any(is_in_line)
     }
 
     /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
