@@ -11,7 +11,7 @@
 //!     ├ alarm         holds that last as long as they should
 //!     ├ gauge         who believed to hold when, and how many at once
 //!     ├ fairness      how many were served out of turn
-//!     └ timeline, percentile, connections, plain_put, holds, report, failure
+//!     └ timeline, percentile, connections, bare, holds, report, failure
 //! ```
 //! The short programs (`on_tokio`, `on_smol`, `on_threads`, `by_hand`, `testing`) use no more of it
 //! than [`agent`], so that what they show is all that a user writes.
@@ -19,6 +19,7 @@
 pub mod agent;
 pub mod alarm;
 pub mod backend;
+pub mod bare;
 pub mod connections;
 pub mod contender;
 pub mod crew;
@@ -30,7 +31,6 @@ pub mod holds;
 pub mod meter;
 pub mod percentile;
 pub mod place;
-pub mod plain_put;
 pub mod report;
 pub mod timeline;
 

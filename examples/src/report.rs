@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::bare::Bare;
 use crate::contender::Round;
 use crate::fairness::out_of_order;
 use crate::meter::{Reading, Requests};
@@ -26,8 +27,8 @@ pub struct Measured {
     pub hold: Duration,
     /// From the first wish for a slot to the last release.
     pub total: Duration,
-    /// A plain write.
-    pub put_p50: Duration,
+    /// Floors.
+    pub bare: Bare,
     /// What was sent and received for the rounds, with what belongs to them in this mode.
     pub traffic: Reading,
     /// How many connections were open at once.
@@ -65,6 +66,9 @@ pub struct Report {
     pub cycle_p99_us: u64,
     /// One plain write on this agent in this run through this backend, the median.
     pub put_p50_us: u64,
+    /// The two transactions of a turn alone, sent in the same way, the median. Null where the agent
+    /// takes no transactions.
+    pub bare_turn_p50_us: Option<u64>,
     /// Requests that were sent for the acquisitions, sessions and long polls included.
     pub http_requests: u64,
     /// The same for each acquisition.
@@ -115,7 +119,9 @@ impl Report {
             wait_max_ms: millis(waits.max()),
             cycle_p50_us: micros(cycles.at(50)),
             cycle_p99_us: micros(cycles.at(99)),
-            put_p50_us: micros(measured.put_p50),
+            put_p50_us: micros(median(&measured.bare.puts)),
+            bare_turn_p50_us: (!measured.bare.turns.is_empty())
+                .then(|| micros(median(&measured.bare.turns))),
             http_requests: requests,
             http_requests_per_acquisition: each(requests, acquisitions),
             requests: traffic.requests,
@@ -132,6 +138,18 @@ impl Report {
     pub fn is_well(&self, limit: NonZeroU32) -> bool {
         let limit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
         self.max_held <= limit && self.errors == 0
+    }
+}
+
+/// The bare turn beside a plain PUT.
+struct Turn(Option<u64>);
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(micros) => write!(f, ", a bare turn: {micros} µs"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -162,8 +180,11 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "cycle           median {} µs, p99 {} µs (a plain PUT: {} µs)",
-            self.cycle_p50_us, self.cycle_p99_us, self.put_p50_us
+            "cycle           median {} µs, p99 {} µs (a plain PUT: {} µs{})",
+            self.cycle_p50_us,
+            self.cycle_p99_us,
+            self.put_p50_us,
+            Turn(self.bare_turn_p50_us)
         )?;
         writeln!(
             f,
@@ -202,6 +223,10 @@ impl fmt::Display for Report {
 
 fn millis(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1000.0)
+}
+
+fn median(times: &[Duration]) -> Duration {
+    times.iter().copied().collect::<Percentiles>().at(50)
 }
 
 fn micros(time: Duration) -> u64 {
@@ -265,7 +290,10 @@ mod tests {
             limit: THREE,
             hold: Duration::from_millis(10),
             total: Duration::from_millis(600),
-            put_p50: Duration::from_micros(700),
+            bare: Bare {
+                puts: vec![Duration::from_micros(700)],
+                turns: vec![Duration::from_micros(2100)],
+            },
             traffic: Reading {
                 requests: REQUESTS,
                 raft_writes: 6,
@@ -292,6 +320,7 @@ mod tests {
             cycle_p50_us: 23_000,
             cycle_p99_us: 34_000,
             put_p50_us: 700,
+            bare_turn_p50_us: Some(2100),
             http_requests: 12,
             http_requests_per_acquisition: 4.0,
             requests: REQUESTS,

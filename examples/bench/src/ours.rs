@@ -27,6 +27,8 @@ pub(crate) struct Figures {
     pub cycle_p50_us: f64,
     /// A plain write.
     pub put_p50_us: f64,
+    /// The transactions of an acquisition with its release, alone.
+    pub bare_turn_p50_us: Option<f64>,
     /// Requests of all kinds.
     pub(crate) http_requests_per_acquisition: f64,
     /// Renewals.
@@ -152,7 +154,7 @@ mod tests {
 
     fn runs(rates: &[f64]) -> Runs {
         let json = r#"{"acquisitions":1,"acquisitions_per_s":0,"ideal_per_s":null,"max_held":1,
-            "hold_mean_ms":1,"served_out_of_order":null,"cycle_p50_us":1,"put_p50_us":1,
+            "hold_mean_ms":1,"served_out_of_order":null,"cycle_p50_us":1,"put_p50_us":1,"bare_turn_p50_us":1,
             "http_requests_per_acquisition":1,"session_renews":0,"kv_watches":0,
             "raft_writes_per_acquisition":1,"peak_connections":null,"errors":0,"txns":3}"#;
         let figures: Figures = serde_json::from_str(json).expect("a report");

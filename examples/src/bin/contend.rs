@@ -20,6 +20,7 @@ use clap::{CommandFactory as _, Parser, ValueEnum};
 use examples::agent::Agent;
 use examples::alarm::Alarm;
 use examples::backend::{Backend, Handle, Host, Hosts};
+use examples::bare;
 use examples::connections;
 use examples::contender::{Contender, Observer, Outcome};
 use examples::crew::Crew;
@@ -28,8 +29,6 @@ use examples::flags;
 use examples::gauge::{Gauge, most_at_once};
 use examples::holds::{self, Clock};
 use examples::meter::{Meter, Reading};
-use examples::percentile::Percentiles;
-use examples::plain_put;
 use examples::report::{Measured, Report};
 use semaphore_core::{Builder, FencingToken, Prefix, Semaphore};
 
@@ -161,7 +160,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     let connections = connections::Watcher::start(agent);
     first.host.probe(agent)?;
     // Before and after, since the machine may have other things to do at either time.
-    let mut puts = plain_put::measure(&first.host, agent, &flags.prefix)?;
+    let mut bare = bare::measure(&first.host, agent, &flags.prefix)?;
     let mut failed = 0;
     if flags.warm_up > 0 {
         failed += tell(&bench.rounds(&members, flags.warm_up as usize)?);
@@ -182,7 +181,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         _ => bench.hosts.traffic().since(before),
     };
     let peak_connections = connections.peak();
-    puts.extend(plain_put::measure(&first.host, agent, &flags.prefix)?);
+    bare.extend([bare::measure(&first.host, agent, &flags.prefix)?]);
     first.handle.destroy(&first.host)?;
 
     let beliefs = bench.gauge.beliefs();
@@ -200,7 +199,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         limit: flags.limit,
         hold: plan.hold,
         total,
-        put_p50: puts.into_iter().collect::<Percentiles>().at(50),
+        bare,
         traffic,
         peak_connections,
     });

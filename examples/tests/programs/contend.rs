@@ -46,6 +46,7 @@ fn a_report_has_every_field_and_no_other() {
         [
             "acquisitions",
             "acquisitions_per_s",
+            "bare_turn_p50_us",
             "bytes_down_per_acquisition",
             "bytes_up_per_acquisition",
             "cycle_p50_us",

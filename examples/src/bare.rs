@@ -1,0 +1,155 @@
+//! What the agent alone takes: the floors that an acquisition is compared with.
+//!
+//! - A plain write of a small value.
+//! - A bare turn: the two transactions that no acquisition of a kept session can do without, one that
+//!   ties the contender key and writes the record, and one that undoes both. Nothing is decided, watched
+//!   or waited for, so that what an acquisition takes beyond it is the semaphore's own.
+
+use std::time::{Duration, Instant};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use semaphore_core::api::{
+    CasKey, CreateSession, DeleteKey, DestroySession, Entry, Operation, SEMAPHORE_FLAGS, Txn,
+    TxnOutcome,
+};
+use semaphore_core::{
+    Error, Index, Method, Prefix, Request, RequestError, Response, Scope, SessionId,
+    SessionOptions, Transport as _,
+};
+
+use crate::agent::Agent;
+use crate::backend::Host;
+use crate::failure::Failure;
+
+/// How many of each are measured each time.
+pub const TIMES: usize = 200;
+
+/// How many come before, so that the connection is open and the agent awake.
+const WARM_UP: usize = 20;
+
+/// About as long as a small record is.
+const VALUE: &str =
+    "a value as long as a small record of a semaphore is, with two holders or three";
+
+/// How long each of them took.
+#[derive(Clone, Debug, Default)]
+pub struct Bare {
+    /// Plain writes.
+    pub puts: Vec<Duration>,
+    /// Bare turns; none where the agent takes no transactions.
+    pub turns: Vec<Duration>,
+}
+
+/// Measures both by turns, one request after the other, on keys beside the semaphore, and leaves
+/// nothing behind.
+///
+/// # Errors
+/// [`Failure::Semaphore`] when a request fails.
+pub fn measure(host: &Host, agent: &Agent, prefix: &Prefix) -> Result<Bare, Failure> {
+    let wire = Wire { host, agent };
+    host.wait(wire.measure(&format!("{prefix}-bare")))
+        .map_err(Error::from)
+        .map_err(Failure::from)
+}
+
+impl Extend<Bare> for Bare {
+    fn extend<I: IntoIterator<Item = Bare>>(&mut self, others: I) {
+        for other in others {
+            self.puts.extend(other.puts);
+            self.turns.extend(other.turns);
+        }
+    }
+}
+
+struct Wire<'a> {
+    host: &'a Host,
+    agent: &'a Agent,
+}
+
+impl Wire<'_> {
+    async fn measure(&self, place: &str) -> Result<Bare, RequestError> {
+        let options = SessionOptions::new();
+        let create = CreateSession { options: &options };
+        let session = CreateSession::parse(&self.send(create.request(&Scope::new())).await?)?;
+        let (plain, lock) = (format!("{place}/plain"), format!("{place}/.lock"));
+        let contender = format!("{place}/{session}");
+
+        let mut bare = Bare::default();
+        let mut index = Some(Index::ZERO);
+        for round in 0..WARM_UP + TIMES {
+            let began = Instant::now();
+            CasKey::parse(&self.send(put(&plain)).await?)?;
+            let put = began.elapsed();
+            let began = Instant::now();
+            index = match index {
+                Some(index) => self.turn(&lock, &contender, &session, index).await?,
+                None => None,
+            };
+            let turn = began.elapsed();
+            if round >= WARM_UP {
+                bare.puts.push(put);
+                bare.turns.extend(index.map(|_| turn));
+            }
+        }
+
+        for key in [&plain, &lock] {
+            let delete = DeleteKey { key, index: None };
+            DeleteKey::parse(&self.send(delete.request(&Scope::new())).await?)?;
+        }
+        let session = &session;
+        let destroy = DestroySession { session }.request(&Scope::new());
+        DestroySession::parse(&self.send(destroy).await?)?;
+        Ok(bare)
+    }
+
+    /// Enters and leaves. The index of the record then; none where there are no transactions.
+    async fn turn(
+        &self,
+        lock: &str,
+        contender: &str,
+        session: &SessionId,
+        index: Index,
+    ) -> Result<Option<Index>, RequestError> {
+        let (value, flags) = (VALUE.as_bytes(), SEMAPHORE_FLAGS);
+        let cas = |index| Operation::Cas {
+            key: lock,
+            index,
+            value,
+            flags,
+        };
+        let tie = Operation::Lock {
+            key: contender,
+            session,
+            value: b"",
+            flags,
+        };
+        let Some(entered) = self.apply(&[tie, cas(index)]).await? else {
+            return Ok(None);
+        };
+        let delete = Operation::Delete { key: contender };
+        self.apply(&[delete, cas(entered)]).await
+    }
+
+    /// The index at which it was applied.
+    async fn apply(&self, operations: &[Operation<'_>]) -> Result<Option<Index>, RequestError> {
+        let answer = self.send(Txn { operations }.request(&Scope::new())).await?;
+        match Txn::parse(&answer) {
+            Ok(TxnOutcome::Applied(results)) => Ok(results.entries.last().map(Entry::modify_index)),
+            Ok(_) => Ok(None),
+            Err(error) if error.is_permanent() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn send(&self, request: Request) -> Result<Response, RequestError> {
+        let request = request.with_token(self.agent.token().cloned());
+        let answer = self.host.send(request).await;
+        answer.map_err(RequestError::Transport)
+    }
+}
+
+fn put(key: &str) -> Request {
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-');
+    let target = format!("/v1/kv/{}", utf8_percent_encode(key, KEPT));
+    Request::new(Method::Put, target).with_body(VALUE)
+}
