@@ -9,7 +9,11 @@
 //! ```
 //! The [`ContenderKey`] and the [`Session`] have machines of their own; this one says in which
 //! order they act. What the record says of the contender is its [`Presence`]. The record itself is
-//! written by the participant, for all its contenders.
+//! written by the participant, for all its contenders. A turn may be followed by another with the same
+//! session or in the same slot: see [`succession`].
+
+mod presence;
+mod succession;
 
 use super::key::{ContenderKey, KeyEvent};
 use super::lease::Lease;
@@ -24,6 +28,9 @@ use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 use crate::view::{Contender as Shown, View};
+
+pub(super) use presence::Presence;
+pub(super) use succession::Spare;
 
 #[derive(Clone, Debug)]
 pub(super) struct Contender {
@@ -41,24 +48,6 @@ pub(super) struct Contender {
     leave_failure: Option<RequestError>,
 }
 
-/// A session of ours for another turn, whose key for the turn before was created at `former`.
-#[derive(Clone, Debug)]
-pub(super) struct Spare {
-    session: Session,
-    former: Index,
-}
-
-#[cfg(test)]
-impl Spare {
-    pub(super) fn new(session: Session, former: Index) -> Self {
-        Self { session, former }
-    }
-
-    pub(super) fn session(&self) -> &Session {
-        &self.session
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Session or key are not there yet.
@@ -73,29 +62,6 @@ pub(super) enum Phase {
     Leaving { until: Instant },
     /// Nothing of it is left, or nothing more can be done.
     Gone,
-}
-
-/// Whether the record names this contender as a holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
-    No,
-    /// A write that names it went out, made from the record at this index.
-    Maybe(Index),
-    /// The record named it after a write made from this index.
-    Yes(Index),
-}
-
-impl Presence {
-    /// The base of the write in question, if `view` shows what became of it. A record that has
-    /// moved beyond the base can't be changed from there any more; one that has not may yet be,
-    /// unless that write is known to have been applied.
-    fn settled_by(self, view: &View, confirmed: bool) -> Option<Index> {
-        match self {
-            Self::No => None,
-            Self::Maybe(base) => (view.lock_index() != base).then_some(base),
-            Self::Yes(base) => (view.lock_index() != base || confirmed).then_some(base),
-        }
-    }
 }
 
 /// Which of a contender's two machines a request belongs to.
@@ -134,65 +100,12 @@ impl Contender {
         }
     }
 
-    /// One that contends with the session of another that has left.
-    pub(super) fn with_session(
-        spare: Spare,
-        moment: Moment,
-        settings: &Settings,
-        rng: &mut fastrand::Rng,
-    ) -> Self {
-        let mut contender = Self {
-            session: spare.session,
-            key: ContenderKey::after(spare.former, settings, rng),
-            ..Self::new(settings, rng)
-        };
-        contender.settle(moment, settings);
-        contender
-    }
-
-    /// Its session, once nothing else is left of it.
-    pub(super) fn take_session(&mut self) -> Option<Spare> {
-        let is_left = self.phase == Phase::Gone && self.keeps_session;
-        is_left.then(|| Spare {
-            session: core::mem::replace(&mut self.session, Session::ended()),
-            former: self.create_index().unwrap_or_default(),
-        })
-    }
-
-    /// Whether the record still names it from the hold before, and the next of our queue takes over.
-    pub(super) fn is_passing(&self) -> bool {
-        self.passes && self.is_wanting()
-    }
-
-    pub(super) fn keeps_session(&self) -> bool {
-        self.keeps_session
-    }
-
     /// Whether it may enter and claim in one step: it has a session and has not sent its key.
     pub(super) fn is_newcomer(&self, now: Instant) -> bool {
         let is_valid = |lease: &Lease| lease.is_valid(now);
         self.phase == Phase::Entering
             && self.key.is_unsent()
             && self.session.lease().is_some_and(is_valid)
-    }
-
-    /// Its hold is over, and its slot is for the next of our queue.
-    pub(super) fn pass(&mut self) {
-        self.phase = Phase::Waiting;
-        self.passes = true;
-    }
-
-    /// The write that admits it was refused for certain: the record names it no more than before.
-    pub(super) fn claim_refused(&mut self, moment: Moment, base: Index, settings: &Settings) {
-        if self.phase != Phase::Claiming {
-            return;
-        }
-        if self.passes {
-            self.phase = Phase::Waiting;
-            self.presence = Presence::Yes(base);
-        } else {
-            self.withdrawn(moment, settings);
-        }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -343,12 +256,6 @@ impl Contender {
     /// A write that was to take it out of the record failed, or its outcome is unknown.
     pub(super) fn withdrawal_failed(&mut self, failure: &RequestError) {
         self.withdraw_failure = Some(failure.clone());
-    }
-
-    /// Starts on the way out in good order, so that its session serves another turn.
-    pub(super) fn leave_orderly(&mut self, now: Instant, moment: Moment, settings: &Settings) {
-        self.keeps_session = matches!(self.phase, Phase::Held(_));
-        self.leave(now, moment, settings);
     }
 
     /// Starts on the way out, from wherever it is.

@@ -1,0 +1,27 @@
+//! What the record says of a contender.
+
+use crate::id::Index;
+use crate::view::View;
+
+/// Whether the record names this contender as a holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Presence {
+    No,
+    /// A write that names it went out, made from the record at this index.
+    Maybe(Index),
+    /// The record named it after a write made from this index.
+    Yes(Index),
+}
+
+impl Presence {
+    /// The base of the write in question, if `view` shows what became of it. A record that has
+    /// moved beyond the base can't be changed from there any more; one that has not may yet be,
+    /// unless that write is known to have been applied.
+    pub(super) fn settled_by(self, view: &View, confirmed: bool) -> Option<Index> {
+        match self {
+            Self::No => None,
+            Self::Maybe(base) => (view.lock_index() != base).then_some(base),
+            Self::Yes(base) => (view.lock_index() != base || confirmed).then_some(base),
+        }
+    }
+}
