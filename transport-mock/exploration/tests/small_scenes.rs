@@ -57,9 +57,7 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         one().with_cancels(),
         one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
-        // With transactions two states of this scene are taken for one that are not, so that there the
-        // exploration of it is no proof.
-        one().with_faults(1, &[Fault::Destroy]).by_requests(),
+        one().with_faults(1, &[Fault::Destroy]),
         two(),
     ];
     let bounds = Bounds {

@@ -99,7 +99,22 @@ enum Mark {
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     append(text, &mut tokens);
+    tokens.extend(applied_at(text, &tokens));
     tokens
+}
+
+/// The index at which a transaction was applied, of which its answer tells. Whoever hears of it knows the
+/// whole prefix at that index.
+fn applied_at(text: &str, tokens: &[Token]) -> Option<Token> {
+    if !text.contains("\"Results\":") {
+        return None;
+    }
+    let indexes = tokens.iter().filter_map(|token| match token {
+        Token::Index(_, index) => Some(*index),
+        _ => None,
+    });
+    let newest = indexes.max()?;
+    Some(Token::Index(IndexOf::Prefix, newest))
 }
 
 fn append(text: &str, tokens: &mut Vec<Token>) {
@@ -207,10 +222,6 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             tokens.push(Token::Index(of, number));
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
-        // What a transaction leaves is what is known of the whole prefix then.
-        Mark::Modified if before.contains("\"Results\":") => {
-            tokens.push(Token::Index(IndexOf::Any, number));
-        }
         // Nobody asks when the record was created.
         Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
         Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
@@ -328,6 +339,15 @@ mod tests {
             found("There(Moment(4)), seen: Some(Contender { "),
             [],
             "nobody asks any more"
+        );
+        let applied = r#"{"Results":[{"KV":{"Key":"p/x","ModifyIndex":3}},{"KV":{"Key":"p/.lock","ModifyIndex":9}}]}"#;
+        assert_eq!(
+            found(applied),
+            [
+                Token::Index(IndexOf::Key, 3),
+                Token::Index(IndexOf::Lock, 9),
+                Token::Index(IndexOf::Prefix, 9)
+            ]
         );
         let value = STANDARD.encode(format!(r#"{{"Holders":{{"{id}":true}}}}"#));
         let entry = format!(r#"{{"Key":"p/x","CreateIndex":3,"Value":"{value}"}}"#);
