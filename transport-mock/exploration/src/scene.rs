@@ -16,6 +16,8 @@ pub struct Scene {
     pub callers: Vec<usize>,
     /// How steps become requests.
     pub encoding: Encoding,
+    /// Whether any two are a crowd, in which not everybody watches the whole prefix.
+    pub is_crowd: bool,
     /// How often each caller acquires and releases.
     pub rounds: u8,
     /// Whether callers come at any time, or all at the start.
@@ -121,6 +123,7 @@ impl Scene {
             limit,
             callers,
             encoding: Encoding::Transactions,
+            is_crowd: false,
             rounds: 1,
             arrivals: Arrivals::AtAnyTime,
             messages: Messages::Each,
@@ -145,6 +148,14 @@ impl Scene {
     pub fn by_requests(mut self) -> Self {
         self.encoding = Encoding::Requests;
         self.name.push_str(", by requests");
+        self
+    }
+
+    /// The same scene where any two are a crowd.
+    #[must_use]
+    pub fn in_crowd(mut self) -> Self {
+        self.is_crowd = true;
+        self.name.push_str(", in a crowd");
         self
     }
 

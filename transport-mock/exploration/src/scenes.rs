@@ -2,10 +2,17 @@
 
 use crate::scene::{Fault, Furniture, Scene};
 
-/// Those that take seconds, for every test run. Each is there in both encodings.
+/// Those that take seconds, for every test run. Each is there in both encodings; a crowd is one with
+/// transactions alone.
 pub fn small() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let two = || Scene::new(1, &[1, 1]).together().in_round_trips();
+    let in_crowds = [
+        two().in_crowd(),
+        one()
+            .with_faults(1, &[Fault::Cut, Fault::LoseAnswer])
+            .in_crowd(),
+    ];
     let scenes = [
         one(),
         one().with_cancels(),
@@ -18,7 +25,9 @@ pub fn small() -> Vec<Scene> {
         Scene::new(1, &[2]).in_round_trips(),
         two(),
     ];
-    in_both_encodings(&scenes)
+    let mut scenes = in_both_encodings(&scenes);
+    scenes.extend(in_crowds);
+    scenes
 }
 
 fn in_both_encodings(scenes: &[Scene]) -> Vec<Scene> {
@@ -33,6 +42,17 @@ pub fn large() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let each = |limit, callers: &[usize]| Scene::new(limit, callers).together();
     let trips = |limit, callers: &[usize]| each(limit, callers).in_round_trips();
+    let in_crowds = [
+        trips(1, &[1, 1]).with_faults(1, &[Crash]),
+        trips(1, &[1, 1]).with_faults(1, &[Destroy]),
+        trips(1, &[1, 1]).with_faults(1, &[LoseAnswer]),
+        trips(1, &[1, 1]).with_faults(1, &[Cut]),
+        trips(1, &[1, 1]).with(Furniture::Stranger),
+        trips(1, &[2, 1]),
+        trips(1, &[1, 1, 1]),
+        trips(2, &[1, 1, 1]),
+        trips(1, &[1, 1]).with_rounds(2),
+    ];
     let scenes = [
         one().with_faults(2, &[Cut, LoseAnswer, Crash]),
         one().with_faults(1, &[Pause]),
@@ -80,5 +100,7 @@ pub fn large() -> Vec<Scene> {
         trips(1, &[1, 1]).with_rounds(2),
         trips(1, &[2]).with_faults(1, &[Cut, LoseAnswer, Destroy]),
     ];
-    in_both_encodings(&scenes)
+    let mut scenes = in_both_encodings(&scenes);
+    scenes.extend(in_crowds.map(Scene::in_crowd));
+    scenes
 }

@@ -53,12 +53,24 @@ fn two_participants() {
 }
 
 #[test]
+fn two_participants_to_whom_two_are_a_crowd() {
+    assert_proved_as_it_is(&two().in_crowd(), Bounds::default());
+}
+
+#[test]
+fn one_caller_to_whom_one_is_a_crowd_and_a_broken_connection_or_a_lost_answer() {
+    let scene = one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]);
+    assert_proved_as_it_is(&scene.in_crowd(), Bounds::default());
+}
+
+#[test]
 fn states_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         one().with_cancels(),
         one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
         one().with_faults(1, &[Fault::Destroy]),
         two(),
+        two().in_crowd(),
     ];
     let bounds = Bounds {
         checks_sameness: true,

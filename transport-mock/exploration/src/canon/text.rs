@@ -78,6 +78,9 @@ const MARKS: [(&str, Mark); 14] = [
 /// What the ids of the sessions of a Consul without chance begin with.
 const SESSION: &str = "00000000-0000-4000-8000-";
 
+/// What the entry of a key says whose contender has claimed the last free slot.
+const CLAIMED: &str = "\"Flags\":16210313421097356769";
+
 #[derive(Clone, Copy)]
 enum Mark {
     Instant,
@@ -211,13 +214,25 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         }
         Mark::Index => {
             let of = match field(before) {
-                "base" | "Maybe" | "Yes" => IndexOf::Lock,
+                "base" | "Maybe" | "Yes" | "After" => IndexOf::Lock,
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
                 "modify_index" | "create_index" | "deletable" => IndexOf::Key,
+                "index" if is_in_variant(before, "Record") => IndexOf::Lock,
+                "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
                 "index" | "version" => IndexOf::Prefix,
                 // A step of a transaction, about the key of the session before.
                 "" if before.ends_with("\"), ") => IndexOf::Key,
                 _ => IndexOf::Any,
+            };
+            tokens.push(Token::Index(of, number));
+        }
+        // A poll of one key.
+        Mark::IndexOf(_) if before.contains("/v1/kv/") && !before.ends_with("?recurse&") => {
+            let is_record = is_locks(before, "/v1/kv/", '?');
+            let of = if is_record {
+                IndexOf::Lock
+            } else {
+                IndexOf::Key
             };
             tokens.push(Token::Index(of, number));
         }
@@ -230,12 +245,23 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::Checked if is_locks(before, "/v1/kv/", '?') => {
             tokens.push(Token::Index(IndexOf::Lock, number));
         }
+        // The claim that marked the key has left the record at the same index.
+        Mark::Modified if before.contains(CLAIMED) => {
+            tokens.push(Token::Index(IndexOf::Key, number));
+            tokens.push(Token::Index(IndexOf::Lock, number));
+        }
         Mark::Created | Mark::Modified | Mark::Checked => {
             tokens.push(Token::Index(IndexOf::Key, number));
         }
         Mark::Id(of) => tokens.push(Token::Id(of, number)),
         Mark::Nothing | Mark::Instant | Mark::Value => {}
     }
+}
+
+/// Whether what follows is a field of this variant.
+fn is_in_variant(before: &str, variant: &str) -> bool {
+    let fields = before.rfind("{ ").unwrap_or(0);
+    before[..fields].trim_end().ends_with(variant)
 }
 
 /// The field, or the variant, that what follows stands in.

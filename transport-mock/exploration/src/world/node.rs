@@ -45,6 +45,11 @@ impl Node {
     pub(crate) fn new(at: usize, scene: &Scene) -> Result<Self, Error> {
         let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit)?;
         let settings = settings.with_encoding(scene.encoding);
+        let settings = if scene.is_crowd {
+            settings.with_crowd(0)
+        } else {
+            settings
+        };
         let caller = Caller {
             step: Step::Away,
             acquire: None,
