@@ -10,21 +10,22 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use super::SEMAPHORE_FLAGS;
 use super::answer::garbled;
+use super::{SEMAPHORE_FLAGS, printed};
 use crate::error::RequestError;
 use crate::id::Index;
 
 /// An entry, borrowed from the answer's body. Its value stays encoded until somebody asks for it.
 #[derive(Clone, Debug, Default)]
 pub struct Entry<'a> {
-    key: Cow<'a, str>,
-    create_index: u64,
-    modify_index: u64,
-    lock_index: u64,
-    flags: u64,
-    value: Option<&'a RawValue>,
-    session: Cow<'a, str>,
+    pub(super) key: Cow<'a, str>,
+    pub(super) create_index: u64,
+    pub(super) modify_index: u64,
+    pub(super) lock_index: u64,
+    pub(super) flags: u64,
+    /// As it stands there.
+    pub(super) value: Option<&'a str>,
+    pub(super) session: Cow<'a, str>,
 }
 
 impl Entry<'_> {
@@ -66,7 +67,7 @@ impl Entry<'_> {
         let Some(value) = self.value else {
             return Ok(Vec::new());
         };
-        let Text(encoded) = serde_json::from_str(value.get())
+        let Text(encoded) = serde_json::from_str(value)
             .map_err(|error| garbled("a value that is no text", error))?;
         STANDARD
             .decode(encoded.as_bytes())
@@ -74,7 +75,15 @@ impl Entry<'_> {
     }
 }
 
-/// The entries of a list.
+/// The entries of a list, in whatever way it is printed.
+pub(super) fn list(text: &str) -> serde_json::Result<Vec<Entry<'_>>> {
+    match printed::list(text) {
+        Some(entries) => Ok(entries),
+        None => serde_json::from_str(text).map(|Entries(entries)| entries),
+    }
+}
+
+/// The entries of a list, as `serde_json` finds them.
 pub(super) struct Entries<'a>(pub(super) Vec<Entry<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
@@ -143,7 +152,7 @@ impl<'de: 'a, 'a> Visitor<'de> for Next<'_, 'a> {
                     let flags = fields.next_value::<&RawValue>()?;
                     entry.flags = read_flags(flags.get()).map_err(A::Error::custom)?;
                 }
-                Field::Value => entry.value = Some(fields.next_value()?),
+                Field::Value => entry.value = Some(fields.next_value::<&RawValue>()?.get()),
                 Field::Session => entry.session = fields.next_value::<Text<'a>>()?.0,
                 Field::CreateIndex => entry.create_index = fields.next_value()?,
                 Field::ModifyIndex => entry.modify_index = fields.next_value()?,
@@ -175,7 +184,7 @@ fn read_flags(text: &str) -> Result<u64, core::num::ParseIntError> {
 }
 
 /// [`SEMAPHORE_FLAGS`] as they are printed.
-const USUAL_FLAGS: &str = "16210313421097356768";
+pub(super) const USUAL_FLAGS: &str = "16210313421097356768";
 
 /// The name of a field.
 #[derive(Clone, Copy)]

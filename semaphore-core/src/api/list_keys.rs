@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::answer::{self, garbled};
-use super::entry::{Entries, Entry};
+use super::entry::{self, Entry};
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
@@ -75,8 +75,7 @@ impl ListKeys<'_> {
         let index = index?;
         let text = core::str::from_utf8(body)
             .map_err(|error| garbled("a list that is not UTF-8", error))?;
-        let Entries(entries) =
-            serde_json::from_str(text).map_err(|error| garbled("not a list of entries", error))?;
+        let entries = entry::list(text).map_err(|error| garbled("not a list of entries", error))?;
         Ok(KeyList {
             index,
             filtered,

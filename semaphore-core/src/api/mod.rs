@@ -22,6 +22,7 @@ mod delete_key;
 mod destroy_session;
 mod entry;
 mod list_keys;
+mod printed;
 mod read_key;
 mod renew_session;
 mod session_info;

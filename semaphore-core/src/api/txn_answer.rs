@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::answer::{self, excerpt, garbled};
 use super::entry::{Entry, OneEntry};
+use super::printed;
 use crate::error::RequestError;
 use crate::http::Response;
 
@@ -115,6 +116,9 @@ pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> 
     };
     let text = core::str::from_utf8(body)
         .map_err(|error| garbled("a transaction's answer that is not UTF-8", error))?;
+    if !is_conflict && let Some(entries) = printed::results(text) {
+        return Ok(TxnOutcome::Applied(Results { entries }));
+    }
     let answer: Answer<'_> =
         serde_json::from_str(text).map_err(|error| garbled("not a transaction's answer", error))?;
     let results = answer.results.unwrap_or_default();
