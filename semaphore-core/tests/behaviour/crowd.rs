@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Encoding, Lost, Method, Runtime as _, Semaphore};
-use transport_mock::{MockConsul, RequestKind, Task};
+use semaphore_core::{Behavior, Encoding, Lost, Method, Request, Runtime as _, Semaphore};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::foreign_clients::{Foreigner, Gauge, Make};
 use crate::stranger::{Stranger, operate};
@@ -389,4 +389,35 @@ fn a_poll_that_a_write_of_ones_own_ends_is_no_alarm() {
     let reads = world.stats().requests_of(RequestKind::KvRead);
     // The first, and a look at the record before each release.
     assert!(reads <= 3, "{}", world.trace());
+}
+
+#[test]
+fn many_who_come_at_once_to_a_slow_agent_do_not_all_watch_each_other_come() {
+    let hosts = 60;
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let writes_record =
+        |request: &Request| String::from_utf8_lossy(request.body()).contains("/.lock");
+    let tasks: Vec<_> = (0..hosts)
+        .map(|host| {
+            let slow = |delay, is_write: bool| {
+                let matches = move |request: &Request| {
+                    RequestKind::of(request) == RequestKind::Txn
+                        && writes_record(request) == is_write
+                };
+                let rule = Rule::new(Fault::Delay(delay)).host(name(host));
+                world.inject(rule.matching(matches).times(1));
+            };
+            slow(millis(50) * u32::try_from(host).expect("few"), false);
+            slow(secs(4), true);
+            turn(&world, connect(builder(1), &world.client(name(host))), &log)
+        })
+        .collect();
+    world.advance(secs(4));
+    let of = |host| world.stats_of(name(host)).requests_of(RequestKind::KvWatch);
+    let reads: Vec<_> = (0..hosts).map(of).collect();
+    // The first few wait for the record. The others watch all until it looks like a crowd.
+    assert!(reads[8..].iter().all(|reads| *reads <= 10), "{reads:?}");
+    run_all(&world, tasks);
+    assert_eq!(log.lock().expect("a log").len(), hosts);
 }

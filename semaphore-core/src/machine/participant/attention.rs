@@ -76,14 +76,20 @@ impl Participant {
             .max()
     }
 
-    /// Whether the first of ours is about to have its session: until then nothing can be done about what
-    /// a poll would show, and to enter shows as much.
+    /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
+    /// its session, or, in a crowd, its key. To enter shows as much, and whoever polled a crowd meanwhile
+    /// would read all of it again for each who enters before: many who come at once would make an agent
+    /// so slow by it that nobody gets in.
     fn is_about_to_enter(&self) -> bool {
         let is_in_line =
             |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
-        self.awaited(Part::Session).is_some()
-            && self.awaited(Part::Key).is_none()
-            && !self.contenders.values().any(is_in_line)
+        let enters = self.awaited(Part::Key).is_some();
+        let is_about_to = if enters {
+            self.is_in_crowd()
+        } else {
+            self.awaited(Part::Session).is_some()
+        };
+        is_about_to && !self.contenders.values().any(is_in_line)
     }
 
     /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
