@@ -10,7 +10,8 @@
 //! the index rules of [`Cursor`]. An answer whose index went backwards is not shown: it comes from a
 //! server that lags behind, or from before a snapshot that was restored. The leader of Consul is asked
 //! at once, and its word counts. Where that index is lower, too, a server that lags can't be told by
-//! its index any more, and all further polls ask for the leader's word.
+//! its index any more, and all further polls ask for the leader's word. So does the first after a
+//! failure.
 //!
 //! Following needs no session and writes nothing.
 
@@ -172,7 +173,7 @@ impl Follow {
         self.state = State::Waiting { until: now };
         match result {
             // It lay there while nobody asked, and tells of then.
-            Ok(_) if now > give_up_at => self.cursor.restart(),
+            _ if now > give_up_at + LEEWAY => self.cursor.restart(),
             Ok(response) => match LeaderStatus::parse(&self.key, response) {
                 Ok((index, status)) => self.answered(now, index, status),
                 Err(Error::Request(error)) => self.failed(now, error),
@@ -238,6 +239,9 @@ impl Follow {
         }
         let until = now + self.backoff.next(&mut self.rng);
         self.state = State::Waiting { until };
+        // A plain read tells at once that Consul is back, whoever answers then.
+        self.cursor.restart();
+        self.asks_leader = true;
         if !core::mem::replace(&mut self.is_interrupted, true) {
             self.events.push_back(Ok(LeaderEvent::Interrupted(error)));
         }
@@ -258,6 +262,9 @@ const WAIT: Duration = Duration::from_secs(15);
 
 /// How long an answer may take beyond that.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much later than its timeout a request may end before it is said to have lain there.
+const LEEWAY: Duration = Duration::from_secs(1);
 
 /// The longest wait after a failure.
 const RETRY_CAP: Duration = Duration::from_secs(5);

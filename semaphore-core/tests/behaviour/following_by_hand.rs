@@ -148,6 +148,45 @@ fn failures_are_waited_out_with_growing_waits_and_told_once() {
 }
 
 #[test]
+fn what_lay_there_while_nobody_asked_is_neither_news_nor_a_failure() {
+    let gone = answer(9, r#","Value":null"#);
+    let timeout = Err(TransportError::new(TransportErrorKind::Timeout));
+    for result in [gone, timeout] {
+        let mut follow = follow();
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(1), id, &led(7));
+        assert!(event(&mut follow).is_some());
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(60), id, &result);
+        assert!(event(&mut follow).is_none());
+        assert!(!follow.is_interrupted());
+        let (_, target) = send(&mut follow, at(60));
+        assert_eq!(target, "/v1/kv/service/db/leader");
+    }
+}
+
+#[test]
+fn after_a_failure_a_plain_read_tells_at_once_that_consul_is_back() {
+    let mut follow = follow();
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(1), id, &led(7));
+    assert!(event(&mut follow).is_some());
+    let (id, _) = send(&mut follow, at(1));
+    let error = TransportError::new(TransportErrorKind::Timeout);
+    follow.handle_response(at(26), id, &Err(error));
+    let told = event(&mut follow);
+    assert!(matches!(told, Some(LeaderEvent::Interrupted(_))), "{told:?}");
+    let (id, target) = send(&mut follow, at(27));
+    assert_eq!(target, "/v1/kv/service/db/leader?consistent");
+    follow.handle_response(at(27), id, &led(7));
+    let told = event(&mut follow);
+    assert!(matches!(told, Some(LeaderEvent::Resumed)), "{told:?}");
+    assert!(event(&mut follow).is_none());
+    let (_, target) = send(&mut follow, at(27));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+}
+
+#[test]
 fn answers_without_end_are_read_at_the_ceiling_only() {
     let start = at(1);
     let mut follow = follow();
@@ -205,13 +244,14 @@ fn whatever_is_answered_nothing_panics_and_each_answer_is_shown_or_tried_again()
                 assert!(is_leaderless, "{what}");
                 let due = follow.poll_timeout().expect("another try");
                 assert!(due <= at(2), "{what}: {due}");
-                let (id, _) = send(&mut follow, at(2));
-                follow.handle_response(at(2), id, &led(9));
-                let mut events = core::iter::from_fn(|| event(&mut follow));
-                assert!(
-                    events.any(|it| matches!(it, LeaderEvent::Elected(_))),
-                    "{what}"
-                );
+                // After an index that was too high it takes the leader's word.
+                for _ in 0..2 {
+                    let (id, _) = send(&mut follow, at(2));
+                    follow.handle_response(at(2), id, &led(9));
+                    while event(&mut follow).is_some() {}
+                }
+                let leader = follow.current().and_then(LeaderStatus::leader);
+                assert!(leader.is_some(), "{what}");
             }
         }
     }
