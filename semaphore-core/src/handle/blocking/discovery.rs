@@ -115,7 +115,7 @@ impl Follower {
                 Either::Right(_) => None,
             }
         });
-        changed.unwrap_or_else(|| self.cut_off())
+        changed.unwrap_or_else(|| Some(Err(self.cut_off())))
     }
 
     /// See [`Follower::current`](crate::Follower::current).
@@ -138,9 +138,9 @@ impl Follower {
         self.inner.key()
     }
 
-    fn cut_off(&mut self) -> Option<Result<LeaderEvent, Error>> {
+    fn cut_off(&mut self) -> Error {
         self.is_cut_off = true;
-        Some(Err(Error::Closed))
+        Error::Closed
     }
 }
 
@@ -153,7 +153,7 @@ impl Iterator for Follower {
             return None;
         }
         let changed = block_on(&*self.thread, self.inner.next());
-        changed.unwrap_or_else(|| self.cut_off())
+        changed.unwrap_or_else(|| Some(Err(self.cut_off())))
     }
 }
 
