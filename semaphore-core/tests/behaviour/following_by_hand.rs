@@ -19,13 +19,13 @@ fn follow() -> Follow {
     Follow::new(key, Scope::new(), 1)
 }
 
-fn answer(index: u64, fields: &str) -> Result<Response, TransportError> {
+fn answer(index: u64, fields: &str) -> Response {
     let body = format!(r#"[{{"Key":"{LEADER}"{fields}}}]"#);
     let index = Index(index).to_string();
-    Ok(Response::new(200, body).with_header("X-Consul-Index", index))
+    Response::new(200, body).with_header("X-Consul-Index", index)
 }
 
-fn led(index: u64) -> Result<Response, TransportError> {
+fn led(index: u64) -> Response {
     answer(index, &format!(r#","Session":"{A}","LockIndex":1"#))
 }
 
@@ -47,12 +47,12 @@ fn it_reads_then_polls_from_the_index_of_the_answer_before() {
     let mut follow = follow();
     let (id, target) = send(&mut follow, at(1));
     assert_eq!(target, "/v1/kv/service/db/leader");
-    follow.handle_response(at(1), id, &led(7));
+    follow.handle_response(at(1), id, &Ok(led(7)));
     assert!(follow.poll_transmit(at(1)).is_none(), "an event waits");
     assert!(matches!(event(&mut follow), Some(LeaderEvent::Elected(_))));
     let (id, target) = send(&mut follow, at(1));
     assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
-    follow.handle_response(at(17), id, &led(7));
+    follow.handle_response(at(17), id, &Ok(led(7)));
     assert!(event(&mut follow).is_none(), "nothing is new");
     let (_, target) = send(&mut follow, at(17));
     assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
@@ -62,7 +62,7 @@ fn it_reads_then_polls_from_the_index_of_the_answer_before() {
 fn its_poll_may_take_as_long_as_the_server_holds_it_open() {
     let mut follow = follow();
     let (id, _) = send(&mut follow, at(1));
-    follow.handle_response(at(1), id, &led(7));
+    follow.handle_response(at(1), id, &Ok(led(7)));
     follow.poll_event();
     let Transmit { request, .. } = follow.poll_transmit(at(1)).expect("a poll");
     assert!(request.is_long_poll());
@@ -74,12 +74,12 @@ fn what_is_answered_before_its_time_with_nothing_new_is_asked_of_the_leader() {
     let mut follow = follow();
     for (sent, answered) in [(1, 1), (1, 3)] {
         let (id, _) = send(&mut follow, at(sent));
-        follow.handle_response(at(answered), id, &led(7));
+        follow.handle_response(at(answered), id, &Ok(led(7)));
         follow.poll_event();
     }
     let (id, target) = send(&mut follow, at(3));
     assert_eq!(target, "/v1/kv/service/db/leader?consistent");
-    follow.handle_response(at(3), id, &led(7));
+    follow.handle_response(at(3), id, &Ok(led(7)));
     assert!(event(&mut follow).is_none());
     let (_, target) = send(&mut follow, at(3));
     assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
@@ -88,9 +88,9 @@ fn what_is_answered_before_its_time_with_nothing_new_is_asked_of_the_leader() {
 #[test]
 fn the_leader_is_asked_for_as_long_as_its_index_is_below_one_shown_before() {
     let mut follow = follow();
-    let mut exchange = |now, response: Result<Response, TransportError>| {
+    let mut exchange = |now, response: Response| {
         let (id, target) = send(&mut follow, at(now));
-        follow.handle_response(at(now), id, &response);
+        follow.handle_response(at(now), id, &Ok(response));
         (target, event(&mut follow))
     };
     let gone = |index| answer(index, r#","Value":null"#);
@@ -114,15 +114,15 @@ fn the_leader_is_asked_for_as_long_as_its_index_is_below_one_shown_before() {
 fn answers_that_come_late_or_twice_are_ignored() {
     let mut follow = follow();
     let (first, _) = send(&mut follow, at(1));
-    follow.handle_response(at(1), first, &led(7));
+    follow.handle_response(at(1), first, &Ok(led(7)));
     assert!(event(&mut follow).is_some());
     let gone = answer(9, r#","Value":null"#);
-    follow.handle_response(at(1), first, &gone);
+    follow.handle_response(at(1), first, &Ok(gone.clone()));
     let (second, _) = send(&mut follow, at(2));
-    follow.handle_response(at(2), first, &gone);
+    follow.handle_response(at(2), first, &Ok(gone.clone()));
     assert!(event(&mut follow).is_none());
     assert_eq!(follow.poll_timeout(), None, "the second is under way");
-    follow.handle_response(at(2), second, &gone);
+    follow.handle_response(at(2), second, &Ok(gone.clone()));
     assert!(event(&mut follow).is_some());
 }
 
@@ -150,11 +150,11 @@ fn failures_are_waited_out_with_growing_waits_and_told_once() {
 #[test]
 fn what_lay_there_while_nobody_asked_is_neither_news_nor_a_failure() {
     let gone = answer(9, r#","Value":null"#);
-    let timeout = Err(TransportError::new(TransportErrorKind::Timeout));
-    for result in [gone, timeout] {
+    let timeout = TransportError::new(TransportErrorKind::Timeout);
+    for result in [Ok(gone), Err(timeout)] {
         let mut follow = follow();
         let (id, _) = send(&mut follow, at(1));
-        follow.handle_response(at(1), id, &led(7));
+        follow.handle_response(at(1), id, &Ok(led(7)));
         assert!(event(&mut follow).is_some());
         let (id, _) = send(&mut follow, at(1));
         follow.handle_response(at(60), id, &result);
@@ -169,7 +169,7 @@ fn what_lay_there_while_nobody_asked_is_neither_news_nor_a_failure() {
 fn after_a_failure_a_plain_read_tells_at_once_that_consul_is_back() {
     let mut follow = follow();
     let (id, _) = send(&mut follow, at(1));
-    follow.handle_response(at(1), id, &led(7));
+    follow.handle_response(at(1), id, &Ok(led(7)));
     assert!(event(&mut follow).is_some());
     let (id, _) = send(&mut follow, at(1));
     let error = TransportError::new(TransportErrorKind::Timeout);
@@ -178,7 +178,7 @@ fn after_a_failure_a_plain_read_tells_at_once_that_consul_is_back() {
     assert!(matches!(told, Some(LeaderEvent::Interrupted(_))), "{told:?}");
     let (id, target) = send(&mut follow, at(27));
     assert_eq!(target, "/v1/kv/service/db/leader?consistent");
-    follow.handle_response(at(27), id, &led(7));
+    follow.handle_response(at(27), id, &Ok(led(7)));
     let told = event(&mut follow);
     assert!(matches!(told, Some(LeaderEvent::Resumed)), "{told:?}");
     assert!(event(&mut follow).is_none());
@@ -194,7 +194,7 @@ fn answers_without_end_are_read_at_the_ceiling_only() {
     while now < start + secs(100) {
         if let Some(Transmit { id, .. }) = follow.poll_transmit(now) {
             reads += 1;
-            follow.handle_response(now, id, &led(reads));
+            follow.handle_response(now, id, &Ok(led(reads)));
             follow.poll_event();
         } else {
             now = follow.poll_timeout().expect("a time");
@@ -247,7 +247,7 @@ fn whatever_is_answered_nothing_panics_and_each_answer_is_shown_or_tried_again()
                 // After an index that was too high it takes the leader's word.
                 for _ in 0..2 {
                     let (id, _) = send(&mut follow, at(2));
-                    follow.handle_response(at(2), id, &led(9));
+                    follow.handle_response(at(2), id, &Ok(led(9)));
                     while event(&mut follow).is_some() {}
                 }
                 let leader = follow.current().and_then(LeaderStatus::leader);
@@ -274,7 +274,7 @@ fn what_is_refused_for_good_ends_it() {
         assert!(follow.has_ended());
         assert_eq!(follow.poll_timeout(), None);
         assert!(follow.poll_transmit(at(100)).is_none());
-        follow.handle_response(at(100), id, &led(9));
+        follow.handle_response(at(100), id, &Ok(led(9)));
         assert!(follow.poll_event().is_none());
     }
 }

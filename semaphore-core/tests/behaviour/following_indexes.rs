@@ -63,7 +63,7 @@ fn a_restored_snapshot_is_seen_at_once() {
     let first = Candidate::leading(&world, "first");
     let snapshot = world.consul(|consul, _| consul.snapshot());
     first.resigns(&world, "");
-    let second = Candidate::leading(&world, "second");
+    Candidate::leading(&world, "second");
     let mut follower = follower(&world);
     assert_eq!(seen(&world, &mut follower, 1), ["second"]);
     world.consul(|consul, now| consul.restore(now, &snapshot));
@@ -73,7 +73,6 @@ fn a_restored_snapshot_is_seen_at_once() {
     assert_eq!(seen(&world, &mut follower, 1), ["=moved"]);
     first.dies(&world);
     assert_eq!(seen(&world, &mut follower, 1), ["nobody"]);
-    drop(second);
 }
 
 #[test]
