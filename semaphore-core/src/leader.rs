@@ -83,35 +83,50 @@ impl LeaderStatus {
     /// [`Error::NotAnElection`] for a key that belongs to something else; [`Error::Request`] for an
     /// answer that says nothing of the key.
     pub fn parse(key: &ElectionKey, response: &Response) -> Result<(Index, Self), Error> {
-        let (index, entry) = ReadKey::parse_at(response)?;
-        let status = match entry {
-            Some(entry) => Self::of_entry(key, &entry)?,
-            None if is_filtered(response) => return Err(hidden().into()),
-            None => Self::Leaderless { last_value: None },
-        };
+        let (index, found) = Self::read(key, response)?;
+        let status = found.map_err(|conflict| Error::NotAnElection {
+            key: key.to_string(),
+            conflict,
+        })?;
         Ok((index, status))
     }
 
-    fn of_entry(key: &ElectionKey, entry: &Entry<'_>) -> Result<Self, Error> {
+    /// Like [`Self::parse`]. An index belongs to a conflict, too: it may be a former one.
+    pub(crate) fn read(
+        key: &ElectionKey,
+        response: &Response,
+    ) -> Result<(Index, Result<Self, Conflict>), RequestError> {
+        let (index, entry) = ReadKey::parse_at(response)?;
+        let found = match entry {
+            Some(entry) => Self::of_entry(key, &entry)?,
+            None if is_filtered(response) => return Err(hidden()),
+            None => Ok(Self::Leaderless { last_value: None }),
+        };
+        Ok((index, found))
+    }
+
+    fn of_entry(
+        key: &ElectionKey,
+        entry: &Entry<'_>,
+    ) -> Result<Result<Self, Conflict>, RequestError> {
         if entry.key() != key.as_str() {
-            return Err(garbled("an entry of another key").into());
+            return Err(garbled("an entry of another key"));
         }
         let value = entry.value()?;
         if let Some(conflict) = conflict(entry, &value) {
-            let key = key.to_string();
-            return Err(Error::NotAnElection { key, conflict });
+            return Ok(Err(conflict));
         }
         let Some(session) = entry.session() else {
             let last_value = Some(value);
-            return Ok(Self::Leaderless { last_value });
+            return Ok(Ok(Self::Leaderless { last_value }));
         };
         let session = SessionId::read(session).ok_or_else(|| garbled("a session that is none"))?;
-        Ok(Self::Led(Leader {
+        Ok(Ok(Self::Led(Leader {
             key: key.to_string(),
             value,
             session,
             lock_index: entry.lock_index(),
-        }))
+        })))
     }
 }
 

@@ -7,11 +7,11 @@
 //!      └──── answered, or failed ──────┘
 //! ```
 //! The guide's rule ("clients should also watch the key using a blocking query for any changes") with
-//! the index rules of [`Cursor`]. An answer whose index went backwards is not shown: it comes from a
-//! server that lags behind, or from before a snapshot that was restored. The leader of Consul is asked
-//! at once, and its word counts. Where that index is lower, too, a server that lags can't be told by
-//! its index any more, and all further polls ask for the leader's word. So does the first after a
-//! failure.
+//! the index rules of [`Cursor`]. A plain read, which is the first and whatever starts again, asks for
+//! the word of Consul's leader; a poll may be answered by any server. An answer whose index went
+//! backwards is not shown: it comes from a server that lags behind, or after a snapshot was restored.
+//! The plain read that follows decides. Where its index is lower, too, a server that lags can't be
+//! told by its index any more, and polls ask for the leader's word as well.
 //!
 //! Following needs no session and writes nothing.
 
@@ -23,7 +23,7 @@ use super::budget::Budget;
 use super::cursor::{Cursor, Progress};
 use super::participant::Transmit;
 use crate::api::{ListKeys, ReadKey};
-use crate::error::{Error, RequestError};
+use crate::error::{Conflict, Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{Index, RequestId};
 use crate::input::{ElectionKey, Scope};
@@ -64,9 +64,10 @@ pub struct Follow {
     cursor: Cursor,
     /// The highest index of an answer that was shown.
     highest: Index,
-    /// Whether the next poll asks for the leader's word, and whether the one under way does.
+    /// Whether Consul's own index is below the highest, so that none but its leader is believed.
+    is_behind: bool,
+    /// Whether the request under way asks for the leader's word.
     asks_leader: bool,
-    polls_leader: bool,
     current: Option<LeaderStatus>,
     is_interrupted: bool,
     events: VecDeque<Result<LeaderEvent, Error>>,
@@ -94,8 +95,8 @@ impl Follow {
             },
             cursor: Cursor::new(),
             highest: Index::ZERO,
+            is_behind: false,
             asks_leader: false,
-            polls_leader: false,
             current: None,
             is_interrupted: false,
             events: VecDeque::new(),
@@ -136,10 +137,10 @@ impl Follow {
         if self.poll_timeout().is_none_or(|due| due > now) {
             return None;
         }
+        self.asks_leader = self.is_behind || self.cursor.is_at_start();
         let request = self.request();
         self.budget.take(now);
         self.cursor.sent(now);
-        self.polls_leader = self.asks_leader;
         let give_up_at = now + request.timeout();
         self.state = State::Polling { give_up_at };
         self.last_request = RequestId(self.last_request.0 + 1);
@@ -174,10 +175,9 @@ impl Follow {
         match result {
             // It lay there while nobody asked, and tells of then.
             _ if now > give_up_at + LEEWAY => self.cursor.restart(),
-            Ok(response) => match LeaderStatus::parse(&self.key, response) {
-                Ok((index, status)) => self.answered(now, index, status),
-                Err(Error::Request(error)) => self.failed(now, error),
-                Err(error) => self.end(error),
+            Ok(response) => match LeaderStatus::read(&self.key, response) {
+                Ok((index, found)) => self.answered(now, index, found),
+                Err(error) => self.failed(now, error),
             },
             Err(error) => self.failed(now, RequestError::Transport(error.clone())),
         }
@@ -196,20 +196,28 @@ impl Follow {
         .with_timeout(held_open + REQUEST_TIMEOUT)
     }
 
-    fn answered(&mut self, now: Instant, index: Index, status: LeaderStatus) {
+    fn answered(&mut self, now: Instant, index: Index, found: Result<LeaderStatus, Conflict>) {
         self.backoff.reset();
         if core::mem::take(&mut self.is_interrupted) {
             self.events.push_back(Ok(LeaderEvent::Resumed));
         }
         let progress = self.cursor.answered(now, index, WAIT);
-        let is_old = index < self.highest;
-        let is_doubted = progress == Progress::Early || (is_old && !self.polls_leader);
-        self.asks_leader = is_old || is_doubted;
+        let is_doubted = match progress {
+            Progress::Anew | Progress::Onward => false,
+            Progress::Early => true,
+            Progress::Backwards => !self.asks_leader,
+        };
         if is_doubted {
-            self.cursor.restart();
-        } else {
-            self.highest = self.highest.max(index);
-            self.show(status);
+            return;
+        }
+        self.is_behind = index < self.highest;
+        self.highest = self.highest.max(index);
+        match found {
+            Ok(status) => self.show(status),
+            Err(conflict) => {
+                let key = self.key.to_string();
+                self.end(Error::NotAnElection { key, conflict });
+            }
         }
     }
 
@@ -239,9 +247,8 @@ impl Follow {
         }
         let until = now + self.backoff.next(&mut self.rng);
         self.state = State::Waiting { until };
-        // A plain read tells at once that Consul is back, whoever answers then.
+        // A plain read tells at once that Consul is back.
         self.cursor.restart();
-        self.asks_leader = true;
         if !core::mem::replace(&mut self.is_interrupted, true) {
             self.events.push_back(Ok(LeaderEvent::Interrupted(error)));
         }

@@ -35,11 +35,11 @@ impl Task for DiscoverLeader {
     }
 
     fn step(&mut self, answer: &Response) -> Result<Step<LeaderStatus>, RequestError> {
-        match LeaderStatus::parse(&self.key, answer) {
-            Ok((_, status)) => Ok(Step::Done(Ok(status))),
-            Err(Error::Request(error)) => Err(error),
-            Err(error) => Ok(Step::Done(Err(error))),
-        }
+        let (_, found) = LeaderStatus::read(&self.key, answer)?;
+        Ok(Step::Done(found.map_err(|conflict| Error::NotAnElection {
+            key: self.key.to_string(),
+            conflict,
+        })))
     }
 }
 

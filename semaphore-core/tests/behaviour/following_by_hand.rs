@@ -46,7 +46,7 @@ fn event(follow: &mut Follow) -> Option<LeaderEvent> {
 fn it_reads_then_polls_from_the_index_of_the_answer_before() {
     let mut follow = follow();
     let (id, target) = send(&mut follow, at(1));
-    assert_eq!(target, "/v1/kv/service/db/leader");
+    assert_eq!(target, "/v1/kv/service/db/leader?consistent");
     follow.handle_response(at(1), id, &Ok(led(7)));
     assert!(follow.poll_transmit(at(1)).is_none(), "an event waits");
     assert!(matches!(event(&mut follow), Some(LeaderEvent::Elected(_))));
@@ -111,6 +111,22 @@ fn the_leader_is_asked_for_as_long_as_its_index_is_below_one_shown_before() {
 }
 
 #[test]
+fn a_conflict_from_long_ago_ends_nothing_and_the_leaders_word_does() {
+    let foreign = |index| answer(index, r#","Flags":7"#);
+    let mut follow = follow();
+    for (now, response) in [(1, led(7)), (2, foreign(5)), (3, led(7))] {
+        let (id, _) = send(&mut follow, at(now));
+        follow.handle_response(at(now), id, &Ok(response));
+        while event(&mut follow).is_some() {}
+    }
+    assert!(follow.current().and_then(LeaderStatus::leader).is_some());
+    let (id, _) = send(&mut follow, at(4));
+    follow.handle_response(at(4), id, &Ok(foreign(8)));
+    assert!(matches!(follow.poll_event(), Some(Err(_))));
+    assert!(follow.has_ended());
+}
+
+#[test]
 fn answers_that_come_late_or_twice_are_ignored() {
     let mut follow = follow();
     let (first, _) = send(&mut follow, at(1));
@@ -161,7 +177,7 @@ fn what_lay_there_while_nobody_asked_is_neither_news_nor_a_failure() {
         assert!(event(&mut follow).is_none());
         assert!(!follow.is_interrupted());
         let (_, target) = send(&mut follow, at(60));
-        assert_eq!(target, "/v1/kv/service/db/leader");
+        assert_eq!(target, "/v1/kv/service/db/leader?consistent");
     }
 }
 

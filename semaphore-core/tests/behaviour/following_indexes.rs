@@ -99,20 +99,24 @@ fn an_agent_that_lags_behind_brings_no_former_leader_back() {
     let first = Candidate::leading(&world, "first");
     let mut follower = follower(&world);
     assert_eq!(seen(&world, &mut follower, 1), ["first"]);
-    // The poll that is open sees the next change; whatever is read after that shows the past.
+    // The poll that is open sees the next change; whoever is polled after that knows the past alone.
     world.lag("follower");
     first.resigns(&world, "");
     Candidate::leading(&world, "second");
     assert_eq!(seen(&world, &mut follower, 20), ["nobody", "second"]);
     assert_eq!(seen(&world, &mut follower, 120), [""; 0]);
-    let stale = Discovery::connect(LEADER, Scope::new(), world.client("follower"));
-    let mut newcomer = stale.expect("a key").follow();
-    assert_eq!(seen(&world, &mut newcomer, 1), ["first"], "it does lag");
+    let mut newcomer = self::follower(&world);
+    assert_eq!(seen(&world, &mut newcomer, 120), ["second"]);
+    Candidate::new(&world);
     world.catch_up("follower");
-    assert_eq!(seen(&world, &mut newcomer, 16), ["second"]);
-    assert_eq!(seen(&world, &mut follower, 60), [""; 0]);
-    let current = follower.current().and_then(LeaderStatus::leader);
-    assert_eq!(current.expect("a leader").text(), Some("second"));
+    for follower in [&mut newcomer, &mut follower] {
+        let mut seen = seen(&world, follower, 60);
+        // A poll that waited at the agent may be given up: it waits anew from where it caught up.
+        seen.retain(|it| !matches!(it.as_str(), "?" | "!"));
+        assert_eq!(seen, [""; 0]);
+        let current = follower.current().and_then(LeaderStatus::leader);
+        assert_eq!(current.expect("a leader").text(), Some("second"));
+    }
 }
 
 #[test]
