@@ -111,6 +111,26 @@ fn the_leader_is_asked_for_as_long_as_its_index_is_below_one_shown_before() {
 }
 
 #[test]
+fn an_answer_before_its_time_is_shown_once_the_leader_says_the_same() {
+    let gone = answer(7, r#","Value":null"#);
+    let mut follow = follow();
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(1), id, &Ok(led(7)));
+    assert!(event(&mut follow).is_some());
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(3), id, &Ok(gone.clone()));
+    let told = event(&mut follow);
+    assert!(told.is_none(), "{told:?}");
+    let (id, _) = send(&mut follow, at(3));
+    follow.handle_response(at(3), id, &Ok(gone));
+    let told = event(&mut follow);
+    assert!(
+        matches!(told, Some(LeaderEvent::Leaderless { .. })),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_conflict_from_long_ago_ends_nothing_and_the_leaders_word_does() {
     let foreign = |index| answer(index, r#","Flags":7"#);
     let mut follow = follow();
