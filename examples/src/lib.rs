@@ -13,6 +13,8 @@
 //!     ├ fairness      how many were served out of turn
 //!     └ timeline, percentile, connections, bare, holds, report, failure
 //! ```
+//! `resource` and `discover` show how others see a leader, whom [`term`] makes by hand.
+//!
 //! The short programs (`on_tokio`, `on_smol`, `on_threads`, `by_hand`, `testing`) use no more of it
 //! than [`agent`], so that what they show is all that a user writes.
 
@@ -32,6 +34,7 @@ pub mod meter;
 pub mod percentile;
 pub mod place;
 pub mod report;
+pub mod term;
 pub mod timeline;
 
 /// The README's examples, compiled and run with the documentation's.

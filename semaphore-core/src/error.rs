@@ -23,6 +23,14 @@ pub enum InvalidInput {
     /// The prefix holds a control character.
     #[error("the prefix {0:?} has a control character")]
     PrefixControlCharacter(String),
+    /// The key of an election is empty, or one that Consul would redirect or read as another.
+    #[error("the key {key:?} {fault}")]
+    ElectionKey {
+        /// The key that was given.
+        key: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// A limit of no slots at all.
     #[error("the limit is 0; a semaphore has at least one slot")]
     LimitZero,
@@ -76,6 +84,10 @@ pub enum InvalidInput {
     /// A text that is no sequencer, as [`Sequencer`](crate::Sequencer) prints it.
     #[error("{0:?} is not a sequencer")]
     Sequencer(String),
+    /// A sequencer of a key that does not guard what its bearer asks for. Anybody can acquire some
+    /// key: refuse the bearer.
+    #[error("the sequencer is of the key {0:?}, which guards something else")]
+    SequencerOfAnother(String),
 }
 
 /// Why one request did not do what it was for.
@@ -162,7 +174,7 @@ impl RequestError {
     }
 }
 
-/// Why `<prefix>/.lock` is left alone.
+/// Why a key is left alone: `<prefix>/.lock` of a semaphore, or the key of an election.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Conflict {
@@ -178,6 +190,15 @@ pub enum Conflict {
         /// What is wrong with it.
         reason: String,
     },
+    /// The flags of an election's key are another tool's.
+    #[error("its flags {flags:#x} are not an election's")]
+    ElectionFlags {
+        /// The flags found.
+        flags: u64,
+    },
+    /// The key of an election is a semaphore's record or contender key.
+    #[error("it is a semaphore's")]
+    Semaphore,
 }
 
 /// How an operation on a semaphore failed.
@@ -200,6 +221,15 @@ pub enum Error {
     /// was not touched. Use another prefix, or remove that key.
     #[error("the key {key:?} is not a semaphore's")]
     Conflict {
+        /// The key.
+        key: String,
+        /// What was found there.
+        #[source]
+        conflict: Conflict,
+    },
+    /// The key is not an election's. Use another key, or remove what is there.
+    #[error("the key {key:?} is not an election's")]
+    NotAnElection {
         /// The key.
         key: String,
         /// What was found there.

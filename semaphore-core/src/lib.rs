@@ -26,6 +26,31 @@
 //! The semaphore is *advisory*: whoever holds a [`Permit`] stops when [`Permit::lost`] resolves, or
 //! asks [`Permit::is_held`] before each step. [`blocking`] has the same handles for threads.
 //!
+//! # Finding a leader
+//! Who leads an election is what its key says. [`Discovery`] asks once or follows it, and checks a
+//! [`Sequencer`] for a resource that serves the leader only.
+//! ```
+//! use semaphore_core::{Discovery, LeaderEvent, Scope};
+//! # use transport_mock::MockConsul;
+//! # let world = MockConsul::new(1);
+//! # let transport = world.client("node-1");
+//! # world.run(async {
+//!
+//! let discovery = Discovery::connect("service/db/leader", Scope::new(), transport)?;
+//! let mut follower = discovery.follow();
+//! while let Some(event) = follower.next().await {
+//!     match event? {
+//!         LeaderEvent::Elected(leader) => println!("{:?} leads", leader.text()),
+//!         LeaderEvent::Leaderless { .. } => println!("nobody leads"),
+//!         _ => {}
+//!     }
+//! #   break;
+//! }
+//! # Ok::<(), semaphore_core::Error>(())
+//! # })?;
+//! # Ok::<(), semaphore_core::Error>(())
+//! ```
+//!
 //! # Driving it by hand
 //! [`Participant`] is the machine behind the handles. With a socket and a clock of your own, this is
 //! the whole loop:
@@ -68,13 +93,13 @@
 //!
 //! # Inside
 //! ```text
-//!  handle ── Semaphore, Permit        manage ── inspect, resize, destroy, collect, verify
+//!  handle ── Semaphore, Permit        manage ── inspect, resize, destroy, collect, verify, discover
 //!     │                                  │
 //!   driver ──────────────────────────────┘      over two traits: Transport, Runtime
 //!     │
 //!  machine ── Participant: watch, queue, ledger, contenders
 //!     │
-//!   view ── record        what one read of the prefix says
+//!   view ── record        what one read of the prefix says; leader: of an election's key
 //!     │
 //!    api ── one file per request of Consul's HTTP API
 //! ```
@@ -97,6 +122,7 @@ mod handle;
 mod http;
 mod id;
 mod input;
+mod leader;
 mod machine;
 pub mod manage;
 #[doc = include_str!("../PROMISES.md")]
@@ -115,11 +141,12 @@ mod view;
 pub use agent_url::{AgentEnvironment, AgentUrl, Certificates, InvalidEnvironment, InvalidUrl};
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
-pub use handle::{Builder, Permit, Semaphore, blocking};
+pub use handle::{Builder, Discovery, Follower, Permit, Semaphore, blocking};
 pub use http::{Method, Request, Response};
 pub use id::{AcquireId, FencingToken, Index, RequestId, SessionId};
-pub use input::{Behavior, Prefix, Scope, SessionOptions, Value};
-pub use machine::{Encoding, Event, Grant, Participant, Settings, Transmit};
+pub use input::{Behavior, ElectionKey, Prefix, Scope, SessionOptions, Value};
+pub use leader::{Leader, LeaderStatus};
+pub use machine::{Encoding, Event, Follow, Grant, LeaderEvent, Participant, Settings, Transmit};
 pub use record::{Dialect, Record};
 pub use sequencer::{Sequencer, SequencerStatus};
 pub use time::Instant;

@@ -9,12 +9,14 @@ use crate::http::Request;
 use crate::id::SessionId;
 use crate::input::Scope;
 
-/// The tuple `(Key, LockIndex, Session)` of a contender key. Handed to a third party, it lets them
-/// check with one read of Consul that its bearer still contends.
+/// The tuple `(Key, LockIndex, Session)` of an election's key, or of a semaphore's contender key.
+/// Handed to a third party, it lets them check with one read of Consul that its bearer still leads, or
+/// still contends.
 ///
-/// It speaks of the contender key, not of the slot: for the slot there is the
+/// Of a semaphore it speaks of the contender key, not of the slot: for the slot there is the
 /// [`FencingToken`](crate::FencingToken). It is as good as the discipline of all who write the key
-/// through `acquire`: a plain `PUT` resets its lock index.
+/// through `acquire`: a plain `PUT` resets its lock index, and no sequencer is current after that.
+/// Anybody can acquire *some* key: whoever checks one knows which key it must be of.
 ///
 /// As text it is `<lock index>:<session>:<key>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,12 +30,27 @@ pub struct Sequencer {
 }
 
 /// What a read of Consul says of a [`Sequencer`].
+///
+/// It speaks of the moment of the read, which Consul's leader confirmed: what follows it may come too
+/// late all the same. Serve the current only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequencerStatus {
     /// The session still has the key.
     Current,
-    /// The key is gone, free, or acquired anew since.
+    /// The key is gone, free, or acquired anew since. A sequencer that was ever current and is stale
+    /// stays so: refuse its bearer for good.
     Stale,
+    /// Consul did not tell: it could not be asked, had no leader or was overloaded until the tries
+    /// were used up, or it hid the key for want of permission. Refuse the bearer for now; it may ask
+    /// again.
+    Unknown,
+}
+
+impl SequencerStatus {
+    /// Whether its bearer may be served.
+    pub fn is_current(self) -> bool {
+        self == Self::Current
+    }
 }
 
 impl Sequencer {
@@ -48,14 +65,16 @@ impl Sequencer {
         .request(scope)
     }
 
-    /// Judges the entry that was read.
+    /// Judges the entry that was read. One of another key says nothing.
     pub fn check(&self, found: Option<&Entry<'_>>) -> SequencerStatus {
-        let current = found.is_some_and(|entry| {
-            entry.key() == self.key
-                && entry.lock_index() == self.lock_index
-                && entry.session() == Some(self.session.as_str())
-        });
-        if current {
+        let Some(entry) = found else {
+            return SequencerStatus::Stale;
+        };
+        if entry.key() != self.key {
+            return SequencerStatus::Unknown;
+        }
+        let session = entry.session().and_then(SessionId::read);
+        if entry.lock_index() == self.lock_index && session.as_ref() == Some(&self.session) {
             SequencerStatus::Current
         } else {
             SequencerStatus::Stale
@@ -133,5 +152,26 @@ mod tests {
         assert_eq!(status(SESSION, 3), SequencerStatus::Stale);
         assert_eq!(status("", 2), SequencerStatus::Stale);
         assert_eq!(sequencer().check(None), SequencerStatus::Stale);
+    }
+
+    #[test]
+    fn a_session_is_the_same_in_either_case() {
+        let body = format!(
+            r#"[{{"Key":"service/db/x:y","Session":"{}","LockIndex":2}}]"#,
+            SESSION.to_uppercase()
+        );
+        let response = Response::new(200, body);
+        let entry = ReadKey::parse(&response).unwrap();
+        assert!(sequencer().check(entry.as_ref()).is_current());
+    }
+
+    #[test]
+    fn an_entry_of_another_key_says_nothing() {
+        let body = format!(r#"[{{"Key":"other","Session":"{SESSION}","LockIndex":2}}]"#);
+        let response = Response::new(200, body);
+        let entry = ReadKey::parse(&response).unwrap();
+        let status = sequencer().check(entry.as_ref());
+        assert_eq!(status, SequencerStatus::Unknown);
+        assert!(!status.is_current());
     }
 }

@@ -49,6 +49,13 @@ pub(super) fn index(response: &Response, missing: &'static str) -> Result<Index,
     })
 }
 
+/// Whether the server says that it left keys out for want of permission.
+pub(crate) fn is_filtered(response: &Response) -> bool {
+    response
+        .header("X-Consul-Results-Filtered-By-ACLs")
+        .is_some_and(|filtered| filtered.trim().eq_ignore_ascii_case("true"))
+}
+
 /// An answer that is not what Consul sends.
 pub(super) fn garbled(what: &'static str, source: impl std::error::Error) -> RequestError {
     RequestError::Garbled {

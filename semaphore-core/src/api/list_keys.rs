@@ -61,9 +61,7 @@ impl ListKeys<'_> {
     pub fn parse(response: &Response) -> Result<KeyList<'_>, RequestError> {
         // Without the index a 404 is some proxy's, and an answer can't be waited on.
         let index = answer::index(response, "a list without X-Consul-Index");
-        let filtered = response
-            .header("X-Consul-Results-Filtered-By-ACLs")
-            .is_some_and(|filtered| filtered.trim().eq_ignore_ascii_case("true"));
+        let filtered = answer::is_filtered(response);
         if response.status() == 404 {
             return Ok(KeyList {
                 index: index?,

@@ -30,7 +30,7 @@ mod target;
 mod txn;
 mod txn_answer;
 
-pub(crate) use answer::{excerpt, flag};
+pub(crate) use answer::{excerpt, flag, is_filtered};
 
 pub use acquire_key::AcquireKey;
 pub use cas_key::CasKey;
@@ -47,6 +47,10 @@ pub use txn_answer::{Results, TxnFault, TxnFaultKind, TxnOutcome};
 
 /// The flags that HashiCorp's Go client puts on a semaphore's keys.
 pub const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
+
+/// The flags that HashiCorp's Go client (`api.Lock`, `consul lock`) puts on the key of a lock, which
+/// is the key of an election.
+pub const LOCK_FLAGS: u64 = 0x2ddc_cbc0_58a5_0c18;
 
 #[cfg(test)]
 mod examples {

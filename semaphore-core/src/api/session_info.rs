@@ -4,13 +4,14 @@
 use core::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
 use crate::id::SessionId;
-use crate::input::{Scope, parse_go_duration};
+use crate::input::{Behavior, Scope, parse_go_duration};
 
 /// Asks for a session.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,14 @@ pub struct SessionDetails {
     pub node: String,
     /// Its TTL; none when only checks, an operator or its node's removal end it.
     pub ttl: Option<Duration>,
+    /// What becomes of its keys when it ends; none where Consul does not say.
+    pub behavior: Option<Behavior>,
+    /// For how long its keys can't be acquired anew after it was invalidated; none where Consul does
+    /// not say.
+    pub lock_delay: Option<Duration>,
+    /// The health checks of its node and of services on it that end it when they fail: the nodes'
+    /// by id first, then the services'.
+    pub checks: Vec<String>,
 }
 
 impl SessionInfo<'_> {
@@ -56,6 +65,9 @@ impl SessionInfo<'_> {
             })?),
         };
         Ok(Some(SessionDetails {
+            behavior: found.behavior(),
+            lock_delay: found.lock_delay(),
+            checks: found.checks(),
             name: found.name,
             node: found.node,
             ttl,
@@ -71,6 +83,40 @@ struct Found {
     node: String,
     #[serde(rename = "TTL")]
     ttl: String,
+    // What follows is for people: where it is not as expected, the rest counts all the same.
+    behavior: Json,
+    lock_delay: Json,
+    checks: Json,
+    node_checks: Json,
+    service_checks: Json,
+}
+
+impl Found {
+    fn behavior(&self) -> Option<Behavior> {
+        [Behavior::Delete, Behavior::Release]
+            .into_iter()
+            .find(|behavior| self.behavior == behavior.as_str())
+    }
+
+    /// Consul counts nanoseconds.
+    fn lock_delay(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.lock_delay.as_f64()? / 1e9).ok()
+    }
+
+    /// Older agents say `Checks`, some say both.
+    fn checks(&self) -> Vec<String> {
+        let node_checks = texts(&self.node_checks, Json::as_str);
+        let mut checks = texts(&self.checks, Json::as_str);
+        checks.retain(|check| !node_checks.contains(check));
+        checks.extend(node_checks);
+        checks.extend(texts(&self.service_checks, |check| check["ID"].as_str()));
+        checks
+    }
+}
+
+fn texts(list: &Json, text: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(text).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -99,8 +145,36 @@ mod tests {
                 name: "dbservice".to_owned(),
                 node: "node-1".to_owned(),
                 ttl: Some(Duration::from_secs(15)),
+                behavior: None,
+                lock_delay: Some(Duration::from_secs(15)),
+                checks: vec!["serfHealth".to_owned()],
             })
         );
+    }
+
+    #[test]
+    fn behavior_and_checks_are_read_as_agents_of_today_say_them() {
+        let body = r#"[{"LockDelay":15000000000,"Behavior":"delete","TTL":"",
+            "Checks":["serfHealth"],"NodeChecks":["serfHealth","disk"],
+            "ServiceChecks":[{"ID":"service:db","Namespace":""}]}]"#;
+        let details = SessionInfo::parse(&Response::new(200, body)).unwrap();
+        let details = details.unwrap();
+        assert_eq!(details.ttl, None);
+        assert_eq!(details.behavior, Some(Behavior::Delete));
+        assert_eq!(details.lock_delay, Some(Duration::from_secs(15)));
+        assert_eq!(details.checks, ["serfHealth", "disk", "service:db"]);
+    }
+
+    #[test]
+    fn what_is_for_people_never_makes_an_answer_garbled() {
+        let body = r#"[{"Name":"n","LockDelay":"x","Behavior":7,"Checks":{"a":1},
+            "NodeChecks":null,"ServiceChecks":["x",{"ID":7}]}]"#;
+        let details = SessionInfo::parse(&Response::new(200, body)).unwrap();
+        let details = details.unwrap();
+        assert_eq!(details.name, "n");
+        assert_eq!(details.behavior, None);
+        assert_eq!(details.lock_delay, None);
+        assert_eq!(details.checks, [""; 0]);
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //! Made by [`Builder::connect_blocking`](crate::Builder::connect_blocking). None of these may be
 //! called on a thread that runs async tasks.
 
+mod discovery;
+
+pub use discovery::{Discovery, Follower};
+
 use core::fmt;
 use core::future::Future;
 use core::time::Duration;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::shared::{Shared, State};
 use super::{Builder, Permit};
 use crate::driver;
-use crate::error::Error;
+use crate::error::{Error, InvalidInput};
 use crate::id::AcquireId;
 use crate::input::{Prefix, Scope};
 use crate::machine::{Participant, Settings};
@@ -205,14 +205,20 @@ impl Semaphore {
             .await
     }
 
-    /// Whether a sequencer that somebody hands over is current.
+    /// Whether a sequencer that somebody hands over is that of one who contends here. One read, tried
+    /// again for a few seconds where Consul does not tell; bound it with a timeout of your own, which
+    /// means [`SequencerStatus::Unknown`], too.
     ///
     /// # Errors
-    /// [`Error::Request`].
+    /// [`Error::InvalidInput`] for a sequencer of another key, without asking; [`Error::Request`] for
+    /// what Consul refuses for good, such as a token without permission.
     ///
     /// # Cancel safety
     /// It only reads.
     pub async fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
+        if sequencer.key != self.prefix.contender_key(&sequencer.session) {
+            return Err(InvalidInput::SequencerOfAnother(sequencer.key.clone()).into());
+        }
         self.run(Verify::new(sequencer.clone(), self.scope.clone()))
             .await
     }

@@ -1,10 +1,12 @@
 //! What the caller gives, checked before anything is sent.
 
+mod election_key;
 mod prefix;
 mod scope;
 mod session_options;
 mod value;
 
+pub use election_key::ElectionKey;
 pub(crate) use prefix::LOCK_NAME;
 pub use prefix::Prefix;
 pub use scope::Scope;

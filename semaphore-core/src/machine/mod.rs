@@ -10,13 +10,16 @@
 //!                           plan                which write comes next: the rules of admission
 //!                         encoding              how a step becomes a request
 //! ```
+//! [`Follow`] stands alone: it watches one key and writes nothing.
 
 mod backoff;
 mod budget;
 mod contender;
+mod cursor;
 mod encoding;
 #[cfg(test)]
 mod fixture;
+mod follow;
 mod inquest;
 mod key;
 mod lease;
@@ -31,5 +34,6 @@ mod watch;
 pub(crate) use backoff::Backoff;
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
 pub use encoding::Encoding;
+pub use follow::{Follow, LeaderEvent};
 pub use participant::{Event, Grant, Participant, Transmit};
 pub use settings::Settings;

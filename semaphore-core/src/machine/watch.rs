@@ -11,16 +11,14 @@
 //! a connection that was closed in the middle of a poll until that poll would have ended, and allows a
 //! client 200.
 //!
-//! The rules of the index are Consul's: a poll names the index of the answer before it; an index
-//! that went backwards or is zero starts again without one. So does one that is answered before its time
-//! with nothing new: that is how an agent ends all polls when a snapshot is restored, and the answer
-//! still shows the state before it. Once indexes went backwards, a server that lags behind can't be told by
-//! its index any more: from then on polls ask for the leader's word.
+//! The rules of the index are Consul's, see [`Cursor`]. Once indexes went backwards, a server that lags
+//! behind can't be told by its index any more: from then on polls ask for the leader's word.
 
 use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::budget::{Budget, READ_BURST, READ_INTERVAL};
+use super::cursor::{Cursor, Progress};
 use super::settings::Settings;
 use crate::api::{ListKeys, ReadKey};
 use crate::defect::{Defect, is_on};
@@ -32,8 +30,7 @@ use crate::time::Instant;
 pub(super) struct Watch {
     state: State,
     is_paused: bool,
-    index: Index,
-    polled_at: Instant,
+    cursor: Cursor,
     /// Whether polls ask for the leader's word, and whether the one under way, or the last, does.
     asks_leader: bool,
     polls_leader: bool,
@@ -58,8 +55,7 @@ impl Watch {
         Self {
             state: State::Idle,
             is_paused: true,
-            index: Index::ZERO,
-            polled_at: Instant::ORIGIN,
+            cursor: Cursor::new(),
             asks_leader: false,
             polls_leader: false,
             wanted_from: Some(Instant::ORIGIN),
@@ -75,7 +71,7 @@ impl Watch {
         let was_paused = core::mem::replace(&mut self.is_paused, false);
         match self.state {
             State::Idle => {
-                self.index = Index::ZERO;
+                self.cursor.restart();
                 self.asks_leader = false;
                 self.state = State::Waiting {
                     until: Instant::ORIGIN,
@@ -95,15 +91,15 @@ impl Watch {
     /// Lets the next poll be a plain read, unless one is under way. Says whether it will be.
     pub(super) fn start_over(&mut self) -> bool {
         if !self.is_polling() {
-            self.index = Index::ZERO;
+            self.cursor.restart();
         }
         !self.is_polling()
     }
 
     /// What a poll would tell up to this index is known from elsewhere.
     pub(super) fn skip_to(&mut self, index: Index) {
-        if !self.is_polling() && self.index > Index::ZERO {
-            self.index = self.index.max(index);
+        if !self.is_polling() {
+            self.cursor.skip_to(index);
         }
     }
 
@@ -114,8 +110,8 @@ impl Watch {
     /// Since when a plain read of the prefix is under way, which is answered at once.
     pub(super) fn reads_since(&self) -> Option<Instant> {
         let is_reading =
-            self.is_polling() && self.polled == Focus::Prefix && self.index == Index::ZERO;
-        is_reading.then_some(self.polled_at)
+            self.is_polling() && self.polled == Focus::Prefix && self.cursor.is_at_start();
+        is_reading.then_some(self.cursor.sent_at())
     }
 
     /// What polls are for from now on.
@@ -140,7 +136,7 @@ impl Watch {
 
     /// Whether the answer to the poll under way comes before its time.
     pub(super) fn is_early(&self, now: Instant) -> bool {
-        now.saturating_since(self.polled_at) < self.polled.wait()
+        now.saturating_since(self.cursor.sent_at()) < self.polled.wait()
     }
 
     /// A poll of one key was answered.
@@ -166,10 +162,10 @@ impl Watch {
     /// Gives the poll under way up, for a plain read, unless it has only just begun. Says whether
     /// it did.
     pub(super) fn restart(&mut self, now: Instant) -> bool {
-        let age = now.saturating_since(self.polled_at);
+        let age = now.saturating_since(self.cursor.sent_at());
         let is_due = self.is_polling() && age >= LEAST_POLL;
         if is_due {
-            self.index = Index::ZERO;
+            self.cursor.restart();
             self.proceed(Instant::ORIGIN);
         }
         is_due
@@ -204,7 +200,7 @@ impl Watch {
                 let from = self.wanted_from?;
                 Some(until.max(from).max(self.budget.ready_at()))
             }
-            State::Polling if self.is_misled() => Some(self.polled_at + LEAST_POLL),
+            State::Polling if self.is_misled() => Some(self.cursor.sent_at() + LEAST_POLL),
             State::Idle | State::Polling => None,
         }
     }
@@ -215,11 +211,13 @@ impl Watch {
         }
         self.budget.take(now);
         self.state = State::Polling;
-        self.polled_at = now;
+        self.cursor.sent(now);
         self.polls_leader = self.asks_leader;
         self.polled.clone_from(&self.focus);
         let wait = match self.focus {
-            Focus::Prefix => (self.index > Index::ZERO).then_some((self.index, WAIT)),
+            Focus::Prefix => {
+                Some((self.cursor.index(), WAIT)).filter(|_| !self.cursor.is_at_start())
+            }
             Focus::Record { index } | Focus::Ahead { index, .. } => {
                 Some((index, self.focus.wait())).filter(|(_, wait)| !wait.is_zero())
             }
@@ -247,16 +245,9 @@ impl Watch {
     /// restored between the two.
     pub(super) fn answered(&mut self, now: Instant, index: Index) -> bool {
         self.backoff.reset();
-        let is_early = index == self.index && now.saturating_since(self.polled_at) < WAIT;
-        let is_reset = index < self.index && !is_on(Defect::IndexResetIgnored);
-        let goes_on = self.index > Index::ZERO;
-        self.index = if is_reset || is_early {
-            Index::ZERO
-        } else {
-            self.index.max(index)
-        };
+        let progress = self.cursor.answered(now, index, WAIT);
         self.proceed(now);
-        goes_on
+        progress != Progress::Anew
     }
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {

@@ -1,4 +1,5 @@
-//! Looking at a semaphore and managing it, without contending: one [`Operation`] per purpose.
+//! Looking at a semaphore or an election and managing it, without contending: one [`Operation`] per
+//! purpose.
 //!
 //! ```text
 //!            poll_transmit          handle_response
@@ -12,6 +13,7 @@
 mod collect;
 mod destroy;
 mod inspect;
+mod leader;
 mod resize;
 mod verify;
 
@@ -20,6 +22,7 @@ use core::time::Duration;
 pub use collect::Collect;
 pub use destroy::Destroy;
 pub use inspect::{Inspect, Member, Snapshot};
+pub use leader::{DescribeSession, DiscoverLeader};
 pub use resize::Resize;
 pub use verify::Verify;
 
@@ -44,6 +47,14 @@ pub trait Task {
     /// # Errors
     /// [`RequestError`] when the answer can't be read.
     fn step(&mut self, answer: &Response) -> Result<Step<Self::Output>, RequestError>;
+
+    /// The end, when too many requests in a row have failed for reasons that pass.
+    ///
+    /// # Errors
+    /// The last failure, unless it has a better end.
+    fn give_up(&self, error: RequestError) -> Result<Self::Output, Error> {
+        Err(error.into())
+    }
 }
 
 /// What follows from a read.
@@ -154,8 +165,10 @@ impl<T: Task> Operation<T> {
 
     fn retry(&mut self, now: Instant, error: RequestError) {
         self.failures += 1;
-        self.state = if error.is_permanent() || self.failures > MAX_FAILURES {
+        self.state = if error.is_permanent() {
             State::Done(Some(Err(error.into())))
+        } else if self.failures > MAX_FAILURES {
+            State::Done(Some(self.task.give_up(error)))
         } else {
             State::Read {
                 at: now + self.backoff.next(&mut self.rng),

@@ -1,13 +1,16 @@
 //! Checks a sequencer that somebody hands over.
 
 use super::{Step, Task};
-use crate::api::ReadKey;
-use crate::error::RequestError;
+use crate::api::{ReadKey, is_filtered};
+use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::sequencer::{Sequencer, SequencerStatus};
 
-/// Reads the sequencer's key, confirmed by the leader.
+/// Reads the sequencer's key, confirmed by the leader. Where Consul does not tell, the output is
+/// [`SequencerStatus::Unknown`]; what it refuses for good is an error.
+///
+/// It does not know what the key guards: compare [`Sequencer::key`] with the key that it must be.
 #[derive(Clone, Debug)]
 pub struct Verify {
     sequencer: Sequencer,
@@ -30,6 +33,15 @@ impl Task for Verify {
 
     fn step(&mut self, answer: &Response) -> Result<Step<SequencerStatus>, RequestError> {
         let found = ReadKey::parse(answer)?;
-        Ok(Step::Done(Ok(self.sequencer.check(found.as_ref()))))
+        let status = match &found {
+            None if is_filtered(answer) => SequencerStatus::Unknown,
+            found => self.sequencer.check(found.as_ref()),
+        };
+        Ok(Step::Done(Ok(status)))
+    }
+
+    fn give_up(&self, error: RequestError) -> Result<SequencerStatus, Error> {
+        tracing::debug!(%error, sequencer = %self.sequencer, "not verified");
+        Ok(SequencerStatus::Unknown)
     }
 }

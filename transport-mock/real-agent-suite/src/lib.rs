@@ -41,6 +41,7 @@ pub mod cut_connections;
 pub mod drops;
 pub mod https;
 pub mod keys;
+pub mod leaders;
 pub mod long_waits;
 pub mod loss;
 pub mod manage;
@@ -161,6 +162,13 @@ macro_rules! tests {
             keys:
                 the_contender_key_shows_value_and_flags,
                 the_record_is_written_as_go_does;
+            leaders:
+                a_leader_and_its_session_are_told,
+                the_checks_of_a_leaders_session_are_told,
+                each_change_of_a_leader_is_seen,
+                a_leaders_sequencer_is_current_until_its_term_ends,
+                a_semaphores_keys_are_refused_as_an_elections,
+                a_thread_follows_a_leader;
             loss:
                 a_destroyed_session_is_noticed_and_its_slot_is_free,
                 a_removed_holder_entry_is_noticed,

@@ -6,10 +6,12 @@
 use std::fmt::{Debug, Write as _};
 use std::time::Duration;
 
-use semaphore_core::manage::{Collect, Destroy, Inspect, Operation, Resize, Verify};
+use semaphore_core::manage::{
+    Collect, Destroy, DiscoverLeader, Inspect, Operation, Resize, Verify,
+};
 use semaphore_core::{
-    AgentEnvironment, BlockOn, Participant, Prefix, Request, Scope, Semaphore, Settings, Token,
-    Transport,
+    AgentEnvironment, BlockOn, Discovery, ElectionKey, Follow, Participant, Prefix, Request, Scope,
+    Semaphore, Settings, Token, Transport,
 };
 use transport_mock::LoopbackConsul;
 use transport_mock::consul::{Access, Consul, Policy};
@@ -128,7 +130,28 @@ impl Shown {
                 .token(broken)
                 .connect(adapter.clone()),
         );
+        self.leaders(adapter);
         self.by_hand(adapter);
+    }
+
+    /// What those see who look for a leader, and what the token may not see.
+    fn leaders<A>(&mut self, adapter: &A)
+    where
+        A: Transport + BlockOn + Clone + Debug + 'static,
+    {
+        for key in ["service/leader", "secret/leader"] {
+            let discovery = Discovery::connect(key, scope(), adapter.clone()).unwrap();
+            self.debug(&discovery);
+            self.result(&run(adapter, discovery.status()));
+            let mut follower = discovery.follow();
+            self.result(&run(adapter, follower.next()).unwrap());
+            self.debug(&follower);
+        }
+        let key = ElectionKey::new("service/leader").unwrap();
+        self.debug(Operation::new(DiscoverLeader::new(key.clone(), scope()), 1));
+        let mut follow = Follow::new(key, scope(), 1);
+        let transmit = follow.poll_transmit(adapter.now());
+        self.debug((&transmit, &follow));
     }
 
     /// The machines that the handles are made of.

@@ -1,0 +1,114 @@
+//! Follows the leader of an election and prints each change, until Ctrl-C.
+//!
+//! `cargo run --bin discover -- service/db/leader`, on the agent at `CONSUL_HTTP_ADDR`. Without one it
+//! uses a Consul in memory, where two nodes lead in turn.
+
+use std::error::Error;
+use std::time::Duration;
+
+use clap::Parser;
+use examples::agent::Agent;
+use examples::term::Term;
+use transport_reqwest::{Discovery, ElectionKey, Leader, LeaderEvent, ReqwestTransport, Scope};
+
+/// Prints who leads an election, and each change of it.
+#[derive(Debug, Parser)]
+struct Flags {
+    /// The election's key, such as `service/db/leader`, or `<prefix>/.lock` of `consul lock`
+    #[arg(default_value = "examples/discover/leader", value_parser = |key: &str| ElectionKey::new(key))]
+    key: ElectionKey,
+    /// Ends after so many changes
+    #[arg(long)]
+    changes: Option<u64>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let flags = Flags::parse();
+    let agent = Agent::find()?;
+    let transport = ReqwestTransport::new(agent.url().to_string())?;
+    let scope = agent
+        .token()
+        .map_or_else(Scope::new, |token| Scope::new().with_token(token.clone()));
+    if agent.is_in_memory() {
+        tokio::spawn(lead_in_turn(transport.clone(), flags.key.clone()));
+    }
+
+    let discovery = Discovery::connect(flags.key.as_str(), scope, transport)?;
+    println!("following {} on {}", flags.key, agent.describe());
+    // Either ends in the middle of whatever it waits for, and leaves nothing behind.
+    tokio::select! {
+        followed = follow(&discovery, flags.changes) => followed,
+        interrupted = tokio::signal::ctrl_c() => {
+            println!("interrupted");
+            Ok(interrupted?)
+        }
+    }
+}
+
+async fn follow(
+    discovery: &Discovery,
+    changes: Option<u64>,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut follower = discovery.follow();
+    let mut seen = 0;
+    while changes.is_none_or(|changes| seen < changes) {
+        let Some(event) = follower.next().await else {
+            break;
+        };
+        seen += 1;
+        match event? {
+            LeaderEvent::Elected(leader) => {
+                println!("{} leads{}", shown(&leader), term(discovery, &leader).await);
+            }
+            LeaderEvent::ValueChanged(leader) => println!("it says {} now", shown(&leader)),
+            LeaderEvent::Leaderless { .. } => println!("nobody leads"),
+            LeaderEvent::Interrupted(error) => println!("cut off: {error}"),
+            LeaderEvent::Resumed => println!("connected again"),
+            other => println!("{other:?}"),
+        }
+    }
+    Ok(())
+}
+
+/// A value is any bytes, from anybody: it must not move the cursor of a terminal.
+fn shown(leader: &Leader) -> String {
+    match leader.text() {
+        Some(text) => format!("{text:?}"),
+        None => format!("somebody ({} bytes)", leader.value.len()),
+    }
+}
+
+/// What Consul knows of the leader's session. Who may not see it does without.
+async fn term(discovery: &Discovery, leader: &Leader) -> String {
+    let Ok(Some(session)) = discovery.holder(leader).await else {
+        return String::new();
+    };
+    let ttl = session
+        .ttl
+        .map_or_else(|| "no TTL".to_owned(), |ttl| format!("TTL {ttl:?}"));
+    format!(
+        " from node {} ({:?}, {ttl}), sequencer {}",
+        session.node,
+        session.name,
+        leader.sequencer()
+    )
+}
+
+/// Something to see on a Consul of one's own.
+async fn lead_in_turn(
+    transport: ReqwestTransport,
+    key: ElectionKey,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let pause = || tokio::time::sleep(Duration::from_millis(500));
+    let scope = Scope::new();
+    for node in ["node-1", "node-2"].into_iter().cycle() {
+        pause().await;
+        let term = Term::begin(&transport, &scope, &key, node).await?;
+        pause().await;
+        term.say(&transport, &format!("{node}, moved")).await?;
+        pause().await;
+        term.end(&transport).await?;
+    }
+    Ok(())
+}

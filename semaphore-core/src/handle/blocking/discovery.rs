@@ -1,0 +1,164 @@
+//! Finding and following a leader, for threads that block.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+
+use super::block_on;
+use crate::api::SessionDetails;
+use crate::error::Error;
+use crate::handle::{Discovery as AsyncDiscovery, Follower as AsyncFollower};
+use crate::input::{ElectionKey, Scope};
+use crate::leader::{Leader, LeaderStatus};
+use crate::machine::LeaderEvent;
+use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::transport::{BlockOn, Transport};
+
+/// The blocking [`Discovery`](crate::Discovery).
+#[derive(Clone)]
+pub struct Discovery {
+    inner: AsyncDiscovery,
+    thread: Arc<dyn BlockOn>,
+}
+
+impl Discovery {
+    /// See [`Discovery::connect`](crate::Discovery::connect).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn connect<B>(key: impl AsRef<str>, scope: Scope, backend: B) -> Result<Self, Error>
+    where
+        B: Transport + BlockOn + 'static,
+    {
+        let thread = Arc::new(backend);
+        let inner = AsyncDiscovery::connect_parts(key, scope, thread.clone(), thread.clone())?;
+        Ok(Self { inner, thread })
+    }
+
+    /// See [`Discovery::key`](crate::Discovery::key).
+    pub fn key(&self) -> &ElectionKey {
+        self.inner.key()
+    }
+
+    /// See [`Discovery::leader`](crate::Discovery::leader).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn leader(&self) -> Result<Option<Leader>, Error> {
+        block_on(&*self.thread, self.inner.leader()).unwrap_or(Err(Error::Closed))
+    }
+
+    /// See [`Discovery::status`](crate::Discovery::status).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn status(&self) -> Result<LeaderStatus, Error> {
+        block_on(&*self.thread, self.inner.status()).unwrap_or(Err(Error::Closed))
+    }
+
+    /// See [`Discovery::holder`](crate::Discovery::holder).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn holder(&self, leader: &Leader) -> Result<Option<SessionDetails>, Error> {
+        block_on(&*self.thread, self.inner.holder(leader)).unwrap_or(Err(Error::Closed))
+    }
+
+    /// See [`Discovery::follow`](crate::Discovery::follow).
+    pub fn follow(&self) -> Follower {
+        Follower {
+            inner: self.inner.follow(),
+            thread: Arc::clone(&self.thread),
+            is_cut_off: false,
+        }
+    }
+
+    /// See [`Discovery::verify`](crate::Discovery::verify).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
+        block_on(&*self.thread, self.inner.verify(sequencer)).unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// The blocking [`Follower`](crate::Follower): an iterator whose items are those of
+/// [`Follower::next`](crate::Follower::next).
+#[must_use = "a follower does nothing unless it is asked"]
+pub struct Follower {
+    inner: AsyncFollower,
+    thread: Arc<dyn BlockOn>,
+    /// The runtime has ended.
+    is_cut_off: bool,
+}
+
+impl Follower {
+    /// Like [`Iterator::next`], for `timeout` at most; none, too, when nothing changed by then. The
+    /// poll that is under way is kept, and the next call goes on with it.
+    pub fn next_timeout(&mut self, timeout: Duration) -> Option<Result<LeaderEvent, Error>> {
+        if self.has_ended() {
+            return None;
+        }
+        let (inner, thread) = (&mut self.inner, &self.thread);
+        let changed = block_on(&**thread, async {
+            let next = Box::pin(inner.next());
+            match select(next, thread.sleep(timeout)).await {
+                Either::Left((item, _)) => item,
+                Either::Right(_) => None,
+            }
+        });
+        changed.unwrap_or_else(|| Some(Err(self.cut_off())))
+    }
+
+    /// See [`Follower::current`](crate::Follower::current).
+    pub fn current(&self) -> Option<&LeaderStatus> {
+        self.inner.current()
+    }
+
+    /// See [`Follower::is_interrupted`](crate::Follower::is_interrupted).
+    pub fn is_interrupted(&self) -> bool {
+        self.inner.is_interrupted()
+    }
+
+    /// See [`Follower::has_ended`](crate::Follower::has_ended).
+    pub fn has_ended(&self) -> bool {
+        self.is_cut_off || self.inner.has_ended()
+    }
+
+    /// See [`Follower::key`](crate::Follower::key).
+    pub fn key(&self) -> &ElectionKey {
+        self.inner.key()
+    }
+
+    fn cut_off(&mut self) -> Error {
+        self.is_cut_off = true;
+        Error::Closed
+    }
+}
+
+impl Iterator for Follower {
+    type Item = Result<LeaderEvent, Error>;
+
+    /// Blocks until something changes.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_ended() {
+            return None;
+        }
+        let changed = block_on(&*self.thread, self.inner.next());
+        changed.unwrap_or_else(|| Some(Err(self.cut_off())))
+    }
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

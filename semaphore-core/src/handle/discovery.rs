@@ -1,0 +1,159 @@
+//! Finding an election's leader, without a part in the election.
+
+use core::fmt;
+use std::sync::Arc;
+
+use super::follower::Follower;
+use crate::api::SessionDetails;
+use crate::driver;
+use crate::error::{Error, InvalidInput};
+use crate::input::{ElectionKey, Scope};
+use crate::leader::{Leader, LeaderStatus};
+use crate::machine::Follow;
+use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
+use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::transport::{Runtime, Transport};
+
+/// Who leads an election, for those who take no part in it: no session, no key, nothing is written.
+///
+/// It needs `key` read on the election's key, and `session` read for [`Self::holder`].
+///
+/// ```
+/// use semaphore_core::{Discovery, Scope};
+/// # use transport_mock::MockConsul;
+/// # let world = MockConsul::new(1);
+/// # let transport = world.client("node-1");
+/// # world.run(async {
+///
+/// let discovery = Discovery::connect("service/db/leader", Scope::new(), transport)?;
+/// match discovery.leader().await? {
+///     Some(leader) => println!("{} leads", leader.text().unwrap_or("somebody")),
+///     None => println!("nobody leads"),
+/// }
+/// # Ok::<(), semaphore_core::Error>(())
+/// # })?;
+/// # Ok::<(), semaphore_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Discovery {
+    key: ElectionKey,
+    scope: Scope,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+}
+
+impl Discovery {
+    /// The election on `key`. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a key that is none.
+    pub fn connect<B>(key: impl AsRef<str>, scope: Scope, backend: B) -> Result<Self, Error>
+    where
+        B: Transport + Runtime + 'static,
+    {
+        let backend = Arc::new(backend);
+        Self::connect_parts(key, scope, backend.clone(), backend)
+    }
+
+    /// Like [`Self::connect`], with a transport and a runtime from different hands.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn connect_parts(
+        key: impl AsRef<str>,
+        scope: Scope,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            key: ElectionKey::new(key)?,
+            scope,
+            transport,
+            runtime,
+        })
+    }
+
+    /// The election's key.
+    pub fn key(&self) -> &ElectionKey {
+        &self.key
+    }
+
+    /// Who leads now, confirmed by Consul's leader; none when nobody does. One read.
+    ///
+    /// # Errors
+    /// [`Error::NotAnElection`], [`Error::Request`].
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub async fn leader(&self) -> Result<Option<Leader>, Error> {
+        Ok(self.status().await?.into_leader())
+    }
+
+    /// Like [`Self::leader`], with what the key says when nobody leads.
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub async fn status(&self) -> Result<LeaderStatus, Error> {
+        let discover = DiscoverLeader::new(self.key.clone(), self.scope.clone());
+        self.run(discover).await
+    }
+
+    /// What Consul knows of a leader's session: node, name, TTL, behavior and checks. None when that
+    /// session is gone by now, or hidden from a token without `session` read. One read.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub async fn holder(&self, leader: &Leader) -> Result<Option<SessionDetails>, Error> {
+        let describe = DescribeSession::new(leader.session.clone(), self.scope.clone());
+        self.run(describe).await
+    }
+
+    /// Follows the leader: every change, from the present one on. Sends nothing before the first
+    /// [`Follower::next`].
+    pub fn follow(&self) -> Follower {
+        let seed = self.runtime.seed();
+        let follow = Follow::new(self.key.clone(), self.scope.clone(), seed);
+        Follower::new(
+            follow,
+            Arc::clone(&self.transport),
+            Arc::clone(&self.runtime),
+        )
+    }
+
+    /// Whether a sequencer that somebody hands over is this election's leader's. One read, tried again
+    /// for a few seconds where Consul does not tell; bound it with a timeout of your own, which means
+    /// [`SequencerStatus::Unknown`], too.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a sequencer of another key, without asking; [`Error::Request`] for
+    /// what Consul refuses for good, such as a token without permission.
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub async fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
+        if sequencer.key != self.key.as_str() {
+            return Err(InvalidInput::SequencerOfAnother(sequencer.key.clone()).into());
+        }
+        self.run(Verify::new(sequencer.clone(), self.scope.clone()))
+            .await
+    }
+
+    async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
+        let operation = Operation::new(task, self.runtime.seed());
+        driver::run(operation, &*self.transport, &*self.runtime).await
+    }
+}
+
+impl fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Discovery")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}

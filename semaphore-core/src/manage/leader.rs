@@ -1,0 +1,72 @@
+//! Finds out who leads an election, and who that is to Consul.
+
+use super::{Step, Task};
+use crate::api::{ReadKey, SessionDetails, SessionInfo};
+use crate::error::{Error, RequestError};
+use crate::http::{Request, Response};
+use crate::id::SessionId;
+use crate::input::{ElectionKey, Scope};
+use crate::leader::LeaderStatus;
+
+/// Reads an election's key once, confirmed by Consul's leader.
+#[derive(Clone, Debug)]
+pub struct DiscoverLeader {
+    key: ElectionKey,
+    scope: Scope,
+}
+
+impl DiscoverLeader {
+    /// Of the election on this key.
+    pub fn new(key: ElectionKey, scope: Scope) -> Self {
+        Self { key, scope }
+    }
+}
+
+impl Task for DiscoverLeader {
+    type Output = LeaderStatus;
+
+    fn read(&self) -> Request {
+        ReadKey {
+            key: self.key.as_str(),
+            wait: None,
+            consistent: true,
+        }
+        .request(&self.scope)
+    }
+
+    fn step(&mut self, answer: &Response) -> Result<Step<LeaderStatus>, RequestError> {
+        let (_, found) = LeaderStatus::read(&self.key, answer)?;
+        Ok(Step::Done(found.map_err(|conflict| Error::NotAnElection {
+            key: self.key.to_string(),
+            conflict,
+        })))
+    }
+}
+
+/// Reads what Consul knows of a session: node, name, TTL, behavior and checks. Its output is none when
+/// the session is gone, or hidden from a token without `session` read.
+#[derive(Clone, Debug)]
+pub struct DescribeSession {
+    session: SessionId,
+    scope: Scope,
+}
+
+impl DescribeSession {
+    /// Of this session.
+    pub fn new(session: SessionId, scope: Scope) -> Self {
+        Self { session, scope }
+    }
+}
+
+impl Task for DescribeSession {
+    type Output = Option<SessionDetails>;
+
+    fn read(&self) -> Request {
+        let session = &self.session;
+        SessionInfo { session }.request(&self.scope)
+    }
+
+    fn step(&mut self, answer: &Response) -> Result<Step<Self::Output>, RequestError> {
+        Ok(Step::Done(Ok(SessionInfo::parse(answer)?)))
+    }
+}
