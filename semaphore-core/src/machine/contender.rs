@@ -123,7 +123,7 @@ pub(super) enum ContenderEvent {
 impl Contender {
     pub(super) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
         Self {
-            session: Session::new(settings),
+            session: Session::new(&settings.session),
             key: ContenderKey::new(settings, rng),
             phase: Phase::Entering,
             presence: Presence::No,
@@ -414,7 +414,7 @@ impl Contender {
         settings: &Settings,
     ) -> Option<(Part, Request)> {
         if self.session_is_active()
-            && let Some(request) = self.session.transmit(now, settings)
+            && let Some(request) = self.session.transmit(now, &settings.session)
         {
             return Some((Part::Session, request));
         }
@@ -438,7 +438,7 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session => {
-                self.session.handle(now, answer, settings, rng);
+                self.session.handle(now, answer, &settings.session, rng);
                 None
             }
             Part::Key => {
@@ -572,7 +572,7 @@ impl Contender {
                         return;
                     }
                     if !self.session.is_ending() {
-                        self.session.end(settings);
+                        self.session.end(&settings.session);
                     }
                     if self.session.has_ended() {
                         self.phase = Phase::Gone;

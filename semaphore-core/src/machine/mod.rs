@@ -25,6 +25,7 @@ mod order;
 mod participant;
 mod plan;
 mod session;
+mod session_settings;
 mod settings;
 mod watch;
 
