@@ -6,6 +6,8 @@
 
 pub mod blocking;
 mod builder;
+mod hold;
+mod owner;
 mod permit;
 mod semaphore;
 mod shared;

@@ -14,6 +14,7 @@
 mod backoff;
 mod budget;
 mod contender;
+mod driven;
 mod encoding;
 #[cfg(test)]
 mod fixture;
@@ -31,6 +32,7 @@ mod watch;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
+pub(crate) use driven::{CommandNo, Machine, Outcome};
 pub use encoding::Encoding;
 pub use participant::{Event, Grant, Participant, Transmit};
 pub use settings::Settings;
