@@ -25,6 +25,7 @@ mod ledger;
 mod order;
 mod participant;
 mod plan;
+mod queue;
 mod session;
 mod session_settings;
 mod settings;
