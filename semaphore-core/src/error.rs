@@ -23,6 +23,15 @@ pub enum InvalidInput {
     /// The prefix holds a control character.
     #[error("the prefix {0:?} has a control character")]
     PrefixControlCharacter(String),
+    /// The key of an election that is empty, or that Consul would read as another one. Give it a name
+    /// such as `service/db/leader`.
+    #[error("the key {key:?} {flaw}")]
+    Key {
+        /// The key that was given.
+        key: String,
+        /// What is wrong with it.
+        flaw: &'static str,
+    },
     /// A limit of no slots at all.
     #[error("the limit is 0; a semaphore has at least one slot")]
     LimitZero,
@@ -50,7 +59,7 @@ pub enum InvalidInput {
     #[error("the lock delay {0:?} is over 60 s")]
     LockDelay(Duration),
     /// A value over the size that Consul stores.
-    #[error("the contender's value has {len} bytes; Consul stores at most {max}")]
+    #[error("the value has {len} bytes; Consul stores at most {max}")]
     ValueTooLarge {
         /// Its length in bytes.
         len: usize,
@@ -180,7 +189,7 @@ pub enum Conflict {
     },
 }
 
-/// How an operation on a semaphore failed.
+/// How an operation on a semaphore or in an election failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -206,6 +215,15 @@ pub enum Error {
         #[source]
         conflict: Conflict,
     },
+    /// The key of the election belongs to something else: it is held, or has a value, and its flags
+    /// are not a lock's. It was not touched. Use another key, or remove that one.
+    #[error("the key {key:?} is not an election's: its flags are {flags:#x}")]
+    ElectionConflict {
+        /// The key.
+        key: String,
+        /// The flags found: a semaphore's, or 0 where the key was written without any.
+        flags: u64,
+    },
     /// A request failed for good, or failed when there was no time to try it again.
     #[error("a request to Consul failed")]
     Request(#[source] RequestError),
@@ -218,7 +236,7 @@ pub enum Error {
     },
     /// The time that the caller gave ran out; nothing is held. Told apart from a cancellation,
     /// which returns nothing at all.
-    #[error("no slot was free within {waited:?}")]
+    #[error("nothing was granted within {waited:?}")]
     Timeout {
         /// How long it waited.
         waited: Duration,
@@ -250,11 +268,12 @@ pub enum Error {
     /// There is no semaphore under this prefix.
     #[error("there is no semaphore under this prefix")]
     NotFound,
-    /// The permit had been lost before it was released. What it protected may have overlapped.
-    #[error("the permit was lost before it was released")]
+    /// The permit or leadership had been lost before it was given back. What it protected may have
+    /// overlapped.
+    #[error("it was lost before it was given back")]
     Lost(#[source] Lost),
-    /// The semaphore was closed, by its owner or by the end of its runtime.
-    #[error("the semaphore is closed")]
+    /// The semaphore or election was closed, by its owner or by the end of its runtime.
+    #[error("the handle is closed")]
     Closed,
 }
 
@@ -270,7 +289,7 @@ impl From<RequestError> for Error {
     }
 }
 
-/// Why a permit stopped being held before it was released. Whoever learns it must stop using
+/// Why a permit or a leadership stopped being held before it was given back. Whoever learns it must stop using
 /// the resource at once.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -304,7 +323,36 @@ pub enum Lost {
         #[source]
         last_failure: Option<RequestError>,
     },
+    /// The key of the election is tied to no session any more: the session has ended (destroyed,
+    /// expired, its node deregistered), or somebody released the key in its name.
+    #[error("the key was released from session {session}")]
+    KeyReleased {
+        /// The session.
+        session: SessionId,
+    },
+    /// The key of the election is tied to another session: somebody else leads.
+    #[error("the key of session {session} was taken by session {by}")]
+    KeyTaken {
+        /// The session.
+        session: SessionId,
+        /// Whose it is now.
+        by: SessionId,
+    },
+    /// The key of the election was deleted, and maybe made anew: terms are counted from the beginning.
+    #[error("the key of session {session} was deleted")]
+    KeyDeleted {
+        /// The session.
+        session: SessionId,
+    },
+    /// Somebody wrote the key of the election without `acquire`. It is still tied to the session, but
+    /// its value is not the leader's, and its lock index says no more whose term it is: the
+    /// sequencer is void.
+    #[error("the key of session {session} was overwritten")]
+    KeyOverwritten {
+        /// The session.
+        session: SessionId,
+    },
     /// The runtime dropped the driver, so nothing renews the session any more.
-    #[error("the semaphore's runtime has ended")]
+    #[error("the runtime has ended")]
     RuntimeEnded,
 }

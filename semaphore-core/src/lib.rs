@@ -115,11 +115,14 @@ mod view;
 pub use agent_url::{AgentEnvironment, AgentUrl, Certificates, InvalidEnvironment, InvalidUrl};
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
-pub use handle::{Builder, Permit, Semaphore, blocking};
+pub use handle::{Builder, Election, ElectionBuilder, Leadership, Permit, Semaphore, blocking};
 pub use http::{Method, Request, Response};
-pub use id::{AcquireId, FencingToken, Index, RequestId, SessionId};
-pub use input::{Behavior, Prefix, Scope, SessionOptions, Value};
-pub use machine::{Encoding, Event, Grant, Participant, Settings, Transmit};
+pub use id::{AcquireId, CampaignId, ChangeId, FencingToken, Index, RequestId, SessionId};
+pub use input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
+pub use machine::{
+    Candidate, ElectionEvent, ElectionSettings, Encoding, Event, Grant, Participant, Settings,
+    Term, Transmit,
+};
 pub use record::{Dialect, Record};
 pub use sequencer::{Sequencer, SequencerStatus};
 pub use time::Instant;

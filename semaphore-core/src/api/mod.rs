@@ -8,6 +8,7 @@
 //! | [`SessionInfo`] | `GET /v1/session/info/<id>` |
 //! | [`DestroySession`] | `PUT /v1/session/destroy/<id>` |
 //! | [`AcquireKey`] | `PUT /v1/kv/<key>?acquire=<session>` |
+//! | [`ReleaseKey`] | `PUT /v1/kv/<key>?release=<session>` |
 //! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
 //! | [`ReadKey`] | `GET /v1/kv/<key>`, plain or as a blocking query |
 //! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
@@ -23,6 +24,7 @@ mod destroy_session;
 mod entry;
 mod list_keys;
 mod read_key;
+mod release_key;
 mod renew_session;
 mod session_info;
 mod target;
@@ -39,6 +41,7 @@ pub use destroy_session::DestroySession;
 pub use entry::Entry;
 pub use list_keys::{KeyList, ListKeys};
 pub use read_key::ReadKey;
+pub use release_key::ReleaseKey;
 pub use renew_session::RenewSession;
 pub use session_info::{SessionDetails, SessionInfo};
 pub use txn::{Operation, Txn};
@@ -46,6 +49,9 @@ pub use txn_answer::{Results, TxnFault, TxnFaultKind, TxnOutcome};
 
 /// The flags that HashiCorp's Go client puts on a semaphore's keys.
 pub const SEMAPHORE_FLAGS: u64 = 0xe0f6_9a2b_aa41_4de0;
+
+/// The flags that HashiCorp's Go client puts on the key of a lock.
+pub const LOCK_FLAGS: u64 = 0x2ddc_cbc0_58a5_0c18;
 
 #[cfg(test)]
 mod examples {

@@ -3,12 +3,12 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::Semaphore;
 use super::blocking;
+use super::{Election, Semaphore};
 use crate::error::{Error, InvalidInput};
 use crate::id::SessionId;
-use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
-use crate::machine::{Encoding, Settings};
+use crate::input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
+use crate::machine::{ElectionSettings, Encoding, Settings};
 use crate::token::Token;
 use crate::transport::{BlockOn, Runtime, Transport};
 
@@ -132,6 +132,88 @@ impl Builder<Settings> {
         let backend = Arc::new(backend);
         let semaphore = self.connect_parts(backend.clone(), backend.clone())?;
         Ok(blocking::Semaphore::new(semaphore, backend))
+    }
+}
+
+/// Collects what an [`Election`] is told.
+pub type ElectionBuilder = Builder<ElectionSettings>;
+
+/// What only an election is told.
+impl Builder<ElectionSettings> {
+    pub(super) fn for_election(key: &str) -> Self {
+        Self::of(LockKey::new(key).map(ElectionSettings::new))
+    }
+
+    /// What the key shows of the leader: any bytes up to 512 KiB, such as its address or a JSON
+    /// document. Whoever looks for the leader reads it.
+    pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
+        self.checked(|parts| {
+            parts.settings = parts.settings.clone().with_value(Value::new(value)?);
+            Ok(())
+        })
+    }
+
+    /// How long nobody may lead after a leader's session was invalidated: up to 60 s, 15 s unless
+    /// given.
+    ///
+    /// It protects from a leader that does not know yet that it is none: an operator destroyed its
+    /// session, or a health check failed, while it can't reach Consul. Such a leader stops by itself
+    /// when its lease is over, at nine tenths of the TTL, so a lock delay of at least the TTL keeps
+    /// the two from overlapping. A leader whose session *expires* has stopped long before. In return
+    /// nobody leads for that long after a crash. A resignation has no delay.
+    pub fn lock_delay(self, delay: Duration) -> Self {
+        self.session_option(|options| options.with_lock_delay(delay))
+    }
+
+    /// How the steps of the protocol become requests, see [`Encoding`].
+    pub fn encoding(self, encoding: Encoding) -> Self {
+        self.checked(|parts| {
+            parts.settings = parts.settings.clone().with_encoding(encoding);
+            Ok(())
+        })
+    }
+
+    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    pub fn connect<B>(self, backend: B) -> Result<Election, Error>
+    where
+        B: Transport + Runtime + 'static,
+    {
+        let backend = Arc::new(backend);
+        self.connect_parts(backend.clone(), backend)
+    }
+
+    /// Like [`Self::connect`], with a transport and a runtime from different hands.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    pub fn connect_parts(
+        self,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Election, Error> {
+        let parts = self.parts()?;
+        let seed = parts.seed.unwrap_or_else(|| runtime.seed());
+        let settings = parts
+            .settings
+            .with_scope(parts.scope)
+            .with_session_options(parts.session_options);
+        Ok(Election::start(settings, seed, transport, runtime))
+    }
+
+    /// Like [`Self::connect`], for handles that block the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Election, Error>
+    where
+        B: Transport + BlockOn + 'static,
+    {
+        let backend = Arc::new(backend);
+        let election = self.connect_parts(backend.clone(), backend.clone())?;
+        Ok(blocking::Election::new(election, backend))
     }
 }
 

@@ -77,6 +77,18 @@ impl<M: Machine> Hold<M> {
         });
         released.await.unwrap_or(Err(Error::Closed))
     }
+
+    /// Gives a command that concerns this hold, and waits until it is done.
+    pub(super) async fn change(
+        &self,
+        start: impl FnOnce(&mut M, Instant, CommandNo) -> CommandNo + Send,
+    ) -> Result<(), Error> {
+        let done = self.owner.0.command(|state, now| {
+            let command = start(&mut state.machine, now, self.command);
+            state.await_done(command)
+        });
+        done.await.unwrap_or(Err(Error::Closed))
+    }
 }
 
 impl<M: Machine> Drop for Hold<M> {

@@ -1,18 +1,23 @@
-//! What a user holds: [`Semaphore`] and [`Permit`], async here and blocking in [`blocking`].
+//! What a user holds: [`Semaphore`] and [`Permit`], [`Election`] and [`Leadership`], async here and
+//! blocking in [`blocking`].
 //!
-//! A semaphore is one participant, driven in the background by its runtime; its clones share it.
-//! Commands go straight into the machine, under a lock that is never held across an `await`; events
+//! A semaphore is one participant, an election one candidate, driven in the background by its
+//! runtime; its clones share it. Commands go straight into the machine, under a lock that is never held across an `await`; events
 //! come back through channels.
 
 pub mod blocking;
 mod builder;
+mod election;
 mod hold;
+mod leadership;
 mod owner;
 mod permit;
 mod semaphore;
 mod shared;
 
-pub use builder::Builder;
+pub use builder::{Builder, ElectionBuilder};
+pub use election::Election;
+pub use leadership::Leadership;
 pub use permit::Permit;
 pub use semaphore::Semaphore;
 
