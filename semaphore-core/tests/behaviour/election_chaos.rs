@@ -32,13 +32,18 @@ async fn contend(world: MockConsul, election: Election, seats: Seats, seat: usiz
 }
 
 /// Looks after every step, until `end`.
-fn watch(world: &MockConsul, seats: &Seats, newest: &mut Option<FencingToken>, span: u64) {
+fn watch(
+    world: &MockConsul,
+    seats: &Seats,
+    newest: &mut Option<FencingToken>,
+    (seed, span): (u64, u64),
+) {
     let end = world.now() + secs(span);
     while world.step(end) {
         let seats = seats.lock().expect("no panic");
         let leads = |it: &&Leadership| it.is_leader();
         let leaders: Vec<_> = seats.iter().flatten().filter(leads).collect();
-        assert!(leaders.len() <= 1, "two leaders\n{}", world.trace());
+        assert!(leaders.len() <= 1, "two leaders, seed {seed}");
         for leader in leaders {
             let token = leader.fencing_token();
             assert!(newest.is_none_or(|newest| newest <= token), "{token}");
@@ -49,6 +54,8 @@ fn watch(world: &MockConsul, seats: &Seats, newest: &mut Option<FencingToken>, s
 
 fn run(seed: u64, faults: Faults) {
     let world = MockConsul::new(seed);
+    // A seed that fails can be run again with a trace.
+    world.set_tracing(false);
     world.set_faults(faults);
     let seats: Seats = Arc::new(Mutex::new((0..4).map(|_| None).collect()));
     let tasks: Vec<_> = (0..4)
@@ -61,11 +68,11 @@ fn run(seed: u64, faults: Faults) {
         })
         .collect();
     let mut newest = None;
-    watch(&world, &seats, &mut newest, 400);
+    watch(&world, &seats, &mut newest, (seed, 400));
     world.clear_faults();
     let before = newest;
-    watch(&world, &seats, &mut newest, 200);
-    assert!(newest > before, "nobody led any more\n{}", world.trace());
+    watch(&world, &seats, &mut newest, (seed, 200));
+    assert!(newest > before, "nobody led any more, seed {seed}");
     for task in tasks {
         task.abort();
     }
@@ -76,7 +83,7 @@ fn run(seed: u64, faults: Faults) {
 
 #[test]
 fn there_are_never_two_leaders_whatever_the_network_does() {
-    for seed in 1..=12 {
+    for seed in 1..=10 {
         run(seed, Faults::chaos(0.05));
     }
 }

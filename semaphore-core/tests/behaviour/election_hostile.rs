@@ -111,7 +111,7 @@ fn one_answer_that_is_garbage_costs_no_leadership() {
         RequestKind::KvAcquire,
     ];
     for kind in kinds {
-        for body in ["", "<html>", "[{}]", "{\"Results\":7}"] {
+        for body in ["", "<html>", "[7]", "{\"Results\":7}"] {
             let world = MockConsul::new(1);
             let garbage = Fault::Answer(Response::new(200, body).with_header("X-Consul-Index", "9"));
             let (_a, leadership) = leader(&world);
