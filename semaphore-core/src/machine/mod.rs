@@ -9,6 +9,12 @@
 //!                            │
 //!                           plan                which write comes next: the rules of admission
 //!                         encoding              how a step becomes a request
+//!
+//!                         Candidate            commands, polls and events
+//!                  ┌──────────┼──────────┐
+//!              KeyWatch     queue    Candidacy   one campaign and its leadership
+//!              long poll   callers       │
+//!                                     Session
 //! ```
 
 mod backoff;

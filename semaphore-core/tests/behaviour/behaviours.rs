@@ -9,6 +9,7 @@ mod callers_session;
 mod claim_under_way;
 mod dead_poll;
 mod election;
+mod election_by_hand;
 mod election_cancel;
 mod election_chaos;
 mod election_conflicts;
