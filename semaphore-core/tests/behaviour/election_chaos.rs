@@ -2,6 +2,7 @@
 //! and somebody leads again when the faults are over.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fastrand::Rng;
 use semaphore_core::{Election, FencingToken, Leadership};
@@ -53,7 +54,13 @@ fn watch(
 }
 
 fn run(seed: u64, faults: Faults) {
+    run_with(seed, faults, 2.0, secs(15));
+}
+
+/// In a Consul whose sessions live for so many TTLs, with this lock delay.
+fn run_with(seed: u64, faults: Faults, lifetime: f64, lock_delay: Duration) {
     let world = MockConsul::new(seed);
+    world.consul(|consul, _| consul.set_session_lifetime(lifetime));
     // A seed that fails can be run again with a trace.
     world.set_tracing(false);
     world.set_faults(faults);
@@ -61,7 +68,8 @@ fn run(seed: u64, faults: Faults) {
     let tasks: Vec<_> = (0..4)
         .map(|seat| {
             let host = format!("node-{seat}");
-            let election = election(&world, &host);
+            let builder = builder_for(KEY).lock_delay(lock_delay);
+            let election = elect_with(builder, &world.client(&host));
             let seats = Arc::clone(&seats);
             let seed = seed * 10 + u64::try_from(seat).expect("small");
             world.start(contend(world.clone(), election, seats, seat, seed))
@@ -110,5 +118,18 @@ fn there_are_never_two_leaders_although_operators_destroy_sessions() {
             ..Faults::chaos(0.02)
         };
         run(seed, faults);
+    }
+}
+
+/// Consul promises no more than the TTL: then nothing but the lease clock keeps them apart.
+#[test]
+fn there_are_never_two_leaders_although_nothing_but_the_lease_separates_them() {
+    for seed in 60..=65 {
+        let faults = Faults {
+            partition: 0.01,
+            outage_up_to: secs(60),
+            ..Faults::none()
+        };
+        run_with(seed, faults, 1.0, secs(0));
     }
 }

@@ -107,6 +107,35 @@ fn an_attempt_that_was_applied_although_its_answer_is_lost_leads() {
     assert_eq!(requests, 1);
 }
 
+/// No poll tells either.
+#[test]
+fn an_attempt_whose_answer_is_lost_is_read_and_not_repeated() {
+    let world = MockConsul::new(1);
+    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvWatch).always());
+    let before = world.now();
+    let (_election, leadership) = leader(&world);
+    assert!(leadership.is_leader());
+    let took = world.now().saturating_since(before);
+    assert!(took <= millis(3_100), "{took:?}");
+    assert_eq!(world.stats().requests_of(acquisition()), 1);
+}
+
+#[test]
+fn whoever_gives_up_while_its_attempt_is_unknown_leaves_no_lock_delay() {
+    let world = MockConsul::new(1);
+    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()).host("a"));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvWatch).host("a").always());
+    let a = election(&world, "a");
+    assert!(world.run(a.campaign_timeout(secs(1))).is_err());
+    let b = election(&world, "b");
+    let before = world.now();
+    let second = world.run(b.campaign()).expect("elected");
+    let took = world.now().saturating_since(before);
+    assert!(took <= secs(4), "{took:?}");
+    assert_eq!(second.term(), 2);
+}
+
 #[test]
 fn an_attempt_that_arrives_when_its_sender_has_gone_leaves_nothing() {
     let world = MockConsul::new(1);
