@@ -21,16 +21,18 @@
 //!   election and shows another term. The value is written whenever the key shows another one.
 //! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours.
 
+mod views;
+mod writes;
+
 use core::time::Duration;
 
 use super::settings::ElectionSettings;
-use super::shown::{Shown, TermIndexes, loss};
-use super::write::{self, Acquired};
-use crate::api::{LOCK_FLAGS, ReadKey, ReleaseKey};
+use super::shown::{Shown, TermIndexes};
+use crate::api::ReadKey;
 use crate::error::{Error, Lost, RequestError};
 use crate::http::{Request, Response};
-use crate::id::{FencingToken, Index, SessionId};
-use crate::machine::backoff::{Backoff, jitter};
+use crate::id::FencingToken;
+use crate::machine::backoff::Backoff;
 use crate::machine::encoding::Encoding;
 use crate::machine::lease::Lease;
 use crate::machine::order::Moment;
@@ -286,57 +288,6 @@ impl Candidacy {
         event.or_else(|| self.check_session())
     }
 
-    /// Takes what the watch shows of the key, asked for at `sent`.
-    pub(super) fn watched(
-        &mut self,
-        now: Instant,
-        shown: Option<Shown>,
-        sent: Moment,
-        settings: &ElectionSettings,
-    ) -> Option<CandidacyEvent> {
-        let event = self.observe(now, shown, sent, settings);
-        self.settle(settings);
-        event
-    }
-
-    /// Compares with what an answer shows of the key that was asked for at `sent`.
-    fn observe(
-        &mut self,
-        now: Instant,
-        shown: Option<Shown>,
-        sent: Moment,
-        settings: &ElectionSettings,
-    ) -> Option<CandidacyEvent> {
-        self.failure = None;
-        let index = |key: Option<&Shown>| key.map_or(Index::ZERO, |key| key.modify_index);
-        let is_news = self.seen.as_ref().is_none_or(|seen| {
-            sent > seen.sent || index(shown.as_ref()) > index(seen.key.as_ref())
-        });
-        if !is_news {
-            // What is older, or of an unknown age, must be looked at again unless it is the same.
-            let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
-            self.is_outdated |= !is_same;
-            return None;
-        }
-        self.unresolved.take_if(|since| sent > *since);
-        self.is_outdated = false;
-        self.seen = Some(Seen { key: shown, sent });
-        if self.writing.is_none() && self.unresolved.is_none() {
-            let is_own =
-                |key: &Shown| key.session.is_some() && key.session.as_ref() == self.session.id();
-            self.may_hold = self.shown().is_some_and(is_own);
-        }
-        match self.phase {
-            Phase::Campaigning => self.judge(now, settings),
-            Phase::Leading(term) => {
-                let session = self.session.id()?.clone();
-                let lost = loss(self.shown(), &session, term)?;
-                Some(CandidacyEvent::Lost(lost))
-            }
-            Phase::Leaving { .. } | Phase::Gone => None,
-        }
-    }
-
     /// Ends belief when the lease is over, and the way out when its time is.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<CandidacyEvent> {
         match self.phase {
@@ -417,29 +368,6 @@ impl Candidacy {
         }
     }
 
-    fn write(&mut self, settings: &ElectionSettings) -> Option<Request> {
-        let session = self.session.id()?.clone();
-        let shown = self.shown();
-        if self.is_leaving() {
-            let ours = shown.filter(|key| key.session.as_ref() == Some(&session));
-            let (value, flags) = match ours {
-                Some(key) => (&key.value, key.flags),
-                None => (&self.value, LOCK_FLAGS),
-            };
-            let request = write::release(&session, value, flags, settings);
-            self.writing = Some(Writing::Release);
-            return Some(request);
-        }
-        let base = shown.map_or(Index::ZERO, |key| key.modify_index);
-        let request = write::acquire(&session, &self.value, base, settings);
-        self.writing = Some(Writing::Acquisition(
-            Encoding::of(&request),
-            self.value.clone(),
-        ));
-        self.may_hold = true;
-        Some(request)
-    }
-
     fn handle_session(
         &mut self,
         now: Instant,
@@ -459,175 +387,6 @@ impl Candidacy {
             }
             // It goes on for as long as the lease does.
             Phase::Leading(_) | Phase::Gone => None,
-        }
-    }
-
-    fn handle_write(
-        &mut self,
-        now: Instant,
-        moment: Moment,
-        answer: Result<&Response, RequestError>,
-        settings: &ElectionSettings,
-        rng: &mut fastrand::Rng,
-    ) -> Option<CandidacyEvent> {
-        match self.writing.take()? {
-            Writing::Release => {
-                self.handle_release(now, answer, rng);
-                None
-            }
-            Writing::Acquisition(encoding, value) => {
-                let session = self.session.id()?.clone();
-                let acquired = answer.and_then(|response| {
-                    write::acquired(encoding, response, &session, &value, settings)
-                });
-                self.handle_acquisition(now, moment, acquired, settings, rng)
-            }
-        }
-    }
-
-    fn handle_acquisition(
-        &mut self,
-        now: Instant,
-        moment: Moment,
-        acquired: Result<Acquired, RequestError>,
-        settings: &ElectionSettings,
-        rng: &mut fastrand::Rng,
-    ) -> Option<CandidacyEvent> {
-        self.failure = acquired.as_ref().err().cloned();
-        match acquired {
-            Ok(Acquired::Tied(shown)) => {
-                self.write_backoff.reset();
-                return self.observe(now, Some(shown), moment, settings);
-            }
-            Ok(Acquired::Untold) => self.unresolved = Some(moment),
-            Ok(Acquired::Refused) => return self.refused(now, moment, rng),
-            Ok(Acquired::Outdated) => {
-                self.is_outdated = true;
-                return self.refused(now, moment, rng);
-            }
-            Err(RequestError::InvalidSession { .. }) => self.session.found_gone(),
-            Err(error) if error.was_not_applied() => {
-                self.write_at = Some(now + self.write_backoff.next(rng));
-                return self.refuse(error);
-            }
-            // Whether it was applied, or will be, only a read tells.
-            Err(_) => {
-                self.unresolved = Some(moment);
-                self.write_at = Some(now + self.write_backoff.next(rng));
-            }
-        }
-        None
-    }
-
-    /// The key was not to be had.
-    fn refused(
-        &mut self,
-        now: Instant,
-        moment: Moment,
-        rng: &mut fastrand::Rng,
-    ) -> Option<CandidacyEvent> {
-        self.write_at = Some(now + jitter(PACE / 2, PACE / 2, rng));
-        // An attempt before it whose outcome was unknown had been resolved.
-        self.may_hold = self.is_leading();
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::NotAvailable),
-            // Then it is not ours, as it seems.
-            Phase::Leading(_) => {
-                self.unresolved = Some(moment);
-                None
-            }
-            Phase::Leaving { .. } | Phase::Gone => None,
-        }
-    }
-
-    fn handle_release(
-        &mut self,
-        now: Instant,
-        answer: Result<&Response, RequestError>,
-        rng: &mut fastrand::Rng,
-    ) {
-        match answer.and_then(ReleaseKey::parse) {
-            // Untied now, or before.
-            Ok(_) | Err(RequestError::InvalidSession { .. }) => self.may_hold = false,
-            Err(error) if error.is_permanent() => {
-                self.leave_failure.get_or_insert(error);
-                self.may_hold = false;
-            }
-            Err(error) => {
-                self.failure = Some(error);
-                self.write_at = Some(now + self.write_backoff.next(rng));
-            }
-        }
-    }
-
-    /// What the key as it was just seen means for whoever campaigns.
-    fn judge(&mut self, now: Instant, settings: &ElectionSettings) -> Option<CandidacyEvent> {
-        let own = self.session.id().cloned();
-        let key = self.shown()?;
-        if key.session.is_some() && key.session == own {
-            return self.elect(now, own?, settings);
-        }
-        if let Some(flags) = key.conflict() {
-            return Some(CandidacyEvent::Refused(Error::ElectionConflict {
-                key: settings.key.as_str().to_owned(),
-                flags,
-            }));
-        }
-        key.session
-            .is_some()
-            .then_some(CandidacyEvent::NotAvailable)
-    }
-
-    /// The key shows our session. Without a lease that says nothing.
-    fn elect(
-        &mut self,
-        now: Instant,
-        session: SessionId,
-        settings: &ElectionSettings,
-    ) -> Option<CandidacyEvent> {
-        if !self.has_valid_lease(now) {
-            return Some(CandidacyEvent::SessionGone);
-        }
-        let key = self.shown()?;
-        let (token, term) = (FencingToken(key.modify_index.0), key.term());
-        let sequencer = Sequencer {
-            key: settings.key.as_str().to_owned(),
-            lock_index: term.lock_index,
-            session,
-        };
-        self.phase = Phase::Leading(term);
-        self.may_hold = true;
-        self.write_at = None;
-        Some(CandidacyEvent::Elected(Term { token, sequencer }))
-    }
-
-    /// A read failed, or the watch.
-    pub(super) fn fail(&mut self, error: RequestError) -> Option<CandidacyEvent> {
-        let event = self
-            .is_campaigning()
-            .then(|| error.clone())
-            .filter(RequestError::is_permanent)
-            .map(|error| CandidacyEvent::Refused(Error::Request(error)));
-        self.failure = Some(error);
-        event
-    }
-
-    /// A write was refused.
-    fn refuse(&self, error: RequestError) -> Option<CandidacyEvent> {
-        if !error.is_permanent() {
-            return None;
-        }
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
-            Phase::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            Phase::Leaving { .. } | Phase::Gone => None,
-        }
-    }
-
-    /// The key keeps the value that it shows.
-    pub(super) fn keep_value(&mut self) {
-        if let Some(value) = self.shown().map(|key| key.value.clone()) {
-            self.set_value(value);
         }
     }
 
@@ -664,6 +423,3 @@ impl Candidacy {
 fn due(at: Option<Instant>) -> Instant {
     at.unwrap_or(Instant::ORIGIN)
 }
-
-/// How long one attempt is apart from the next, at most; half of it at least.
-const PACE: Duration = Duration::from_secs(1);

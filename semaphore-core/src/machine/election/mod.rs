@@ -11,7 +11,8 @@
 //! poll_event                              what happened
 //! poll_abort                              which answers are of no more use
 //! ```
-//! The states are drawn in [`candidacy`]: each campaign has a session of its own, made for it and
+//! The files: this one has the commands and the state, [`answers`] takes what comes back, [`terms`] says
+//! who leads. The states are drawn in [`candidacy`]: each campaign has a session of its own, made for it and
 //! destroyed after it. The key stays, with its last value and without a session: that is how Consul
 //! leaves it, and how its `LockIndex` goes on counting the terms.
 //!
@@ -29,32 +30,31 @@
 //! long run, two attempts a second, and one read after each write whose answer does not tell what
 //! became of it.
 
+mod answers;
 mod candidacy;
+mod driven;
+mod event;
 mod settings;
 mod shown;
+mod terms;
 mod write;
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-use self::candidacy::{Candidacy, CandidacyEvent, Part};
-use self::shown::Shown;
+use self::candidacy::{Candidacy, Part};
 use super::backoff::Backoff;
-use super::driven::{CommandNo, Machine, Outcome};
 use super::encoding::Encoding;
 use super::key_watch::KeyWatch;
-use super::order::Moment;
 use super::participant::Transmit;
 use super::queue::{Patience, Queue, Ticket};
-use crate::api::ReadKey;
 use crate::error::{Error, Lost, RequestError};
-use crate::http::Response;
 use crate::id::{CampaignId, ChangeId, RequestId};
 use crate::input::Value;
 use crate::time::Instant;
-use crate::transport::TransportError;
 
 pub use candidacy::Term;
+pub use event::ElectionEvent;
 pub use settings::ElectionSettings;
 
 /// One process's part in one election: a sans-IO machine. Any order of polls is correct, and
@@ -84,55 +84,6 @@ pub struct Candidate {
     closed: bool,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
-}
-
-/// What a caller learns of an election.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum ElectionEvent {
-    /// The campaign led to a leadership.
-    Elected {
-        /// Whose.
-        campaign: CampaignId,
-        /// With what.
-        term: Term,
-    },
-    /// An instant try found another leader, or a lock delay.
-    NotAvailable {
-        /// Whose.
-        campaign: CampaignId,
-    },
-    /// The campaign ended without a leadership. What it left in Consul is being cleaned up, until
-    /// [`Candidate::is_idle`].
-    Failed {
-        /// Whose.
-        campaign: CampaignId,
-        /// Why.
-        error: Error,
-    },
-    /// The leadership is over.
-    Lost {
-        /// Whose.
-        campaign: CampaignId,
-        /// Why.
-        reason: Lost,
-    },
-    /// The key shows the value, or never will.
-    ValueSet {
-        /// Which change it was.
-        change: ChangeId,
-        /// Why it does not, where it does not.
-        result: Result<(), Error>,
-    },
-    /// The leadership was given back. Nothing of it is left in Consul but the key with its value, or
-    /// nothing more can be done about it.
-    Resigned {
-        /// Whose.
-        campaign: CampaignId,
-        /// The first failure on the way, where there was one that mattered. Then the session's TTL
-        /// cleans up.
-        result: Result<(), Error>,
-    },
 }
 
 /// A campaign that was elected and is not given back yet.
@@ -319,40 +270,6 @@ impl Candidate {
         Some(Transmit { id, request })
     }
 
-    /// Takes what came back for a request: its answer, or why there is none. An answer to a
-    /// request that is unknown, superseded or answered already changes nothing.
-    #[expect(clippy::needless_pass_by_value, reason = "an answer is handed over")]
-    pub fn handle_response(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        result: Result<Response, TransportError>,
-    ) {
-        let Some(sent) = self.in_flight.remove(&id) else {
-            return;
-        };
-        // What comes after the lease brings no belief back that has ended.
-        self.let_time_pass(now);
-        let answer = result
-            .as_ref()
-            .map_err(|error| RequestError::Transport(error.clone()));
-        let event = match sent {
-            Sent::Poll => self.handle_poll(now, id, answer),
-            Sent::Candidacy(part, encoding) => {
-                let is_refused = |response: &Response| Encoding::is_refused(response);
-                if encoding == Encoding::Transactions && result.as_ref().is_ok_and(is_refused) {
-                    self.do_without_transactions();
-                    None
-                } else {
-                    self.handle_part(now, id, part, answer)
-                }
-            }
-        };
-        self.note();
-        self.handle_event(now, event);
-        self.settle(now);
-    }
-
     /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let candidacy = self.candidacy.as_ref();
@@ -419,330 +336,8 @@ impl Candidate {
         self.handle_event(now, event);
     }
 
-    fn handle_poll(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        answer: Result<&Response, RequestError>,
-    ) -> Option<CandidacyEvent> {
-        let shown = answer.and_then(|response| {
-            let (index, found) = ReadKey::parse_at(response)?;
-            Ok((index, found.as_ref().map(Shown::new).transpose()?))
-        });
-        match shown {
-            Ok((index, shown)) => {
-                self.watch.answered(now, index);
-                let candidacy = self.candidacy.as_mut()?;
-                candidacy.watched(now, shown, Moment::of(id), &self.settings)
-            }
-            Err(error) => {
-                self.watch.failed(now, &mut self.rng);
-                self.candidacy.as_mut()?.fail(error)
-            }
-        }
-    }
-
-    fn handle_part(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        part: Part,
-        answer: Result<&Response, RequestError>,
-    ) -> Option<CandidacyEvent> {
-        let moments = (Moment(self.next_id), Moment::of(id));
-        let (settings, rng) = (&self.settings, &mut self.rng);
-        let candidacy = self.candidacy.as_mut()?;
-        candidacy.handle(now, moments, part, answer, settings, rng)
-    }
-
-    /// The agent refuses transactions: the guide's requests do the same.
-    fn do_without_transactions(&mut self) {
-        self.settings.encoding = Encoding::Requests;
-        if let Some(candidacy) = &mut self.candidacy {
-            candidacy.take_back();
-        }
-    }
-
-    /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
-    /// the next attempt.
-    fn note(&mut self) {
-        let Some(candidacy) = &self.candidacy else {
-            return;
-        };
-        self.failure = candidacy.failure().cloned();
-        if let Some(error) = &self.failure {
-            for ticket in self.queue.drain_tries() {
-                self.events.push_back(ElectionEvent::Failed {
-                    campaign: ticket.id,
-                    error: Error::Request(error.clone()),
-                });
-            }
-        }
-    }
-
-    fn handle_event(&mut self, now: Instant, event: Option<CandidacyEvent>) {
-        match event {
-            None => {}
-            Some(CandidacyEvent::Elected(term)) => self.elect(term),
-            Some(CandidacyEvent::NotAvailable) => {
-                for ticket in self.queue.drain_tries() {
-                    let campaign = ticket.id;
-                    self.events
-                        .push_back(ElectionEvent::NotAvailable { campaign });
-                }
-            }
-            Some(CandidacyEvent::Lost(reason)) => {
-                if let Some(campaign) = self.leader {
-                    self.lose(now, campaign, reason);
-                }
-            }
-            Some(CandidacyEvent::SessionGone) => {
-                self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
-                self.leave(now);
-            }
-            Some(CandidacyEvent::Refused(error)) => {
-                self.fail_waiting(&error);
-                self.leave(now);
-            }
-            Some(CandidacyEvent::ValueRefused(error)) => {
-                if let Some(candidacy) = &mut self.candidacy {
-                    candidacy.keep_value();
-                }
-                self.end_change(Err(Error::Request(error)));
-            }
-        }
-    }
-
-    /// The first in the queue leads. If nobody waits any more, the candidacy is left at once.
-    fn elect(&mut self, term: Term) {
-        self.respawn.reset();
-        let Some(campaign) = self.queue.head().map(|ticket| ticket.id) else {
-            return;
-        };
-        self.queue.remove(campaign);
-        self.leader = Some(campaign);
-        let hold = Hold {
-            lost: None,
-            owner: Owner::Present,
-            is_over: false,
-        };
-        self.holds.insert(campaign, hold);
-        self.events
-            .push_back(ElectionEvent::Elected { campaign, term });
-    }
-
-    fn lose(&mut self, now: Instant, campaign: CampaignId, reason: Lost) {
-        if let Some(hold) = self.holds.get_mut(&campaign) {
-            hold.lost = Some(reason.clone());
-        }
-        self.step_down(now, campaign, Some(&reason));
-        self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
-        self.events
-            .push_back(ElectionEvent::Lost { campaign, reason });
-    }
-
-    /// The campaign leads no more, if it did.
-    fn step_down(&mut self, now: Instant, campaign: CampaignId, lost: Option<&Lost>) {
-        if self.leader != Some(campaign) {
-            return;
-        }
-        self.leave(now);
-        for change in core::mem::take(&mut self.changes) {
-            let result = Err(lost.cloned().map_or(Error::Closed, Error::Lost));
-            let change = change.id;
-            self.events
-                .push_back(ElectionEvent::ValueSet { change, result });
-        }
-        // A resignation waits for the candidacy's end; a loss is over for whoever comes next.
-        if lost.is_some() {
-            self.leader = None;
-        }
-    }
-
-    fn leave(&mut self, now: Instant) {
-        if let Some(candidacy) = &mut self.candidacy {
-            candidacy.leave(now, &self.settings);
-        }
-    }
-
-    fn fail_waiting(&mut self, error: &Error) {
-        for ticket in self.queue.drain() {
-            self.events.push_back(ElectionEvent::Failed {
-                campaign: ticket.id,
-                error: error.clone(),
-            });
-        }
-    }
-
-    /// Does what needs no request.
-    fn settle(&mut self, now: Instant) {
-        let wanted = !self.queue.is_empty();
-        let campaigns = |it: &Candidacy| it.is_campaigning() || it.is_leading();
-        if !wanted && self.leader.is_none() && self.candidacy.as_ref().is_some_and(campaigns) {
-            self.leave(now);
-        }
-        if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
-            self.bury();
-        }
-        if self.candidacy.is_none() && wanted && self.respawn_at.is_none_or(|at| at <= now) {
-            self.respawn_at = None;
-            let is_blind = !self.watch.start();
-            let moment = Moment(self.next_id);
-            self.candidacy = Some(Candidacy::new(&self.settings, moment, is_blind));
-        }
-        if !wanted && self.candidacy.is_none() {
-            self.respawn_at = None;
-        }
-        if !self.candidacy.as_ref().is_some_and(campaigns) {
-            self.watch.pause();
-        }
-        self.tell_resigned();
-        self.end_shown_changes();
-    }
-
-    /// Nothing of the candidacy is left.
-    fn bury(&mut self) {
-        let failure = self
-            .candidacy
-            .take()
-            .and_then(|it| it.leave_failure().cloned());
-        let of_candidacy = self.in_flight.extract_if(.., |_, sent| *sent != Sent::Poll);
-        self.aborts.extend(of_candidacy.map(|(id, _)| id));
-        // One at a time leads: whatever was lost was lost with this one, or before.
-        for hold in self.holds.values_mut() {
-            hold.is_over |= hold.lost.is_some();
-        }
-        if let Some(campaign) = self.leader.take()
-            && let Some(hold) = self.holds.remove(&campaign)
-            && hold.owner == Owner::Resigned
-        {
-            let result = failure.map_or(Ok(()), |error| Err(Error::Request(error)));
-            self.events
-                .push_back(ElectionEvent::Resigned { campaign, result });
-        }
-    }
-
-    /// Whoever resigns from what was lost is told when nothing of it is left.
-    fn tell_resigned(&mut self) {
-        let over = self
-            .holds
-            .extract_if(.., |_, it| it.owner == Owner::Resigned && it.is_over);
-        for (campaign, hold) in over {
-            let result = hold.lost.map_or(Ok(()), |reason| Err(Error::Lost(reason)));
-            self.events
-                .push_back(ElectionEvent::Resigned { campaign, result });
-        }
-    }
-
-    fn begin_change(&mut self) {
-        if let (Some(change), Some(candidacy)) = (self.changes.front(), &mut self.candidacy) {
-            candidacy.set_value(change.value.clone());
-        }
-    }
-
-    fn end_change(&mut self, result: Result<(), Error>) {
-        if let Some(change) = self.changes.pop_front() {
-            let change = change.id;
-            self.events
-                .push_back(ElectionEvent::ValueSet { change, result });
-            self.begin_change();
-        }
-    }
-
-    fn end_shown_changes(&mut self) {
-        while !self.changes.is_empty()
-            && let Some(candidacy) = &self.candidacy
-            && candidacy.is_leading()
-            && candidacy.is_value_set()
-        {
-            self.end_change(Ok(()));
-        }
-    }
-
     fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
-    }
-}
-
-impl From<CampaignId> for CommandNo {
-    fn from(campaign: CampaignId) -> Self {
-        Self(campaign.0)
-    }
-}
-
-impl From<ChangeId> for CommandNo {
-    fn from(change: ChangeId) -> Self {
-        Self(change.0)
-    }
-}
-
-impl From<CommandNo> for CampaignId {
-    fn from(command: CommandNo) -> Self {
-        Self(command.0)
-    }
-}
-
-impl Machine for Candidate {
-    type Grant = Term;
-
-    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        self.poll_transmit(now)
-    }
-
-    fn poll_abort(&mut self) -> Option<RequestId> {
-        self.poll_abort()
-    }
-
-    fn handle_response(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        result: Result<Response, TransportError>,
-    ) {
-        self.handle_response(now, id, result);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.poll_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.handle_timeout(now);
-    }
-
-    fn poll_outcome(&mut self) -> Option<Outcome<Term>> {
-        Some(match self.poll_event()? {
-            ElectionEvent::Elected { campaign, term } => Outcome::Granted(campaign.into(), term),
-            ElectionEvent::NotAvailable { campaign } => Outcome::NotAvailable(campaign.into()),
-            ElectionEvent::Failed { campaign, error } => Outcome::Failed(campaign.into(), error),
-            ElectionEvent::Lost { campaign, reason } => Outcome::Lost(campaign.into(), reason),
-            ElectionEvent::ValueSet { change, result } => Outcome::Done(change.into(), result),
-            ElectionEvent::Resigned { campaign, result } => Outcome::Done(campaign.into(), result),
-        })
-    }
-
-    fn close(&mut self, now: Instant) {
-        self.close(now);
-    }
-
-    fn is_idle(&self) -> bool {
-        self.is_idle()
-    }
-
-    fn cancel(&mut self, now: Instant, command: CommandNo) {
-        self.cancel(now, command.into());
-    }
-
-    fn release(&mut self, now: Instant, command: CommandNo) {
-        self.resign(now, command.into());
-    }
-
-    fn is_held(&self, now: Instant, command: CommandNo) -> bool {
-        self.is_leader(now, command.into())
-    }
-
-    fn deadline(&self, command: CommandNo) -> Option<Instant> {
-        self.deadline(command.into())
     }
 }
