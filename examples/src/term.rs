@@ -5,12 +5,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use semaphore_core::api::{AcquireKey, CreateSession, DestroySession, LOCK_FLAGS};
-use semaphore_core::{Behavior, ElectionKey, Scope, SessionId, SessionOptions, Transport};
+use semaphore_core::{Behavior, LockKey, Scope, SessionId, SessionOptions, Transport};
 
 /// Somebody leads from its making until its end.
 #[derive(Debug)]
 pub struct Term {
-    key: ElectionKey,
+    key: LockKey,
     scope: Scope,
     session: SessionId,
 }
@@ -23,7 +23,7 @@ impl Term {
     pub async fn begin(
         transport: &impl Transport,
         scope: &Scope,
-        key: &ElectionKey,
+        key: &LockKey,
         value: &str,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         // Without a lock delay the next one can lead at once, also after a crash: good for a show, not

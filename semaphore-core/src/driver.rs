@@ -1,7 +1,6 @@
 //! Runs a machine over the two traits: the one place where the protocol meets I/O.
 //!
-//! [`drive`] is the loop of a [`Participant`](crate::Participant), a future that any runtime can
-//! poll; [`run`] brings an [`Operation`] to its end. Neither knows what sends its requests.
+//! [`drive`] is the loop of a [`Machine`], a future that any runtime can poll; [`run`] brings an [`Operation`] to its end. Neither knows what sends its requests.
 
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -17,36 +16,36 @@ use crate::error::Error;
 use crate::handle::Shared;
 use crate::http::Response;
 use crate::id::RequestId;
-use crate::machine::Transmit;
+use crate::machine::{Machine, Transmit};
 use crate::manage::{Operation, Task};
 use crate::time::Instant;
 use crate::transport::{BoxFuture, Runtime, Transport, TransportError};
 
-/// Runs the participant behind `shared` until its handles are gone and nothing of it is left.
+/// Runs the machine behind `shared` until its handles are gone and nothing of it is left.
 ///
 /// # Cancel safety
-/// Dropping it ends the semaphore: whoever waits fails, whoever holds is told, and the TTL cleans
+/// Dropping it ends the machine: whoever waits fails, whoever holds is told, and the TTL cleans
 /// up.
-pub(crate) fn drive(shared: Arc<Shared>) -> impl Future<Output = ()> + Send {
+pub(crate) fn drive<M: Machine>(shared: Arc<Shared<M>>) -> impl Future<Output = ()> + Send {
     // Made here, so that a runtime that drops the future before its first poll ends it too.
     turn(EndOnDrop(shared))
 }
 
-async fn turn(end: EndOnDrop) {
+async fn turn<M: Machine>(end: EndOnDrop<M>) {
     let shared = &end.0;
     let mut requests = Requests::default();
     let mut alarm = Alarm::default();
     loop {
         let now = shared.runtime().now();
         let timeout = shared.with(|state| {
-            state.participant.handle_timeout(now);
-            while let Some(transmit) = state.participant.poll_transmit(now) {
+            state.machine.handle_timeout(now);
+            while let Some(transmit) = state.machine.poll_transmit(now) {
                 requests.send(shared.transport(), transmit);
             }
-            while let Some(id) = state.participant.poll_abort() {
+            while let Some(id) = state.machine.poll_abort() {
                 requests.abort(id);
             }
-            (!state.is_over()).then(|| state.participant.poll_timeout())
+            (!state.is_over()).then(|| state.machine.poll_timeout())
         });
         let Some(timeout) = timeout else {
             return;
@@ -65,7 +64,7 @@ async fn turn(end: EndOnDrop) {
         if let Some((id, result)) = answered {
             requests.aborts.remove(&id);
             let now = shared.runtime().now();
-            shared.with(|state| state.participant.handle_response(now, id, result));
+            shared.with(|state| state.machine.handle_response(now, id, result));
         }
     }
 }
@@ -160,9 +159,9 @@ impl Alarm {
 }
 
 /// Tells everybody when the driver ends, by itself or with its runtime.
-struct EndOnDrop(Arc<Shared>);
+struct EndOnDrop<M: Machine>(Arc<Shared<M>>);
 
-impl Drop for EndOnDrop {
+impl<M: Machine> Drop for EndOnDrop<M> {
     fn drop(&mut self) {
         self.0.end();
     }

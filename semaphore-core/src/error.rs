@@ -23,13 +23,14 @@ pub enum InvalidInput {
     /// The prefix holds a control character.
     #[error("the prefix {0:?} has a control character")]
     PrefixControlCharacter(String),
-    /// The key of an election is empty, or one that Consul would redirect or read as another.
-    #[error("the key {key:?} {fault}")]
-    ElectionKey {
+    /// The key of an election that is empty, or that Consul would read as another one. Give it a name
+    /// such as `service/db/leader`.
+    #[error("the key {key:?} {flaw}")]
+    Key {
         /// The key that was given.
         key: String,
         /// What is wrong with it.
-        fault: &'static str,
+        flaw: &'static str,
     },
     /// A limit of no slots at all.
     #[error("the limit is 0; a semaphore has at least one slot")]
@@ -58,7 +59,7 @@ pub enum InvalidInput {
     #[error("the lock delay {0:?} is over 60 s")]
     LockDelay(Duration),
     /// A value over the size that Consul stores.
-    #[error("the contender's value has {len} bytes; Consul stores at most {max}")]
+    #[error("the value has {len} bytes; Consul stores at most {max}")]
     ValueTooLarge {
         /// Its length in bytes.
         len: usize,
@@ -190,7 +191,7 @@ pub enum Conflict {
         /// What is wrong with it.
         reason: String,
     },
-    /// The flags of an election's key are another tool's.
+    /// The flags of an election's key are another tool's, or none.
     #[error("its flags {flags:#x} are not an election's")]
     ElectionFlags {
         /// The flags found.
@@ -201,7 +202,7 @@ pub enum Conflict {
     Semaphore,
 }
 
-/// How an operation on a semaphore failed.
+/// How an operation on a semaphore or in an election failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -227,7 +228,8 @@ pub enum Error {
         #[source]
         conflict: Conflict,
     },
-    /// The key is not an election's. Use another key, or remove what is there.
+    /// The key is not an election's: a semaphore's, or held or with a value and without the flags of a
+    /// lock. It was not touched. Use another key, or remove what is there.
     #[error("the key {key:?} is not an election's")]
     NotAnElection {
         /// The key.
@@ -248,7 +250,7 @@ pub enum Error {
     },
     /// The time that the caller gave ran out; nothing is held. Told apart from a cancellation,
     /// which returns nothing at all.
-    #[error("no slot was free within {waited:?}")]
+    #[error("nothing was granted within {waited:?}")]
     Timeout {
         /// How long it waited.
         waited: Duration,
@@ -280,11 +282,12 @@ pub enum Error {
     /// There is no semaphore under this prefix.
     #[error("there is no semaphore under this prefix")]
     NotFound,
-    /// The permit had been lost before it was released. What it protected may have overlapped.
-    #[error("the permit was lost before it was released")]
+    /// The permit or leadership had been lost before it was given back. What it protected may have
+    /// overlapped.
+    #[error("it was lost before it was given back")]
     Lost(#[source] Lost),
-    /// The semaphore was closed, by its owner or by the end of its runtime.
-    #[error("the semaphore is closed")]
+    /// The semaphore or election was closed, by its owner or by the end of its runtime.
+    #[error("the handle is closed")]
     Closed,
 }
 
@@ -300,7 +303,7 @@ impl From<RequestError> for Error {
     }
 }
 
-/// Why a permit stopped being held before it was released. Whoever learns it must stop using
+/// Why a permit or a leadership stopped being held before it was given back. Whoever learns it must stop using
 /// the resource at once.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -334,7 +337,36 @@ pub enum Lost {
         #[source]
         last_failure: Option<RequestError>,
     },
+    /// The key of the election is tied to no session any more: the session has ended (destroyed,
+    /// expired, its node deregistered), or somebody released the key in its name.
+    #[error("the key was released from session {session}")]
+    KeyReleased {
+        /// The session.
+        session: SessionId,
+    },
+    /// The key of the election is tied to another session: somebody else leads.
+    #[error("the key of session {session} was taken by session {by}")]
+    KeyTaken {
+        /// The session.
+        session: SessionId,
+        /// Whose it is now.
+        by: SessionId,
+    },
+    /// The key of the election was deleted, and maybe made anew: terms are counted from the beginning.
+    #[error("the key of session {session} was deleted")]
+    KeyDeleted {
+        /// The session.
+        session: SessionId,
+    },
+    /// Somebody wrote the key of the election without `acquire`. It is still tied to the session, but
+    /// its value is not the leader's, and its lock index says no more whose term it is: the
+    /// sequencer is void.
+    #[error("the key of session {session} was overwritten")]
+    KeyOverwritten {
+        /// The session.
+        session: SessionId,
+    },
     /// The runtime dropped the driver, so nothing renews the session any more.
-    #[error("the semaphore's runtime has ended")]
+    #[error("the runtime has ended")]
     RuntimeEnded,
 }

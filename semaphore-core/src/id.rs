@@ -86,11 +86,21 @@ pub struct RequestId(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AcquireId(pub(crate) u64);
 
-/// A number that rises strictly from grant to grant of one prefix (invariant S5). Hand it to the
+/// Names one campaign from the moment it is asked for until its leadership is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CampaignId(pub(crate) u64);
+
+/// Names one change of the value that a leader shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChangeId(pub(crate) u64);
+
+/// A number that rises strictly from grant to grant of one prefix (invariant S5), or from term to
+/// term of one election. Hand it to the
 /// resource with every operation, and let the resource refuse any that is lower than one seen.
 ///
-/// It is the `ModifyIndex` of the record that the claim replaced: a check-and-set succeeds once
-/// per `ModifyIndex`, and Consul's indexes only rise. A snapshot that an administrator restores takes
+/// Of a semaphore it is the `ModifyIndex` of the record that the claim replaced: a check-and-set
+/// succeeds once per `ModifyIndex`, and Consul's indexes only rise. Of an election it is the
+/// `ModifyIndex` of the key in the leader's term. A snapshot that an administrator restores takes
 /// them back: let the resource forget what it has seen, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub u64);

@@ -7,7 +7,7 @@ use crate::api::{Entry, LOCK_FLAGS, ReadKey, SEMAPHORE_FLAGS, is_filtered};
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
-use crate::input::ElectionKey;
+use crate::input::LockKey;
 use crate::record::Record;
 use crate::sequencer::Sequencer;
 use crate::view::{CLAIMED_LAST, CLAIMED_ONE};
@@ -82,7 +82,7 @@ impl LeaderStatus {
     /// # Errors
     /// [`Error::NotAnElection`] for a key that belongs to something else; [`Error::Request`] for an
     /// answer that says nothing of the key.
-    pub fn parse(key: &ElectionKey, response: &Response) -> Result<(Index, Self), Error> {
+    pub fn parse(key: &LockKey, response: &Response) -> Result<(Index, Self), Error> {
         let (index, found) = Self::read(key, response)?;
         let status = found.map_err(|conflict| Error::NotAnElection {
             key: key.to_string(),
@@ -93,7 +93,7 @@ impl LeaderStatus {
 
     /// Like [`Self::parse`]. An index belongs to a conflict, too: it may be a former one.
     pub(crate) fn read(
-        key: &ElectionKey,
+        key: &LockKey,
         response: &Response,
     ) -> Result<(Index, Result<Self, Conflict>), RequestError> {
         let (index, entry) = ReadKey::parse_at(response)?;
@@ -105,10 +105,7 @@ impl LeaderStatus {
         Ok((index, found))
     }
 
-    fn of_entry(
-        key: &ElectionKey,
-        entry: &Entry<'_>,
-    ) -> Result<Result<Self, Conflict>, RequestError> {
+    fn of_entry(key: &LockKey, entry: &Entry<'_>) -> Result<Result<Self, Conflict>, RequestError> {
         if entry.key() != key.as_str() {
             return Err(garbled("an entry of another key"));
         }
@@ -139,8 +136,7 @@ fn conflict(entry: &Entry<'_>, value: &[u8]) -> Option<Conflict> {
             Some(Conflict::Semaphore)
         }
         0 => None,
-        SEMAPHORE_FLAGS | CLAIMED_LAST | CLAIMED_ONE => Some(Conflict::Semaphore),
-        flags => Some(Conflict::ElectionFlags { flags }),
+        flags => Some(conflict_of(flags)),
     }
 }
 
@@ -154,6 +150,14 @@ fn hidden() -> RequestError {
     }
 }
 
+/// What flags say that are not an election's.
+pub(crate) fn conflict_of(flags: u64) -> Conflict {
+    match flags {
+        SEMAPHORE_FLAGS | CLAIMED_LAST | CLAIMED_ONE => Conflict::Semaphore,
+        flags => Conflict::ElectionFlags { flags },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +167,7 @@ mod tests {
     fn parse(fields: &str) -> Result<LeaderStatus, Error> {
         let body = format!(r#"[{{"Key":"service/db/leader",{fields}}}]"#);
         let response = Response::new(200, body).with_header("X-Consul-Index", "29");
-        let key = ElectionKey::new("service/db/leader").unwrap();
+        let key = LockKey::new("service/db/leader").unwrap();
         LeaderStatus::parse(&key, &response).map(|(index, status)| {
             assert_eq!(index, Index(29));
             status
@@ -214,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_missing_key_has_no_leader_and_one_that_is_hidden_is_denied() {
-        let key = ElectionKey::new("a").unwrap();
+        let key = LockKey::new("a").unwrap();
         let missing = Response::new(404, "").with_header("X-Consul-Index", "7");
         let (index, status) = LeaderStatus::parse(&key, &missing).unwrap();
         assert_eq!(index, Index(7));
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_is_not_of_this_key_or_no_session_is_garbled() {
-        let key = ElectionKey::new("b").unwrap();
+        let key = LockKey::new("b").unwrap();
         let other = Response::new(200, r#"[{"Key":"a"}]"#).with_header("X-Consul-Index", "7");
         let errors = [
             LeaderStatus::parse(&key, &other).unwrap_err(),

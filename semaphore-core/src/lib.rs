@@ -1,4 +1,5 @@
-//! A distributed counting semaphore over Consul, as a protocol core that does no I/O.
+//! A distributed counting semaphore and leader election over Consul, as a protocol core that does no
+//! I/O.
 //!
 //! Services on many machines share a limited resource: at most N at once. Consul holds the truth.
 //! This crate knows the protocol and nothing else: it describes HTTP requests and understands their
@@ -26,6 +27,27 @@
 //! The semaphore is *advisory*: whoever holds a [`Permit`] stops when [`Permit::lost`] resolves, or
 //! asks [`Permit::is_held`] before each step. [`blocking`] has the same handles for threads.
 //!
+//! # Leading
+//! Of all who campaign for a key, one at a time leads: an [`Election`] gives a [`Leadership`].
+//! ```
+//! use semaphore_core::{Election, Error};
+//! # use transport_mock::MockConsul;
+//!
+//! # let world = MockConsul::new(1);
+//! # let transport = world.client("node-1");
+//! # async fn serve(_token: semaphore_core::FencingToken) {}
+//! # world.run(async {
+//! let election = Election::builder("service/db/leader").value("10.0.0.1:5432").connect(transport)?;
+//! let leadership = election.campaign().await?; // or try_campaign, campaign_timeout
+//! serve(leadership.fencing_token()).await; // until leadership.lost() resolves
+//! leadership.set_value("10.0.0.1:5433").await?;
+//! leadership.resign().await?; // or drop it: that never blocks
+//! # Ok::<(), Error>(())
+//! # })?;
+//! # Ok::<(), Error>(())
+//! ```
+//! It is as advisory as a permit, and shares the key with `consul lock -n 1` and Go's `api.Lock`. A
+//! semaphore's key is refused as an election's, and the other way round.
 //! # Finding a leader
 //! Who leads an election is what its key says. [`Discovery`] asks once or follows it, and checks a
 //! [`Sequencer`] for a resource that serves the leader only.
@@ -85,6 +107,8 @@
 //! # let _ = token;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//! A [`Candidate`] is the machine of an election, and is driven by the same loop.
+//!
 //! That loop sends one request after the other. A real one keeps the long poll open beside the rest, as [`Request::is_long_poll`] tells: see the `by_hand` example.
 //!
 //! # What is promised
@@ -93,11 +117,11 @@
 //!
 //! # Inside
 //! ```text
-//!  handle ── Semaphore, Permit        manage ── inspect, resize, destroy, collect, verify, discover
-//!     │                                  │
+//!  handle ── Semaphore, Election,     manage ── inspect, resize, destroy, collect, verify, discover
+//!     │      Discovery                   │
 //!   driver ──────────────────────────────┘      over two traits: Transport, Runtime
 //!     │
-//!  machine ── Participant: watch, queue, ledger, contenders
+//!  machine ── Participant: watch, queue, ledger, contenders; Candidate: key watch, queue, candidacy
 //!     │
 //!   view ── record        what one read of the prefix says; leader: of an election's key
 //!     │
@@ -141,12 +165,18 @@ mod view;
 pub use agent_url::{AgentEnvironment, AgentUrl, Certificates, InvalidEnvironment, InvalidUrl};
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
-pub use handle::{Builder, Discovery, Follower, Permit, Semaphore, blocking};
+pub use handle::{
+    Builder, Discovery, Election, ElectionBuilder, Follower, Leadership, Permit, Semaphore,
+    blocking,
+};
 pub use http::{Method, Request, Response};
-pub use id::{AcquireId, FencingToken, Index, RequestId, SessionId};
-pub use input::{Behavior, ElectionKey, Prefix, Scope, SessionOptions, Value};
+pub use id::{AcquireId, CampaignId, ChangeId, FencingToken, Index, RequestId, SessionId};
+pub use input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
 pub use leader::{Leader, LeaderStatus};
-pub use machine::{Encoding, Event, Follow, Grant, LeaderEvent, Participant, Settings, Transmit};
+pub use machine::{
+    Candidate, ElectionEvent, ElectionSettings, Encoding, Event, Follow, Grant, LeaderEvent,
+    Participant, Settings, Term, Transmit,
+};
 pub use record::{Dialect, Record};
 pub use sequencer::{Sequencer, SequencerStatus};
 pub use time::Instant;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use clap::Parser;
 use examples::agent::Agent;
 use examples::term::Term;
-use transport_reqwest::{Discovery, ElectionKey, Leader, LeaderEvent, ReqwestTransport, Scope};
+use transport_reqwest::{Discovery, Leader, LeaderEvent, LockKey, ReqwestTransport, Scope};
 
 /// Prints who leads an election, and each change of it.
 #[derive(Debug, Parser)]
 struct Flags {
     /// The election's key, such as `service/db/leader`, or `<prefix>/.lock` of `consul lock`
-    #[arg(default_value = "examples/discover/leader", value_parser = |key: &str| ElectionKey::new(key))]
-    key: ElectionKey,
+    #[arg(default_value = "examples/discover/leader", value_parser = |key: &str| LockKey::new(key))]
+    key: LockKey,
     /// Ends after so many changes
     #[arg(long)]
     changes: Option<u64>,
@@ -98,7 +98,7 @@ async fn term(discovery: &Discovery, leader: &Leader) -> String {
 /// Something to see on a Consul of one's own.
 async fn lead_in_turn(
     transport: ReqwestTransport,
-    key: ElectionKey,
+    key: LockKey,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let pause = || tokio::time::sleep(Duration::from_millis(500));
     let scope = Scope::new();

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use examples::agent::Agent;
 use examples::term::Term;
-use transport_reqwest::{
-    Discovery, ElectionKey, ReqwestTransport, Scope, Sequencer, SequencerStatus,
-};
+use transport_reqwest::{Discovery, LockKey, ReqwestTransport, Scope, Sequencer, SequencerStatus};
 
 /// A store that takes writes of the present leader only. It knows which election guards it: a
 /// sequencer of any other key proves nothing.
@@ -56,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let scope = agent
         .token()
         .map_or_else(Scope::new, |token| Scope::new().with_token(token.clone()));
-    let key = ElectionKey::new("examples/resource/leader")?;
+    let key = LockKey::new("examples/resource/leader")?;
     let leader = Discovery::connect(key.as_str(), scope.clone(), transport.clone())?;
     let mut store = Store {
         leader: leader.clone(),

@@ -8,6 +8,7 @@
 //! | [`SessionInfo`] | `GET /v1/session/info/<id>` |
 //! | [`DestroySession`] | `PUT /v1/session/destroy/<id>` |
 //! | [`AcquireKey`] | `PUT /v1/kv/<key>?acquire=<session>` |
+//! | [`ReleaseKey`] | `PUT /v1/kv/<key>?release=<session>` |
 //! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
 //! | [`ReadKey`] | `GET /v1/kv/<key>`, plain or as a blocking query |
 //! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
@@ -24,6 +25,7 @@ mod entry;
 mod list_keys;
 mod printed;
 mod read_key;
+mod release_key;
 mod renew_session;
 mod session_info;
 mod target;
@@ -40,6 +42,7 @@ pub use destroy_session::DestroySession;
 pub use entry::Entry;
 pub use list_keys::{KeyList, ListKeys};
 pub use read_key::ReadKey;
+pub use release_key::ReleaseKey;
 pub use renew_session::RenewSession;
 pub use session_info::{SessionDetails, SessionInfo};
 pub use txn::{Operation, Txn};

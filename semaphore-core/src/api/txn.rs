@@ -71,6 +71,13 @@ pub enum Operation<'a> {
         /// The session; none when the key must be tied to nobody.
         session: Option<&'a SessionId>,
     },
+    /// Fails unless the key is there and unchanged since this index.
+    CheckIndex {
+        /// The key.
+        key: &'a str,
+        /// The `ModifyIndex` that the key must still have.
+        index: Index,
+    },
     /// Fails when the key is there.
     CheckNotExists {
         /// The key.
@@ -120,7 +127,10 @@ impl<'a> Operation<'a> {
     /// Whether exactly one entry in the results is this operation's. A tree has any number.
     pub fn returns_entry(&self) -> bool {
         match self {
-            Self::Lock { .. } | Self::Cas { .. } | Self::CheckSession { .. } => true,
+            Self::Lock { .. }
+            | Self::Cas { .. }
+            | Self::CheckSession { .. }
+            | Self::CheckIndex { .. } => true,
             Self::Delete { .. }
             | Self::DeleteCas { .. }
             | Self::GetTree { .. }
@@ -160,6 +170,10 @@ impl<'a> Operation<'a> {
             Self::CheckSession { key, session } => Fields {
                 session: Some(session.map_or("", SessionId::as_str)),
                 ..Fields::new("check-session", key)
+            },
+            Self::CheckIndex { key, index } => Fields {
+                index: Some(index.0),
+                ..Fields::new("check-index", key)
             },
             Self::CheckNotExists { key } => Fields::new("check-not-exists", key),
         }
@@ -275,6 +289,10 @@ mod tests {
                 format!(r#""Verb":"check-session","Key":"{key}","Session":"""#),
             ),
             (
+                Operation::CheckIndex { key, index },
+                format!(r#""Verb":"check-index","Key":"{key}","Index":901"#),
+            ),
+            (
                 Operation::CheckNotExists { key },
                 format!(r#""Verb":"check-not-exists","Key":"{key}""#),
             ),
@@ -351,12 +369,13 @@ mod tests {
                 flags,
             },
             Operation::CheckSession { key, session: None },
+            Operation::CheckIndex { key, index },
             Operation::Delete { key },
             Operation::DeleteCas { key, index },
             Operation::GetTree { prefix },
             Operation::CheckNotExists { key },
         ]
         .map(|operation| operation.returns_entry());
-        assert_eq!(heads, [true, true, true, false, false, false, false]);
+        assert_eq!(heads, [true, true, true, true, false, false, false, false]);
     }
 }

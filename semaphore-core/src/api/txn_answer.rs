@@ -49,7 +49,8 @@ pub enum TxnFaultKind {
     Delayed,
     /// The session is gone.
     SessionGone,
-    /// A check found otherwise: another session or none, or a key that is there or is not.
+    /// A check found otherwise: another session or none, another index, or a key that is there or is
+    /// not.
     Check,
     /// The token lacks a permission, or is unknown.
     Denied,
@@ -97,6 +98,8 @@ impl TxnFaultKind {
             Self::SessionGone
         } else if is("failed session check for key ", "")
             || is("failed to check session, key ", " doesn't exist")
+            || is("failed index check for key ", "")
+            || is("failed to check index, key ", " doesn't exist")
             || is("key ", " exists")
         {
             Self::Check

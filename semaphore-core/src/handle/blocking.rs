@@ -1,9 +1,11 @@
 //! The same handles for threads that block: the same names, the same meanings.
 //!
-//! Made by [`Builder::connect_blocking`](crate::Builder::connect_blocking). None of these may be
+//! Made by [`Builder::connect_blocking`](crate::Builder::connect_blocking) and
+//! [`ElectionBuilder::connect_blocking`](crate::ElectionBuilder::connect_blocking). None of these may be
 //! called on a thread that runs async tasks.
 
 mod discovery;
+mod election;
 
 pub use discovery::{Discovery, Follower};
 
@@ -13,6 +15,8 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+
+pub use election::{Election, Leadership};
 
 use super::{Builder, Permit as AsyncPermit, Semaphore as AsyncSemaphore};
 use crate::error::{Error, Lost};
@@ -218,14 +222,7 @@ impl Permit {
 
     /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
     pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
-        block_on(&*self.thread, async {
-            let lost = Box::pin(self.inner.lost());
-            match select(lost, self.thread.sleep(timeout)).await {
-                Either::Left((lost, _)) => Some(lost),
-                Either::Right(_) => None,
-            }
-        })
-        .unwrap_or(Some(Lost::RuntimeEnded))
+        lost_within(&*self.thread, self.inner.lost(), timeout)
     }
 
     /// See [`Permit::release`](crate::Permit::release).
@@ -241,6 +238,21 @@ impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
+}
+
+/// What was lost within `timeout`.
+fn lost_within(
+    thread: &dyn BlockOn,
+    lost: impl Future<Output = Lost> + Send,
+    timeout: Duration,
+) -> Option<Lost> {
+    block_on(thread, async {
+        match select(Box::pin(lost), thread.sleep(timeout)).await {
+            Either::Left((lost, _)) => Some(lost),
+            Either::Right(_) => None,
+        }
+    })
+    .unwrap_or(Some(Lost::RuntimeEnded))
 }
 
 /// What the future returns; none if the runtime ended before it did.

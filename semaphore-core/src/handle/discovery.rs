@@ -7,7 +7,7 @@ use super::follower::Follower;
 use crate::api::SessionDetails;
 use crate::driver;
 use crate::error::{Error, InvalidInput};
-use crate::input::{ElectionKey, Scope};
+use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
 use crate::machine::Follow;
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
@@ -36,7 +36,7 @@ use crate::transport::{Runtime, Transport};
 /// ```
 #[derive(Clone)]
 pub struct Discovery {
-    key: ElectionKey,
+    key: LockKey,
     scope: Scope,
     transport: Arc<dyn Transport>,
     runtime: Arc<dyn Runtime>,
@@ -66,7 +66,7 @@ impl Discovery {
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            key: ElectionKey::new(key)?,
+            key: LockKey::new(key)?,
             scope,
             transport,
             runtime,
@@ -74,7 +74,7 @@ impl Discovery {
     }
 
     /// The election's key.
-    pub fn key(&self) -> &ElectionKey {
+    pub fn key(&self) -> &LockKey {
         &self.key
     }
 

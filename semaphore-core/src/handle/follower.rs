@@ -11,7 +11,7 @@ use futures_util::Stream;
 use crate::error::Error;
 use crate::http::Response;
 use crate::id::RequestId;
-use crate::input::ElectionKey;
+use crate::input::LockKey;
 use crate::leader::LeaderStatus;
 use crate::machine::{Follow, LeaderEvent, Transmit};
 use crate::time::Instant;
@@ -82,7 +82,7 @@ impl Follower {
     }
 
     /// The election's key.
-    pub fn key(&self) -> &ElectionKey {
+    pub fn key(&self) -> &LockKey {
         self.follow.key()
     }
 

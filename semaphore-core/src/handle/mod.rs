@@ -1,8 +1,9 @@
-//! What a user holds: [`Semaphore`] and [`Permit`], [`Discovery`] and [`Follower`], async here and
+//! What a user holds: [`Semaphore`] and [`Permit`], [`Election`] and [`Leadership`], [`Discovery`] and
+//! [`Follower`], async here and
 //! blocking in [`blocking`].
 //!
-//! A semaphore is one participant, driven in the background by its runtime; its clones share it.
-//! Commands go straight into the machine, under a lock that is never held across an `await`; events
+//! A semaphore is one participant, an election one candidate, driven in the background by its
+//! runtime; its clones share it. Commands go straight into the machine, under a lock that is never held across an `await`; events
 //! come back through channels.
 //!
 //! A follower needs no driver: its machine runs inside of what its user awaits.
@@ -10,14 +11,20 @@
 pub mod blocking;
 mod builder;
 mod discovery;
+mod election;
 mod follower;
+mod hold;
+mod leadership;
+mod owner;
 mod permit;
 mod semaphore;
 mod shared;
 
-pub use builder::Builder;
+pub use builder::{Builder, ElectionBuilder};
 pub use discovery::Discovery;
+pub use election::Election;
 pub use follower::Follower;
+pub use leadership::Leadership;
 pub use permit::Permit;
 pub use semaphore::Semaphore;
 

@@ -5,14 +5,14 @@ use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::shared::{Shared, State};
+use super::owner::Owner;
+use super::shared::Shared;
 use super::{Builder, Permit};
-use crate::driver;
 use crate::error::{Error, InvalidInput};
 use crate::id::AcquireId;
 use crate::input::{Prefix, Scope};
-use crate::machine::{Participant, Settings};
-use crate::manage::{Collect, Destroy, Inspect, Operation, Resize, Snapshot, Task, Verify};
+use crate::machine::{CommandNo, Participant, Settings};
+use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::time::Instant;
 use crate::transport::{Runtime, Transport};
@@ -24,7 +24,7 @@ use crate::transport::{Runtime, Transport};
 /// background and ends.
 #[derive(Clone)]
 pub struct Semaphore {
-    owner: Arc<Owner>,
+    owner: Arc<Owner<Participant>>,
     prefix: Prefix,
     scope: Scope,
 }
@@ -45,11 +45,8 @@ impl Semaphore {
         let prefix = settings.prefix().clone();
         let scope = settings.scope().clone();
         let participant = Participant::new(settings, seed);
-        let shared = Arc::new(Shared::new(participant, transport, runtime));
-        let driver = driver::drive(Arc::clone(&shared));
-        shared.runtime().spawn(Box::pin(driver));
         Self {
-            owner: Arc::new(Owner(shared)),
+            owner: Owner::start(participant, transport, runtime),
             prefix,
             scope,
         }
@@ -150,7 +147,8 @@ impl Semaphore {
     /// # Cancel safety
     /// It only reads.
     pub async fn inspect(&self) -> Result<Snapshot, Error> {
-        self.run(Inspect::new(self.prefix.clone(), self.scope.clone()))
+        self.owner
+            .run(Inspect::new(self.prefix.clone(), self.scope.clone()))
             .await
     }
 
@@ -168,13 +166,13 @@ impl Semaphore {
         let resize = Resize::new(self.prefix.clone(), self.scope.clone(), limit)?;
         let shared = &self.owner.0;
         // First here: our own watch may show the new limit before the answer comes.
-        let former = shared.command(|state, now| state.participant.set_limit(now, limit))?;
+        let former = shared.command(|state, now| state.machine.set_limit(now, limit))?;
         let mut undo = LimitGuard {
             shared,
             limit,
             former: Some(former),
         };
-        self.run(resize).await?;
+        self.owner.run(resize).await?;
         undo.former = None;
         Ok(())
     }
@@ -188,7 +186,8 @@ impl Semaphore {
     /// # Cancel safety
     /// The record may or may not be removed; doing it again is safe.
     pub async fn destroy(&self) -> Result<(), Error> {
-        self.run(Destroy::new(self.prefix.clone(), self.scope.clone()))
+        self.owner
+            .run(Destroy::new(self.prefix.clone(), self.scope.clone()))
             .await
     }
 
@@ -201,7 +200,8 @@ impl Semaphore {
     /// # Cancel safety
     /// Some may be deleted; doing it again is safe.
     pub async fn collect(&self) -> Result<usize, Error> {
-        self.run(Collect::new(self.prefix.clone(), self.scope.clone()))
+        self.owner
+            .run(Collect::new(self.prefix.clone(), self.scope.clone()))
             .await
     }
 
@@ -219,16 +219,15 @@ impl Semaphore {
         if sequencer.key != self.prefix.contender_key(&sequencer.session) {
             return Err(InvalidInput::SequencerOfAnother(sequencer.key.clone()).into());
         }
-        self.run(Verify::new(sequencer.clone(), self.scope.clone()))
+        self.owner
+            .run(Verify::new(sequencer.clone(), self.scope.clone()))
             .await
     }
 
     /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], whoever holds goes on
     /// until the release.
     pub fn close(&self) {
-        self.owner
-            .0
-            .command(|state, now| state.participant.close(now));
+        self.owner.close();
     }
 
     /// Closes, and waits until every permit is released and nothing of this semaphore's is left in
@@ -237,10 +236,7 @@ impl Semaphore {
     /// # Cancel safety
     /// It stays closed; the rest goes on in the background.
     pub async fn shutdown(&self) {
-        self.close();
-        let idle = self.owner.0.command(|state, _| state.await_idle());
-        // A driver that has ended leaves nothing to wait for.
-        let _ = idle.await;
+        self.owner.shutdown().await;
     }
 
     fn wait(
@@ -260,25 +256,9 @@ impl Semaphore {
         permits: u32,
         start: impl FnOnce(&mut Participant, Instant) -> Result<AcquireId, Error> + Send,
     ) -> Result<Option<Permit>, Error> {
-        let shared = &self.owner.0;
-        let (acquire, granted) = shared.command(|state, now| {
-            let acquire = start(&mut state.participant, now)?;
-            Ok::<_, Error>((acquire, state.await_grant(acquire)))
-        })?;
-        let mut pending = Pending {
-            owner: Arc::clone(&self.owner),
-            acquire: Some(acquire),
-        };
-        let outcome = granted.await.unwrap_or(Err(Error::Closed));
-        pending.acquire = None;
-        Ok(outcome?.map(|granted| Permit::new(pending.owner.clone(), acquire, permits, granted)))
-    }
-
-    async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
-        let shared = &self.owner.0;
-        let (transport, runtime) = (&**shared.transport(), &**shared.runtime());
-        let operation = Operation::new(task, runtime.seed());
-        driver::run(operation, transport, runtime).await
+        let start = |machine: &mut Participant, now| start(machine, now).map(CommandNo::from);
+        let hold = self.owner.obtain(start).await?;
+        Ok(hold.map(|hold| Permit::new(hold, permits)))
     }
 }
 
@@ -290,19 +270,10 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// Held by every handle; the last one that goes ends the participant.
-pub(super) struct Owner(pub(super) Arc<Shared>);
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.0.command(State::abandon);
-    }
-}
-
 /// Takes the limit of a resize back that failed or was given up, unless another resize came after
 /// it.
 struct LimitGuard<'a> {
-    shared: &'a Shared,
+    shared: &'a Shared<Participant>,
     limit: u32,
     former: Option<u32>,
 }
@@ -311,27 +282,11 @@ impl Drop for LimitGuard<'_> {
     fn drop(&mut self) {
         if let Some(former) = self.former {
             self.shared.command(|state, now| {
-                if state.participant.settings().limit() == self.limit {
+                if state.machine.settings().limit() == self.limit {
                     // The former limit is one, so it is taken.
-                    let _ = state.participant.set_limit(now, former);
+                    let _ = state.machine.set_limit(now, former);
                 }
             });
-        }
-    }
-}
-
-/// Cancels an acquisition whose future is dropped before its end.
-struct Pending {
-    owner: Arc<Owner>,
-    acquire: Option<AcquireId>,
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if let Some(acquire) = self.acquire {
-            self.owner
-                .0
-                .command(|state, now| state.forget(now, acquire));
         }
     }
 }

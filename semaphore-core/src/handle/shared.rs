@@ -8,15 +8,14 @@ use std::sync::{Arc, PoisonError};
 use futures_channel::oneshot;
 
 use crate::error::{Error, Lost};
-use crate::id::AcquireId;
-use crate::machine::{Event, Grant, Participant};
+use crate::machine::{CommandNo, Machine, Outcome};
 use crate::sync::{AtomicBool, AtomicWaker, Mutex};
 use crate::time::Instant;
 use crate::transport::{Runtime, Transport};
 
-/// Shared by the driver and all handles of one semaphore.
-pub(crate) struct Shared {
-    state: Mutex<State>,
+/// Shared by the driver and all handles of one machine.
+pub(crate) struct Shared<M: Machine> {
+    state: Mutex<State<M>>,
     noticed: AtomicBool,
     driver: AtomicWaker,
     transport: Arc<dyn Transport>,
@@ -24,47 +23,47 @@ pub(crate) struct Shared {
 }
 
 /// The machine and who waits for its events.
-pub(crate) struct State {
-    pub(crate) participant: Participant,
-    granted: BTreeMap<AcquireId, oneshot::Sender<Result<Option<Granted>, Error>>>,
-    lost: BTreeMap<AcquireId, oneshot::Sender<Lost>>,
-    released: BTreeMap<AcquireId, oneshot::Sender<Result<(), Error>>>,
+pub(crate) struct State<M: Machine> {
+    pub(crate) machine: M,
+    granted: BTreeMap<CommandNo, oneshot::Sender<Answer<M::Grant>>>,
+    lost: BTreeMap<CommandNo, oneshot::Sender<Lost>>,
+    done: BTreeMap<CommandNo, oneshot::Sender<Result<(), Error>>>,
     idle: Vec<oneshot::Sender<()>>,
     /// What is still to be told, once the lock is free: a waker may call back at once.
-    notices: Vec<Notice>,
+    notices: Vec<Notice<M::Grant>>,
     handles_gone: bool,
     ended: bool,
 }
 
 /// What somebody waits for, and where.
-enum Notice {
-    Granted(
-        oneshot::Sender<Result<Option<Granted>, Error>>,
-        Result<Option<Granted>, Error>,
-    ),
+enum Notice<G> {
+    Granted(oneshot::Sender<Answer<G>>, Answer<G>),
     Lost(oneshot::Sender<Lost>, Lost),
-    Released(oneshot::Sender<Result<(), Error>>, Result<(), Error>),
+    Done(oneshot::Sender<Result<(), Error>>, Result<(), Error>),
     Idle(oneshot::Sender<()>),
 }
 
+/// Whether there is a grant, or why not.
+type Answer<G> = Result<Option<Granted<G>>, Error>;
+
 /// A grant, and where its loss is told.
-pub(crate) struct Granted {
-    pub(crate) grant: Grant,
+pub(crate) struct Granted<G> {
+    pub(crate) grant: G,
     pub(crate) lost: oneshot::Receiver<Lost>,
 }
 
-impl Shared {
+impl<M: Machine> Shared<M> {
     pub(crate) fn new(
-        participant: Participant,
+        machine: M,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
     ) -> Self {
         Self {
             state: Mutex::new(State {
-                participant,
+                machine,
                 granted: BTreeMap::new(),
                 lost: BTreeMap::new(),
-                released: BTreeMap::new(),
+                done: BTreeMap::new(),
                 idle: Vec::new(),
                 notices: Vec::new(),
                 handles_gone: false,
@@ -86,7 +85,7 @@ impl Shared {
     }
 
     /// Works on the machine, and tells what happened to whoever waits for it.
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State<M>) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut state);
         state.deliver();
@@ -99,7 +98,7 @@ impl Shared {
     }
 
     /// Like [`Self::with`], for a command: the driver looks at the machine again.
-    pub(crate) fn command<T>(&self, work: impl FnOnce(&mut State, Instant) -> T) -> T {
+    pub(crate) fn command<T>(&self, work: impl FnOnce(&mut State<M>, Instant) -> T) -> T {
         let now = self.runtime.now();
         let result = self.with(|state| work(state, now));
         self.noticed.store(true, Ordering::Release);
@@ -119,33 +118,33 @@ impl Shared {
             state.ended = true;
             let granted = core::mem::take(&mut state.granted).into_values();
             let lost = core::mem::take(&mut state.lost).into_values();
-            let released = core::mem::take(&mut state.released).into_values();
+            let done = core::mem::take(&mut state.done).into_values();
             let idle = core::mem::take(&mut state.idle).into_iter();
             let granted = granted.map(|it| Notice::Granted(it, Err(Error::Closed)));
             let lost = lost.map(|it| Notice::Lost(it, Lost::RuntimeEnded));
-            let released = released.map(|it| Notice::Released(it, Err(Error::Closed)));
-            let notices = granted.chain(lost).chain(released);
+            let done = done.map(|it| Notice::Done(it, Err(Error::Closed)));
+            let notices = granted.chain(lost).chain(done);
             state.notices.extend(notices.chain(idle.map(Notice::Idle)));
         });
     }
 }
 
-impl Notice {
+impl<G> Notice<G> {
     fn tell(self) {
         // A receiver that is gone has given up already.
         match self {
             Self::Granted(sender, outcome) => drop(sender.send(outcome)),
             Self::Lost(sender, reason) => drop(sender.send(reason)),
-            Self::Released(sender, result) => drop(sender.send(result)),
+            Self::Done(sender, result) => drop(sender.send(result)),
             Self::Idle(sender) => drop(sender.send(())),
         }
     }
 }
 
-impl State {
+impl<M: Machine> State<M> {
     /// Whether the driver has nothing left to do, now or ever.
     pub(crate) fn is_over(&self) -> bool {
-        self.handles_gone && self.participant.is_idle()
+        self.handles_gone && self.machine.is_idle()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -155,33 +154,33 @@ impl State {
     /// The last handle is gone.
     pub(crate) fn abandon(&mut self, now: Instant) {
         self.handles_gone = true;
-        self.participant.close(now);
+        self.machine.close(now);
     }
 
-    /// Where the outcome of an acquisition will be told.
+    /// Where it will be told whether the command was granted.
     pub(crate) fn await_grant(
         &mut self,
-        acquire: AcquireId,
-    ) -> oneshot::Receiver<Result<Option<Granted>, Error>> {
+        command: CommandNo,
+    ) -> oneshot::Receiver<Answer<M::Grant>> {
         let (sender, receiver) = oneshot::channel();
         if self.ended {
             let _ = sender.send(Err(Error::Closed));
         } else {
-            self.granted.insert(acquire, sender);
+            self.granted.insert(command, sender);
         }
         receiver
     }
 
-    /// Where the end of a release will be told.
-    pub(crate) fn await_release(
+    /// Where it will be told that what the command was to do is done.
+    pub(crate) fn await_done(
         &mut self,
-        acquire: AcquireId,
+        command: CommandNo,
     ) -> oneshot::Receiver<Result<(), Error>> {
         let (sender, receiver) = oneshot::channel();
         if self.ended {
             let _ = sender.send(Err(Error::Closed));
         } else {
-            self.released.insert(acquire, sender);
+            self.done.insert(command, sender);
         }
         receiver
     }
@@ -195,46 +194,46 @@ impl State {
         receiver
     }
 
-    /// Nobody waits for this acquisition any more.
-    pub(crate) fn forget(&mut self, now: Instant, acquire: AcquireId) {
-        self.granted.remove(&acquire);
-        self.lost.remove(&acquire);
-        self.participant.cancel(now, acquire);
+    /// Nobody waits for this command any more.
+    pub(crate) fn forget(&mut self, now: Instant, command: CommandNo) {
+        self.granted.remove(&command);
+        self.lost.remove(&command);
+        self.machine.cancel(now, command);
     }
 
     fn deliver(&mut self) {
-        while let Some(event) = self.participant.poll_event() {
-            match event {
-                Event::Granted { acquire, grant } => {
-                    tracing::debug!(token = %grant.token, "granted");
+        while let Some(outcome) = self.machine.poll_outcome() {
+            match outcome {
+                Outcome::Granted(command, grant) => {
+                    tracing::debug!(?grant, "granted");
                     let (sender, lost) = oneshot::channel();
-                    self.lost.insert(acquire, sender);
-                    self.answer(acquire, Ok(Some(Granted { grant, lost })));
+                    self.lost.insert(command, sender);
+                    self.answer(command, Ok(Some(Granted { grant, lost })));
                 }
-                Event::NotAvailable { acquire } => self.answer(acquire, Ok(None)),
-                Event::Failed { acquire, error } => self.answer(acquire, Err(error)),
-                Event::Lost { acquire, reason } => {
+                Outcome::NotAvailable(command) => self.answer(command, Ok(None)),
+                Outcome::Failed(command, error) => self.answer(command, Err(error)),
+                Outcome::Lost(command, reason) => {
                     tracing::warn!(%reason, "lost");
-                    let lost = self.lost.remove(&acquire);
+                    let lost = self.lost.remove(&command);
                     self.notices
                         .extend(lost.map(|lost| Notice::Lost(lost, reason)));
                 }
-                Event::Released { acquire, result } => {
-                    self.lost.remove(&acquire);
-                    let released = self.released.remove(&acquire);
+                Outcome::Done(command, result) => {
+                    self.lost.remove(&command);
+                    let done = self.done.remove(&command);
                     self.notices
-                        .extend(released.map(|released| Notice::Released(released, result)));
+                        .extend(done.map(|done| Notice::Done(done, result)));
                 }
             }
         }
-        if !self.idle.is_empty() && self.participant.is_idle() {
+        if !self.idle.is_empty() && self.machine.is_idle() {
             self.notices.extend(self.idle.drain(..).map(Notice::Idle));
         }
     }
 
     /// A caller that is gone cancels by itself, in [`Self::forget`].
-    fn answer(&mut self, acquire: AcquireId, outcome: Result<Option<Granted>, Error>) {
-        let granted = self.granted.remove(&acquire);
+    fn answer(&mut self, command: CommandNo, outcome: Answer<M::Grant>) {
+        let granted = self.granted.remove(&command);
         self.notices
             .extend(granted.map(|granted| Notice::Granted(granted, outcome)));
     }

@@ -1,12 +1,13 @@
 //! What the caller gives, checked before anything is sent.
 
-mod election_key;
+mod lock_key;
+mod path;
 mod prefix;
 mod scope;
 mod session_options;
 mod value;
 
-pub use election_key::ElectionKey;
+pub use lock_key::LockKey;
 pub(crate) use prefix::LOCK_NAME;
 pub use prefix::Prefix;
 pub use scope::Scope;

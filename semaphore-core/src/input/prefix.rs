@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::path::{self, Flaw};
 use crate::error::InvalidInput;
 use crate::id::SessionId;
 
@@ -20,26 +21,15 @@ impl Prefix {
     /// One of the `Prefix…` variants of [`InvalidInput`].
     pub fn new(prefix: impl AsRef<str>) -> Result<Self, InvalidInput> {
         let given = prefix.as_ref();
-        if given.chars().any(char::is_control) {
-            return Err(InvalidInput::PrefixControlCharacter(given.to_owned()));
-        }
-        let trimmed = given.strip_prefix('/').unwrap_or(given);
-        let trimmed = trimmed.strip_suffix('/').unwrap_or(trimmed);
-        if trimmed.is_empty() {
-            return Err(if given.len() <= 1 {
-                InvalidInput::PrefixEmpty
-            } else {
-                InvalidInput::PrefixEmptySegment(given.to_owned())
-            });
-        }
-        for segment in trimmed.split('/') {
-            match segment {
-                "" => return Err(InvalidInput::PrefixEmptySegment(given.to_owned())),
-                "." | ".." => return Err(InvalidInput::PrefixDotSegment(given.to_owned())),
-                _ => {}
+        match path::canonical(given) {
+            Ok(prefix) => Ok(Self(prefix.to_owned())),
+            Err(Flaw::Empty) => Err(InvalidInput::PrefixEmpty),
+            Err(Flaw::EmptySegment) => Err(InvalidInput::PrefixEmptySegment(given.to_owned())),
+            Err(Flaw::DotSegment) => Err(InvalidInput::PrefixDotSegment(given.to_owned())),
+            Err(Flaw::ControlCharacter) => {
+                Err(InvalidInput::PrefixControlCharacter(given.to_owned()))
             }
         }
-        Ok(Self(trimmed.to_owned()))
     }
 
     /// The prefix without a slash at its end.

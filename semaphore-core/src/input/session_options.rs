@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Prefix, checked_name};
+use super::{LockKey, Prefix, checked_name};
 use crate::error::InvalidInput;
 
 /// What becomes of the keys of a session that is invalidated.
@@ -65,7 +65,7 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// A name for people who list sessions; `semaphore <prefix>` unless given.
+    /// A name for people who list sessions; `semaphore <prefix>` or `election <key>` unless given.
     ///
     /// # Errors
     /// [`InvalidInput::Name`].
@@ -96,8 +96,9 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// How long Consul refuses to lock the contender key again after an invalidation. It does not
-    /// protect the slot: contender keys belong to one session each.
+    /// How long Consul refuses to lock a key of the session again after an invalidation. It does not
+    /// protect a semaphore's slot: contender keys belong to one session each. It does protect a
+    /// leadership, see [`Election::builder`](crate::Election::builder).
     ///
     /// # Errors
     /// [`InvalidInput::LockDelay`] over [`Self::MAX_LOCK_DELAY`].
@@ -148,9 +149,19 @@ impl SessionOptions {
     }
 
     /// With a name that tells what the session is for, unless it has one.
-    pub(crate) fn for_prefix(mut self, prefix: &Prefix) -> Self {
-        self.name
-            .get_or_insert_with(|| format!("semaphore {prefix}"));
+    pub(crate) fn for_prefix(self, prefix: &Prefix) -> Self {
+        self.or_named(|| format!("semaphore {prefix}"))
+    }
+
+    /// As an election needs it: the key stays when the session ends, since its `LockIndex` counts
+    /// the terms.
+    pub(crate) fn for_election(self, key: &LockKey) -> Self {
+        self.or_named(|| format!("election {key}"))
+            .with_behavior(Behavior::Release)
+    }
+
+    fn or_named(mut self, name: impl FnOnce() -> String) -> Self {
+        self.name.get_or_insert_with(name);
         self
     }
 

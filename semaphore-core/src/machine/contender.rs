@@ -89,7 +89,7 @@ pub(super) enum ContenderEvent {
 impl Contender {
     pub(super) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
         Self {
-            session: Session::new(settings),
+            session: Session::new(&settings.session),
             key: ContenderKey::new(settings, rng),
             phase: Phase::Entering,
             presence: Presence::No,
@@ -321,7 +321,7 @@ impl Contender {
         settings: &Settings,
     ) -> Option<(Part, Request)> {
         if self.session_is_active()
-            && let Some(request) = self.session.transmit(now, settings)
+            && let Some(request) = self.session.transmit(now, &settings.session)
         {
             return Some((Part::Session, request));
         }
@@ -345,7 +345,7 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session => {
-                self.session.handle(now, answer, settings, rng);
+                self.session.handle(now, answer, &settings.session, rng);
                 None
             }
             Part::Key => {
@@ -479,7 +479,7 @@ impl Contender {
                         return;
                     }
                     if !self.session.is_ending() {
-                        self.session.end(settings);
+                        self.session.end(&settings.session);
                     }
                     if self.session.has_ended() {
                         self.phase = Phase::Gone;

@@ -98,7 +98,7 @@ impl Encoding {
     /// Ties the contender key to its session. Says how it is encoded: with a large value it is no
     /// transaction.
     pub(super) fn enter(session: &SessionId, settings: &Settings) -> (Self, Request) {
-        let scope = &settings.scope;
+        let scope = settings.scope();
         let acquire = AcquireKey {
             key: &settings.prefix.contender_key(session),
             session,
@@ -162,7 +162,7 @@ impl Encoding {
 
     /// Writes the record. Says how it is encoded: what is too large for a transaction is not one.
     pub(super) fn write(write: &Write, rest: &Rest, settings: &Settings) -> (Self, Request) {
-        let scope = &settings.scope;
+        let scope = settings.scope();
         let key = &settings.prefix.lock_key();
         let value = &write.record.encode();
         let (index, flags) = (write.base, write.record.flags());
@@ -359,7 +359,7 @@ impl Rest {
 
 /// The request for these operations; none where an agent would refuse it for its size.
 fn transaction(operations: &[Operation<'_>], settings: &Settings) -> Option<Request> {
-    let request = Txn { operations }.request(&settings.scope);
+    let request = Txn { operations }.request(settings.scope());
     Txn::fits(&request, operations.len()).then_some(request)
 }
 

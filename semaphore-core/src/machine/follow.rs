@@ -26,7 +26,7 @@ use crate::api::{ListKeys, ReadKey};
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{Index, RequestId};
-use crate::input::{ElectionKey, Scope};
+use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -58,7 +58,7 @@ pub enum LeaderEvent {
 /// It ends with the first failure that no retry mends, which its last event tells.
 #[derive(Debug)]
 pub struct Follow {
-    key: ElectionKey,
+    key: LockKey,
     scope: Scope,
     state: State,
     cursor: Cursor,
@@ -86,7 +86,7 @@ enum State {
 
 impl Follow {
     /// Follows the election on this key. `seed` decides the jitter of its retries.
-    pub fn new(key: ElectionKey, scope: Scope, seed: u64) -> Self {
+    pub fn new(key: LockKey, scope: Scope, seed: u64) -> Self {
         Self {
             key,
             scope,
@@ -108,7 +108,7 @@ impl Follow {
     }
 
     /// The election's key.
-    pub fn key(&self) -> &ElectionKey {
+    pub fn key(&self) -> &LockKey {
         &self.key
     }
 

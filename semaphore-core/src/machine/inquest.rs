@@ -100,7 +100,7 @@ impl Inquest {
             wait: None,
             consistent: true,
         }
-        .request(&settings.scope);
+        .request(settings.scope());
         self.in_flight = Some(session);
         self.retry_at = None;
         Some(read.with_timeout(settings.request_timeout()))

@@ -198,7 +198,7 @@ impl ContenderKey {
             return None;
         }
         let key = &settings.prefix.contender_key(session);
-        let scope = &settings.scope;
+        let scope = settings.scope();
         let timeout = settings.request_timeout();
         let (sent, request) = match self.state {
             State::Reserving => {

@@ -9,6 +9,12 @@
 //!                            │
 //!                           plan                which write comes next: the rules of admission
 //!                         encoding              how a step becomes a request
+//!
+//!                         Candidate            commands, polls and events
+//!                  ┌──────────┼──────────┐
+//!              KeyWatch     queue    Candidacy   one campaign and its leadership
+//!              long poll   callers       │
+//!                                     Session
 //! ```
 //! [`Follow`] stands alone: it watches one key and writes nothing.
 
@@ -16,23 +22,30 @@ mod backoff;
 mod budget;
 mod contender;
 mod cursor;
+mod driven;
+mod election;
 mod encoding;
 #[cfg(test)]
 mod fixture;
 mod follow;
 mod inquest;
 mod key;
+mod key_watch;
 mod lease;
 mod ledger;
 mod order;
 mod participant;
 mod plan;
+mod queue;
 mod session;
+mod session_settings;
 mod settings;
 mod watch;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
+pub(crate) use driven::{CommandNo, Machine, Outcome};
+pub use election::{Candidate, ElectionEvent, ElectionSettings, Term};
 pub use encoding::Encoding;
 pub use follow::{Follow, LeaderEvent};
 pub use participant::{Event, Grant, Participant, Transmit};

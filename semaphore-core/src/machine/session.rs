@@ -22,7 +22,7 @@ use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::lease::Lease;
-use super::settings::{SessionSource, Settings};
+use super::session_settings::{SessionSettings, SessionSource};
 use crate::api::{CreateSession, DestroySession, RenewSession, SessionInfo};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
@@ -79,8 +79,8 @@ enum Sent {
 
 impl Session {
     /// A session from the settings' source.
-    pub(super) fn new(settings: &Settings) -> Self {
-        let state = match &settings.session {
+    pub(super) fn new(settings: &SessionSettings) -> Self {
+        let state = match &settings.source {
             SessionSource::Create(_) => State::Creating,
             SessionSource::Callers(id) => State::Adopting(id.clone()),
         };
@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// Nothing needs the session any more: destroys it if it is ours.
-    pub(super) fn end(&mut self, settings: &Settings) {
+    pub(super) fn end(&mut self, settings: &SessionSettings) {
         self.retry_at = None;
         self.failure = None;
         self.backoff.reset();
@@ -205,12 +205,12 @@ impl Session {
     }
 
     /// The request that is due.
-    pub(super) fn transmit(&mut self, now: Instant, settings: &Settings) -> Option<Request> {
+    pub(super) fn transmit(&mut self, now: Instant, settings: &SessionSettings) -> Option<Request> {
         if !self.is_due(now) {
             return None;
         }
         let scope = &settings.scope;
-        let (sent, request) = match (&self.state, &settings.session) {
+        let (sent, request) = match (&self.state, &settings.source) {
             (State::Creating, SessionSource::Create(options)) => {
                 (Sent::Creation, CreateSession { options }.request(scope))
             }
@@ -236,7 +236,7 @@ impl Session {
         &mut self,
         now: Instant,
         answer: Result<&Response, RequestError>,
-        settings: &Settings,
+        settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
         let Some(InFlight { sent, sent_at }) = self.in_flight.take() else {
@@ -342,8 +342,8 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::SessionOptions;
     use crate::transport::{TransportError, TransportErrorKind};
-    use crate::{Prefix, Settings};
 
     const ID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
 
@@ -351,8 +351,8 @@ mod tests {
         Instant::from_origin(Duration::from_secs(secs))
     }
 
-    fn settings() -> Settings {
-        Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap()
+    fn settings() -> SessionSettings {
+        SessionSettings::new(SessionOptions::default())
     }
 
     /// Sends what is due at `sent` and answers it at `answered`.
@@ -489,7 +489,10 @@ mod tests {
 
     #[test]
     fn one_of_the_callers_is_adopted_by_a_renewal_and_never_destroyed() {
-        let settings = settings().with_session(SessionId::new(ID).unwrap());
+        let settings = SessionSettings {
+            source: SessionSource::Callers(SessionId::new(ID).unwrap()),
+            ..settings()
+        };
         let mut session = Session::new(&settings);
         exchange(&mut session, 100, 100, 200, r#"[{"TTL":"20s"}]"#);
         assert_eq!(deadline(&session), Some(at(118)));

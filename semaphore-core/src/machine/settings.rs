@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::encoding::Encoding;
+use super::session_settings::{SessionSettings, SessionSource};
 use crate::error::InvalidInput;
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
@@ -16,12 +17,10 @@ pub struct Settings {
     pub(crate) limit: u32,
     /// Whether another limit in the record is taken over instead of refused.
     pub(crate) adopt_limit: bool,
-    /// Where sessions come from.
-    pub(crate) session: SessionSource,
+    /// Where sessions come from, and what every request carries.
+    pub(crate) session: SessionSettings,
     /// What contender keys show.
     pub(crate) value: Value,
-    /// What every request carries.
-    pub(crate) scope: Scope,
     /// How the steps become requests.
     pub(crate) encoding: Encoding,
     /// How many contenders are not yet a crowd.
@@ -42,9 +41,8 @@ impl Settings {
             prefix,
             limit,
             adopt_limit: false,
-            session: SessionSource::Create(options),
+            session: SessionSettings::new(options),
             value: Value::default(),
-            scope: Scope::default(),
             encoding: Encoding::default(),
             crowd: CROWD,
         })
@@ -60,7 +58,7 @@ impl Settings {
     /// How sessions are made.
     #[must_use]
     pub fn with_session_options(mut self, options: SessionOptions) -> Self {
-        self.session = SessionSource::Create(options.for_prefix(&self.prefix));
+        self.session.source = SessionSource::Create(options.for_prefix(&self.prefix));
         self
     }
 
@@ -68,7 +66,7 @@ impl Settings {
     /// acquisition at a time; it is renewed here while it contends, but never destroyed.
     #[must_use]
     pub fn with_session(mut self, session: SessionId) -> Self {
-        self.session = SessionSource::Callers(session);
+        self.session.source = SessionSource::Callers(session);
         self
     }
 
@@ -82,7 +80,7 @@ impl Settings {
     /// Token, datacenter, namespace, partition and consistency of every request.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
-        self.scope = scope;
+        self.session.scope = scope;
         self
     }
 
@@ -114,56 +112,39 @@ impl Settings {
 
     /// What every request carries.
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        &self.session.scope
     }
 }
 
 /// How many contenders each participant watches as a whole by default.
 const CROWD: usize = 8;
 
-#[derive(Clone, Debug)]
-pub(crate) enum SessionSource {
-    /// Each contender makes one of its own.
-    Create(SessionOptions),
-    /// The caller made this one, and ends it.
-    Callers(SessionId),
-}
-
 impl Settings {
     /// Whether sessions are ours to destroy.
     pub(crate) fn owns_sessions(&self) -> bool {
-        matches!(self.session, SessionSource::Create(_))
+        self.session.owns_sessions()
     }
 
     /// Whether contender keys vanish with their session.
     pub(crate) fn deletes_keys(&self) -> bool {
-        match &self.session {
+        match &self.session.source {
             SessionSource::Create(options) => options.behavior == Behavior::Delete,
             SessionSource::Callers(_) => false,
         }
     }
 
-    /// The TTL of new sessions. Of a caller's session the true one is learned from its renewal.
-    pub(crate) fn ttl(&self) -> Duration {
-        match &self.session {
-            SessionSource::Create(options) => options.ttl,
-            SessionSource::Callers(_) => SessionOptions::default().ttl,
-        }
-    }
-
-    /// How long a short request may take: several must fit into a lease.
+    /// How long a short request may take.
     pub(crate) fn request_timeout(&self) -> Duration {
-        (self.ttl() / 5).min(Duration::from_secs(10))
+        self.session.request_timeout()
     }
 
     /// The longest wait between two attempts of one request.
     pub(crate) fn retry_cap(&self) -> Duration {
-        (self.ttl() / 10).min(Duration::from_secs(5))
+        self.session.retry_cap()
     }
 
-    /// How long a contender that leaves goes on trying to clean up. By then Consul has expired its
-    /// session, which happens after twice the TTL.
+    /// How long a contender that leaves goes on trying to clean up.
     pub(crate) fn cleanup_time(&self) -> Duration {
-        self.ttl() * 2
+        self.session.cleanup_time()
     }
 }

@@ -229,13 +229,13 @@ impl Watch {
                 wait,
                 consistent,
             }
-            .request(&settings.scope),
+            .request(settings.scope()),
             Some(key) => ReadKey {
                 key: &key,
                 wait,
                 consistent,
             }
-            .request(&settings.scope),
+            .request(settings.scope()),
         };
         let held_open = wait.map_or(Duration::ZERO, |(_, wait)| ListKeys::longest(wait));
         Some(request.with_timeout(held_open + settings.request_timeout()))

@@ -5,19 +5,19 @@ use crate::api::{ReadKey, SessionDetails, SessionInfo};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
-use crate::input::{ElectionKey, Scope};
+use crate::input::{LockKey, Scope};
 use crate::leader::LeaderStatus;
 
 /// Reads an election's key once, confirmed by Consul's leader.
 #[derive(Clone, Debug)]
 pub struct DiscoverLeader {
-    key: ElectionKey,
+    key: LockKey,
     scope: Scope,
 }
 
 impl DiscoverLeader {
     /// Of the election on this key.
-    pub fn new(key: ElectionKey, scope: Scope) -> Self {
+    pub fn new(key: LockKey, scope: Scope) -> Self {
         Self { key, scope }
     }
 }

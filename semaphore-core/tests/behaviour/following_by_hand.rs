@@ -1,7 +1,7 @@
 //! The machine of a follower without its driver: one request at a time, any answer in any order.
 
 use semaphore_core::{
-    ElectionKey, Follow, Index, Instant, LeaderEvent, LeaderStatus, RequestId, Response, Scope,
+    LockKey, Follow, Index, Instant, LeaderEvent, LeaderStatus, RequestId, Response, Scope,
     Transmit, TransportError, TransportErrorKind,
 };
 
@@ -15,7 +15,7 @@ fn at(seconds: u64) -> Instant {
 }
 
 fn follow() -> Follow {
-    let key = ElectionKey::new(LEADER).expect("a key");
+    let key = LockKey::new(LEADER).expect("a key");
     Follow::new(key, Scope::new(), 1)
 }
 

@@ -10,7 +10,7 @@ use semaphore_core::manage::{
     Collect, Destroy, DiscoverLeader, Inspect, Operation, Resize, Verify,
 };
 use semaphore_core::{
-    AgentEnvironment, BlockOn, Discovery, ElectionKey, Follow, Participant, Prefix, Request, Scope,
+    AgentEnvironment, BlockOn, Discovery, Follow, LockKey, Participant, Prefix, Request, Scope,
     Semaphore, Settings, Token, Transport,
 };
 use transport_mock::LoopbackConsul;
@@ -147,7 +147,7 @@ impl Shown {
             self.result(&run(adapter, follower.next()).unwrap());
             self.debug(&follower);
         }
-        let key = ElectionKey::new("service/leader").unwrap();
+        let key = LockKey::new("service/leader").unwrap();
         self.debug(Operation::new(DiscoverLeader::new(key.clone(), scope()), 1));
         let mut follow = Follow::new(key, scope(), 1);
         let transmit = follow.poll_transmit(adapter.now());

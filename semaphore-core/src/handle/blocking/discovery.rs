@@ -10,7 +10,7 @@ use super::block_on;
 use crate::api::SessionDetails;
 use crate::error::Error;
 use crate::handle::{Discovery as AsyncDiscovery, Follower as AsyncFollower};
-use crate::input::{ElectionKey, Scope};
+use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
 use crate::machine::LeaderEvent;
 use crate::sequencer::{Sequencer, SequencerStatus};
@@ -38,7 +38,7 @@ impl Discovery {
     }
 
     /// See [`Discovery::key`](crate::Discovery::key).
-    pub fn key(&self) -> &ElectionKey {
+    pub fn key(&self) -> &LockKey {
         self.inner.key()
     }
 
@@ -134,7 +134,7 @@ impl Follower {
     }
 
     /// See [`Follower::key`](crate::Follower::key).
-    pub fn key(&self) -> &ElectionKey {
+    pub fn key(&self) -> &LockKey {
         self.inner.key()
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::crowd::LookUp;
-use super::queue::{Patience, Ticket};
 use super::{Event, Observed, Participant};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
@@ -12,6 +11,7 @@ use crate::machine::contender::{Contender, Phase, Presence, Spare};
 use crate::machine::encoding::Encoding;
 use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Situation, Turn};
+use crate::machine::queue::{Patience, Ticket};
 use crate::machine::watch::{Focus, Start};
 use crate::time::Instant;
 use crate::view::{Key, Source, View};
@@ -30,7 +30,11 @@ impl Participant {
     }
 
     /// Fails every caller that waits.
-    pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
+    pub(super) fn fail_waiting(
+        &mut self,
+        now: Instant,
+        error: impl Fn(&Ticket<AcquireId>) -> Error,
+    ) {
         let waiting = self.queue.drain();
         self.fail(now, waiting, error);
     }
@@ -51,10 +55,15 @@ impl Participant {
         }
     }
 
-    fn fail(&mut self, now: Instant, tickets: Vec<Ticket>, error: impl Fn(&Ticket) -> Error) {
+    fn fail(
+        &mut self,
+        now: Instant,
+        tickets: Vec<Ticket<AcquireId>>,
+        error: impl Fn(&Ticket<AcquireId>) -> Error,
+    ) {
         for ticket in tickets {
-            self.drop_claim(now, ticket.acquire);
-            let (acquire, error) = (ticket.acquire, error(&ticket));
+            self.drop_claim(now, ticket.id);
+            let (acquire, error) = (ticket.id, error(&ticket));
             self.events.push_back(Event::Failed { acquire, error });
         }
     }
@@ -112,7 +121,7 @@ impl Participant {
                 && head.patience == Patience::None
                 && head.permits >= hopeless.permits
             {
-                let acquire = head.acquire;
+                let acquire = head.id;
                 self.queue.remove(acquire);
                 self.events.push_back(Event::NotAvailable { acquire });
             }
@@ -120,7 +129,7 @@ impl Participant {
     }
 
     /// The first of the queue, if it is an instant try for which nothing is free.
-    fn hopeless_try(&self, now: Instant) -> Option<Ticket> {
+    fn hopeless_try(&self, now: Instant) -> Option<Ticket<AcquireId>> {
         let observed = self.current()?;
         let head = *self.queue.head()?;
         if head.patience != Patience::None {

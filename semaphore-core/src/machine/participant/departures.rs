@@ -9,7 +9,7 @@ use crate::id::AcquireId;
 use crate::machine::contender::{ContenderEvent, Phase};
 use crate::machine::encoding::Encoding;
 use crate::machine::plan::ContenderNo;
-use crate::machine::settings::SessionSource;
+use crate::machine::session_settings::SessionSource;
 use crate::record::Record;
 use crate::time::Instant;
 
@@ -70,7 +70,7 @@ impl Participant {
     ) {
         self.leave(now, &[no]);
         self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
-        if let Some(error) = error(&self.settings.session) {
+        if let Some(error) = error(&self.settings.session.source) {
             self.fail_waiting(now, |_| error.clone());
         }
     }

@@ -24,7 +24,6 @@ mod claims;
 mod crowd;
 mod departures;
 mod outgoing;
-mod queue;
 mod refresh;
 mod spare;
 mod views;
@@ -34,7 +33,6 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use self::crowd::LookUp;
-use self::queue::{Patience, Queue, Ticket};
 use self::refresh::Refresh;
 use self::spare::Spares;
 use super::contender::{Contender, Part, Phase};
@@ -43,6 +41,7 @@ use super::inquest::Inquest;
 use super::ledger::Ledger;
 use super::order::Moment;
 use super::plan::ContenderNo;
+use super::queue::{Patience, Queue, Ticket};
 use super::settings::Settings;
 use super::watch::Watch;
 use crate::error::{Error, InvalidInput, Lost, RequestError};
@@ -66,7 +65,7 @@ pub struct Participant {
     refresh: Refresh,
     ledger: Ledger,
     inquest: Inquest,
-    queue: Queue,
+    queue: Queue<AcquireId>,
     contenders: BTreeMap<ContenderNo, Contender>,
     holds: BTreeMap<AcquireId, Hold>,
     /// Sessions that wait for the next turn.
@@ -410,9 +409,9 @@ impl Participant {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.queue.drain_expired(now) {
-            self.drop_claim(now, ticket.acquire);
+            self.drop_claim(now, ticket.id);
             self.events.push_back(Event::Failed {
-                acquire: ticket.acquire,
+                acquire: ticket.id,
                 error: Error::Timeout {
                     waited: now.saturating_since(ticket.since),
                     last_failure: self.failure.clone(),
@@ -464,7 +463,7 @@ impl Participant {
             self.events.push_back(Event::NotAvailable { acquire });
         } else {
             self.queue.push(Ticket {
-                acquire,
+                id: acquire,
                 permits,
                 since: now,
                 patience,

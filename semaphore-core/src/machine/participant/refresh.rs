@@ -58,7 +58,7 @@ impl Refresh {
             consistent: true,
         };
         Some(
-            list.request(&settings.scope)
+            list.request(settings.scope())
                 .with_timeout(settings.request_timeout()),
         )
     }

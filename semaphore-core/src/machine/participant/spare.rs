@@ -83,7 +83,7 @@ mod tests {
 
     /// A session that is told from others by its id.
     fn spare(id: &str) -> Spare {
-        let session = Session::new(&settings().with_session(session(id)));
+        let session = Session::new(&settings().with_session(session(id)).session);
         Spare::new(session, Index::ZERO)
     }
 

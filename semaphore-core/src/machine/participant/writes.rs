@@ -39,7 +39,7 @@ impl Participant {
             .head()
             .filter(|_| !write.admit.is_empty())
             .map(|head| Claim {
-                acquire: head.acquire,
+                acquire: head.id,
                 contenders: write.admit.clone(),
                 token: FencingToken(write.base.0),
                 was_listed,

@@ -2,27 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::AcquireId;
 use crate::time::Instant;
 
 /// Every event asks it something, so that nothing here may go through everyone who waits unless
 /// everyone leaves.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Queue {
+#[derive(Clone, Debug)]
+pub(super) struct Queue<Id> {
     /// Whoever came later has the higher number.
-    tickets: BTreeMap<AcquireId, Ticket>,
+    tickets: BTreeMap<Id, Ticket<Id>>,
     /// The sum of their permits.
     wanted: u64,
-    tries: BTreeSet<AcquireId>,
-    deadlines: BTreeSet<(Instant, AcquireId)>,
+    tries: BTreeSet<Id>,
+    deadlines: BTreeSet<(Instant, Id)>,
     /// Those who want more than one permit, by how many.
-    wide: BTreeSet<(u32, AcquireId)>,
+    wide: BTreeSet<(u32, Id)>,
 }
 
 /// One caller that waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ticket {
-    pub(super) acquire: AcquireId,
+pub(super) struct Ticket<Id> {
+    pub(super) id: Id,
     pub(super) permits: u32,
     pub(super) since: Instant,
     pub(super) patience: Patience,
@@ -39,28 +38,40 @@ pub(super) enum Patience {
     None,
 }
 
-impl Queue {
+impl<Id> Default for Queue<Id> {
+    fn default() -> Self {
+        Self {
+            tickets: BTreeMap::new(),
+            wanted: 0,
+            tries: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            wide: BTreeSet::new(),
+        }
+    }
+}
+
+impl<Id: Copy + Ord> Queue<Id> {
     /// Adds a caller, whose number is higher than that of any before.
-    pub(super) fn push(&mut self, ticket: Ticket) {
-        let acquire = ticket.acquire;
+    pub(super) fn push(&mut self, ticket: Ticket<Id>) {
+        let id = ticket.id;
         self.wanted += u64::from(ticket.permits);
         match ticket.patience {
             Patience::Unlimited => {}
             Patience::Until(end) => {
-                self.deadlines.insert((end, acquire));
+                self.deadlines.insert((end, id));
             }
             Patience::None => {
-                self.tries.insert(acquire);
+                self.tries.insert(id);
             }
         }
         if ticket.permits > 1 {
-            self.wide.insert((ticket.permits, acquire));
+            self.wide.insert((ticket.permits, id));
         }
-        self.tickets.insert(acquire, ticket);
+        self.tickets.insert(id, ticket);
     }
 
     /// The caller whose turn it is.
-    pub(super) fn head(&self) -> Option<&Ticket> {
+    pub(super) fn head(&self) -> Option<&Ticket<Id>> {
         self.tickets.first_key_value().map(|(_, ticket)| ticket)
     }
 
@@ -78,48 +89,48 @@ impl Queue {
         u32::try_from(self.wanted).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn remove(&mut self, acquire: AcquireId) -> Option<Ticket> {
-        let ticket = self.tickets.remove(&acquire)?;
+    pub(super) fn remove(&mut self, id: Id) -> Option<Ticket<Id>> {
+        let ticket = self.tickets.remove(&id)?;
         self.wanted -= u64::from(ticket.permits);
         match ticket.patience {
             Patience::Unlimited => {}
             Patience::Until(end) => {
-                self.deadlines.remove(&(end, acquire));
+                self.deadlines.remove(&(end, id));
             }
             Patience::None => {
-                self.tries.remove(&acquire);
+                self.tries.remove(&id);
             }
         }
-        self.wide.remove(&(ticket.permits, acquire));
+        self.wide.remove(&(ticket.permits, id));
         Some(ticket)
     }
 
     /// Takes out everyone, in order.
-    pub(super) fn drain(&mut self) -> Vec<Ticket> {
+    pub(super) fn drain(&mut self) -> Vec<Ticket<Id>> {
         core::mem::take(self).tickets.into_values().collect()
     }
 
     /// Takes out the instant tries, in order.
-    pub(super) fn drain_tries(&mut self) -> Vec<Ticket> {
+    pub(super) fn drain_tries(&mut self) -> Vec<Ticket<Id>> {
         let tries = core::mem::take(&mut self.tries);
         self.take(tries)
     }
 
     /// Takes out every caller whose time is over, in order.
-    pub(super) fn drain_expired(&mut self, now: Instant) -> Vec<Ticket> {
+    pub(super) fn drain_expired(&mut self, now: Instant) -> Vec<Ticket<Id>> {
         let expired = self.deadlines.iter().take_while(|(end, _)| *end <= now);
-        let expired = expired.map(|(_, acquire)| *acquire).collect();
+        let expired = expired.map(|(_, id)| *id).collect();
         self.take(expired)
     }
 
     /// Takes out every caller who wants more permits than a limit of one or more, in order.
-    pub(super) fn drain_over(&mut self, limit: u32) -> Vec<Ticket> {
+    pub(super) fn drain_over(&mut self, limit: u32) -> Vec<Ticket<Id>> {
         let over = self
             .wide
             .iter()
             .rev()
             .take_while(|(permits, _)| *permits > limit);
-        let over = over.map(|(_, acquire)| *acquire).collect();
+        let over = over.map(|(_, id)| *id).collect();
         self.take(over)
     }
 
@@ -127,11 +138,8 @@ impl Queue {
         self.deadlines.first().map(|(end, _)| *end)
     }
 
-    fn take(&mut self, leave: BTreeSet<AcquireId>) -> Vec<Ticket> {
-        leave
-            .into_iter()
-            .filter_map(|acquire| self.remove(acquire))
-            .collect()
+    fn take(&mut self, leave: BTreeSet<Id>) -> Vec<Ticket<Id>> {
+        leave.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 }
 
@@ -140,17 +148,18 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
+    use crate::id::AcquireId;
 
     fn at(secs: u64) -> Instant {
         Instant::from_origin(Duration::from_secs(secs))
     }
 
     /// Callers, numbered as they come, with what each wants.
-    fn queue(callers: &[(u32, Patience)]) -> Queue {
+    fn queue(callers: &[(u32, Patience)]) -> Queue<AcquireId> {
         let mut queue = Queue::default();
         for (no, (permits, patience)) in (0..).zip(callers) {
             queue.push(Ticket {
-                acquire: AcquireId(no),
+                id: AcquireId(no),
                 permits: *permits,
                 since: Instant::ORIGIN,
                 patience: *patience,
@@ -159,12 +168,12 @@ mod tests {
         queue
     }
 
-    fn numbers(tickets: &[Ticket]) -> Vec<u64> {
-        tickets.iter().map(|ticket| ticket.acquire.0).collect()
+    fn numbers(tickets: &[Ticket<AcquireId>]) -> Vec<u64> {
+        tickets.iter().map(|ticket| ticket.id.0).collect()
     }
 
-    fn head(queue: &Queue) -> Option<u64> {
-        queue.head().map(|head| head.acquire.0)
+    fn head(queue: &Queue<AcquireId>) -> Option<u64> {
+        queue.head().map(|head| head.id.0)
     }
 
     #[test]

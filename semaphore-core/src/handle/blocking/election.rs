@@ -1,0 +1,161 @@
+//! The blocking election and leadership.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::{block_on, lost_within};
+use crate::error::{Error, Lost};
+use crate::handle::{Election as AsyncElection, ElectionBuilder, Leadership as AsyncLeadership};
+use crate::id::FencingToken;
+use crate::input::LockKey;
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+use crate::transport::BlockOn;
+
+/// The blocking [`Election`](crate::Election).
+#[derive(Clone)]
+pub struct Election {
+    inner: AsyncElection,
+    thread: Arc<dyn BlockOn>,
+}
+
+impl Election {
+    /// See [`Election::builder`](crate::Election::builder).
+    pub fn builder(key: impl AsRef<str>) -> ElectionBuilder {
+        AsyncElection::builder(key)
+    }
+
+    pub(in crate::handle) fn new(inner: AsyncElection, thread: Arc<dyn BlockOn>) -> Self {
+        Self { inner, thread }
+    }
+
+    /// The key it is about.
+    pub fn key(&self) -> &LockKey {
+        self.inner.key()
+    }
+
+    /// See [`Election::campaign`](crate::Election::campaign).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn campaign(&self) -> Result<Leadership, Error> {
+        let inner = block_on(&*self.thread, self.inner.campaign()).unwrap_or(Err(Error::Closed))?;
+        Ok(self.wrap(inner))
+    }
+
+    /// See [`Election::campaign_timeout`](crate::Election::campaign_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
+        let campaign = self.inner.campaign_timeout(timeout);
+        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::Closed))?;
+        Ok(self.wrap(inner))
+    }
+
+    /// See [`Election::try_campaign`](crate::Election::try_campaign).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
+        let campaign = self.inner.try_campaign();
+        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::Closed))?;
+        Ok(inner.map(|inner| self.wrap(inner)))
+    }
+
+    /// See [`Election::close`](crate::Election::close).
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    /// See [`Election::shutdown`](crate::Election::shutdown).
+    pub fn shutdown(&self) {
+        block_on(&*self.thread, self.inner.shutdown());
+    }
+
+    fn wrap(&self, inner: AsyncLeadership) -> Leadership {
+        Leadership {
+            inner,
+            thread: Arc::clone(&self.thread),
+        }
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// The blocking [`Leadership`](crate::Leadership). Dropping it never blocks.
+#[must_use = "a leadership that is dropped is given back at once"]
+pub struct Leadership {
+    inner: AsyncLeadership,
+    thread: Arc<dyn BlockOn>,
+}
+
+impl Leadership {
+    /// See [`Leadership::fencing_token`](crate::Leadership::fencing_token).
+    pub fn fencing_token(&self) -> FencingToken {
+        self.inner.fencing_token()
+    }
+
+    /// See [`Leadership::term`](crate::Leadership::term).
+    pub fn term(&self) -> u64 {
+        self.inner.term()
+    }
+
+    /// See [`Leadership::sequencer`](crate::Leadership::sequencer).
+    pub fn sequencer(&self) -> &Sequencer {
+        self.inner.sequencer()
+    }
+
+    /// See [`Leadership::is_leader`](crate::Leadership::is_leader). This never blocks: ask it between
+    /// two steps of the work.
+    pub fn is_leader(&self) -> bool {
+        self.inner.is_leader()
+    }
+
+    /// See [`Leadership::deadline`](crate::Leadership::deadline).
+    pub fn deadline(&self) -> Option<Instant> {
+        self.inner.deadline()
+    }
+
+    /// See [`Leadership::remaining`](crate::Leadership::remaining).
+    pub fn remaining(&self) -> Option<Duration> {
+        self.inner.remaining()
+    }
+
+    /// Blocks until it is lost, and says why.
+    pub fn lost(&self) -> Lost {
+        block_on(&*self.thread, self.inner.lost()).unwrap_or(Lost::RuntimeEnded)
+    }
+
+    /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
+    pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
+        lost_within(&*self.thread, self.inner.lost(), timeout)
+    }
+
+    /// See [`Leadership::set_value`](crate::Leadership::set_value).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn set_value(&self, value: impl Into<Vec<u8>> + Send) -> Result<(), Error> {
+        block_on(&*self.thread, self.inner.set_value(value)).unwrap_or(Err(Error::Closed))
+    }
+
+    /// See [`Leadership::resign`](crate::Leadership::resign).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn resign(self) -> Result<(), Error> {
+        block_on(&*self.thread, self.inner.resign()).unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

@@ -1,0 +1,152 @@
+//! The async election.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use super::builder::{Builder, ElectionBuilder};
+use super::leadership::Leadership;
+use super::owner::Owner;
+use crate::error::Error;
+use crate::input::LockKey;
+use crate::machine::{Candidate, CommandNo, ElectionSettings};
+use crate::transport::{Runtime, Transport};
+
+/// One process's part in the election of a leader: of all who campaign for a key, one at a time leads.
+///
+/// Clones share one candidate; its local campaigns lead in turn. It writes the key as HashiCorp's Go
+/// client and `consul lock -n 1` do (whose key is `<prefix>/.lock`), and elects one leader among
+/// them and us. When the last clone and the [`Leadership`] are gone, the driver cleans up in the
+/// background and ends. The key stays, with its last value and without a session.
+///
+/// ```
+/// use semaphore_core::{Election, Error};
+/// # use transport_mock::MockConsul;
+///
+/// # let world = MockConsul::new(1);
+/// # let transport = world.client("node-1");
+/// # async fn lead(_token: semaphore_core::FencingToken) {}
+/// # world.run(async {
+/// let election = Election::builder("service/db/leader").value("10.0.0.1:5432").connect(transport)?;
+/// let leadership = election.campaign().await?; // or try_campaign, campaign_timeout
+/// lead(leadership.fencing_token()).await; // and stop when leadership.lost() resolves
+/// leadership.resign().await?; // or drop it: that never blocks
+/// # Ok::<(), Error>(())
+/// # })?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Election {
+    owner: Arc<Owner<Candidate>>,
+    key: LockKey,
+}
+
+impl Election {
+    /// The election for this key, for example `service/db/leader`. All who take part must agree on it.
+    ///
+    /// Of the options, mind [`ttl`](Builder::ttl), which decides how long a leader that crashed is
+    /// waited for (twice the TTL at most, and the lock delay), and
+    /// [`lock_delay`](ElectionBuilder::lock_delay).
+    pub fn builder(key: impl AsRef<str>) -> ElectionBuilder {
+        Builder::for_election(key.as_ref())
+    }
+
+    pub(super) fn start(
+        settings: ElectionSettings,
+        seed: u64,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
+        let key = settings.key().clone();
+        let candidate = Candidate::new(settings, seed);
+        Self {
+            owner: Owner::start(candidate, transport, runtime),
+            key,
+        }
+    }
+
+    /// The key it is about.
+    pub fn key(&self) -> &LockKey {
+        &self.key
+    }
+
+    /// Waits until it leads. Transient failures are waited out: with Consul out of reach this waits
+    /// until it is back, see [`Self::campaign_timeout`].
+    ///
+    /// After a resignation the next leader is there within one answer of its watch. After a crash it
+    /// takes until the session expires, twice the TTL at most, the lock delay, and a second.
+    ///
+    /// # Errors
+    /// Permanent ones, at once: [`Error::NotAnElection`], a refused [`Error::Request`],
+    /// [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the campaign up; what it left in Consul is cleaned up in the
+    /// background. A leadership that was won at that moment is given back.
+    pub async fn campaign(&self) -> Result<Leadership, Error> {
+        self.wait(None).await
+    }
+
+    /// Like [`Self::campaign`], for `timeout` at most.
+    ///
+    /// # Errors
+    /// As [`Self::campaign`], and [`Error::Timeout`] with the last failure as its source.
+    ///
+    /// # Cancel safety
+    /// As [`Self::campaign`].
+    pub async fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
+        self.wait(Some(timeout)).await
+    }
+
+    /// Leads if nobody does now: none when somebody does, also a clone of this handle, or campaigns
+    /// here already, and during a lock delay.
+    ///
+    /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
+    ///
+    /// # Errors
+    /// As [`Self::campaign`], and [`Error::Request`] for a transient failure too.
+    ///
+    /// # Cancel safety
+    /// As [`Self::campaign`].
+    pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
+        let hold = self
+            .owner
+            .obtain(|candidate, now| candidate.try_campaign(now).map(CommandNo::from))
+            .await?;
+        Ok(hold.map(Leadership::new))
+    }
+
+    /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], whoever leads goes on
+    /// until the resignation.
+    pub fn close(&self) {
+        self.owner.close();
+    }
+
+    /// Closes, and waits until the leadership is given back and nothing of this election's but the key
+    /// is left in Consul.
+    ///
+    /// # Cancel safety
+    /// It stays closed; the rest goes on in the background.
+    pub async fn shutdown(&self) {
+        self.owner.shutdown().await;
+    }
+
+    async fn wait(&self, timeout: Option<Duration>) -> Result<Leadership, Error> {
+        let hold = self
+            .owner
+            .obtain(move |candidate, now| {
+                let deadline = timeout.map(|timeout| now + timeout);
+                candidate.campaign(now, deadline).map(CommandNo::from)
+            })
+            .await?;
+        hold.map(Leadership::new).ok_or(Error::Closed)
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Election")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}

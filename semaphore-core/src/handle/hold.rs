@@ -1,0 +1,102 @@
+//! What was granted and is not given back yet: the part that a permit and a leadership share.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use futures_channel::oneshot;
+use futures_util::FutureExt as _;
+use futures_util::future::Shared as SharedFuture;
+
+use super::owner::Owner;
+use super::shared::Granted;
+use crate::error::{Error, Lost};
+use crate::machine::{CommandNo, Machine};
+use crate::time::Instant;
+
+/// A grant that is given back when this is dropped, without blocking.
+pub(super) struct Hold<M: Machine> {
+    owner: Arc<Owner<M>>,
+    command: CommandNo,
+    grant: M::Grant,
+    lost: SharedFuture<oneshot::Receiver<Lost>>,
+    is_released: bool,
+}
+
+impl<M: Machine> Hold<M> {
+    pub(super) fn new(
+        owner: Arc<Owner<M>>,
+        command: CommandNo,
+        granted: Granted<M::Grant>,
+    ) -> Self {
+        Self {
+            owner,
+            command,
+            grant: granted.grant,
+            lost: granted.lost.shared(),
+            is_released: false,
+        }
+    }
+
+    pub(super) fn grant(&self) -> &M::Grant {
+        &self.grant
+    }
+
+    /// Asks the clock and nobody else.
+    pub(super) fn is_held(&self) -> bool {
+        let now = self.owner.0.runtime().now();
+        self.owner
+            .0
+            .with(|state| !state.has_ended() && state.machine.is_held(now, self.command))
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.owner
+            .0
+            .with(|state| state.machine.deadline(self.command))
+    }
+
+    pub(super) fn remaining(&self) -> Option<Duration> {
+        if !self.is_held() {
+            return Some(Duration::ZERO);
+        }
+        let now = self.owner.0.runtime().now();
+        self.deadline()
+            .map(|deadline| deadline.saturating_since(now))
+    }
+
+    pub(super) async fn lost(&self) -> Lost {
+        self.lost.clone().await.unwrap_or(Lost::RuntimeEnded)
+    }
+
+    pub(super) async fn release(mut self) -> Result<(), Error> {
+        self.is_released = true;
+        let released = self.owner.0.command(|state, now| {
+            let released = state.await_done(self.command);
+            state.machine.release(now, self.command);
+            released
+        });
+        released.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Gives a command that concerns this hold, and waits until it is done.
+    pub(super) async fn change(
+        &self,
+        start: impl FnOnce(&mut M, Instant, CommandNo) -> CommandNo + Send,
+    ) -> Result<(), Error> {
+        let done = self.owner.0.command(|state, now| {
+            let command = start(&mut state.machine, now, self.command);
+            state.await_done(command)
+        });
+        done.await.unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl<M: Machine> Drop for Hold<M> {
+    fn drop(&mut self) {
+        if !self.is_released {
+            self.owner
+                .0
+                .command(|state, now| state.forget(now, self.command));
+        }
+    }
+}

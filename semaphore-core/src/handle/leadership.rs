@@ -1,0 +1,117 @@
+//! The async leadership.
+
+use core::fmt;
+use core::time::Duration;
+
+use super::hold::Hold;
+use crate::error::{Error, Lost};
+use crate::id::FencingToken;
+use crate::input::Value;
+use crate::machine::Candidate;
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+
+/// The leadership that a campaign has led to.
+///
+/// It is advisory: whoever leads must watch [`Self::lost`] or ask [`Self::is_leader`] before acting,
+/// since Consul's administrators, or silence between us and Consul for as long as the lease, take
+/// it away. Dropping it resigns in the background and never blocks.
+#[must_use = "a leadership that is dropped is given back at once"]
+pub struct Leadership {
+    hold: Hold<Candidate>,
+}
+
+impl Leadership {
+    pub(super) fn new(hold: Hold<Candidate>) -> Self {
+        Self { hold }
+    }
+
+    /// A number higher than that of any term before it. Hand it to the resource with every
+    /// operation, so that the resource can refuse a leader of the past.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.hold.grant().token
+    }
+
+    /// Which term this is: how often the key was acquired, `LockIndex`. For people and logs: it
+    /// starts anew when the key is deleted, where [`Self::fencing_token`] goes on.
+    pub fn term(&self) -> u64 {
+        self.sequencer().lock_index
+    }
+
+    /// Proof of this leadership, for whoever can read the key in Consul: see [`Sequencer`].
+    pub fn sequencer(&self) -> &Sequencer {
+        &self.hold.grant().sequencer
+    }
+
+    /// Whether it leads now. Asks the clock and nobody else, so it is right after any pause of the
+    /// process.
+    pub fn is_leader(&self) -> bool {
+        self.hold.is_held()
+    }
+
+    /// When belief ends unless a renewal succeeds before, on the runtime's clock; none when it has
+    /// ended.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.hold.deadline()
+    }
+
+    /// How long belief lasts from now on unless a renewal succeeds: how much time there is to stop.
+    /// Zero when it does not lead.
+    pub fn remaining(&self) -> Option<Duration> {
+        self.hold.remaining()
+    }
+
+    /// Waits until it is lost, and says why. Stop acting as the leader then. May be awaited any number
+    /// of times, from several tasks. After a suspension of the machine it may come late, since the
+    /// timers of runtimes stood still: [`Self::is_leader`] does not.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn lost(&self) -> Lost {
+        self.hold.lost().await
+    }
+
+    /// Changes what the key shows, and waits until it does. It is written through `acquire` only, as
+    /// the guide demands; several changes are written one after the other. The next leadership of this
+    /// handle begins with the builder's value again.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a value that is too large, [`Error::Request`] where Consul refuses
+    /// it for good (the leadership goes on), [`Error::Lost`] when the leadership was or is lost: the
+    /// key may show the value for the rest of the term then; [`Error::Closed`] when the runtime has
+    /// ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the change to the background.
+    pub async fn set_value(&self, value: impl Into<Vec<u8>> + Send) -> Result<(), Error> {
+        let value = Value::new(value)?;
+        self.hold
+            .change(|candidate, now, campaign| {
+                candidate.set_value(now, campaign.into(), &value).into()
+            })
+            .await
+    }
+
+    /// Steps down, and waits until nothing of the leadership but the key and its value is left in
+    /// Consul. Belief ends at once, and the next leader may follow at once.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when it had been lost before; [`Error::Request`] when the cleaning up failed
+    /// for good, or for so long that the TTL has done it; [`Error::Closed`] when the runtime has
+    /// ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the resignation to the background.
+    pub async fn resign(self) -> Result<(), Error> {
+        self.hold.release().await
+    }
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leadership")
+            .field("term", &self.term())
+            .field("fencing_token", &self.fencing_token())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! The key that an election is about.
+
+use core::fmt;
+
+use super::path::{self, Flaw};
+use crate::error::InvalidInput;
+
+/// The key whose holder is the leader, in canonical form: `service/db/leader`.
+///
+/// `consul lock` with one slot uses `<prefix>/.lock`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockKey(String);
+
+impl LockKey {
+    /// Checks a key. One leading and one trailing slash are trimmed; whatever else Consul would
+    /// redirect or read as another key is refused.
+    ///
+    /// # Errors
+    /// [`InvalidInput::Key`].
+    pub fn new(key: impl AsRef<str>) -> Result<Self, InvalidInput> {
+        let given = key.as_ref();
+        match path::canonical(given) {
+            Ok(key) => Ok(Self(key.to_owned())),
+            Err(flaw) => Err(InvalidInput::Key {
+                key: given.to_owned(),
+                flaw: match flaw {
+                    Flaw::Empty => "is empty",
+                    Flaw::EmptySegment => "has an empty segment",
+                    Flaw::DotSegment => "has a segment of dots",
+                    Flaw::ControlCharacter => "has a control character",
+                },
+            }),
+        }
+    }
+
+    /// The key without a slash at either end.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_any_depth_are_taken_also_consul_locks() {
+        for (given, canonical) in [
+            ("leader", "leader"),
+            ("/service/db/leader", "service/db/leader"),
+            ("a/b/c/d/e/", "a/b/c/d/e"),
+            ("service/db/.lock", "service/db/.lock"),
+            (".lock", ".lock"),
+        ] {
+            assert_eq!(LockKey::new(given).unwrap().as_str(), canonical);
+        }
+    }
+
+    #[test]
+    fn what_consul_would_read_as_another_key_is_refused() {
+        for (given, flaw) in [
+            ("", "is empty"),
+            ("/", "is empty"),
+            ("//", "has an empty segment"),
+            ("a//b", "has an empty segment"),
+            ("a/../b", "has a segment of dots"),
+            (".", "has a segment of dots"),
+            ("a\nb", "has a control character"),
+        ] {
+            let key = given.to_owned();
+            assert_eq!(LockKey::new(given), Err(InvalidInput::Key { key, flaw }));
+        }
+    }
+}

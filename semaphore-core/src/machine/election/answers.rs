@@ -1,0 +1,144 @@
+//! What comes back: each answer goes to the watch or to the candidacy, and what follows from it to
+//! whom it concerns.
+
+use super::candidacy::{CandidacyEvent, Part};
+use super::shown::Shown;
+use super::{Candidate, ElectionEvent, Sent};
+use crate::api::ReadKey;
+use crate::error::{Error, RequestError};
+use crate::http::Response;
+use crate::id::RequestId;
+use crate::machine::encoding::Encoding;
+use crate::machine::order::Moment;
+use crate::time::Instant;
+use crate::transport::TransportError;
+
+impl Candidate {
+    /// Takes what came back for a request: its answer, or why there is none. An answer to a
+    /// request that is unknown, superseded or answered already changes nothing.
+    #[expect(clippy::needless_pass_by_value, reason = "an answer is handed over")]
+    pub fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        let Some(sent) = self.in_flight.remove(&id) else {
+            return;
+        };
+        // What comes after the lease brings no belief back that has ended.
+        self.let_time_pass(now);
+        let answer = result
+            .as_ref()
+            .map_err(|error| RequestError::Transport(error.clone()));
+        let event = match sent {
+            Sent::Poll => self.handle_poll(now, id, answer),
+            Sent::Candidacy(part, encoding) => {
+                let is_refused = |response: &Response| Encoding::is_refused(response);
+                if encoding == Encoding::Transactions && result.as_ref().is_ok_and(is_refused) {
+                    self.do_without_transactions();
+                    None
+                } else {
+                    self.handle_part(now, id, part, answer)
+                }
+            }
+        };
+        self.note();
+        self.handle_event(now, event);
+        self.settle(now);
+    }
+
+    fn handle_poll(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        answer: Result<&Response, RequestError>,
+    ) -> Option<CandidacyEvent> {
+        let shown = answer.and_then(|response| {
+            let (index, found) = ReadKey::parse_at(response)?;
+            Ok((index, found.as_ref().map(Shown::new).transpose()?))
+        });
+        match shown {
+            Ok((index, shown)) => {
+                self.watch.answered(now, index);
+                let candidacy = self.candidacy.as_mut()?;
+                candidacy.watched(now, shown, Moment::of(id), &self.settings)
+            }
+            Err(error) => {
+                self.watch.failed(now, &mut self.rng);
+                self.candidacy.as_mut()?.fail(error)
+            }
+        }
+    }
+
+    fn handle_part(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        part: Part,
+        answer: Result<&Response, RequestError>,
+    ) -> Option<CandidacyEvent> {
+        let moments = (Moment(self.next_id), Moment::of(id));
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        let candidacy = self.candidacy.as_mut()?;
+        candidacy.handle(now, moments, part, answer, settings, rng)
+    }
+
+    /// The agent refuses transactions: the guide's requests do the same.
+    fn do_without_transactions(&mut self) {
+        self.settings.encoding = Encoding::Requests;
+        if let Some(candidacy) = &mut self.candidacy {
+            candidacy.take_back();
+        }
+    }
+
+    /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
+    /// the next attempt.
+    fn note(&mut self) {
+        let Some(candidacy) = &self.candidacy else {
+            return;
+        };
+        self.failure = candidacy.failure().cloned();
+        if let Some(error) = &self.failure {
+            for ticket in self.queue.drain_tries() {
+                self.events.push_back(ElectionEvent::Failed {
+                    campaign: ticket.id,
+                    error: Error::Request(error.clone()),
+                });
+            }
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, now: Instant, event: Option<CandidacyEvent>) {
+        match event {
+            None => {}
+            Some(CandidacyEvent::Elected(term)) => self.elect(term),
+            Some(CandidacyEvent::NotAvailable) => {
+                for ticket in self.queue.drain_tries() {
+                    let campaign = ticket.id;
+                    self.events
+                        .push_back(ElectionEvent::NotAvailable { campaign });
+                }
+            }
+            Some(CandidacyEvent::Lost(reason)) => {
+                if let Some(campaign) = self.leader {
+                    self.lose(now, campaign, reason);
+                }
+            }
+            Some(CandidacyEvent::SessionGone) => {
+                self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
+                self.leave(now);
+            }
+            Some(CandidacyEvent::Refused(error)) => {
+                self.fail_waiting(&error);
+                self.leave(now);
+            }
+            Some(CandidacyEvent::ValueRefused(error)) => {
+                if let Some(candidacy) = &mut self.candidacy {
+                    candidacy.keep_value();
+                }
+                self.end_change(Err(Error::Request(error)));
+            }
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! One session's part in an election: from its first request to its last.
+//!
+//! ```text
+//!                 key free, lease valid: acquire          the key shows our session
+//!  Campaigning ────────────────────────────▶ (unresolved) ─────────────────────────▶ Leading
+//!     │   ▲             refused: wait ◀──────────┘  │ it shows another: watch on       │  │ lost,
+//!     │   └─────────────────────────────────────────┘                                  │  │ resigned
+//!     └────────────── leave() ──────────────┬─────────────────────────────────────────┴──┘
+//!                                           ▼
+//!                    Leaving: key released ─▶ session destroyed ─▶ Gone
+//! ```
+//! - *Campaigning*: the session is made and renewed while the key is watched. When the key is free
+//!   it is acquired; when that is refused, the lock delay of the leader before may be on, so the next
+//!   attempt waits between half a second and a whole one. That is also the ceiling: two attempts a
+//!   second.
+//! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
+//!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
+//!   later than that still is one of ours: whatever view shows our session makes us the leader, and
+//!   a session that is destroyed acquires nothing.
+//! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
+//!   election and shows another term. The value is written whenever the key shows another one.
+//! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours.
+
+mod views;
+mod writes;
+
+use core::time::Duration;
+
+use super::settings::ElectionSettings;
+use super::shown::{Shown, TermIndexes};
+use crate::api::ReadKey;
+use crate::error::{Error, Lost, RequestError};
+use crate::http::{Request, Response};
+use crate::id::FencingToken;
+use crate::machine::backoff::Backoff;
+use crate::machine::encoding::Encoding;
+use crate::machine::lease::Lease;
+use crate::machine::order::Moment;
+use crate::machine::session::Session;
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+use crate::transport::{TransportError, TransportErrorKind};
+
+#[derive(Clone, Debug)]
+pub(super) struct Candidacy {
+    session: Session,
+    phase: Phase,
+    /// The key as it was last seen, and when that was asked for; none before the first answer.
+    seen: Option<Seen>,
+    /// The write under way.
+    writing: Option<Writing>,
+    write_at: Option<Instant>,
+    write_backoff: Backoff,
+    /// Since when only a read tells what became of a write.
+    unresolved: Option<Moment>,
+    /// Whether the key has changed since it was seen.
+    is_outdated: bool,
+    is_reading: bool,
+    read_at: Option<Instant>,
+    read_backoff: Backoff,
+    /// What the key is to show.
+    value: Vec<u8>,
+    /// Whether the key may be tied to the session.
+    may_hold: bool,
+    /// Why the last request failed, where it did.
+    failure: Option<RequestError>,
+    /// Why it could not leave in order.
+    leave_failure: Option<RequestError>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    key: Option<Shown>,
+    sent: Moment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Campaigning,
+    Leading(TermIndexes),
+    /// On its way out; gives up trying at this time.
+    Leaving {
+        until: Instant,
+    },
+    /// Nothing of it is left, or nothing more can be done.
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+enum Writing {
+    /// With this value.
+    Acquisition(Encoding, Vec<u8>),
+    Release,
+}
+
+/// Which request of a candidacy is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Session,
+    Write,
+    Read,
+}
+
+/// What the candidate must know.
+#[derive(Debug)]
+pub(super) enum CandidacyEvent {
+    /// It leads.
+    Elected(Term),
+    /// Another one leads, or may not be followed yet.
+    NotAvailable,
+    /// It led, and does so no longer.
+    Lost(Lost),
+    /// It can't campaign any longer with this session.
+    SessionGone,
+    /// It will never be elected.
+    Refused(Error),
+    /// The value will never be taken.
+    ValueRefused(RequestError),
+}
+
+/// What a leader has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Term {
+    /// `ModifyIndex` of the key as it was first seen in this term: higher than in any term before.
+    pub token: FencingToken,
+    /// Proof of the term, for whoever can read the key.
+    pub sequencer: Sequencer,
+}
+
+impl Candidacy {
+    /// `is_blind` says that no answer will show the key at once, so that it must be read.
+    pub(super) fn new(settings: &ElectionSettings, moment: Moment, is_blind: bool) -> Self {
+        let cap = settings.session.retry_cap();
+        Self {
+            session: Session::new(&settings.session),
+            phase: Phase::Campaigning,
+            seen: None,
+            writing: None,
+            write_at: None,
+            write_backoff: Backoff::new(Duration::from_millis(100), cap),
+            unresolved: is_blind.then_some(moment),
+            is_outdated: false,
+            is_reading: false,
+            read_at: None,
+            read_backoff: Backoff::new(Duration::from_millis(100), cap),
+            value: settings.value.as_bytes().to_vec(),
+            may_hold: false,
+            failure: None,
+            leave_failure: None,
+        }
+    }
+
+    pub(super) fn is_leading(&self) -> bool {
+        matches!(self.phase, Phase::Leading(_))
+    }
+
+    pub(super) fn is_campaigning(&self) -> bool {
+        self.phase == Phase::Campaigning
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.phase == Phase::Gone
+    }
+
+    /// Until when it may believe that it leads.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.session.lease().and_then(Lease::deadline)
+    }
+
+    pub(super) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref()
+    }
+
+    /// Why it could not leave in order, if it could not.
+    pub(super) fn leave_failure(&self) -> Option<&RequestError> {
+        self.leave_failure.as_ref()
+    }
+
+    /// What the key is to show from now on.
+    pub(super) fn set_value(&mut self, value: Vec<u8>) {
+        self.value = value;
+        self.write_at = None;
+        self.write_backoff.reset();
+    }
+
+    /// Whether the key shows what it is to show, and nothing under way may change that.
+    pub(super) fn is_value_set(&self) -> bool {
+        let shown = self.shown().is_some_and(|it| it.value == self.value);
+        shown && self.writing.is_none() && self.unresolved.is_none()
+    }
+
+    /// Starts on the way out, from wherever it is.
+    pub(super) fn leave(&mut self, now: Instant, settings: &ElectionSettings) {
+        if matches!(self.phase, Phase::Leaving { .. } | Phase::Gone) {
+            return;
+        }
+        self.phase = Phase::Leaving {
+            until: now + settings.session.cleanup_time(),
+        };
+        self.write_at = None;
+        self.write_backoff.reset();
+        self.settle(settings);
+    }
+
+    /// The write under way is sent again, in another way.
+    pub(super) fn take_back(&mut self) {
+        self.writing = None;
+    }
+
+    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
+        let session = self.session_is_active().then(|| self.session.timeout());
+        let write = self.wants_write(now).then(|| due(self.write_at));
+        let read = self.wants_read(now).then(|| due(self.read_at));
+        let end = match self.phase {
+            Phase::Leading(_) => self.deadline(),
+            Phase::Leaving { until } => Some(until),
+            Phase::Campaigning | Phase::Gone => None,
+        };
+        [session.flatten(), write, read, end]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        settings: &ElectionSettings,
+    ) -> Option<(Part, Request)> {
+        if self.session_is_active()
+            && let Some(request) = self.session.transmit(now, &settings.session)
+        {
+            return Some((Part::Session, request));
+        }
+        let timeout = settings.session.request_timeout();
+        if self.wants_write(now) && due(self.write_at) <= now {
+            let request = self.write(settings)?;
+            self.write_at = None;
+            return Some((Part::Write, request.with_timeout(timeout)));
+        }
+        if self.wants_read(now) && due(self.read_at) <= now {
+            self.is_reading = true;
+            self.read_at = None;
+            let read = ReadKey {
+                key: settings.key.as_str(),
+                wait: None,
+                consistent: true,
+            };
+            let request = read.request(settings.scope());
+            return Some((Part::Read, request.with_timeout(timeout)));
+        }
+        None
+    }
+
+    /// Takes the answer to a request that was sent at `sent`.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        (moment, sent): (Moment, Moment),
+        part: Part,
+        answer: Result<&Response, RequestError>,
+        settings: &ElectionSettings,
+        rng: &mut fastrand::Rng,
+    ) -> Option<CandidacyEvent> {
+        let event = match part {
+            Part::Session => self.handle_session(now, answer, settings, rng),
+            Part::Write => self.handle_write(now, moment, answer, settings, rng),
+            Part::Read => {
+                self.is_reading = false;
+                let shown = answer.and_then(|response| {
+                    let found = ReadKey::parse(response)?;
+                    found.as_ref().map(Shown::new).transpose()
+                });
+                match shown {
+                    Ok(shown) => {
+                        self.read_backoff.reset();
+                        self.observe(now, shown, sent, settings)
+                    }
+                    Err(error) => {
+                        self.read_at = Some(now + self.read_backoff.next(rng));
+                        self.fail(error)
+                    }
+                }
+            }
+        };
+        self.settle(settings);
+        event.or_else(|| self.check_session())
+    }
+
+    /// Ends belief when the lease is over, and the way out when its time is.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<CandidacyEvent> {
+        match self.phase {
+            Phase::Leading(_) => {
+                let lease = self.session.lease()?;
+                if lease.is_valid(now) {
+                    return None;
+                }
+                Some(CandidacyEvent::Lost(Lost::LeaseExpired {
+                    session: self.session.id()?.clone(),
+                    last_failure: self.session.failure().cloned(),
+                }))
+            }
+            Phase::Leaving { until } if until <= now => {
+                let timeout = TransportError::new(TransportErrorKind::Timeout);
+                let last = self.session.failure().or(self.failure.as_ref()).cloned();
+                self.leave_failure
+                    .get_or_insert(last.unwrap_or(RequestError::Transport(timeout)));
+                self.phase = Phase::Gone;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn shown(&self) -> Option<&Shown> {
+        self.seen.as_ref()?.key.as_ref()
+    }
+
+    fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving { .. })
+    }
+
+    /// A session that is being made is waited for before it is destroyed.
+    fn session_is_active(&self) -> bool {
+        match self.phase {
+            Phase::Leaving { .. } => self.session.is_ending(),
+            Phase::Gone => false,
+            Phase::Campaigning | Phase::Leading(_) => true,
+        }
+    }
+
+    fn has_valid_lease(&self, now: Instant) -> bool {
+        self.session.lease().is_some_and(|it| it.is_valid(now))
+    }
+
+    /// Whether the key is there to be taken, for all that is known.
+    fn is_free(&self) -> bool {
+        let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(|key| key.session.is_none());
+        self.seen.as_ref().is_some_and(is_free)
+    }
+
+    fn wants_write(&self, now: Instant) -> bool {
+        if self.writing.is_some() {
+            return false;
+        }
+        let is_resolved = self.unresolved.is_none() && !self.is_outdated;
+        match self.phase {
+            Phase::Campaigning => is_resolved && self.is_free() && self.has_valid_lease(now),
+            Phase::Leading(_) => {
+                is_resolved && self.shown().is_some_and(|key| key.value != self.value)
+            }
+            Phase::Leaving { .. } => self.may_hold,
+            Phase::Gone => false,
+        }
+    }
+
+    /// Reads only where no answer under way will tell: the watch shows what changes by itself.
+    fn wants_read(&self, now: Instant) -> bool {
+        if self.is_reading || self.writing.is_some() {
+            return false;
+        }
+        let waits = self.write_at.is_some_and(|at| now < at);
+        match self.phase {
+            Phase::Campaigning => self.unresolved.is_some() || self.is_outdated && !waits,
+            Phase::Leading(_) => self.unresolved.is_some() || self.is_outdated,
+            Phase::Leaving { .. } | Phase::Gone => false,
+        }
+    }
+
+    fn handle_session(
+        &mut self,
+        now: Instant,
+        answer: Result<&Response, RequestError>,
+        settings: &ElectionSettings,
+        rng: &mut fastrand::Rng,
+    ) -> Option<CandidacyEvent> {
+        self.session.handle(now, answer, &settings.session, rng);
+        self.failure = self.session.failure().cloned();
+        let error = self.failure.clone().filter(RequestError::is_permanent)?;
+        match self.phase {
+            Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
+            Phase::Leaving { .. } => {
+                self.leave_failure.get_or_insert(error);
+                self.session.abandon();
+                None
+            }
+            // It goes on for as long as the lease does.
+            Phase::Leading(_) | Phase::Gone => None,
+        }
+    }
+
+    /// Does what needs no request: one step of the way out leads to the next.
+    fn settle(&mut self, settings: &ElectionSettings) {
+        let is_undecided = self.may_hold && self.session.id().is_some() || self.writing.is_some();
+        if !self.is_leaving() || is_undecided || self.session.is_being_created() {
+            return;
+        }
+        if !self.session.is_ending() {
+            self.session.end(&settings.session);
+        }
+        if self.session.has_ended() {
+            self.phase = Phase::Gone;
+        }
+    }
+
+    fn check_session(&self) -> Option<CandidacyEvent> {
+        if !self.session.is_gone() {
+            return None;
+        }
+        match self.phase {
+            Phase::Campaigning => Some(CandidacyEvent::SessionGone),
+            Phase::Leading(_) => {
+                let session = self.session.id()?.clone();
+                Some(CandidacyEvent::Lost(Lost::SessionGone { session }))
+            }
+            Phase::Leaving { .. } | Phase::Gone => None,
+        }
+    }
+}
+
+/// What waits for nothing is due at once.
+fn due(at: Option<Instant>) -> Instant {
+    at.unwrap_or(Instant::ORIGIN)
+}

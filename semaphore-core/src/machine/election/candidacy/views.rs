@@ -1,0 +1,126 @@
+//! What a candidacy sees of the key, and what that means for it.
+
+use super::{Candidacy, CandidacyEvent, Phase, Seen, Term};
+use crate::error::{Error, RequestError};
+use crate::id::{FencingToken, Index, SessionId};
+use crate::leader;
+use crate::machine::election::settings::ElectionSettings;
+use crate::machine::election::shown::{Shown, loss};
+use crate::machine::order::Moment;
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+
+impl Candidacy {
+    /// Takes what the watch shows of the key, asked for at `sent`.
+    pub(in crate::machine::election) fn watched(
+        &mut self,
+        now: Instant,
+        shown: Option<Shown>,
+        sent: Moment,
+        settings: &ElectionSettings,
+    ) -> Option<CandidacyEvent> {
+        let event = self.observe(now, shown, sent, settings);
+        self.settle(settings);
+        event
+    }
+
+    /// Compares with what an answer shows of the key that was asked for at `sent`.
+    pub(super) fn observe(
+        &mut self,
+        now: Instant,
+        shown: Option<Shown>,
+        sent: Moment,
+        settings: &ElectionSettings,
+    ) -> Option<CandidacyEvent> {
+        self.failure = None;
+        let index = |key: Option<&Shown>| key.map_or(Index::ZERO, |key| key.modify_index);
+        let is_news = self.seen.as_ref().is_none_or(|seen| {
+            sent > seen.sent || index(shown.as_ref()) > index(seen.key.as_ref())
+        });
+        if !is_news {
+            // What is older, or of an unknown age, must be looked at again unless it is the same.
+            let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
+            self.is_outdated |= !is_same;
+            return None;
+        }
+        self.unresolved.take_if(|since| sent > *since);
+        self.is_outdated = false;
+        self.seen = Some(Seen { key: shown, sent });
+        if self.writing.is_none() && self.unresolved.is_none() {
+            let is_own =
+                |key: &Shown| key.session.is_some() && key.session.as_ref() == self.session.id();
+            self.may_hold = self.shown().is_some_and(is_own);
+        }
+        match self.phase {
+            Phase::Campaigning => self.judge(now, settings),
+            Phase::Leading(term) => {
+                let session = self.session.id()?.clone();
+                let lost = loss(self.shown(), &session, term)?;
+                Some(CandidacyEvent::Lost(lost))
+            }
+            Phase::Leaving { .. } | Phase::Gone => None,
+        }
+    }
+
+    /// What the key as it was just seen means for whoever campaigns.
+    fn judge(&mut self, now: Instant, settings: &ElectionSettings) -> Option<CandidacyEvent> {
+        let own = self.session.id().cloned();
+        let key = self.shown()?;
+        if key.session.is_some() && key.session == own {
+            return self.elect(now, own?, settings);
+        }
+        if let Some(flags) = key.conflict() {
+            return Some(CandidacyEvent::Refused(Error::NotAnElection {
+                key: settings.key.as_str().to_owned(),
+                conflict: leader::conflict_of(flags),
+            }));
+        }
+        key.session
+            .is_some()
+            .then_some(CandidacyEvent::NotAvailable)
+    }
+
+    /// The key shows our session. Without a lease that says nothing.
+    fn elect(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        settings: &ElectionSettings,
+    ) -> Option<CandidacyEvent> {
+        if !self.has_valid_lease(now) {
+            return Some(CandidacyEvent::SessionGone);
+        }
+        let key = self.shown()?;
+        let (token, term) = (FencingToken(key.modify_index.0), key.term());
+        let sequencer = Sequencer {
+            key: settings.key.as_str().to_owned(),
+            lock_index: term.lock_index,
+            session,
+        };
+        self.phase = Phase::Leading(term);
+        self.may_hold = true;
+        self.write_at = None;
+        Some(CandidacyEvent::Elected(Term { token, sequencer }))
+    }
+
+    /// A read failed, or the watch.
+    pub(in crate::machine::election) fn fail(
+        &mut self,
+        error: RequestError,
+    ) -> Option<CandidacyEvent> {
+        let event = self
+            .is_campaigning()
+            .then(|| error.clone())
+            .filter(RequestError::is_permanent)
+            .map(|error| CandidacyEvent::Refused(Error::Request(error)));
+        self.failure = Some(error);
+        event
+    }
+
+    /// The key keeps the value that it shows.
+    pub(in crate::machine::election) fn keep_value(&mut self) {
+        if let Some(value) = self.shown().map(|key| key.value.clone()) {
+            self.set_value(value);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a candidate is told once.
+
+use crate::input::{LockKey, Scope, SessionOptions, Value};
+use crate::machine::encoding::Encoding;
+use crate::machine::session_settings::{SessionSettings, SessionSource};
+
+/// Which key a candidate campaigns for, and how.
+#[derive(Clone, Debug)]
+pub struct ElectionSettings {
+    /// The key whose holder is the leader.
+    pub(crate) key: LockKey,
+    /// Where sessions come from, and what every request carries.
+    pub(crate) session: SessionSettings,
+    /// What the key shows of the leader.
+    pub(crate) value: Value,
+    /// How the steps become requests.
+    pub(crate) encoding: Encoding,
+}
+
+impl ElectionSettings {
+    /// An election for this key, with default sessions, no value and no token.
+    pub fn new(key: LockKey) -> Self {
+        let options = SessionOptions::default().for_election(&key);
+        Self {
+            key,
+            session: SessionSettings::new(options),
+            value: Value::default(),
+            encoding: Encoding::default(),
+        }
+    }
+
+    /// How sessions are made. Their behavior is always `release`: the key stays when its session
+    /// ends, since its `LockIndex` counts the terms.
+    #[must_use]
+    pub fn with_session_options(mut self, options: SessionOptions) -> Self {
+        self.session.source = SessionSource::Create(options.for_election(&self.key));
+        self
+    }
+
+    /// What the key shows while this candidate leads.
+    #[must_use]
+    pub fn with_value(mut self, value: Value) -> Self {
+        self.value = value;
+        self
+    }
+
+    /// Token, datacenter, namespace, partition and consistency of every request.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.session.scope = scope;
+        self
+    }
+
+    /// How the steps become requests. A value that makes a transaction larger than
+    /// [`Txn::MAX_BYTES`](crate::api::Txn::MAX_BYTES) is written by the guide's requests in any case.
+    #[must_use]
+    pub fn with_encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// The key whose holder is the leader.
+    pub fn key(&self) -> &LockKey {
+        &self.key
+    }
+
+    /// What every request carries.
+    pub fn scope(&self) -> &Scope {
+        &self.session.scope
+    }
+}

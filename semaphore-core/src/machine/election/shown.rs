@@ -1,0 +1,143 @@
+//! The election's key as an answer shows it, and what that means for whom.
+//!
+//! | flags | session or value | |
+//! |---|---|---|
+//! | a lock's | any | an election's, Go's `api.Lock` and `consul lock` included |
+//! | 0 | neither | nobody's: it may be taken |
+//! | 0 | either | a conflict: somebody stores something else here |
+//! | others, such as a semaphore's | any | a conflict |
+//!
+//! Go refuses every key without a lock's flags, also an empty one.
+
+use crate::api::{Entry, LOCK_FLAGS};
+use crate::error::{Lost, RequestError};
+use crate::id::{Index, SessionId};
+
+/// The key, where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) session: Option<SessionId>,
+    pub(super) create_index: Index,
+    pub(super) modify_index: Index,
+    pub(super) lock_index: u64,
+    pub(super) flags: u64,
+    pub(super) value: Vec<u8>,
+}
+
+/// What names a term as long as everybody writes the key through `acquire`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TermIndexes {
+    pub(super) create_index: Index,
+    pub(super) lock_index: u64,
+}
+
+impl Shown {
+    /// Reads an entry.
+    pub(super) fn new(entry: &Entry<'_>) -> Result<Self, RequestError> {
+        let session = entry.session().map(SessionId::read);
+        if session == Some(None) {
+            return Err(RequestError::Garbled {
+                what: "a session that is no UUID",
+                source: None,
+            });
+        }
+        Ok(Self {
+            session: session.flatten(),
+            create_index: entry.create_index(),
+            modify_index: entry.modify_index(),
+            lock_index: entry.lock_index(),
+            flags: entry.flags(),
+            value: entry.value()?,
+        })
+    }
+
+    /// The flags that make it somebody else's.
+    pub(super) fn conflict(&self) -> Option<u64> {
+        let is_empty = self.session.is_none() && self.value.is_empty();
+        let may_be_taken = self.flags == LOCK_FLAGS || self.flags == 0 && is_empty;
+        (!may_be_taken).then_some(self.flags)
+    }
+
+    pub(super) fn term(&self) -> TermIndexes {
+        TermIndexes {
+            create_index: self.create_index,
+            lock_index: self.lock_index,
+        }
+    }
+}
+
+/// Why whoever has led this term does so no more; none while it does.
+pub(super) fn loss(shown: Option<&Shown>, session: &SessionId, term: TermIndexes) -> Option<Lost> {
+    let session = session.clone();
+    let Some(shown) = shown else {
+        return Some(Lost::KeyDeleted { session });
+    };
+    match &shown.session {
+        None => Some(Lost::KeyReleased { session }),
+        Some(by) if *by != session => Some(Lost::KeyTaken {
+            session,
+            by: by.clone(),
+        }),
+        Some(_) if shown.term() == term => None,
+        Some(_) if shown.create_index != term.create_index => Some(Lost::KeyDeleted { session }),
+        // Acquired anew in our name: in between it was nobody's, or anybody's.
+        Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session }),
+        Some(_) => Some(Lost::KeyOverwritten { session }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::SEMAPHORE_FLAGS;
+    use crate::machine::fixture::{A, B, session};
+
+    fn shown(session: Option<&str>, create_index: u64, lock_index: u64) -> Shown {
+        Shown {
+            session: session.map(|id| SessionId::new(id).unwrap()),
+            create_index: Index(create_index),
+            modify_index: Index(50),
+            lock_index,
+            flags: LOCK_FLAGS,
+            value: b"node-1".to_vec(),
+        }
+    }
+
+    #[test]
+    fn whose_key_it_is_is_told_by_its_flags() {
+        let of = |flags, session: Option<&str>, value: &[u8]| {
+            let value = value.to_vec();
+            let key = Shown {
+                flags,
+                value,
+                ..shown(session, 1, 1)
+            };
+            key.conflict()
+        };
+        assert_eq!(of(LOCK_FLAGS, Some(A), b"x"), None);
+        assert_eq!(of(LOCK_FLAGS, None, b""), None);
+        assert_eq!(of(0, None, b""), None);
+        assert_eq!(of(0, Some(A), b""), Some(0));
+        assert_eq!(of(0, None, b"x"), Some(0));
+        assert_eq!(of(SEMAPHORE_FLAGS, None, b""), Some(SEMAPHORE_FLAGS));
+        assert_eq!(of(7, Some(A), b"x"), Some(7));
+    }
+
+    #[test]
+    fn a_term_ends_with_whatever_says_that_it_is_not_ours() {
+        let term = shown(None, 10, 3).term();
+        let loss = |shown: Option<Shown>| loss(shown.as_ref(), &session(A), term);
+        assert!(loss(Some(shown(Some(A), 10, 3))).is_none());
+        for (found, expected) in [
+            (None, "deleted"),
+            (Some(shown(None, 10, 3)), "released"),
+            (Some(shown(Some(B), 10, 4)), "taken"),
+            (Some(shown(Some(A), 20, 1)), "deleted"),
+            (Some(shown(Some(A), 10, 4)), "released"),
+            (Some(shown(Some(A), 10, 0)), "overwritten"),
+        ] {
+            let told = loss(found).map(|it| it.to_string()).unwrap_or_default();
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+}

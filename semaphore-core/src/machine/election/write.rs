@@ -1,0 +1,246 @@
+//! What a candidate writes, and how that becomes requests.
+//!
+//! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
+//! |---|---|---|
+//! | attempt, change of the value | `[check-index or check-not-exists, lock]` | `PUT ?acquire` |
+//! | resignation | `PUT ?release` | `PUT ?release` |
+//!
+//! The transaction applies only to the very key that was read: so it overwrites nothing that turned
+//! up since, a late copy of it changes nothing, and its answer tells the indexes of the term. The
+//! plain request tells no more than that it was applied; a read after it tells the rest.
+
+use super::settings::ElectionSettings;
+use super::shown::Shown;
+use crate::api::{
+    AcquireKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
+};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::machine::encoding::Encoding;
+
+/// What an acquisition of the key was answered.
+#[derive(Debug)]
+pub(super) enum Acquired {
+    /// The key is the session's, and this is what it was written as.
+    Tied(Shown),
+    /// The key is the session's, as far as that can be told without its indexes.
+    Untold,
+    /// It was not applied: another session has the key, or its lock delay is not over.
+    Refused,
+    /// It was not applied: the key has changed since it was read.
+    Outdated,
+}
+
+/// Ties the key to the session with this value, if it still is as it was read: last changed at
+/// `base`, which is zero where there was none.
+pub(super) fn acquire(
+    session: &SessionId,
+    value: &[u8],
+    base: Index,
+    settings: &ElectionSettings,
+) -> Request {
+    let key = settings.key.as_str();
+    let scope = settings.scope();
+    if settings.encoding == Encoding::Transactions {
+        let check = if base == Index::ZERO {
+            Operation::CheckNotExists { key }
+        } else {
+            Operation::CheckIndex { key, index: base }
+        };
+        let lock = Operation::Lock {
+            key,
+            session,
+            value,
+            flags: LOCK_FLAGS,
+        };
+        let operations = &[check, lock];
+        let request = Txn { operations }.request(scope);
+        if Txn::fits(&request, operations.len()) {
+            return request;
+        }
+    }
+    let acquire = AcquireKey {
+        key,
+        session,
+        value,
+        flags: LOCK_FLAGS,
+    };
+    acquire.request(scope)
+}
+
+/// Unties the key. It keeps the value and the flags that it was last seen with.
+pub(super) fn release(
+    session: &SessionId,
+    value: &[u8],
+    flags: u64,
+    settings: &ElectionSettings,
+) -> Request {
+    let key = settings.key.as_str();
+    let release = ReleaseKey {
+        key,
+        session,
+        value,
+        flags,
+    };
+    release.request(settings.scope())
+}
+
+/// Reads the answer to [`acquire`].
+pub(super) fn acquired(
+    encoding: Encoding,
+    response: &Response,
+    session: &SessionId,
+    value: &[u8],
+    settings: &ElectionSettings,
+) -> Result<Acquired, RequestError> {
+    if encoding == Encoding::Requests {
+        let is_tied = AcquireKey::parse(response)?;
+        return Ok(if is_tied {
+            Acquired::Untold
+        } else {
+            Acquired::Refused
+        });
+    }
+    match Txn::parse(response)? {
+        TxnOutcome::Applied(results) => applied(&results, session, value, settings),
+        TxnOutcome::RolledBack(faults) => rolled_back(faults),
+    }
+}
+
+/// A write's result leaves the value out. What the token may not read is left out altogether.
+fn applied(
+    results: &Results<'_>,
+    session: &SessionId,
+    value: &[u8],
+    settings: &ElectionSettings,
+) -> Result<Acquired, RequestError> {
+    let Some(entry) = results.entries.last() else {
+        return Ok(Acquired::Untold);
+    };
+    let mut shown = Shown::new(entry)?;
+    if entry.key() != settings.key.as_str() || shown.session.as_ref() != Some(session) {
+        return Err(RequestError::Garbled {
+            what: "a transaction's answer that shows another key",
+            source: None,
+        });
+    }
+    shown.value = value.to_vec();
+    Ok(Acquired::Tied(shown))
+}
+
+fn rolled_back(faults: Vec<TxnFault>) -> Result<Acquired, RequestError> {
+    let is = |kind| faults.iter().any(|fault| fault.kind == kind);
+    // A key that another session has, or its lock delay, tells more than that it has changed.
+    if is(TxnFaultKind::Held) || is(TxnFaultKind::Delayed) {
+        return Ok(Acquired::Refused);
+    }
+    if is(TxnFaultKind::Check) && !is(TxnFaultKind::SessionGone) {
+        return Ok(Acquired::Outdated);
+    }
+    let decides = |fault: &TxnFault| fault.kind != TxnFaultKind::Check;
+    let fault = faults.into_iter().find(decides);
+    Err(match fault {
+        Some(fault) if fault.kind == TxnFaultKind::SessionGone => {
+            RequestError::InvalidSession { text: fault.text }
+        }
+        Some(fault) => RequestError::Rejected {
+            status: 409,
+            text: fault.text,
+        },
+        None => RequestError::Garbled {
+            what: "a transaction that failed for no reason",
+            source: None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::LockKey;
+    use crate::machine::fixture::{A, B, session};
+
+    fn settings() -> ElectionSettings {
+        ElectionSettings::new(LockKey::new("jobs/leader").unwrap())
+    }
+
+    fn answered(status: u16, body: &str) -> Result<Acquired, RequestError> {
+        let response = Response::new(status, body);
+        let encoding = Encoding::Transactions;
+        acquired(encoding, &response, &session(A), b"node-1", &settings())
+    }
+
+    #[test]
+    fn a_transaction_names_the_key_as_it_was_read() {
+        let body = |base| {
+            let request = acquire(&session(A), b"node-1", Index(base), &settings());
+            String::from_utf8_lossy(request.body()).into_owned()
+        };
+        assert!(body(0).starts_with(r#"[{"KV":{"Verb":"check-not-exists","Key":"jobs/leader"}}"#));
+        assert!(body(7).contains(r#""Verb":"check-index","Key":"jobs/leader","Index":7"#));
+        assert!(body(7).contains(r#""Verb":"lock""#));
+        assert!(body(7).contains("3304740253564472344"));
+    }
+
+    #[test]
+    fn a_value_too_large_for_a_transaction_is_sent_as_the_guide_does() {
+        let value = vec![b'x'; 512 * 1024];
+        let request = acquire(&session(A), &value, Index(7), &settings());
+        assert!(
+            request.target().contains("acquire="),
+            "{}",
+            request.target()
+        );
+        assert_eq!(request.body().len(), value.len());
+    }
+
+    #[test]
+    fn the_answer_shows_the_term() {
+        let body = format!(
+            r#"{{"Results":[{{"KV":{{"Key":"jobs/leader","LockIndex":3,"ModifyIndex":9,"CreateIndex":2,
+                "Flags":3304740253564472344,"Session":"{A}","Value":null}}}}],"Errors":null}}"#
+        );
+        let Ok(Acquired::Tied(shown)) = answered(200, &body) else {
+            panic!("not tied");
+        };
+        assert_eq!((shown.lock_index, shown.modify_index), (3, Index(9)));
+        assert_eq!(shown.value, b"node-1");
+        let other = answered(200, &body.replace(A, B));
+        assert!(matches!(other, Err(RequestError::Garbled { .. })));
+        let hidden = answered(200, r#"{"Results":[],"Errors":null}"#);
+        assert!(matches!(hidden, Ok(Acquired::Untold)), "{hidden:?}");
+    }
+
+    #[test]
+    fn a_rollback_says_what_stood_against_it() {
+        let faults = |texts: &[&str]| {
+            let faults: Vec<_> = texts
+                .iter()
+                .map(|it| format!(r#"{{"OpIndex":0,"What":"{it}"}}"#))
+                .collect();
+            let body = format!(r#"{{"Results":null,"Errors":[{}]}}"#, faults.join(","));
+            answered(409, &body)
+        };
+        let held = "failed to lock key x, lock is already held";
+        let delayed = "failed to lock key x due to lock delay";
+        let moved = "failed index check for key x, current modify index 8 != 7";
+        let gone = "failed to check index, key x doesn't exist";
+        for refused in [&[held][..], &[delayed], &[moved, held]] {
+            assert!(
+                matches!(faults(refused), Ok(Acquired::Refused)),
+                "{refused:?}"
+            );
+        }
+        for outdated in [&[moved][..], &[gone], &["key x exists"]] {
+            assert!(
+                matches!(faults(outdated), Ok(Acquired::Outdated)),
+                "{outdated:?}"
+            );
+        }
+        let dead = faults(&["invalid session x"]);
+        assert!(matches!(dead, Err(RequestError::InvalidSession { .. })));
+        let denied = faults(&["something else"]);
+        assert!(matches!(denied, Err(RequestError::Rejected { .. })));
+    }
+}

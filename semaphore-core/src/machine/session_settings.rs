@@ -1,0 +1,61 @@
+//! What a session is made of and told, whatever it is for, and the times that follow from its TTL.
+
+use core::time::Duration;
+
+use crate::id::SessionId;
+use crate::input::{Scope, SessionOptions};
+
+/// Where sessions come from, and what every request about them carries.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionSettings {
+    /// Where they come from.
+    pub(crate) source: SessionSource,
+    /// What every request carries.
+    pub(crate) scope: Scope,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SessionSource {
+    /// Each is made when it is needed.
+    Create(SessionOptions),
+    /// The caller made this one, and ends it.
+    Callers(SessionId),
+}
+
+impl SessionSettings {
+    pub(crate) fn new(options: SessionOptions) -> Self {
+        Self {
+            source: SessionSource::Create(options),
+            scope: Scope::default(),
+        }
+    }
+
+    /// Whether sessions are ours to destroy.
+    pub(crate) fn owns_sessions(&self) -> bool {
+        matches!(self.source, SessionSource::Create(_))
+    }
+
+    /// The TTL of new sessions. Of a caller's session the true one is learned from its renewal.
+    pub(crate) fn ttl(&self) -> Duration {
+        match &self.source {
+            SessionSource::Create(options) => options.ttl,
+            SessionSource::Callers(_) => SessionOptions::default().ttl,
+        }
+    }
+
+    /// How long a short request may take: several must fit into a lease.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        (self.ttl() / 5).min(Duration::from_secs(10))
+    }
+
+    /// The longest wait between two attempts of one request.
+    pub(crate) fn retry_cap(&self) -> Duration {
+        (self.ttl() / 10).min(Duration::from_secs(5))
+    }
+
+    /// How long somebody who leaves goes on trying to clean up. By then Consul has expired the
+    /// session, which happens after twice the TTL.
+    pub(crate) fn cleanup_time(&self) -> Duration {
+        self.ttl() * 2
+    }
+}

@@ -1,0 +1,115 @@
+//! The two classes of failure: what passes is waited out, what does not is told at once.
+
+use semaphore_core::{Error, RequestError, Response};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::election_support::*;
+use crate::election_unknown::acquisition;
+use crate::support::*;
+
+#[test]
+fn a_permanent_failure_ends_a_campaign_at_once_and_leaves_nothing() {
+    for kind in [RequestKind::SessionCreate, RequestKind::KvRead, RequestKind::KvWatch, acquisition()] {
+        let world = MockConsul::new(1);
+        let (_a, first) = leader(&world);
+        world.advance(secs(1));
+        let denied = Fault::Answer(Response::new(403, "Permission denied"));
+        world.inject(Rule::new(denied.clone()).kind(kind).host("b").always());
+        // Without transactions the attempt is another request.
+        world.inject(Rule::new(denied).kind(RequestKind::KvAcquire).host("b").always());
+        let b = election(&world, "b");
+        let waiting = world.start(async move { b.campaign().await });
+        world.advance(secs(1));
+        world.run(first.resign()).expect("resigned");
+        let before = world.now();
+        let outcome = world.run(waiting);
+        let denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
+        assert!(denied, "{kind}: {outcome:?}");
+        assert!(world.now().saturating_since(before) <= millis(50), "{kind}");
+        world.advance(secs(1));
+        assert_eq!(session_count(&world), 0, "{kind}");
+    }
+}
+
+#[test]
+fn an_agent_that_refuses_transactions_is_served_with_the_guides_requests() {
+    let world = MockConsul::new(1);
+    let unknown = Fault::Answer(Response::new(501, "not implemented"));
+    world.inject(Rule::new(unknown).kind(RequestKind::Txn).always());
+    let (_a, leadership) = leader(&world);
+    assert_eq!(leadership.term(), 1);
+    world.run(leadership.set_value("b")).expect("set");
+    assert_eq!(found(&world).expect("a key").value, "b");
+    world.run(leadership.resign()).expect("resigned");
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn a_transient_failure_is_waited_out_within_a_stated_rate() {
+    let world = MockConsul::new(1);
+    world.lose_leader();
+    let a = election(&world, "a");
+    let mut waiting = world.start(async move { a.campaign().await.map(|it| (a, it)) });
+    world.advance(secs(60));
+    assert!(waiting.try_take().is_none());
+    let requests = world.stats().total_requests();
+    assert!(requests <= 180, "{requests} requests in a minute");
+    world.elect_leader();
+    let (_a, leadership) = world.run(waiting).expect("elected");
+    assert!(leadership.is_leader());
+}
+
+#[test]
+fn an_instant_try_gives_up_at_the_first_failure() {
+    let world = MockConsul::new(1);
+    world.lose_leader();
+    let a = election(&world, "a");
+    let outcome = world.run(a.try_campaign());
+    assert!(matches!(outcome, Err(Error::Request(_))), "{outcome:?}");
+}
+
+#[test]
+fn a_campaign_that_times_out_tells_the_last_failure() {
+    let world = MockConsul::new(1);
+    world.lose_leader();
+    let a = election(&world, "a");
+    let outcome = world.run(a.campaign_timeout(secs(10)));
+    let told = matches!(&outcome, Err(Error::Timeout { last_failure: Some(_), .. }));
+    assert!(told, "{outcome:?}");
+}
+
+#[test]
+fn a_session_that_ends_while_one_waits_is_replaced() {
+    let world = MockConsul::new(1);
+    let (_a, first) = leader(&world);
+    let own = first.sequencer().session.to_string();
+    let b = election(&world, "b");
+    let waiting = world.start(async move { b.campaign().await.map(|it| (b, it)) });
+    for _ in 0..3 {
+        world.advance(secs(20));
+        let waiters: Vec<_> = world.consul(|consul, _| {
+            let ids = consul.sessions().map(|it| it.id().to_owned());
+            ids.filter(|id| *id != own).collect()
+        });
+        assert_eq!(waiters.len(), 1);
+        world.consul(|consul, now| consul.destroy_session(now, &waiters[0]));
+    }
+    world.advance(secs(20));
+    world.run(first.resign()).expect("resigned");
+    let (_b, second) = world.run(waiting).expect("elected");
+    assert_eq!(second.term(), 2);
+}
+
+#[test]
+fn a_resignation_that_can_not_reach_consul_ends_with_the_ttl() {
+    let world = MockConsul::new(1);
+    let (_a, first) = leader(&world);
+    world.partition("a");
+    let before = world.now();
+    let resigned = world.run(first.resign());
+    assert!(matches!(resigned, Err(Error::Request(_))), "{resigned:?}");
+    assert!(world.now().saturating_since(before) <= secs(31));
+    world.heal("a");
+    world.advance(secs(40));
+    assert_only_key_left(&world);
+}
