@@ -256,6 +256,8 @@ impl Session {
             }
             (Sent::Renewal, State::Adopting(id) | State::Live(id, _)) => answer
                 .and_then(RenewSession::parse)
+                // One of ours was made with a TTL, also where an answer leaves it out.
+                .map(|ttl| ttl.or(settings.owns_sessions().then(|| settings.ttl())))
                 .map(|ttl| State::Live(id.clone(), Lease::new(sent_at, ttl))),
             (Sent::Inquiry, State::Adopting(_) | State::Live(..)) => {
                 return self.handle_inquiry(now, answer, rng);
@@ -382,6 +384,17 @@ mod tests {
         exchange(&mut session, 105, 109, 200, r#"[{"TTL":"30s"}]"#);
         assert_eq!(deadline(&session), Some(at(105 + 27)));
         assert_eq!(session.timeout(), Some(at(115)));
+    }
+
+    #[test]
+    fn one_of_ours_has_a_ttl_whatever_a_renewal_is_answered() {
+        for body in ["[{}]", r#"[{"TTL":""}]"#, r#"[{"TTL":"0s"}]"#] {
+            let mut session = live();
+            exchange(&mut session, 105, 105, 200, body);
+            let half = Duration::from_millis(500);
+            assert_eq!(deadline(&session), Some(at(118) + half), "{body}");
+            assert_eq!(session.timeout(), Some(at(110)), "{body}");
+        }
     }
 
     #[test]
