@@ -450,6 +450,8 @@ impl Contender {
                         .cloned()
                         .or(Some(RequestError::Transport(timeout)));
                 }
+                // What is left of it would pass for a part of the next turn.
+                self.keeps_session = false;
                 self.phase = Phase::Gone;
                 None
             }

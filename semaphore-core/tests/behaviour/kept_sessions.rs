@@ -194,3 +194,34 @@ fn a_session_that_is_kept_again_and_again_is_renewed_as_any_other() {
     let renewals = world.stats().requests_of(RequestKind::SessionRenew);
     assert!(renewals <= 7, "{renewals} in 30 s");
 }
+
+#[test]
+fn the_session_of_whoever_could_not_leave_in_time_is_not_kept() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 2);
+    turn(&world, &semaphore);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let left = permit.sequencers()[0].session.to_string();
+    // For twice the TTL nothing can be written, and no session ends.
+    world.lose_leader();
+    drop(permit);
+    world.advance(millis(1));
+    let next = semaphore.clone();
+    let mut waiting = world.start(async move { next.acquire().await });
+    world.advance(secs(31));
+    world.elect_leader();
+    let end = world.now() + secs(10);
+    let mut granted = None;
+    while granted.is_none() {
+        assert!(world.step(end), "no slot\n{}", world.trace());
+        let is_tied = contender_keys(&world).iter().any(|key| key.ends_with(&left));
+        let is_left_behind = !is_tied && holders(&world).contains(&left);
+        assert!(!is_left_behind, "{}", world.trace());
+        granted = waiting.try_take();
+    }
+    let permit = granted.expect("an end").expect("a free slot");
+    assert_ne!(permit.sequencers()[0].session.as_str(), left);
+    world.run(permit.release()).expect("released");
+    world.advance(secs(60));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
