@@ -69,7 +69,7 @@ fn term_and_token(line: &str) -> (u64, u64) {
     let numbers = line.strip_prefix("leads in term ");
     let (term, token) = numbers
         .and_then(|numbers| numbers.split_once(", fencing token "))
-        .unwrap_or_else(|| panic!("{line}"));
+        .expect(line);
     (term.parse().expect(line), token.parse().expect(line))
 }
 
