@@ -43,6 +43,12 @@ pub enum Failure {
     /// An operation on the semaphore failed.
     #[error("the semaphore failed")]
     Semaphore(#[source] Error),
+    /// A campaign or a leadership failed for good.
+    #[error("the election failed")]
+    Election(#[source] Error),
+    /// The system does not tell of Ctrl-C.
+    #[error("Ctrl-C can't be waited for")]
+    Signal(#[source] io::Error),
     /// The result can't be written as JSON.
     #[error("the result can't be written as JSON")]
     Json(#[source] serde_json::Error),
@@ -72,7 +78,10 @@ impl Failure {
     fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            Self::Environment(_) | Self::Backend(_) | Self::Semaphore(Error::InvalidInput(_))
+            Self::Environment(_)
+                | Self::Backend(_)
+                | Self::Semaphore(Error::InvalidInput(_))
+                | Self::Election(Error::InvalidInput(_))
         )
     }
 }

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod contend;
+mod elected;
 mod leaders;
 mod quickstart;
 mod short_programs;

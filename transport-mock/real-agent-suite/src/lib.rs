@@ -1,4 +1,4 @@
-//! What a semaphore does on real Consul agents, whatever backend runs it, as tests.
+//! What a semaphore and an election do on real Consul agents, whatever backend runs it, as tests.
 //!
 //! Each module is one behaviour. An adapter says once how it is built, by implementing
 //! [`Backend`], and gets all of them as tests of its own:
@@ -39,6 +39,7 @@ pub mod conflicts;
 pub mod contention;
 pub mod cut_connections;
 pub mod drops;
+pub mod elections;
 pub mod https;
 pub mod keys;
 pub mod leaders;
@@ -158,6 +159,16 @@ macro_rules! tests {
             drops:
                 a_dropped_permit_is_given_back,
                 dropping_everything_leaves_nothing;
+            elections:
+                a_leader_resigns_and_whoever_waits_leads_at_once,
+                a_dropped_leadership_or_campaign_leaves_nothing,
+                a_leaders_values_are_seen_by_those_who_follow,
+                a_leader_whose_session_is_destroyed_notices,
+                a_leader_whose_key_is_deleted_notices,
+                nobody_leads_during_the_lock_delay_of_a_session_that_was_destroyed,
+                an_election_and_a_semaphore_refuse_each_others_keys,
+                consul_lock_and_our_clients_elect_one_leader_among_them,
+                a_thread_campaigns_leads_and_resigns;
             https: an_agent_that_demands_client_certificates_is_used_with_one;
             keys:
                 the_contender_key_shows_value_and_flags,
@@ -214,6 +225,9 @@ macro_rules! tests {
                     holders_and_waiters_outlive_cut_connections,
                     a_claim_whose_answer_is_lost_is_found_by_reading,
                     a_release_whose_answer_is_lost_is_found_by_reading;
+                elections:
+                    a_leader_resigns_and_whoever_waits_leads_at_once,
+                    a_leader_whose_session_is_destroyed_notices;
                 loss:
                     a_destroyed_session_is_noticed_and_its_slot_is_free,
                     a_removed_holder_entry_is_noticed,

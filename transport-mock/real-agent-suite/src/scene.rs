@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use real_agent::{Agent, Client};
-use semaphore_core::{BlockOn, Builder, Error, Permit, Runtime as _, Semaphore};
+use semaphore_core::{BlockOn, Builder, Encoding, Error, Permit, Runtime as _, Semaphore};
 use serde_json::Value;
 
 use crate::{Backend, Options};
@@ -90,8 +90,13 @@ impl<'b, B: Backend> Scene<'b, B> {
         })
     }
 
+    /// How participants encode their steps.
+    pub fn encoding(&self) -> Encoding {
+        self.backend.encoding()
+    }
+
     pub fn builder(&self, limit: u32) -> Builder {
-        Semaphore::builder(&self.prefix, limit).encoding(self.backend.encoding())
+        Semaphore::builder(&self.prefix, limit).encoding(self.encoding())
     }
 
     /// A participant of its own.

@@ -1,0 +1,112 @@
+//! Campaigns for a key and leads until Ctrl-C, or until the leadership is lost; then it campaigns again.
+//!
+//! `cargo run --bin leader`, on the agent at `CONSUL_HTTP_ADDR`. Start it in several terminals, and
+//! `discover` in another one: stop the leader, and another one leads at once; `kill -9` it, and another one
+//! leads when its session has expired and the lock delay is over. Without an agent it leads a Consul in
+//! memory for a moment.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use examples::agent::Agent;
+use examples::failure::{Failure, with_causes};
+use transport_reqwest::{Election, Error, Leadership, LockKey, ReqwestTransport};
+
+/// How long a campaign is silent about an agent that does not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Campaigns for a key, and says when it leads.
+#[derive(Debug, Parser)]
+struct Flags {
+    /// The election's key, such as `service/db/leader`, or `<prefix>/.lock` of `consul lock`
+    #[arg(default_value = "examples/discover/leader", value_parser = |key: &str| LockKey::new(key))]
+    key: LockKey,
+    /// What the key shows while this one leads
+    #[arg(long, default_value_t = format!("process {}", std::process::id()))]
+    value: String,
+    /// For how many seconds nobody may lead after this one has crashed
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(0..=60))]
+    lock_delay: u64,
+    /// Resigns after so many milliseconds as the leader; on a Consul in memory after 2000 unless told
+    #[arg(long)]
+    hold_ms: Option<u64>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Flags::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn run(flags: &Flags) -> Result<(), Failure> {
+    let agent = Agent::find()?;
+    let transport = ReqwestTransport::new(agent.url().to_string())
+        .map_err(|error| Failure::Backend(error.into()))?;
+    let builder = Election::builder(flags.key.as_str())
+        .value(flags.value.as_str())
+        .lock_delay(Duration::from_secs(flags.lock_delay));
+    let builder = match agent.token() {
+        Some(token) => builder.token(token.reveal()),
+        None => builder,
+    };
+    let election = builder.connect(transport).map_err(Failure::Election)?;
+    // Nobody else can be seen to lead in memory.
+    let alone = agent.is_in_memory().then_some(2000);
+    let hold = flags.hold_ms.or(alone).map(Duration::from_millis);
+
+    let (value, key) = (&flags.value, &flags.key);
+    println!("{value:?} campaigns for {key} on {}", agent.describe());
+    let outcome = tokio::select! {
+        led = lead(&election, hold) => led.map_err(Failure::Election),
+        interrupted = tokio::signal::ctrl_c() => {
+            println!("interrupted");
+            interrupted.map_err(Failure::Signal)
+        }
+    };
+    // What was interrupted, a campaign or a leadership, is being given back: a process that ended now
+    // would leave it to the TTL.
+    election.shutdown().await;
+    if outcome.is_ok() {
+        println!("stopped, another one may lead now");
+    }
+    outcome
+}
+
+/// Leads, again after each loss, until `hold` is over or a failure that waiting does not mend.
+async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> {
+    loop {
+        let leadership = campaign(election).await?;
+        let (term, token) = (leadership.term(), leadership.fencing_token());
+        println!("leads in term {term}, fencing token {token}");
+        // The work goes here: it ends with either.
+        let lost = tokio::select! {
+            lost = leadership.lost() => lost,
+            () = rest(hold) => return leadership.resign().await,
+        };
+        println!("leads no more: {}", with_causes(&lost));
+    }
+}
+
+/// As [`Election::campaign`], but it says what it waits out.
+async fn campaign(election: &Election) -> Result<Leadership, Error> {
+    loop {
+        match election.campaign_timeout(PATIENCE).await {
+            Err(Error::Timeout { last_failure, .. }) => {
+                if let Some(failure) = last_failure {
+                    println!("still campaigns: {}", with_causes(&failure));
+                }
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn rest(hold: Option<Duration>) {
+    match hold {
+        Some(hold) => tokio::time::sleep(hold).await,
+        None => std::future::pending().await,
+    }
+}

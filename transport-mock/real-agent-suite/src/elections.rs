@@ -1,0 +1,390 @@
+//! Campaigning, leading and resigning.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use real_agent::Agent;
+use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::{
+    Conflict, Discovery, Election, ElectionBuilder, Error, LeaderEvent, Leadership, Lost, Scope,
+    Semaphore, SequencerStatus, blocking,
+};
+
+use crate::Backend;
+use crate::scene::{PATIENCE, Scene, Task, value, wait_until};
+
+fn key<B: Backend>(scene: &Scene<'_, B>) -> String {
+    format!("{}/leader", scene.prefix())
+}
+
+/// Without a lock delay, so that what an operator ends is free at once.
+fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> ElectionBuilder {
+    let builder = Election::builder(key).encoding(scene.encoding());
+    builder.lock_delay(Duration::ZERO)
+}
+
+/// A candidate of its own, with its name as the value.
+fn candidate<B: Backend>(scene: &Scene<'_, B>, key: &str, name: &str) -> Election {
+    let builder = builder(scene, key).value(name);
+    builder.connect(scene.adapter()).unwrap()
+}
+
+fn lead<B: Backend>(scene: &Scene<'_, B>, election: &Election) -> Leadership {
+    scene.run(election.campaign()).unwrap()
+}
+
+fn start_campaign<B: Backend>(
+    scene: &Scene<'_, B>,
+    election: &Election,
+) -> Task<Result<Leadership, Error>> {
+    let election = election.clone();
+    scene.start(async move { election.campaign().await })
+}
+
+fn session(leadership: &Leadership) -> String {
+    leadership.sequencer().session.to_string()
+}
+
+/// How many sessions this election has.
+fn sessions<B: Backend>(scene: &Scene<'_, B>) -> usize {
+    let left = scene.admin().leftovers(scene.prefix()).unwrap();
+    left.sessions.len()
+}
+
+fn discovery<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Discovery {
+    Discovery::connect(key, Scope::new(), scene.adapter()).unwrap()
+}
+
+/// Nothing but the key and its value is left, tied to nobody.
+fn clean_up<B: Backend>(scene: &Scene<'_, B>, key: &str) {
+    let entry = scene.entry(key).unwrap();
+    assert!(entry["Session"].is_null(), "{entry}");
+    scene.admin().delete(&format!("/v1/kv/{key}")).unwrap();
+    scene.assert_nothing_left_soon();
+}
+
+pub fn a_leader_resigns_and_whoever_waits_leads_at_once(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let key = key(&scene);
+    let (one, other) = (
+        candidate(&scene, &key, "one"),
+        candidate(&scene, &key, "other"),
+    );
+    let first = lead(&scene, &one);
+    assert!(first.is_leader());
+    assert_eq!(first.term(), 1);
+    let remaining = first.remaining().unwrap();
+    assert!(remaining > Duration::ZERO && remaining <= Duration::from_secs(15));
+    let entry = scene.entry(&key).unwrap();
+    assert_eq!(entry["Session"], session(&first));
+    assert_eq!(entry["Flags"], LOCK_FLAGS);
+    assert_eq!(value(&entry), b"one");
+    let info = scene.session_info(&session(&first));
+    assert_eq!(
+        (&info["TTL"], &info["Behavior"]),
+        (&"15s".into(), &"release".into())
+    );
+
+    assert!(scene.run(other.try_campaign()).unwrap().is_none());
+    let late = scene.run(other.campaign_timeout(Duration::from_millis(300)));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    let waiting = start_campaign(&scene, &other);
+    wait_until("both campaign", || sessions(&scene) == 2);
+    assert_eq!(scene.entry(&key).unwrap()["Session"], session(&first));
+    let (sequencer, token) = (first.sequencer().clone(), first.fencing_token());
+    let discovery = discovery(&scene, &key);
+    let verify = |sequencer| scene.run(discovery.verify(sequencer)).unwrap();
+    assert_eq!(verify(&sequencer), SequencerStatus::Current);
+
+    scene.run(first.resign()).unwrap();
+    let second = scene.finish(waiting).unwrap();
+    assert_eq!(second.term(), 2);
+    assert!(second.fencing_token() > token);
+    assert_eq!(verify(&sequencer), SequencerStatus::Stale);
+    assert_eq!(verify(second.sequencer()), SequencerStatus::Current);
+    assert_eq!(value(&scene.entry(&key).unwrap()), b"other");
+    scene.run(second.resign()).unwrap();
+    clean_up(&scene, &key);
+}
+
+pub fn a_dropped_leadership_or_campaign_leaves_nothing(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let key = key(&scene);
+    let (one, other) = (
+        candidate(&scene, &key, "one"),
+        candidate(&scene, &key, "other"),
+    );
+    let first = lead(&scene, &one);
+    {
+        let waiting = scene.run(other.campaign_timeout(Duration::from_millis(200)));
+        assert!(waiting.is_err(), "{waiting:?}");
+    }
+    wait_until("one campaigns", || sessions(&scene) == 1);
+    drop(first);
+    let second = lead(&scene, &other);
+    assert_eq!(second.term(), 2);
+    drop((one, other));
+    assert!(second.is_leader());
+    drop(second);
+    wait_until("nobody leads", || {
+        scene.entry(&key).unwrap()["Session"].is_null()
+    });
+    clean_up(&scene, &key);
+}
+
+pub fn a_leaders_values_are_seen_by_those_who_follow(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let key = key(&scene);
+    let mut follower = discovery(&scene, &key).follow();
+    let mut next = || scene.run(follower.next()).unwrap().unwrap();
+    let event = next();
+    assert!(matches!(event, LeaderEvent::Leaderless { .. }), "{event:?}");
+    let leadership = lead(&scene, &candidate(&scene, &key, "10.0.0.1"));
+    let event = next();
+    let LeaderEvent::Elected(leader) = &event else {
+        panic!("{event:?}");
+    };
+    assert_eq!(leader.text(), Some("10.0.0.1"));
+    assert_eq!(&leader.sequencer(), leadership.sequencer());
+    for value in [&b"10.0.0.2"[..], b"", b"\xff\0"] {
+        scene.run(leadership.set_value(value)).unwrap();
+        let event = next();
+        let LeaderEvent::ValueChanged(leader) = &event else {
+            panic!("{event:?}");
+        };
+        assert_eq!(leader.value, value);
+        assert_eq!(&leader.sequencer(), leadership.sequencer());
+    }
+    scene.run(leadership.resign()).unwrap();
+    let event = next();
+    assert!(matches!(event, LeaderEvent::Leaderless { .. }), "{event:?}");
+    clean_up(&scene, &key);
+}
+
+/// Something is done to the leader while another one waits: it is told, the other one leads, and
+/// nothing stays behind.
+fn loses<B: Backend>(
+    backend: &B,
+    harm: impl FnOnce(&Scene<'_, B>, &str, &Leadership),
+    is_expected: impl FnOnce(&Lost) -> bool,
+) {
+    let scene = Scene::shared(backend);
+    let key = key(&scene);
+    let (one, other) = (
+        candidate(&scene, &key, "one"),
+        candidate(&scene, &key, "other"),
+    );
+    let first = lead(&scene, &one);
+    let waiting = start_campaign(&scene, &other);
+    wait_until("both campaign", || sessions(&scene) == 2);
+    harm(&scene, &key, &first);
+    let lost = scene.run(first.lost());
+    assert!(is_expected(&lost), "{lost:?}");
+    assert!(!first.is_leader());
+    let second = scene.finish(waiting).unwrap();
+    assert!(second.fencing_token() > first.fencing_token());
+    let set = scene.run(first.set_value("late"));
+    assert!(matches!(set, Err(Error::Lost(_))), "{set:?}");
+    drop(first);
+    scene.run(one.shutdown());
+    assert!(
+        second.is_leader(),
+        "a late resignation has no effect on others"
+    );
+    assert_eq!(value(&scene.entry(&key).unwrap()), b"other");
+    assert_eq!(sessions(&scene), 1);
+    scene.run(second.resign()).unwrap();
+    clean_up(&scene, &key);
+}
+
+pub fn a_leader_whose_session_is_destroyed_notices(backend: &impl Backend) {
+    loses(
+        backend,
+        |scene, _, first| scene.admin().destroy_session(&session(first)).unwrap(),
+        |lost| matches!(lost, Lost::KeyReleased { .. } | Lost::KeyTaken { .. }),
+    );
+}
+
+pub fn a_leader_whose_key_is_deleted_notices(backend: &impl Backend) {
+    loses(
+        backend,
+        |scene, key, _| {
+            let deleted = scene.admin().delete(&format!("/v1/kv/{key}"));
+            assert!(deleted.unwrap().is_true());
+        },
+        |lost| matches!(lost, Lost::KeyDeleted { .. } | Lost::KeyTaken { .. }),
+    );
+}
+
+pub fn nobody_leads_during_the_lock_delay_of_a_session_that_was_destroyed(backend: &impl Backend) {
+    const DELAY: Duration = Duration::from_secs(2);
+    let scene = Scene::shared(backend);
+    let key = key(&scene);
+    let candidate = || {
+        let builder = builder(&scene, &key).lock_delay(DELAY);
+        builder.connect(scene.adapter()).unwrap()
+    };
+    let first = lead(&scene, &candidate());
+    let waiting = start_campaign(&scene, &candidate());
+    wait_until("both campaign", || sessions(&scene) == 2);
+    // Consul counts from after this.
+    let before = Instant::now();
+    scene.admin().destroy_session(&session(&first)).unwrap();
+    let second = scene.finish(waiting).unwrap();
+    assert!(before.elapsed() >= DELAY);
+    assert!(!first.is_leader());
+    scene.run(second.resign()).unwrap();
+    drop(first);
+    clean_up(&scene, &key);
+}
+
+pub fn an_election_and_a_semaphore_refuse_each_others_keys(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let semaphore = scene.semaphore(1);
+    let permit = scene.acquire(&semaphore);
+    let contender = permit.sequencers()[0].key.clone();
+    for key in [scene.lock_key(), contender] {
+        let before = scene.entry(&key).unwrap();
+        let refused = scene.run(candidate(&scene, &key, "one").campaign());
+        let Err(Error::NotAnElection { conflict, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(conflict, Conflict::Semaphore);
+        assert_eq!(scene.entry(&key).unwrap(), before);
+    }
+    assert!(permit.is_held());
+    scene.release(permit);
+    scene.assert_nothing_left_soon();
+
+    let prefix = format!("{}/elected", scene.prefix());
+    let key = format!("{prefix}/.lock");
+    let leadership = lead(&scene, &candidate(&scene, &key, "one"));
+    let before = scene.entry(&key).unwrap();
+    let semaphore = Semaphore::builder(&prefix, 1).connect(scene.adapter());
+    let refused = scene.run(semaphore.unwrap().acquire());
+    assert!(
+        matches!(
+            &refused,
+            Err(Error::Conflict {
+                conflict: Conflict::Flags { .. },
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(scene.entry(&key).unwrap(), before);
+    assert!(leadership.is_leader());
+    scene.run(leadership.resign()).unwrap();
+    clean_up(&scene, &key);
+}
+
+/// Ends with the test, whatever happens to it.
+struct Locker(Child);
+
+impl Drop for Locker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Locker {
+    /// `consul lock`, whose child has the file `held` until there is a file `end`, or no folder any more.
+    fn start(agent: &Agent, prefix: &str, folder: &std::path::Path) -> Self {
+        const CHILD: &str =
+            "echo > $1/held; while test -d $1 && ! test -e $1/end; do sleep 0.02; done; rm $1/held";
+        let child = Command::new(agent.binary())
+            .args(["lock", "-shell=false"])
+            .arg(format!("-http-addr={}", agent.addr()))
+            .args([prefix, "sh", "-c", CHILD, "sh"])
+            .arg(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+}
+
+pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Backend) {
+    let agent = Agent::start().unwrap();
+    let scene = Scene::on(backend, &agent);
+    let folder = tempfile::tempdir().unwrap();
+    let is_held = || folder.path().join("held").exists();
+    let key = scene.lock_key();
+    let (one, other) = (
+        candidate(&scene, &key, "one"),
+        candidate(&scene, &key, "other"),
+    );
+
+    // Ours first: theirs waits for it.
+    let first = lead(&scene, &one);
+    let mut locker = Locker::start(&agent, scene.prefix(), folder.path());
+    wait_until("both campaign", || {
+        agent.client().sessions().unwrap().len() == 2
+    });
+    assert!(scene.run(other.try_campaign()).unwrap().is_none());
+    assert!(first.is_leader() && !is_held());
+    let token = first.fencing_token();
+    scene.run(first.resign()).unwrap();
+    // Theirs: ours waits for it.
+    wait_until("it is theirs", is_held);
+    assert!(scene.run(one.try_campaign()).unwrap().is_none());
+    let waiting = start_campaign(&scene, &other);
+    let named = |name: &str| {
+        let sessions = agent.client().sessions().unwrap();
+        let name_of = |id: &String| scene.session_info(id)["Name"].to_string();
+        sessions
+            .iter()
+            .filter(|id| name_of(id).contains(name))
+            .count()
+    };
+    wait_until("ours waits", || named("election") == 1);
+    assert!(is_held());
+    let leader = scene
+        .run(discovery(&scene, &key).leader())
+        .unwrap()
+        .unwrap();
+    let name = scene.session_info(leader.session.as_str())["Name"].to_string();
+    assert!(!name.contains("election"), "{name}");
+    fs::write(folder.path().join("end"), "").unwrap();
+    let second = scene.finish(waiting).unwrap();
+    assert!(!is_held(), "two lead");
+    assert!(second.is_leader());
+    // `consul lock` may have deleted the key: terms start anew then, tokens go on.
+    assert!(second.fencing_token() > token);
+    assert!(locker.0.wait().unwrap().success());
+    scene.run(second.resign()).unwrap();
+    wait_until("no session is left", || {
+        agent.client().sessions().unwrap().is_empty()
+    });
+}
+
+pub fn a_thread_campaigns_leads_and_resigns(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let key = key(&scene);
+    let candidate = |name: &str| -> blocking::Election {
+        let builder = builder(&scene, &key).value(name);
+        builder.connect_blocking(scene.adapter()).unwrap()
+    };
+    let (one, other) = (candidate("one"), candidate("other"));
+    let first = one.campaign().unwrap();
+    assert!(other.try_campaign().unwrap().is_none());
+    let late = other.campaign_timeout(Duration::from_millis(200));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    first.set_value("moved").unwrap();
+    assert_eq!(value(&scene.entry(&key).unwrap()), b"moved");
+    assert!(first.lost_timeout(Duration::from_millis(20)).is_none());
+    let waiting = std::thread::spawn(move || other.campaign_timeout(PATIENCE));
+    first.resign().unwrap();
+    let second = waiting.join().unwrap().unwrap();
+    assert_eq!(second.term(), 2);
+    let destroyed = second.sequencer().session.to_string();
+    scene.admin().destroy_session(&destroyed).unwrap();
+    assert!(matches!(second.lost(), Lost::KeyReleased { .. }));
+    let resigned = second.resign();
+    assert!(matches!(resigned, Err(Error::Lost(_))), "{resigned:?}");
+    clean_up(&scene, &key);
+}
