@@ -62,12 +62,20 @@ impl Check for TokensIncrease {
     fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::NewEpoch => self.epoch += 1,
-            Happening::RecordChanged { added, passed, .. } => {
+            Happening::RecordChanged {
+                by, added, passed, ..
+            } => {
                 self.applied += 1;
                 let (epoch, order) = (self.epoch, self.applied);
                 for session in added.iter().chain(passed) {
                     let admission = Admission { epoch, order };
-                    self.admissions.insert(session.clone(), admission);
+                    // An operator admits nobody: what a snapshot brings back was admitted before.
+                    if *by == Who::Operator {
+                        let known = self.admissions.entry(session.clone());
+                        known.or_insert(admission);
+                    } else {
+                        self.admissions.insert(session.clone(), admission);
+                    }
                 }
             }
             Happening::Granted { belief, token } if matches!(belief.who, Who::Ours(_)) => {
