@@ -56,9 +56,9 @@ fn run() -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         #[cfg(not(semaphore_defects))]
-        Defects::One(_) | Defects::All => {
-            Err("defects need a build with --cfg semaphore_defects, as scripts/explore makes it".into())
-        }
+        Defects::One(_) | Defects::All => Err(
+            "defects need a build with --cfg semaphore_defects, as scripts/explore makes it".into(),
+        ),
     }
 }
 

@@ -11,8 +11,9 @@
 //! ```
 //! - *Campaigning*: the session is made and renewed while the key is watched. When the key is free
 //!   it is acquired; when that is refused, the lock delay of the leader before may be on, so the next
-//!   attempt waits between half a second and a whole one. That is also the ceiling: two attempts a
-//!   second.
+//!   attempt waits between half a second and a whole one. An attempt that came too late, since the
+//!   key has changed under it, is repeated at once from what is there now, but only once until
+//!   somebody else is seen to lead. So the ceiling is two attempts a second, and one more.
 //! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
 //!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
 //!   later than that still is one of ours: whatever view shows our session makes us the leader, and
@@ -31,7 +32,7 @@ use super::shown::{Shown, TermIndexes};
 use crate::api::ReadKey;
 use crate::error::{Error, Lost, RequestError};
 use crate::http::{Request, Response};
-use crate::id::FencingToken;
+use crate::id::{FencingToken, Index};
 use crate::machine::backoff::Backoff;
 use crate::machine::encoding::Encoding;
 use crate::machine::lease::Lease;
@@ -55,6 +56,8 @@ pub(super) struct Candidacy {
     unresolved: Option<Moment>,
     /// Whether the key has changed since it was seen.
     is_outdated: bool,
+    /// Whether the last attempt followed at once on one that came too late.
+    is_hurried: bool,
     is_reading: bool,
     read_at: Option<Instant>,
     read_backoff: Backoff,
@@ -88,8 +91,12 @@ enum Phase {
 
 #[derive(Clone, Debug)]
 enum Writing {
-    /// With this value.
-    Acquisition(Encoding, Vec<u8>),
+    /// Of the key as it was changed last at `base`.
+    Acquisition {
+        encoding: Encoding,
+        value: Vec<u8>,
+        base: Index,
+    },
     Release,
 }
 
@@ -141,6 +148,7 @@ impl Candidacy {
             write_backoff: Backoff::new(Duration::from_millis(100), cap),
             unresolved: is_blind.then_some(moment),
             is_outdated: false,
+            is_hurried: false,
             is_reading: false,
             read_at: None,
             read_backoff: Backoff::new(Duration::from_millis(100), cap),
@@ -211,7 +219,7 @@ impl Candidacy {
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
         let session = self.session_is_active().then(|| self.session.timeout());
         let write = self.wants_write(now).then(|| due(self.write_at));
-        let read = self.wants_read(now).then(|| due(self.read_at));
+        let read = self.wants_read().then(|| due(self.read_at));
         let end = match self.phase {
             Phase::Leading(_) => self.deadline(),
             Phase::Leaving { until } => Some(until),
@@ -239,7 +247,7 @@ impl Candidacy {
             self.write_at = None;
             return Some((Part::Write, request.with_timeout(timeout)));
         }
-        if self.wants_read(now) && due(self.read_at) <= now {
+        if self.wants_read() && due(self.read_at) <= now {
             self.is_reading = true;
             self.read_at = None;
             let read = ReadKey {
@@ -356,14 +364,12 @@ impl Candidacy {
     }
 
     /// Reads only where no answer under way will tell: the watch shows what changes by itself.
-    fn wants_read(&self, now: Instant) -> bool {
+    fn wants_read(&self) -> bool {
         if self.is_reading || self.writing.is_some() {
             return false;
         }
-        let waits = self.write_at.is_some_and(|at| now < at);
         match self.phase {
-            Phase::Campaigning => self.unresolved.is_some() || self.is_outdated && !waits,
-            Phase::Leading(_) => self.unresolved.is_some() || self.is_outdated,
+            Phase::Campaigning | Phase::Leading(_) => self.unresolved.is_some() || self.is_outdated,
             Phase::Leaving { .. } | Phase::Gone => false,
         }
     }

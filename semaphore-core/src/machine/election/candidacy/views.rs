@@ -51,6 +51,7 @@ impl Candidacy {
                 |key: &Shown| key.session.is_some() && key.session.as_ref() == self.session.id();
             self.may_hold = self.shown().is_some_and(is_own);
         }
+        self.is_hurried &= self.is_free();
         match self.phase {
             Phase::Campaigning => self.judge(now, settings),
             Phase::Leading(term) => {

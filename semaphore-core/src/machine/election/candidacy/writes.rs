@@ -28,12 +28,13 @@ impl Candidacy {
             self.writing = Some(Writing::Release);
             return Some(request);
         }
-        let base = shown.map_or(Index::ZERO, |key| key.modify_index);
+        let base = self.base();
         let request = write::acquire(&session, &self.value, base, settings);
-        self.writing = Some(Writing::Acquisition(
-            Encoding::of(&request),
-            self.value.clone(),
-        ));
+        self.writing = Some(Writing::Acquisition {
+            encoding: Encoding::of(&request),
+            value: self.value.clone(),
+            base,
+        });
         self.may_hold = true;
         Some(request)
     }
@@ -51,11 +52,18 @@ impl Candidacy {
                 self.handle_release(now, answer, rng);
                 None
             }
-            Writing::Acquisition(encoding, value) => {
+            Writing::Acquisition {
+                encoding,
+                value,
+                base,
+            } => {
                 let session = self.session.id()?.clone();
                 let acquired = answer.and_then(|response| {
                     write::acquired(encoding, response, &session, &value, settings)
                 });
+                // What the watch has shown meanwhile need not be read again.
+                self.is_outdated |=
+                    matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base;
                 self.handle_acquisition(now, moment, acquired, settings, rng)
             }
         }
@@ -77,9 +85,16 @@ impl Candidacy {
             }
             Ok(Acquired::Untold) => self.unresolved = Some(moment),
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
+            Ok(Acquired::Outdated) if self.may_hurry() => {
+                self.is_hurried = true;
+                self.may_hold = false;
+            }
             Ok(Acquired::Outdated) => {
-                self.is_outdated = true;
-                return self.refused(now, moment, rng);
+                let event = self.refused(now, moment, rng);
+                if self.is_campaigning() && self.is_outdated {
+                    self.read_at = self.write_at;
+                }
+                return event;
             }
             Err(RequestError::InvalidSession { .. }) => self.session.found_gone(),
             Err(error) if error.was_not_applied() => {
@@ -93,6 +108,17 @@ impl Candidacy {
             }
         }
         None
+    }
+
+    /// Whether an attempt that came too late is repeated at once: one after the other is not, or
+    /// somebody who writes the free key again and again would make a hot loop (L3).
+    fn may_hurry(&self) -> bool {
+        self.is_campaigning() && !self.is_hurried
+    }
+
+    /// When the key was changed last, as far as it has been seen; zero where it is missing.
+    fn base(&self) -> Index {
+        self.shown().map_or(Index::ZERO, |key| key.modify_index)
     }
 
     /// The key was not to be had.
