@@ -13,7 +13,7 @@
 //!   it is acquired; when that is refused, the lock delay of the leader before may be on, so the next
 //!   attempt waits between half a second and a whole one. An attempt that came too late, since the
 //!   key has changed under it, is repeated at once from what is there now, but only once until
-//!   somebody else is seen to lead. So the ceiling is two attempts a second, and one more.
+//!   somebody else is seen to lead. [`pace`] has the times: two attempts a second at most, and one more.
 //! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
 //!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
 //!   later than that still is one of ours: whatever view shows our session makes us the leader, and
@@ -22,11 +22,13 @@
 //!   election and shows another term. The value is written whenever the key shows another one.
 //! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours.
 
+mod pace;
 mod views;
 mod writes;
 
 use core::time::Duration;
 
+use self::pace::Pace;
 use super::settings::ElectionSettings;
 use super::shown::{Shown, TermIndexes};
 use crate::api::ReadKey;
@@ -50,14 +52,12 @@ pub(super) struct Candidacy {
     seen: Option<Seen>,
     /// The write under way.
     writing: Option<Writing>,
-    write_at: Option<Instant>,
-    write_backoff: Backoff,
+    /// When the next one is due.
+    pace: Pace,
     /// Since when only a read tells what became of a write.
     unresolved: Option<Moment>,
     /// Whether the key has changed since it was seen.
     is_outdated: bool,
-    /// Whether the last attempt followed at once on one that came too late.
-    is_hurried: bool,
     is_reading: bool,
     read_at: Option<Instant>,
     read_backoff: Backoff,
@@ -144,11 +144,9 @@ impl Candidacy {
             phase: Phase::Campaigning,
             seen: None,
             writing: None,
-            write_at: None,
-            write_backoff: Backoff::new(Duration::from_millis(100), cap),
+            pace: Pace::new(cap),
             unresolved: is_blind.then_some(moment),
             is_outdated: false,
-            is_hurried: false,
             is_reading: false,
             read_at: None,
             read_backoff: Backoff::new(Duration::from_millis(100), cap),
@@ -188,8 +186,7 @@ impl Candidacy {
     /// What the key is to show from now on.
     pub(super) fn set_value(&mut self, value: Vec<u8>) {
         self.value = value;
-        self.write_at = None;
-        self.write_backoff.reset();
+        self.pace.reset();
     }
 
     /// Whether the key shows what it is to show, and nothing under way may change that.
@@ -206,8 +203,7 @@ impl Candidacy {
         self.phase = Phase::Leaving {
             until: now + settings.session.cleanup_time(),
         };
-        self.write_at = None;
-        self.write_backoff.reset();
+        self.pace.reset();
         self.settle(settings);
     }
 
@@ -218,7 +214,7 @@ impl Candidacy {
 
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
         let session = self.session_is_active().then(|| self.session.timeout());
-        let write = self.wants_write(now).then(|| due(self.write_at));
+        let write = self.wants_write(now).then(|| self.pace.due());
         let read = self.wants_read().then(|| due(self.read_at));
         let end = match self.phase {
             Phase::Leading(_) => self.deadline(),
@@ -242,9 +238,9 @@ impl Candidacy {
             return Some((Part::Session, request));
         }
         let timeout = settings.session.request_timeout();
-        if self.wants_write(now) && due(self.write_at) <= now {
+        if self.wants_write(now) && self.pace.due() <= now {
             let request = self.write(settings)?;
-            self.write_at = None;
+            self.pace.clear();
             return Some((Part::Write, request.with_timeout(timeout)));
         }
         if self.wants_read() && due(self.read_at) <= now {

@@ -1,13 +1,10 @@
 //! What a candidacy writes, and what follows from the answers.
 
-use core::time::Duration;
-
 use super::{Candidacy, CandidacyEvent, Phase, Writing};
 use crate::api::{LOCK_FLAGS, ReleaseKey};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
-use crate::machine::backoff::jitter;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::encoding::Encoding;
@@ -80,40 +77,33 @@ impl Candidacy {
         self.failure = acquired.as_ref().err().cloned();
         match acquired {
             Ok(Acquired::Tied(shown)) => {
-                self.write_backoff.reset();
+                self.pace.reset();
                 return self.observe(now, Some(shown), moment, settings);
             }
             Ok(Acquired::Untold) => self.unresolved = Some(moment),
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
-            Ok(Acquired::Outdated) if self.may_hurry() => {
-                self.is_hurried = true;
+            Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.hurry() => {
                 self.may_hold = false;
             }
             Ok(Acquired::Outdated) => {
                 let event = self.refused(now, moment, rng);
                 if self.is_campaigning() && self.is_outdated {
-                    self.read_at = self.write_at;
+                    self.read_at = Some(self.pace.due());
                 }
                 return event;
             }
             Err(RequestError::InvalidSession { .. }) => self.session.found_gone(),
             Err(error) if error.was_not_applied() => {
-                self.write_at = Some(now + self.write_backoff.next(rng));
+                self.pace.failed(now, rng);
                 return self.refuse(error);
             }
             // Whether it was applied, or will be, only a read tells.
             Err(_) => {
                 self.unresolved = Some(moment);
-                self.write_at = Some(now + self.write_backoff.next(rng));
+                self.pace.failed(now, rng);
             }
         }
         None
-    }
-
-    /// Whether an attempt that came too late is repeated at once: one after the other is not, or
-    /// somebody who writes the free key again and again would make a hot loop (L3).
-    fn may_hurry(&self) -> bool {
-        self.is_campaigning() && !self.is_hurried
     }
 
     /// When the key was changed last, as far as it has been seen; zero where it is missing.
@@ -128,7 +118,7 @@ impl Candidacy {
         moment: Moment,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
-        self.write_at = Some(now + jitter(PACE / 2, PACE / 2, rng));
+        self.pace.refused(now, rng);
         // An attempt before it whose outcome was unknown had been resolved.
         self.may_hold = self.is_leading();
         match self.phase {
@@ -157,7 +147,7 @@ impl Candidacy {
             }
             Err(error) => {
                 self.failure = Some(error);
-                self.write_at = Some(now + self.write_backoff.next(rng));
+                self.pace.failed(now, rng);
             }
         }
     }
@@ -174,6 +164,3 @@ impl Candidacy {
         }
     }
 }
-
-/// How long one attempt is apart from the next, at most; half of it at least.
-const PACE: Duration = Duration::from_secs(1);
