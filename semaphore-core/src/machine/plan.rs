@@ -222,8 +222,14 @@ impl Situation<'_> {
         if self.ahead().count() + wanted > free && !self.patience_is_over {
             return (Vec::new(), Turn::BehindOthers);
         }
-        let admitted = &self.admissible[..wanted];
-        for (_, session) in admitted {
+        // Whoever of ours has a slot in the record claims that one: beside it none may be free.
+        let has_slot = |session: &SessionId| record.holds(session.as_str());
+        let (with_slot, without): (Vec<_>, Vec<_>) = self
+            .admissible
+            .iter()
+            .partition(|(_, session)| has_slot(session));
+        let admitted: Vec<_> = with_slot.into_iter().chain(without).take(wanted).collect();
+        for (_, session) in &admitted {
             record.add(session.as_str());
         }
         (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)

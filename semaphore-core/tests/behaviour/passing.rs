@@ -203,3 +203,29 @@ fn a_slot_is_passed_with_the_session_that_it_has() {
     assert_eq!(spy.count(creates_session), 0, "{}", world.trace());
     assert_nothing_left(&world);
 }
+
+/// Found by exploration: a slot passed on while another contender of the same client, which had entered
+/// before, took it for a free one.
+#[test]
+fn a_slot_passes_on_while_another_contender_of_the_client_waits_and_is_no_second_one() {
+    let world = MockConsul::new(1);
+    let slow = Rule::new(Fault::DelayAnswer(millis(60)));
+    world.inject(slow.matching(enters).skip(1));
+    let semaphore = semaphore(&world, "a", 2);
+    let ends = [300, 100, 0, 0].map(|stay| {
+        let (world_, semaphore) = (world.clone(), semaphore.clone());
+        world.start(async move {
+            let permit = semaphore.acquire().await.expect("a slot");
+            world_.sleep(millis(stay)).await;
+            permit.release().await.expect("released");
+        })
+    });
+    let end = world.now() + secs(2);
+    while world.step(end) {
+        assert!(holders(&world).len() <= 2, "{}", world.trace());
+    }
+    for task in ends {
+        world.run(task);
+    }
+    assert_nothing_left(&world);
+}

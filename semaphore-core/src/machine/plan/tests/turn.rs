@@ -53,6 +53,22 @@ fn a_session_that_is_in_the_record_already_has_its_place_in_the_queue() {
 }
 
 #[test]
+fn a_slot_that_the_record_shows_as_ours_is_taken_before_a_free_one() {
+    // C is to pass to the next of our queue while B, which entered before it, waits for a slot.
+    let found = record(2, &[A, C]);
+    let view = shown(&found, &[(A, A), (B, B), (C, C)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B), ours(C)],
+        ..idle(&view)
+    };
+    let (write, turn) = situation.plan();
+    assert_eq!(turn, Turn::Now);
+    assert_eq!(holders(write.as_ref()), [A, C], "two slots");
+    assert_eq!(write.unwrap().admit, [no(C)]);
+}
+
+#[test]
 fn everybody_is_ahead_of_one_whose_key_is_not_in_view_yet() {
     let found = record(2, &[]);
     let view = shown(&found, &[(A, A), (B, B)]).view();
