@@ -1,4 +1,4 @@
-//! Holders of `consul lock -n`, who know nothing of our queue.
+//! Holders of `consul lock`, who know nothing of our queue: of a semaphore with `-n`, of an election without.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,7 +13,7 @@ use rustix::process::getppid;
 
 use crate::diary::Diary;
 use crate::moment::Moment;
-use crate::record::{Hold, Slots};
+use crate::record::{Hold, Place};
 
 /// The beginning of the names of their sessions.
 pub const THEIRS: &str = "chaos-lock-";
@@ -35,19 +35,18 @@ pub struct Setup {
     pub binary: PathBuf,
     /// The addresses of the servers.
     pub agents: Vec<String>,
-    /// What they contend for.
-    pub slots: Slots,
     /// Where the holders write.
     pub log: PathBuf,
 }
 
 impl Lockers {
-    /// Starts `count` of them.
-    pub fn start(setup: &Setup, count: usize, rng: &mut Rng) -> Self {
+    /// Starts one for each of `places`.
+    pub fn start(setup: &Setup, places: &[&Place], rng: &mut Rng) -> Self {
         let stop = Arc::<AtomicBool>::default();
-        let threads = (0..count).map(|number| {
+        let threads = places.iter().enumerate().map(|(number, place)| {
+            let place = Place::clone(place);
             let (setup, stop, rng) = (setup.clone(), Arc::clone(&stop), rng.fork());
-            thread::spawn(move || lock_again_and_again(number, &setup, &stop, rng))
+            thread::spawn(move || lock_again_and_again(number, &place, &setup, &stop, rng))
         });
         Self {
             threads: threads.collect(),
@@ -80,6 +79,7 @@ impl Drop for Lockers {
 /// Whether the last one had to be killed.
 fn lock_again_and_again(
     number: usize,
+    place: &Place,
     setup: &Setup,
     stop: &AtomicBool,
     mut rng: Rng,
@@ -92,10 +92,11 @@ fn lock_again_and_again(
         let millis = rng.u64(50..2_500);
         let agent = &setup.agents[rng.usize(..setup.agents.len())];
         let mut lock = Command::new(&setup.binary)
-            .args(["lock", "-shell=false", "-n", &setup.slots.limit.to_string()])
-            .args(["-name", &name, "-http-addr", agent, &setup.slots.prefix])
+            // With a limit of one it takes the key of an election.
+            .args(["lock", "-shell=false", "-n", &place.limit.to_string()])
+            .args(["-name", &name, "-http-addr", agent, &place.prefix])
             .arg(env::current_exe()?)
-            .args(["hold", &name, &millis.to_string()])
+            .args(["hold", &name, &place.prefix, &millis.to_string()])
             .arg(&setup.log)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -136,11 +137,15 @@ fn wait(lock: &mut Child, stop: &AtomicBool) -> io::Result<Option<ExitStatus>> {
 ///
 /// # Errors
 /// When it can't write.
-pub fn hold(name: &str, time: Duration, log: &Path) -> io::Result<()> {
+pub fn hold(name: &str, prefix: &str, time: Duration, log: &Path) -> io::Result<()> {
     let parent = getppid();
     let diary = Diary::open(log)?;
     let name = || name.to_owned();
-    diary.write(Moment::now(), Hold::Began { name: name() })?;
+    let began = Hold::Began {
+        name: name(),
+        prefix: prefix.to_owned(),
+    };
+    diary.write(Moment::now(), began)?;
     let end = Moment::now().plus(time);
     loop {
         let left = end.since(Moment::now());

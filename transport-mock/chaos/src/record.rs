@@ -18,20 +18,54 @@ pub struct Run {
     /// The TTL of our sessions.
     pub ttl: Duration,
     /// What is contended for.
-    pub semaphores: Vec<Slots>,
-    /// Who contends.
+    pub places: Vec<Place>,
+    /// Who contends and who follows.
     pub clients: Vec<Client>,
 }
 
-/// A semaphore.
+/// What is contended for: a semaphore of some slots, or an election, which has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slots {
-    /// Where it lives.
+pub struct Place {
+    /// Which of the two.
+    pub what: What,
+    /// Where it lives. The key of an election is that of `consul lock`: see [`Self::lock_key`].
     pub prefix: String,
     /// How many slots it has.
     pub limit: u32,
     /// How many tasks or threads of each client contend.
     pub contenders: u32,
+}
+
+impl Place {
+    /// `<prefix>/.lock`: the record of a semaphore, the key of an election.
+    pub fn lock_key(&self) -> String {
+        format!("{}/.lock", self.prefix)
+    }
+
+    /// Whether it is an election.
+    pub fn is_election(&self) -> bool {
+        self.what == What::Election
+    }
+}
+
+/// What a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A semaphore.
+    Semaphore,
+    /// An election.
+    Election,
+}
+
+impl What {
+    /// What is granted there, as it is written in a report.
+    pub fn granted(self) -> &'static str {
+        match self {
+            Self::Semaphore => "slots",
+            Self::Election => "leaderships",
+        }
+    }
 }
 
 /// A client process, whatever becomes of its incarnations.
@@ -41,6 +75,18 @@ pub struct Client {
     pub backend: Backend,
     /// The server that it talks to.
     pub server: usize,
+    /// What it does.
+    pub role: Role,
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It contends for all places.
+    Contender,
+    /// It follows all elections.
+    Follower,
 }
 
 /// What a client runs on.
@@ -76,7 +122,7 @@ pub enum Belief {
     Wanted {
         /// Which acquisition.
         acquire: u64,
-        /// For which semaphore.
+        /// For which place.
         prefix: String,
         /// How many slots at once.
         permits: u32,
@@ -138,8 +184,76 @@ pub enum Belief {
         /// Why not, in words.
         words: Option<String>,
     },
+    /// It wanted to change what the key of an election shows.
+    Said {
+        /// Which acquisition.
+        acquire: u64,
+        /// What it is to show.
+        value: String,
+        /// What became of it.
+        outcome: Change,
+        /// Why, in words.
+        words: Option<String>,
+    },
+    /// It follows an election and learned this.
+    Saw {
+        /// Which one.
+        prefix: String,
+        /// What.
+        sight: Sight,
+    },
     /// The process is about to end in order: nothing of it is left in Consul.
     Stopped,
+}
+
+/// How a change of a value ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The key shows it.
+    Done,
+    /// The leadership was lost.
+    Lost,
+    /// With an error.
+    Failed,
+}
+
+impl Change {
+    /// As it is written in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "shown",
+            Self::Lost => "lost with the leadership",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What can be seen of an election.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "sight", rename_all = "snake_case")]
+pub enum Sight {
+    /// Somebody leads.
+    Led {
+        /// Its session.
+        session: String,
+        /// What it says of itself.
+        value: String,
+    },
+    /// Nobody leads.
+    Leaderless {
+        /// What the key says all the same, if there is one.
+        value: Option<String>,
+    },
+    /// Nothing can be seen for now.
+    Interrupted,
+    /// Something can be seen again.
+    Resumed,
+    /// Nothing will be seen any more.
+    Failed {
+        /// Why, in words.
+        words: String,
+    },
 }
 
 /// How an acquisition is asked for.
@@ -182,7 +296,7 @@ impl Outcome {
     }
 }
 
-/// Why a slot was lost.
+/// Why a slot or a leadership was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -192,6 +306,14 @@ pub enum Reason {
     RemovedFromHolders,
     /// The contender key is another's.
     ContenderKeyTaken,
+    /// The key of the election is nobody's.
+    KeyReleased,
+    /// The key of the election is another's.
+    KeyTaken,
+    /// The key of the election was deleted.
+    KeyDeleted,
+    /// The key of the election was written by somebody else.
+    KeyOverwritten,
     /// No renewal came through in time.
     LeaseExpired,
     /// The driver has ended.
@@ -207,6 +329,10 @@ impl Reason {
             Self::SessionGone => "session gone",
             Self::RemovedFromHolders => "removed from holders",
             Self::ContenderKeyTaken => "contender key taken",
+            Self::KeyReleased => "key released",
+            Self::KeyTaken => "key taken",
+            Self::KeyDeleted => "key deleted",
+            Self::KeyOverwritten => "key overwritten",
             Self::LeaseExpired => "lease expired",
             Self::RuntimeEnded => "runtime ended",
             Self::Unknown => "unknown",
@@ -222,6 +348,8 @@ pub enum Hold {
     Began {
         /// Which one.
         name: String,
+        /// Whose slot it is.
+        prefix: String,
     },
     /// It still runs.
     Goes {
@@ -312,7 +440,7 @@ pub struct Sighting {
     pub end: Moment,
     /// The names of the `consul lock` holders whose sessions exist; none when there was no answer.
     pub locks: Option<Vec<String>>,
-    /// The names of the holders of each semaphore's record, read just afterwards.
+    /// The names of the holders of each place, read just afterwards.
     #[serde(default)]
     pub holders: Vec<Vec<String>>,
 }
@@ -328,12 +456,23 @@ pub struct End {
     pub hung_locks: u64,
     /// Names of our sessions that existed when all clients had ended.
     pub sessions: Vec<String>,
-    /// Keys of our contenders that existed when all clients had ended.
+    /// Keys of our contenders, and keys of elections tied to our sessions, when all clients had ended.
     pub keys: Vec<String>,
-    /// What there was at last, after one who acquired all slots and gave them back.
+    /// What there was at last, after one who acquired everything and gave it back.
     pub at_last: Vec<String>,
+    /// What each election showed then.
+    pub truths: Vec<Truth>,
     /// Why that one failed.
     pub last_failure: Option<String>,
+}
+
+/// What Consul's leader says of an election.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truth {
+    /// Which one.
+    pub prefix: String,
+    /// What.
+    pub sight: Sight,
 }
 
 /// Where the files of a run are.
