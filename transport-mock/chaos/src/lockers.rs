@@ -54,12 +54,17 @@ impl Lockers {
         }
     }
 
+    /// Tells each to begin no other turn.
+    pub fn tell_to_end(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
     /// Lets each end its turn. Returns how many had to be killed.
     ///
     /// # Errors
     /// When one could not be run.
     pub fn end(mut self) -> io::Result<u64> {
-        self.stop.store(true, Ordering::SeqCst);
+        self.tell_to_end();
         let mut hung = 0;
         for thread in self.threads.drain(..) {
             let ended = thread.join();
@@ -106,11 +111,19 @@ fn lock_again_and_again(
             None => return Ok(true),
             Some(status) if status.success() => {}
             // It gives up at the first failure that it can't wait out.
-            Some(_) => thread::sleep(Duration::from_secs(1)),
+            Some(_) => rest(Duration::from_secs(1), stop),
         }
-        thread::sleep(Duration::from_millis(rng.u64(..4_000)));
+        rest(Duration::from_millis(rng.u64(..4_000)), stop);
     }
     Ok(false)
+}
+
+/// For so long, unless it is told to end.
+fn rest(time: Duration, stop: &AtomicBool) {
+    let end = Instant::now() + time;
+    while Instant::now() < end && !stop.load(Ordering::SeqCst) {
+        thread::sleep(POLL);
+    }
 }
 
 /// None when it had to be killed.

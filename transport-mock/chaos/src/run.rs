@@ -14,7 +14,7 @@ use crate::client::{LOCK_DELAY, OURS};
 use crate::diary::Diary;
 use crate::failure::{Failure, Try as _};
 use crate::fleet::Fleet;
-use crate::lockers::{Lockers, Setup};
+use crate::lockers::{Lockers, Setup, THEIRS};
 use crate::moment::Moment;
 use crate::nemesis::Nemesis;
 use crate::record::{Backend, Client, End, Folder, Place, Role, Run, Sight, Truth, What};
@@ -22,14 +22,16 @@ use crate::witness::{Witnesses, look, sessions};
 
 /// The shortest that Consul allows.
 const TTL: Duration = Duration::from_secs(10);
+/// That of `consul lock`, which can't be told another one.
+const THEIR_TTL: Duration = Duration::from_secs(15);
 /// How long the clients may take to end in order, on a loaded machine.
 const ENDING: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_mins(3);
 
 impl Run {
     /// Six clients that contend, two on each backend, each on another server, and one on each backend
-    /// that follows. They contend for a semaphore of several slots and for an election, both shared
-    /// with `consul lock`, and for a semaphore of a single slot.
+    /// that follows. They contend for two semaphores and in two elections; one of each is shared with
+    /// `consul lock`.
     pub fn new(seed: u64, chaos: Duration) -> Self {
         use What::{Election, Semaphore};
         let place = |what, prefix: &str, limit, contenders| Place {
@@ -55,17 +57,25 @@ impl Run {
             places: vec![
                 place(Semaphore, "chaos/shared", 3, 3),
                 place(Semaphore, "chaos/single", 1, 2),
-                place(Election, "chaos/elected", 1, 2),
+                place(Election, "chaos/elected", 1, 1),
+                place(Election, "chaos/leader", 1, 2),
             ],
             clients: clients.collect(),
         }
     }
 
-    /// How long nothing goes wrong before the end: Consul expires the sessions of the killed after
-    /// twice the TTL, counted anew from the last election.
-    fn quiet(&self) -> Duration {
-        self.ttl * 2 + Duration::from_secs(8)
+    /// How long nothing goes wrong before the clients are told to end. A session that one of them leaves
+    /// behind then was renewed within the last third of its TTL, so it outlives [`expiry`].
+    fn calm(&self) -> Duration {
+        self.ttl + Duration::from_secs(2)
     }
+}
+
+/// How long after everything went wrong sessions with this TTL may exist that nobody renews any more,
+/// those of the killed and those whose creation was not answered: Consul expires them after twice the
+/// TTL, counted anew from the last election.
+fn expiry(ttl: Duration) -> Duration {
+    ttl * 2 + Duration::from_secs(8)
 }
 
 /// Makes the run and leaves its logs in `folder`.
@@ -95,7 +105,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
             .collect(),
         log: folder.locks(),
     };
-    let [shared, _, elected] = &run.places[..] else {
+    let [shared, _, elected, _] = &run.places[..] else {
         return Err(Failure::step("planning a run", "other places than planned"));
     };
     let lockers = Lockers::start(&setup, &[shared, shared, elected], &mut rng);
@@ -117,12 +127,18 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         ..End::default()
     };
     tell("nothing goes wrong any more");
-    thread::sleep(run.quiet());
+    let healed = Instant::now();
+    thread::sleep(run.calm());
     tell("all who contend end");
+    lockers.tell_to_end();
     let ended = fleet.end(Role::Contender, ENDING);
     end.hung = ended.doing("ending the clients")?;
+    tell("what is left expires");
+    wait_for_expiry(&admins[0], OURS, healed + expiry(run.ttl))?;
     look_for_ours(&admins[0], run, &mut end).doing("looking for what is left")?;
     end.hung_locks = lockers.end().doing("ending consul lock")?;
+    // It gives up where it can't reach a leader, and leaves its session and its keys.
+    wait_for_expiry(&admins[0], THEIRS, healed + expiry(THEIR_TTL))?;
     tell("one takes everything at last");
     witnesses.end().doing("writing down what was seen")?;
     at_last(run, &admins[0], &mut end)?;
@@ -134,6 +150,17 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
 fn write(path: &std::path::Path, what: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(what).doing("writing a log")?;
     fs::write(path, text).doing("writing a log")
+}
+
+/// Waits until no session of such a name is left, or all that may be left have expired.
+fn wait_for_expiry(admin: &Admin, name: &str, end: Instant) -> Result<(), Failure> {
+    loop {
+        let left = sessions(admin).doing("waiting for sessions to expire")?;
+        if Instant::now() >= end || !left.values().any(|it| it.starts_with(name)) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// By now the sessions of those who were killed have expired.
