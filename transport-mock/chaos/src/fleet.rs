@@ -48,6 +48,7 @@ impl Fleet {
                 backend: client.backend,
                 url: proxy.url(),
                 ttl: run.ttl,
+                lock_delay: run.lock_delay,
                 role: client.role,
                 places: run.places.clone(),
                 seed: run.seed,

@@ -17,6 +17,9 @@ pub struct Run {
     pub chaos: Duration,
     /// The TTL of our sessions.
     pub ttl: Duration,
+    /// The lock delay of our sessions in elections.
+    #[serde(default)]
+    pub lock_delay: Duration,
     /// What is contended for.
     pub places: Vec<Place>,
     /// Who contends and who follows.

@@ -10,7 +10,7 @@ use semaphore_core::{Election, Semaphore};
 use serde::Serialize;
 use transport_ureq::UreqTransport;
 
-use crate::client::{LOCK_DELAY, OURS};
+use crate::client::OURS;
 use crate::diary::Diary;
 use crate::failure::{Failure, Try as _};
 use crate::fleet::Fleet;
@@ -22,7 +22,9 @@ use crate::witness::{Witnesses, look, sessions};
 
 /// The shortest that Consul allows.
 const TTL: Duration = Duration::from_secs(10);
-/// That of `consul lock`, which can't be told another one.
+/// Short, so that whoever believes too long is found beside another one.
+const LOCK_DELAY: Duration = Duration::from_secs(1);
+/// The TTL of `consul lock`, which can't be told another one.
 const THEIR_TTL: Duration = Duration::from_secs(15);
 /// How long the clients may take to end in order, on a loaded machine.
 const ENDING: Duration = Duration::from_mins(2);
@@ -54,6 +56,7 @@ impl Run {
             seed,
             chaos,
             ttl: TTL,
+            lock_delay: LOCK_DELAY,
             places: vec![
                 place(Semaphore, "chaos/shared", 3, 3),
                 place(Semaphore, "chaos/single", 1, 2),
@@ -229,7 +232,7 @@ fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Fail
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
     let election = Election::builder(place.lock_key())
         .ttl(run.ttl)
-        .lock_delay(LOCK_DELAY)
+        .lock_delay(run.lock_delay)
         .value("first and last")
         .connect_blocking(backend)
         .doing("building an election")?;

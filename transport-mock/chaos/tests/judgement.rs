@@ -29,6 +29,7 @@ fn logs(folder: &Path, from: u64) {
         seed: 1,
         chaos: Duration::from_mins(1),
         ttl: Duration::from_secs(10),
+        lock_delay: Duration::from_secs(1),
         places: vec![Place {
             what: What::Election,
             prefix: "chaos/elected".to_owned(),

@@ -33,6 +33,8 @@ pub(super) struct Ours {
     /// The end of the lease, as the holder was last told.
     pub(super) deadline: Option<Moment>,
     pub(super) lost: Option<(Moment, Reason, String)>,
+    /// Whether its process was killed before it knew of any end.
+    pub(super) was_killed: bool,
 }
 
 pub(super) fn of(logs: &Logs) -> Holds {
@@ -97,6 +99,7 @@ fn ours(logs: &Logs, log: &ClientLog) -> Vec<Ours> {
             token,
             wanted_at: told.wanted_at,
             deadline: told.deadline,
+            was_killed: told.over.is_none() && killed_at.is_some(),
             lost: told.lost,
         });
     }

@@ -11,6 +11,7 @@ mod reach;
 mod report;
 #[cfg(test)]
 mod story;
+mod succession;
 mod tokens;
 
 use std::fs;
@@ -77,6 +78,8 @@ pub enum Invariant {
     NothingLeft,
     /// L4: a transient failure costs nothing while the lease lasts.
     TransientFailures,
+    /// Nobody leads while the session of a leader that was killed, or its lock delay, lasts.
+    LockDelay,
     /// Who follows an election sees its leaders in their order, and the last word of all.
     Discovery,
     /// No process ends by itself.
@@ -120,6 +123,9 @@ impl Invariant {
             Self::NothingLeft => "L2 (nothing is left behind)",
             Self::TransientFailures => {
                 "L4 (a transient failure costs nothing while the lease lasts)"
+            }
+            Self::LockDelay => {
+                "lock delay (nobody leads while the session of a killed leader, or its delay, lasts)"
             }
             Self::Discovery => {
                 "discovery (who follows sees the leaders in their order, and the last of all)"
@@ -199,6 +205,7 @@ pub fn check(logs: &Logs) -> Report {
     acquires::check(logs, &mut report);
     losses::check(logs, &holds, &mut report);
     leftovers::check(logs, &mut report);
+    succession::check(logs, &holds, &mut report);
     followers::check(logs, &mut report);
     report
 }

@@ -33,6 +33,10 @@ pub struct Figures {
     pub not_granted: BTreeMap<Outcome, u64>,
     /// What leaders wanted to change the key to.
     pub changes: BTreeMap<Change, u64>,
+    /// Leaders that were killed while they led.
+    pub killed_leaders: u64,
+    /// Those who led too soon after one of them.
+    pub hasty_leaders: u64,
     /// How often those who follow saw somebody lead.
     pub seen: u64,
     /// What those who follow saw wrong.
@@ -129,6 +133,8 @@ impl fmt::Display for Report {
         for (outcome, count) in &figures.changes {
             writeln!(f, "values of leaders {}: {count}", outcome.name())?;
         }
+        let killed = figures.killed_leaders;
+        writeln!(f, "leaders killed while they led: {killed}")?;
         writeln!(f, "leaders seen by those who follow: {}", figures.seen)?;
         for (prefix, count) in &figures.locks {
             writeln!(f, "consul lock on {prefix}: {count}")?;
@@ -150,6 +156,10 @@ impl fmt::Display for Report {
             ("overlaps", figures.overlaps),
             ("beliefs beyond their lease", figures.lease_violations),
             ("tokens out of order", figures.token_violations),
+            (
+                "leaders before a lock delay was over",
+                figures.hasty_leaders,
+            ),
             ("sights that were wrong", figures.wrong_sights),
             ("acquisitions that never ended", figures.unended),
             ("left behind", figures.leftovers),

@@ -65,6 +65,7 @@ impl Story {
             seed: 1,
             chaos: Duration::from_mins(1),
             ttl: Duration::from_secs(10),
+            lock_delay: Duration::from_secs(1),
             places: vec![Place {
                 what,
                 prefix: prefix.to_owned(),

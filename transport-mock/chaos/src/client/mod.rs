@@ -40,6 +40,8 @@ pub struct Plan {
     pub url: String,
     /// The TTL of its sessions.
     pub ttl: Duration,
+    /// The lock delay of its sessions in elections.
+    pub lock_delay: Duration,
     /// What it does.
     pub role: Role,
     /// What it contends for, or follows.
@@ -69,7 +71,7 @@ impl Plan {
     fn election(&self, place: &Place) -> ElectionBuilder {
         Election::builder(place.lock_key())
             .ttl(self.ttl)
-            .lock_delay(LOCK_DELAY)
+            .lock_delay(self.lock_delay)
             .session_name(self.name())
             .value(self.name())
             .encoding(self.encoding())
@@ -88,9 +90,6 @@ impl Plan {
         }
     }
 }
-
-/// After a leader has crashed. Short, so that who believes too long is found beside another one.
-pub const LOCK_DELAY: Duration = Duration::from_secs(1);
 
 /// The beginning of the names of all our sessions, and of all values that we write.
 pub const OURS: &str = "chaos-client-";
