@@ -25,7 +25,10 @@ struct Flags {
     /// What the key shows while this one leads
     #[arg(long, default_value_t = format!("process {}", std::process::id()))]
     value: String,
-    /// For how many seconds nobody may lead after this one has crashed
+    /// How many seconds of silence, twice as many at most, end the session of one that has crashed
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    ttl: u64,
+    /// For how many seconds nobody may lead after that
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(0..=60))]
     lock_delay: u64,
     /// Resigns after so many milliseconds as the leader; on a Consul in memory after 2000 unless told
@@ -47,6 +50,7 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
         .map_err(|error| Failure::Backend(error.into()))?;
     let builder = Election::builder(flags.key.as_str())
         .value(flags.value.as_str())
+        .ttl(Duration::from_secs(flags.ttl))
         .lock_delay(Duration::from_secs(flags.lock_delay));
     let builder = match agent.token() {
         Some(token) => builder.token(token.reveal()),

@@ -1,24 +1,12 @@
 //! `resource` and `discover`, on the Consul in memory and on a real agent.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use crate::support::{Consul, run};
+use crate::support::{Consul, Running, run};
 use real_agent::Agent;
 
 const RESOURCE: &str = env!("CARGO_BIN_EXE_resource");
 const DISCOVER: &str = env!("CARGO_BIN_EXE_discover");
-
-/// Ends with the test, whatever happens to it.
-struct Follower(Child);
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        // It has ended by itself, as a rule.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn the_resource_serves_the_leader_and_refuses_who_led_before() {
@@ -66,33 +54,24 @@ fn discover_prints_each_change() {
 fn discover_follows_consul_lock_on_a_real_agent_and_leaves_cleanly() {
     let agent = Agent::start().expect("an agent");
     let url = agent.url();
-    let mut follower = Command::new(DISCOVER)
-        .arg("examples/discover/.lock")
-        .env("CONSUL_HTTP_ADDR", &url)
-        .stdout(Stdio::piped())
-        .spawn()
-        .map(Follower)
-        .expect("the program starts");
-    let stdout = follower.0.stdout.take().expect("a pipe");
-    let mut lines = BufReader::new(stdout)
-        .lines()
-        .map(|line| line.expect("text"));
-    let mut line = || lines.next().expect("a line");
-    assert!(line().starts_with("following examples/discover/.lock on "));
-    assert_eq!(line(), "nobody leads");
+    let key = "examples/discover/.lock";
+    let mut follower = Running::start(DISCOVER, Consul::At(&url), &[key]);
+    let head = follower.line();
+    assert!(head.starts_with("following examples/discover/.lock on "));
+    assert_eq!(follower.line(), "nobody leads");
     let locked = Command::new(agent.binary())
         .args(["lock", "-http-addr", &url, "examples/discover", "sleep 0.3"])
         .output()
         .expect("it runs");
     assert!(locked.status.success(), "{locked:?}");
-    let leads = line();
+    let leads = follower.line();
     assert!(leads.contains(" leads from node "), "{leads}");
-    assert_eq!(line(), "nobody leads");
-    let interrupted = Command::new("kill")
-        .args(["-INT", &follower.0.id().to_string()])
-        .status();
-    assert!(interrupted.expect("it runs").success());
-    let mut rest: Vec<_> = lines.collect();
-    assert_eq!(rest.pop().as_deref(), Some("interrupted"), "{rest:?}");
-    assert!(follower.0.wait().expect("an end").success());
+    assert_eq!(follower.line(), "nobody leads");
+    // When the key is deleted, nobody leads again.
+    let rest = follower.interrupt();
+    assert_eq!(
+        rest.last().map(String::as_str),
+        Some("interrupted"),
+        "{rest:?}"
+    );
 }

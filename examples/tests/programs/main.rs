@@ -2,7 +2,9 @@
 #![allow(clippy::expect_used, reason = "helpers of tests are tests")]
 
 mod bad_input;
+mod candidate;
 mod contend;
+mod crashed;
 mod elected;
 mod leaders;
 mod quickstart;

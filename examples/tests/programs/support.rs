@@ -1,7 +1,8 @@
 //! Runs the programs as a user does.
 
+use std::io::{BufRead as _, BufReader, Lines};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 /// What a program did.
 pub(crate) struct Ran {
@@ -17,8 +18,23 @@ pub(crate) enum Consul<'a> {
     At(&'a str),
 }
 
-/// Runs the program at `path` to its end, with no other variable of Consul's than the address.
+/// Runs the program at `path` to its end.
 pub(crate) fn run(path: &str, consul: Consul<'_>, args: &[&str]) -> Ran {
+    let mut command = command(path, consul, args);
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the program starts");
+    Ran {
+        code: status.code(),
+        stdout: String::from_utf8(stdout).expect("text"),
+        stderr: String::from_utf8(stderr).expect("text"),
+    }
+}
+
+/// With no other variable of Consul's than the address.
+fn command(path: &str, consul: Consul<'_>, args: &[&str]) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CONSUL_") {
@@ -28,15 +44,61 @@ pub(crate) fn run(path: &str, consul: Consul<'_>, args: &[&str]) -> Ran {
     if let Consul::At(address) = consul {
         command.env("CONSUL_HTTP_ADDR", address);
     }
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.args(args).output().expect("the program starts");
-    Ran {
-        code: status.code(),
-        stdout: String::from_utf8(stdout).expect("text"),
-        stderr: String::from_utf8(stderr).expect("text"),
+    command.args(args);
+    command
+}
+
+/// A program that runs. Ends with the test, whatever happens to it.
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn start(path: &str, consul: Consul<'_>, args: &[&str]) -> Self {
+        let mut child = command(path, consul, args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        let lines = BufReader::new(stdout).lines();
+        Self { child, lines }
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> String {
+        self.lines.next().expect("a line").expect("text")
+    }
+
+    /// Ctrl-C: what it says from then on, to an end without any failure.
+    pub(crate) fn interrupt(mut self) -> Vec<String> {
+        let interrupted = Command::new("kill")
+            .args(["-INT", &self.child.id().to_string()])
+            .status();
+        assert!(interrupted.expect("it runs").success());
+        let rest = self.rest();
+        assert!(self.child.wait().expect("an end").success());
+        rest
+    }
+
+    /// `SIGKILL`: what it had said by then.
+    pub(crate) fn kill(mut self) -> Vec<String> {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("an end");
+        self.rest()
+    }
+
+    fn rest(&mut self) -> Vec<String> {
+        let lines = (&mut self.lines).map(|line| line.expect("text"));
+        lines.collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended by itself, as a rule.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Plan;
 use crate::failure::{Failure, Try as _};
-use crate::record::{Folder, Run};
+use crate::record::{Folder, Role, Run};
 
 /// All client processes. Dropping it kills them.
 #[derive(Debug)]
@@ -48,7 +48,9 @@ impl Fleet {
                 backend: client.backend,
                 url: proxy.url(),
                 ttl: run.ttl,
-                semaphores: run.semaphores.clone(),
+                lock_delay: run.lock_delay,
+                role: client.role,
+                places: run.places.clone(),
                 seed: run.seed,
                 folder: folder.path().to_owned(),
                 defect: defect.map(str::to_owned),
@@ -126,12 +128,15 @@ impl Fleet {
         self.signal(number, Signal::CONT)
     }
 
-    /// Tells all to end in order, waits for it, and kills those that don't: these are returned.
+    /// Tells all with this role to end in order, waits for it, and kills those that don't: these are
+    /// returned.
     ///
     /// # Errors
     /// When one can't be waited for.
-    pub(crate) fn end(&mut self, within: Duration) -> io::Result<Vec<String>> {
-        for member in &mut self.members {
+    pub(crate) fn end(&mut self, role: Role, within: Duration) -> io::Result<Vec<String>> {
+        let mut members: Vec<_> = self.members.iter_mut().collect();
+        members.retain(|member| member.plan.role == role);
+        for member in &mut members {
             let pipe = member.process.as_mut().and_then(|it| it.stdin.as_mut());
             if let Some(pipe) = pipe {
                 // Who has ended by itself can't be told; its log shows it.
@@ -140,7 +145,7 @@ impl Fleet {
         }
         let deadline = Instant::now() + within;
         let mut hung = Vec::new();
-        for member in &mut self.members {
+        for member in members {
             let Some(process) = member.process.as_mut() else {
                 continue;
             };

@@ -3,7 +3,8 @@
 //! ```text
 //!  scripts/chaos ─► run ─┬─ Cluster: three servers ◄──────────── nemesis: kill, stop, restart
 //!                        ├─ fleet: client processes ─► proxies ◄ nemesis: cut, silence; kill, stop
-//!                        ├─ lockers: `consul lock -n` ─► hold
+//!                        │  (they contend, or follow)
+//!                        ├─ lockers: `consul lock` ─► hold
 //!                        └─ witness: what the cluster says
 //!                               │
 //!                               ▼ one JSON object per line, on one clock
@@ -12,6 +13,9 @@
 //! Each party writes down what it believes or does, and none of them judges. [`check`] reads the
 //! logs, also those of an earlier run, and knows nothing of how they came about, so that it can be
 //! shown logs that are wrong.
+//!
+//! What they contend for is a place: a semaphore of some slots, or an election, which has one. A
+//! belief is judged by its place's limit, whichever of the two it is.
 //!
 //! A belief counts from the moment before a holder asked and was told that it holds, to the
 //! moment before it gives back, to the last moment at which it was told so, or to the end of its

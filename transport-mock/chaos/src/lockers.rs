@@ -1,4 +1,4 @@
-//! Holders of `consul lock -n`, who know nothing of our queue.
+//! Holders of `consul lock`, who know nothing of our queue: of a semaphore with `-n`, of an election without.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,7 +13,7 @@ use rustix::process::getppid;
 
 use crate::diary::Diary;
 use crate::moment::Moment;
-use crate::record::{Hold, Slots};
+use crate::record::{Hold, Place};
 
 /// The beginning of the names of their sessions.
 pub const THEIRS: &str = "chaos-lock-";
@@ -35,19 +35,18 @@ pub struct Setup {
     pub binary: PathBuf,
     /// The addresses of the servers.
     pub agents: Vec<String>,
-    /// What they contend for.
-    pub slots: Slots,
     /// Where the holders write.
     pub log: PathBuf,
 }
 
 impl Lockers {
-    /// Starts `count` of them.
-    pub fn start(setup: &Setup, count: usize, rng: &mut Rng) -> Self {
+    /// Starts one for each of `places`.
+    pub fn start(setup: &Setup, places: &[&Place], rng: &mut Rng) -> Self {
         let stop = Arc::<AtomicBool>::default();
-        let threads = (0..count).map(|number| {
+        let threads = places.iter().enumerate().map(|(number, place)| {
+            let place = Place::clone(place);
             let (setup, stop, rng) = (setup.clone(), Arc::clone(&stop), rng.fork());
-            thread::spawn(move || lock_again_and_again(number, &setup, &stop, rng))
+            thread::spawn(move || lock_again_and_again(number, &place, &setup, &stop, rng))
         });
         Self {
             threads: threads.collect(),
@@ -55,12 +54,17 @@ impl Lockers {
         }
     }
 
+    /// Tells each to begin no other turn.
+    pub fn tell_to_end(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
     /// Lets each end its turn. Returns how many had to be killed.
     ///
     /// # Errors
     /// When one could not be run.
     pub fn end(mut self) -> io::Result<u64> {
-        self.stop.store(true, Ordering::SeqCst);
+        self.tell_to_end();
         let mut hung = 0;
         for thread in self.threads.drain(..) {
             let ended = thread.join();
@@ -80,6 +84,7 @@ impl Drop for Lockers {
 /// Whether the last one had to be killed.
 fn lock_again_and_again(
     number: usize,
+    place: &Place,
     setup: &Setup,
     stop: &AtomicBool,
     mut rng: Rng,
@@ -92,10 +97,11 @@ fn lock_again_and_again(
         let millis = rng.u64(50..2_500);
         let agent = &setup.agents[rng.usize(..setup.agents.len())];
         let mut lock = Command::new(&setup.binary)
-            .args(["lock", "-shell=false", "-n", &setup.slots.limit.to_string()])
-            .args(["-name", &name, "-http-addr", agent, &setup.slots.prefix])
+            // With a limit of one it takes the key of an election.
+            .args(["lock", "-shell=false", "-n", &place.limit.to_string()])
+            .args(["-name", &name, "-http-addr", agent, &place.prefix])
             .arg(env::current_exe()?)
-            .args(["hold", &name, &millis.to_string()])
+            .args(["hold", &name, &place.prefix, &millis.to_string()])
             .arg(&setup.log)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -105,11 +111,19 @@ fn lock_again_and_again(
             None => return Ok(true),
             Some(status) if status.success() => {}
             // It gives up at the first failure that it can't wait out.
-            Some(_) => thread::sleep(Duration::from_secs(1)),
+            Some(_) => rest(Duration::from_secs(1), stop),
         }
-        thread::sleep(Duration::from_millis(rng.u64(..4_000)));
+        rest(Duration::from_millis(rng.u64(..4_000)), stop);
     }
     Ok(false)
+}
+
+/// For so long, unless it is told to end.
+fn rest(time: Duration, stop: &AtomicBool) {
+    let end = Instant::now() + time;
+    while Instant::now() < end && !stop.load(Ordering::SeqCst) {
+        thread::sleep(POLL);
+    }
 }
 
 /// None when it had to be killed.
@@ -136,11 +150,15 @@ fn wait(lock: &mut Child, stop: &AtomicBool) -> io::Result<Option<ExitStatus>> {
 ///
 /// # Errors
 /// When it can't write.
-pub fn hold(name: &str, time: Duration, log: &Path) -> io::Result<()> {
+pub fn hold(name: &str, prefix: &str, time: Duration, log: &Path) -> io::Result<()> {
     let parent = getppid();
     let diary = Diary::open(log)?;
     let name = || name.to_owned();
-    diary.write(Moment::now(), Hold::Began { name: name() })?;
+    let began = Hold::Began {
+        name: name(),
+        prefix: prefix.to_owned(),
+    };
+    diary.write(Moment::now(), began)?;
     let end = Moment::now().plus(time);
     loop {
         let left = end.since(Moment::now());

@@ -48,6 +48,7 @@ enum What {
     #[command(hide = true)]
     Hold {
         name: String,
+        prefix: String,
         millis: u64,
         log: PathBuf,
     },
@@ -66,11 +67,14 @@ fn main() -> ExitCode {
             .map_err(|error| Failure::step("reading a client's plan", error))
             .and_then(|plan| chaos::client::run(&plan))
             .map(|()| true),
-        What::Hold { name, millis, log } => {
-            chaos::lockers::hold(&name, Duration::from_millis(millis), &log)
-                .map_err(|error| Failure::step("holding", error))
-                .map(|()| true)
-        }
+        What::Hold {
+            name,
+            prefix,
+            millis,
+            log,
+        } => chaos::lockers::hold(&name, &prefix, Duration::from_millis(millis), &log)
+            .map_err(|error| Failure::step("holding", error))
+            .map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

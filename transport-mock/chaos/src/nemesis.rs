@@ -83,7 +83,7 @@ impl Nemesis<'_> {
         }
         let mut clients: Vec<_> = (0..self.fleet.len()).collect();
         self.rng.shuffle(&mut clients);
-        for client in clients.into_iter().take(self.rng.usize(..=2)) {
+        for client in clients.into_iter().take(self.rng.usize(..=3)) {
             let client = Target::Client(client);
             match self.rng.u32(..8) {
                 0 => self.add(&mut acts, Kind::Kill, client, 3_000, left),

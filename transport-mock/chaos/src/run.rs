@@ -6,7 +6,7 @@ use std::{fs, io, thread};
 
 use fastrand::Rng;
 use real_agent::{Client as Admin, Cluster, SERVERS};
-use semaphore_core::Semaphore;
+use semaphore_core::{Election, Semaphore};
 use serde::Serialize;
 use transport_ureq::UreqTransport;
 
@@ -14,47 +14,71 @@ use crate::client::OURS;
 use crate::diary::Diary;
 use crate::failure::{Failure, Try as _};
 use crate::fleet::Fleet;
-use crate::lockers::{Lockers, Setup};
+use crate::lockers::{Lockers, Setup, THEIRS};
 use crate::moment::Moment;
 use crate::nemesis::Nemesis;
-use crate::record::{Backend, Client, End, Folder, Run, Slots};
-use crate::witness::{Witnesses, sessions};
+use crate::record::{Backend, Client, End, Folder, Place, Role, Run, Sight, Truth, What};
+use crate::witness::{Witnesses, look, sessions};
 
 /// The shortest that Consul allows.
 const TTL: Duration = Duration::from_secs(10);
-const LOCKERS: usize = 2;
+/// Short, so that whoever believes too long is found beside another one.
+const LOCK_DELAY: Duration = Duration::from_secs(1);
+/// The TTL of `consul lock`, which can't be told another one.
+const THEIR_TTL: Duration = Duration::from_secs(15);
 /// How long the clients may take to end in order, on a loaded machine.
 const ENDING: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_mins(3);
 
 impl Run {
-    /// Six clients, two on each backend, each on another server, and two semaphores: one of
-    /// several slots, shared with `consul lock`, and one of a single slot.
+    /// Six clients that contend, two on each backend, each on another server, and one on each backend
+    /// that follows. They contend for two semaphores and in two elections; one of each is shared with
+    /// `consul lock`.
     pub fn new(seed: u64, chaos: Duration) -> Self {
-        let slots = |prefix: &str, limit, contenders| Slots {
+        use What::{Election, Semaphore};
+        let place = |what, prefix: &str, limit, contenders| Place {
+            what,
             prefix: prefix.to_owned(),
             limit,
             contenders,
         };
         let backends = [Backend::Tokio, Backend::Threads, Backend::Smol];
-        let clients = (0..2 * backends.len()).map(|number| Client {
+        let clients = (0..3 * backends.len()).map(|number| Client {
             backend: backends[number % backends.len()],
             server: (number + number / backends.len()) % SERVERS,
+            role: if number < 2 * backends.len() {
+                Role::Contender
+            } else {
+                Role::Follower
+            },
         });
         Self {
             seed,
             chaos,
             ttl: TTL,
-            semaphores: vec![slots("chaos/shared", 3, 3), slots("chaos/single", 1, 2)],
+            lock_delay: LOCK_DELAY,
+            places: vec![
+                place(Semaphore, "chaos/shared", 3, 3),
+                place(Semaphore, "chaos/single", 1, 2),
+                place(Election, "chaos/elected", 1, 1),
+                place(Election, "chaos/leader", 1, 2),
+            ],
             clients: clients.collect(),
         }
     }
 
-    /// How long nothing goes wrong before the end: Consul expires the sessions of the killed after
-    /// twice the TTL, counted anew from the last election.
-    fn quiet(&self) -> Duration {
-        self.ttl * 2 + Duration::from_secs(8)
+    /// How long nothing goes wrong before the clients are told to end. A session that one of them leaves
+    /// behind then was renewed within the last third of its TTL, so it outlives [`expiry`].
+    fn calm(&self) -> Duration {
+        self.ttl + Duration::from_secs(2)
     }
+}
+
+/// How long after everything went wrong sessions with this TTL may exist that nobody renews any more,
+/// those of the killed and those whose creation was not answered: Consul expires them after twice the
+/// TTL, counted anew from the last election.
+fn expiry(ttl: Duration) -> Duration {
+    ttl * 2 + Duration::from_secs(8)
 }
 
 /// Makes the run and leaves its logs in `folder`.
@@ -82,10 +106,12 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         agents: (0..SERVERS)
             .map(|number| cluster.server(number).addr().to_string())
             .collect(),
-        slots: run.semaphores[0].clone(),
         log: folder.locks(),
     };
-    let lockers = Lockers::start(&setup, LOCKERS, &mut rng);
+    let [shared, _, elected, _] = &run.places[..] else {
+        return Err(Failure::step("planning a run", "other places than planned"));
+    };
+    let lockers = Lockers::start(&setup, &[shared, shared, elected], &mut rng);
 
     tell("everything goes wrong");
     let mut nemesis = Nemesis {
@@ -104,22 +130,23 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         ..End::default()
     };
     tell("nothing goes wrong any more");
-    thread::sleep(run.quiet());
-    tell("all clients end");
-    end.hung = fleet.end(ENDING).doing("ending the clients")?;
+    let healed = Instant::now();
+    thread::sleep(run.calm());
+    tell("all who contend end");
+    lockers.tell_to_end();
+    let ended = fleet.end(Role::Contender, ENDING);
+    end.hung = ended.doing("ending the clients")?;
+    tell("what is left expires");
+    wait_for_expiry(&admins[0], OURS, healed + expiry(run.ttl))?;
     look_for_ours(&admins[0], run, &mut end).doing("looking for what is left")?;
     end.hung_locks = lockers.end().doing("ending consul lock")?;
-    tell("one takes all slots at last");
+    // It gives up where it can't reach a leader, and leaves its session and its keys.
+    wait_for_expiry(&admins[0], THEIRS, healed + expiry(THEIR_TTL))?;
+    tell("one takes everything at last");
     witnesses.end().doing("writing down what was seen")?;
-    for slots in &run.semaphores {
-        if let Err(error) = all_at_last(run, slots, &admins[0]) {
-            end.last_failure = Some(format!("{}: {}", slots.prefix, error.with_causes()));
-        }
-        let left = admins[0].leftovers(&slots.prefix);
-        let left = left.doing("looking for what is left at last")?;
-        end.at_last.extend(left.keys);
-        end.at_last.extend(left.holders);
-    }
+    at_last(run, &admins[0], &mut end)?;
+    let ended = fleet.end(Role::Follower, ENDING);
+    end.hung.extend(ended.doing("ending those who follow")?);
     write(&folder.end(), &end)
 }
 
@@ -128,23 +155,97 @@ fn write(path: &std::path::Path, what: &impl Serialize) -> Result<(), Failure> {
     fs::write(path, text).doing("writing a log")
 }
 
+/// Waits until no session of such a name is left, or all that may be left have expired.
+fn wait_for_expiry(admin: &Admin, name: &str, end: Instant) -> Result<(), Failure> {
+    loop {
+        let left = sessions(admin).doing("waiting for sessions to expire")?;
+        if Instant::now() >= end || !left.values().any(|it| it.starts_with(name)) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 /// By now the sessions of those who were killed have expired.
 fn look_for_ours(admin: &Admin, run: &Run, end: &mut End) -> io::Result<()> {
-    let names = sessions(admin)?.into_values();
-    end.sessions = names.filter(|name| name.starts_with(OURS)).collect();
-    for slots in &run.semaphores {
-        for key in admin.leftovers(&slots.prefix)?.keys {
-            let value = admin.get(&format!("/v1/kv/{key}?raw"))?;
-            if value.text().starts_with(OURS) {
-                end.keys.push(key);
+    let names = sessions(admin)?;
+    let is_ours = |name: &str| name.starts_with(OURS);
+    for place in &run.places {
+        match place.what {
+            What::Semaphore => {
+                for key in admin.leftovers(&place.prefix)?.keys {
+                    let value = admin.get(&format!("/v1/kv/{key}?raw"))?;
+                    if is_ours(&value.text()) {
+                        end.keys.push(key);
+                    }
+                }
+            }
+            What::Election => {
+                // Whoever leads by now is another one: it has written what the key says.
+                if let Sight::Led { value, .. } = look(admin, place)?
+                    && is_ours(&value)
+                {
+                    end.keys.push(place.lock_key());
+                }
+            }
+        }
+    }
+    end.sessions = names.into_values().filter(|name| is_ours(name)).collect();
+    Ok(())
+}
+
+/// Takes everything once more. The semaphores come last: those who follow learn meanwhile how the
+/// elections end.
+fn at_last(run: &Run, admin: &Admin, end: &mut End) -> Result<(), Failure> {
+    let (elections, semaphores): (Vec<_>, Vec<_>) =
+        run.places.iter().partition(|place| place.is_election());
+    for place in elections.into_iter().chain(semaphores) {
+        let taken = match place.what {
+            What::Semaphore => all_at_last(run, place, admin),
+            What::Election => one_leads_at_last(run, place, admin),
+        };
+        if let Err(error) = taken {
+            end.last_failure = Some(format!("{}: {}", place.prefix, error.with_causes()));
+        }
+        match place.what {
+            What::Semaphore => {
+                let left = admin.leftovers(&place.prefix);
+                let left = left.doing("looking for what is left at last")?;
+                end.at_last.extend(left.keys);
+                end.at_last.extend(left.holders);
+            }
+            What::Election => {
+                let sight = look(admin, place).doing("looking for who leads at last")?;
+                if let Sight::Led { .. } = sight {
+                    end.at_last.push(place.lock_key());
+                }
+                let prefix = place.prefix.clone();
+                end.truths.push(Truth { prefix, sight });
             }
         }
     }
     Ok(())
 }
 
+/// Leads, which needs nobody else to lead, and says something that everybody who follows has to see.
+fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Failure> {
+    let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
+    let election = Election::builder(place.lock_key())
+        .ttl(run.ttl)
+        .lock_delay(run.lock_delay)
+        .value("first and last")
+        .connect_blocking(backend)
+        .doing("building an election")?;
+    let leadership = election.campaign_timeout(PATIENCE);
+    let leadership = leadership.doing("leading at last")?;
+    leadership.set_value("last").doing("saying a last word")?;
+    leadership.resign().doing("resigning at last")?;
+    election.shutdown();
+    Ok(())
+}
+
 /// Takes all slots, which needs everybody else to be gone, and cleans up after the dead.
-fn all_at_last(run: &Run, slots: &Slots, admin: &Admin) -> Result<(), Failure> {
+fn all_at_last(run: &Run, slots: &Place, admin: &Admin) -> Result<(), Failure> {
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
     let semaphore = Semaphore::builder(&slots.prefix, slots.limit)
         .ttl(run.ttl)

@@ -1,7 +1,7 @@
 //! Looks at the cluster through each server, to tell later who could have reached it when, and
 //! whose session existed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use real_agent::Client;
 use serde_json::Value;
 
 use crate::diary::Diary;
 use crate::lockers::THEIRS;
 use crate::moment::Moment;
-use crate::record::{Run, Sighting};
+use crate::record::{Place, Run, Sight, Sighting, What};
 
 const EVERY: Duration = Duration::from_millis(250);
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -41,7 +43,7 @@ impl Witnesses {
             let witness = Witness {
                 server,
                 client: client.with_timeout(TIMEOUT),
-                prefixes: run.semaphores.iter().map(|it| it.prefix.clone()).collect(),
+                places: run.places.clone(),
                 diary,
             };
             threads.push(thread::spawn(move || witness.look(&stop)));
@@ -71,7 +73,7 @@ impl Drop for Witnesses {
 struct Witness {
     server: usize,
     client: Client,
-    prefixes: Vec<String>,
+    places: Vec<Place>,
     diary: Diary<Sighting>,
 }
 
@@ -95,15 +97,52 @@ impl Witness {
         Ok(())
     }
 
-    /// The names of the holders of each record; of one whose session is gone, its id.
+    /// The names of the holders of each place; of one whose session is gone, its id.
     fn holders(&self, names: &BTreeMap<String, String>) -> io::Result<Vec<Vec<String>>> {
-        let of_prefix = |prefix: &String| {
-            let holders = self.client.leftovers(prefix)?.holders.into_iter();
+        let of_place = |place: &Place| {
+            let holders = holders(&self.client, place)?.into_iter();
             let name = |id: String| names.get(&id).cloned().unwrap_or(id);
             Ok(holders.map(name).collect())
         };
-        self.prefixes.iter().map(of_prefix).collect()
+        self.places.iter().map(of_place).collect()
     }
+}
+
+/// The sessions that hold, by what Consul says.
+fn holders(client: &Client, place: &Place) -> io::Result<BTreeSet<String>> {
+    match place.what {
+        What::Semaphore => Ok(client.leftovers(&place.prefix)?.holders),
+        What::Election => match look(client, place)? {
+            Sight::Led { session, .. } => Ok(BTreeSet::from([session])),
+            _ => Ok(BTreeSet::new()),
+        },
+    }
+}
+
+/// What the leader of the cluster says of an election.
+///
+/// # Errors
+/// When there is no such answer.
+pub(crate) fn look(client: &Client, place: &Place) -> io::Result<Sight> {
+    let path = format!("/v1/kv/{}?consistent", place.lock_key());
+    let answer = client.get(&path)?;
+    match answer.status {
+        404 => return Ok(Sight::Leaderless { value: None }),
+        200 => {}
+        _ => return Err(io::Error::other(answer.text())),
+    }
+    let entry = &answer.json()?[0];
+    // An empty value is null.
+    let bytes = STANDARD.decode(entry["Value"].as_str().unwrap_or_default());
+    let bytes = bytes.map_err(io::Error::other)?;
+    let value = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(match entry["Session"].as_str() {
+        Some(session) => Sight::Led {
+            session: session.to_owned(),
+            value,
+        },
+        None => Sight::Leaderless { value: Some(value) },
+    })
 }
 
 /// The names of all sessions by their ids, as the leader confirms them.

@@ -6,33 +6,27 @@ use real_agent::{Agent, Proxy};
 use semaphore_core::{Method, Request, Semaphore};
 
 use crate::Backend;
-use crate::scene::{Scene, session, wait_until};
+use crate::contest::{Contended, both};
+use crate::scene::{SHORT_TTL, Scene, session, wait_until};
 use crate::wrappers::Tap;
 
 pub fn holders_and_waiters_outlive_cut_connections(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
     let proxy = Proxy::start(agent.addr()).unwrap();
-    let scene = Scene::on(backend, &agent);
-    let (one, other) = (
-        scene.semaphore_to(&proxy.url(), 1),
-        scene.semaphore_to(&proxy.url(), 1),
-    );
-    let permit = scene.acquire(&one);
-    let waiting = scene.start_acquire(&other);
-    wait_until("both contend", || scene.contenders().len() == 2);
+    let contended =
+        both(backend, &agent).map(|it| it.contend([&proxy.url(), &proxy.url()], SHORT_TTL));
     for _ in 0..5 {
         let before = proxy.traffic().connections;
         proxy.cut();
-        wait_until("both poll again", || {
-            proxy.traffic().connections >= before + 2
+        wait_until("all poll again", || {
+            proxy.traffic().connections >= before + 4
         });
     }
-    assert!(permit.is_held());
-    assert_eq!(scene.holders(), [session(&permit)]);
-    scene.release(permit);
-    let permit = scene.finish(waiting).unwrap();
-    scene.release(permit);
-    agent.assert_nothing_left(scene.prefix());
+    for Contended { contest, held, .. } in &contended {
+        contest.assert_held_by(held);
+    }
+    contended.into_iter().for_each(Contended::hand_over);
+    assert!(agent.client().sessions().unwrap().is_empty());
 }
 
 pub fn a_claim_whose_answer_is_lost_is_found_by_reading(backend: &impl Backend) {

@@ -14,12 +14,12 @@ use semaphore_core::{
 use crate::Backend;
 use crate::scene::{PATIENCE, Scene, Task, value, wait_until};
 
-fn key<B: Backend>(scene: &Scene<'_, B>) -> String {
+pub(crate) fn key<B: Backend>(scene: &Scene<'_, B>) -> String {
     format!("{}/leader", scene.prefix())
 }
 
 /// Without a lock delay, so that what an operator ends is free at once.
-fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> ElectionBuilder {
+pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> ElectionBuilder {
     let builder = Election::builder(key).encoding(scene.encoding());
     builder.lock_delay(Duration::ZERO)
 }
@@ -47,7 +47,7 @@ fn session(leadership: &Leadership) -> String {
 }
 
 /// How many sessions this election has.
-fn sessions<B: Backend>(scene: &Scene<'_, B>) -> usize {
+pub(crate) fn sessions<B: Backend>(scene: &Scene<'_, B>) -> usize {
     let left = scene.admin().leftovers(scene.prefix()).unwrap();
     left.sessions.len()
 }
@@ -57,7 +57,8 @@ fn discovery<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Discovery {
 }
 
 /// Nothing but the key and its value is left, tied to nobody.
-fn clean_up<B: Backend>(scene: &Scene<'_, B>, key: &str) {
+#[track_caller]
+pub(crate) fn clean_up<B: Backend>(scene: &Scene<'_, B>, key: &str) {
     let entry = scene.entry(key).unwrap();
     assert!(entry["Session"].is_null(), "{entry}");
     scene.admin().delete(&format!("/v1/kv/{key}")).unwrap();

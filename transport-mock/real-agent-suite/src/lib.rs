@@ -37,6 +37,7 @@ pub mod cancel;
 pub mod closing;
 pub mod conflicts;
 pub mod contention;
+pub mod contest;
 pub mod cut_connections;
 pub mod drops;
 pub mod elections;

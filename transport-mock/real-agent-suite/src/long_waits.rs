@@ -67,9 +67,12 @@ pub fn what_outlasts_a_lease<B: Backend>(backend: &B, name: &str) {
         ("a waiter outlives its agent's restart", &|| {
             outages::a_waiter_outlives_its_agents_restart(backend);
         }),
-        ("a holder keeps its slot when the leader is killed", &|| {
-            outages::a_holder_keeps_its_slot_when_the_leader_is_killed(backend);
-        }),
+        (
+            "a holder keeps what it has when Consul's leader is killed",
+            &|| {
+                outages::a_holder_keeps_what_it_has_when_consuls_leader_is_killed(backend);
+            },
+        ),
     ];
     let failed: Vec<_> = thread::scope(|threads| {
         let running = scenes.map(|(name, scene)| {

@@ -3,59 +3,76 @@
 use std::time::Instant;
 
 use real_agent::{Agent, Proxy};
-use semaphore_core::{Error, Lost};
+use semaphore_core::Lost;
 
 use crate::Backend;
-use crate::scene::{SHORT_TTL, Scene, wait_until};
+use crate::contest::both;
+use crate::scene::{SHORT_TTL, wait_until};
 
 /// Both moments are of one process's clock, so they can be compared.
 pub fn a_silent_partition_is_noticed_before_another_is_admitted(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
     let proxy = Proxy::start(agent.addr()).unwrap();
-    let scene = Scene::on(backend, &agent);
-    let cut_off = scene.semaphore_to(&proxy.url(), 1);
-    let connected = scene.connect(scene.builder(1).ttl(SHORT_TTL));
-    let permit = scene.acquire(&cut_off);
-    let waiting = scene.start(async move {
-        let permit = connected.acquire().await;
-        (permit, Instant::now())
+    let contended = both(backend, &agent).map(|contest| {
+        let cut_off = contest.member(&proxy.url(), SHORT_TTL);
+        let connected = contest.member(&agent.url(), SHORT_TTL);
+        let held = contest.take(&cut_off);
+        let waiting = contest.scene().start(async move {
+            let held = connected.take().await;
+            (held, Instant::now())
+        });
+        contest.wait_for_both();
+        (contest, cut_off, held, waiting)
     });
-    wait_until("both contend", || scene.contenders().len() == 2);
 
     proxy.silence();
-    let lost = scene.run(permit.lost());
-    let lost_at = Instant::now();
-    assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");
-    assert!(!permit.is_held());
-
-    let (second, admitted_at) = scene.finish(waiting);
-    let second = second.unwrap();
-    assert!(lost_at < admitted_at, "two held the only slot");
-    assert!(second.fencing_token() > permit.fencing_token());
+    let noticed = contended.map(|(contest, cut_off, held, waiting)| {
+        let losing = contest.scene().start(async move {
+            let lost = held.lost().await;
+            (held, lost, Instant::now())
+        });
+        (contest, cut_off, losing, waiting)
+    });
+    let admitted = noticed.map(|(contest, cut_off, losing, waiting)| {
+        let (first, lost, lost_at) = contest.scene().finish(losing);
+        assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");
+        assert!(!first.is_held());
+        let (second, admitted_at) = contest.scene().finish(waiting);
+        let second = second.unwrap();
+        assert!(lost_at < admitted_at, "two held it");
+        assert!(second.token() > first.token());
+        (contest, cut_off, first, second)
+    });
 
     proxy.resume();
-    let released = scene.run(permit.release());
-    assert!(matches!(released, Err(Error::Lost(_))), "{released:?}");
-    assert!(second.is_held());
-    scene.release(second);
-    scene.run(cut_off.shutdown());
-    agent.assert_nothing_left(scene.prefix());
+    for (contest, cut_off, first, second) in admitted {
+        contest.give_back_late(first);
+        contest.assert_held_by(&second);
+        contest.give_back(second);
+        contest.scene().run(cut_off.shutdown());
+        contest.assert_nothing_left();
+    }
+    assert!(agent.client().sessions().unwrap().is_empty());
 }
 
 /// The network heals within the lease.
 pub fn a_short_silence_costs_nothing(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
     let proxy = Proxy::start(agent.addr()).unwrap();
-    let scene = Scene::on(backend, &agent);
-    let semaphore = scene.semaphore_to(&proxy.url(), 1);
-    let permit = scene.acquire(&semaphore);
-    let deadline = permit.deadline();
+    let holds = both(backend, &agent).map(|contest| {
+        let held = contest.take(&contest.member(&proxy.url(), SHORT_TTL));
+        let deadline = held.deadline();
+        (contest, held, deadline)
+    });
     proxy.silence();
     std::thread::sleep(SHORT_TTL / 2);
-    assert!(permit.is_held());
+    assert!(holds.iter().all(|(_, held, _)| held.is_held()));
     proxy.resume();
-    wait_until("it is renewed", || permit.deadline() > deadline);
-    assert!(permit.is_held());
-    scene.release(permit);
-    agent.assert_nothing_left(scene.prefix());
+    for (contest, held, deadline) in holds {
+        wait_until("it is renewed", || held.deadline() > deadline);
+        contest.assert_held_by(&held);
+        contest.give_back(held);
+        contest.assert_nothing_left();
+    }
+    assert!(agent.client().sessions().unwrap().is_empty());
 }

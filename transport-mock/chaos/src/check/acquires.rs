@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Invariant, Logs, Report};
 use crate::client;
-use crate::record::{Belief, Outcome, Way};
+use crate::record::{Belief, Change, Outcome, Way};
 
 pub(super) fn check(logs: &Logs, report: &mut Report) {
     for log in &logs.clients {
@@ -25,8 +25,8 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                         let wait = line.at.since(at);
                         report.figures.longest_wait = report.figures.longest_wait.max(wait);
                     }
-                    if let Some(backend) = backend {
-                        *report.figures.granted.entry(backend).or_default() += 1;
+                    if let (Some(backend), Some(what)) = (backend, logs.what(log.place(*acquire))) {
+                        *report.figures.granted.entry((what, backend)).or_default() += 1;
                     }
                 }
                 Belief::NotGranted {
@@ -39,37 +39,49 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                     // Only who would not wait may fail for a moment's failure, and there is no other.
                     if *outcome == Outcome::Failed && way != Some(Way::Try) {
                         let words = words.as_deref().unwrap_or_default();
-                        let story = format!("{} acquire {acquire} failed: {words}", log.name());
-                        report.violation(Invariant::TransientFailures, story);
+                        let story = format!("{} failed: {words}", log.acquire(*acquire));
+                        let place = log.place(*acquire);
+                        report.violation(Invariant::TransientFailures, place, story);
+                    }
+                }
+                Belief::Said {
+                    acquire,
+                    outcome,
+                    words,
+                    ..
+                } => {
+                    *report.figures.changes.entry(*outcome).or_default() += 1;
+                    // It goes on until the key shows it or the leadership is lost.
+                    if *outcome == Change::Failed {
+                        let words = words.as_deref().unwrap_or_default();
+                        let who = log.acquire(*acquire);
+                        let story = format!("{who} could not change its value: {words}");
+                        let place = log.place(*acquire);
+                        report.violation(Invariant::TransientFailures, place, story);
                     }
                 }
                 _ => {}
             }
         }
-        let has_stopped = log.lines.last().map(|line| &line.event) == Some(&Belief::Stopped);
+        let has_stopped = log.has_stopped();
         if has_stopped || logs.killed_at(log).is_none() {
             for (acquire, (at, way)) in open {
                 report.figures.unended += 1;
-                let story = format!(
-                    "{} acquire {acquire} ({way:?}) of {at} never ended",
-                    log.name()
-                );
-                report.violation(Invariant::Admission, story);
+                let story = format!("{} ({way:?}) of {at} never ended", log.acquire(acquire));
+                report.violation(Invariant::Admission, log.place(acquire), story);
             }
         }
         if !has_stopped && logs.killed_at(log).is_none() {
             let name = client::name(log.client, log.incarnation);
             if !logs.end.hung.contains(&name) {
-                report.violation(
-                    Invariant::NoCrash,
-                    format!("{} ended by itself", log.name()),
-                );
+                let story = format!("{} ended by itself", log.name());
+                report.violation(Invariant::NoCrash, "", story);
             }
         }
     }
     for hung in &logs.end.hung {
         let story = format!("{hung} did not end when it was told to");
-        report.violation(Invariant::Admission, story);
+        report.violation(Invariant::Admission, "", story);
     }
 }
 
@@ -86,10 +98,11 @@ mod tests {
 
     #[test]
     fn an_acquisition_that_never_ends_is_found() {
-        let mut story = Story::new(1);
-        story.wanted(0, 100, 1, Way::Plain);
-        assert_eq!(invariants(&story), [Invariant::Admission]);
-        assert_eq!(story.check().figures.unended, 1);
+        for mut story in Story::of_one_slot() {
+            story.wanted(0, 100, 1, Way::Plain);
+            assert_eq!(invariants(&story), [Invariant::Admission]);
+            assert_eq!(story.check().figures.unended, 1);
+        }
     }
 
     #[test]
@@ -110,6 +123,20 @@ mod tests {
             let mut story = Story::new(1);
             let acquire = story.wanted(0, 100, 1, Way::Timeout);
             story.not_granted(0, acquire, 200, outcome);
+            assert_eq!(invariants(&story), found);
+        }
+    }
+
+    #[test]
+    fn a_leaders_value_may_be_lost_with_the_leadership_and_not_fail() {
+        for (outcome, found) in [
+            (Change::Done, vec![]),
+            (Change::Lost, vec![]),
+            (Change::Failed, vec![Invariant::TransientFailures]),
+        ] {
+            let mut story = Story::election();
+            let acquire = story.granted(0, 10, 100, 9_000);
+            story.said(0, acquire, 200, outcome);
             assert_eq!(invariants(&story), found);
         }
     }

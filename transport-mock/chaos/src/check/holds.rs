@@ -33,6 +33,8 @@ pub(super) struct Ours {
     /// The end of the lease, as the holder was last told.
     pub(super) deadline: Option<Moment>,
     pub(super) lost: Option<(Moment, Reason, String)>,
+    /// Whether its process was killed before it knew of any end.
+    pub(super) was_killed: bool,
 }
 
 pub(super) fn of(logs: &Logs) -> Holds {
@@ -78,7 +80,7 @@ fn ours(logs: &Logs, log: &ClientLog) -> Vec<Ours> {
     let mut ours = Vec::new();
     for (acquire, told) in all {
         let Some(token) = told.token else { continue };
-        let who = format!("{} acquire {acquire} (token {token})", log.name());
+        let who = format!("{} (token {token})", log.acquire(acquire));
         let span = told.first_held.zip(told.last_held);
         ours.push(Ours {
             span: span.map(|(from, last_held)| {
@@ -97,6 +99,7 @@ fn ours(logs: &Logs, log: &ClientLog) -> Vec<Ours> {
             token,
             wanted_at: told.wanted_at,
             deadline: told.deadline,
+            was_killed: told.over.is_none() && killed_at.is_some(),
             lost: told.lost,
         });
     }
@@ -153,7 +156,11 @@ fn hear(all: &mut BTreeMap<u64, Told>, line: &Line<Belief>) {
             }
             told.over(at);
         }
-        Belief::Ended { .. } | Belief::NotGranted { .. } | Belief::Stopped => {}
+        Belief::Ended { .. }
+        | Belief::NotGranted { .. }
+        | Belief::Said { .. }
+        | Belief::Saw { .. }
+        | Belief::Stopped => {}
     }
 }
 
@@ -161,25 +168,30 @@ fn hear(all: &mut BTreeMap<u64, Told>, line: &Line<Belief>) {
 /// node of their server seems dead, the child goes on until its parent has noticed. For as long as
 /// its session was seen it counts, and to its end unless the session was seen to be missing.
 fn theirs(logs: &Logs) -> Vec<Span> {
-    let mut children = BTreeMap::<&str, (Moment, Moment, bool)>::new();
-    for line in &logs.locks {
-        let at = line.at;
-        let (Hold::Began { name } | Hold::Goes { name } | Hold::Ended { name }) = &line.event;
-        let child = children.entry(name).or_insert((at, at, false));
-        child.1 = at;
-        child.2 |= matches!(line.event, Hold::Ended { .. });
+    let mut children = BTreeMap::<&str, Child<'_>>::new();
+    for Line { at, event } in &logs.locks {
+        let (Hold::Began { name, .. } | Hold::Goes { name } | Hold::Ended { name }) = event;
+        let child = children.entry(name).or_insert(Child {
+            prefix: "",
+            from: *at,
+            last: *at,
+            has_ended: false,
+        });
+        child.last = *at;
+        match event {
+            Hold::Began { prefix, .. } => child.prefix = prefix,
+            Hold::Goes { .. } => {}
+            Hold::Ended { .. } => child.has_ended = true,
+        }
     }
-    let Some(shared) = logs.run.semaphores.first() else {
-        return Vec::new();
-    };
-    let span = |(name, (from, last, has_ended)): (&str, (Moment, Moment, bool))| {
-        let mut seen = from;
+    let span = |(name, child): (&str, Child<'_>)| {
+        let mut seen = child.from;
         let mut missed = false;
         for line in &logs.sightings {
             let Some(names) = &line.event.locks else {
                 continue;
             };
-            if line.at < from || line.event.end > last {
+            if line.at < child.from || line.event.end > child.last {
                 continue;
             }
             if names.iter().any(|seen| seen == name) {
@@ -190,11 +202,23 @@ fn theirs(logs: &Logs) -> Vec<Span> {
         }
         Span {
             who: name.to_owned(),
-            prefix: shared.prefix.clone(),
+            prefix: child.prefix.to_owned(),
             permits: 1,
-            from,
-            until: if has_ended && !missed { last } else { seen },
+            from: child.from,
+            until: if child.has_ended && !missed {
+                child.last
+            } else {
+                seen
+            },
         }
     };
     children.into_iter().map(span).collect()
+}
+
+/// What the child of a `consul lock` has written.
+struct Child<'l> {
+    prefix: &'l str,
+    from: Moment,
+    last: Moment,
+    has_ended: bool,
 }

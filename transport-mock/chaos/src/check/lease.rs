@@ -24,9 +24,9 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                 continue;
             };
             report.figures.lease_violations += 1;
-            let (who, at) = (log.name(), line.at);
-            let story = format!("{who} acquire {acquire} believed at {at} {why}: {until}");
-            report.violation(Invariant::Lease, story);
+            let (who, at) = (log.acquire(acquire), line.at);
+            let story = format!("{who} believed at {at} {why}: {until}");
+            report.violation(Invariant::Lease, log.place(acquire), story);
         }
     }
 }
@@ -36,10 +36,13 @@ mod tests {
     use super::super::story::Story;
 
     fn violations(at: u64, until: u64) -> u64 {
-        let mut story = Story::new(1);
-        let acquire = story.granted(0, 10, 100, 9_100);
-        story.beat(0, acquire, at, until);
-        story.check().figures.lease_violations
+        let found = Story::of_one_slot().map(|mut story| {
+            let acquire = story.granted(0, 10, 100, 9_100);
+            story.beat(0, acquire, at, until);
+            story.check().figures.lease_violations
+        });
+        assert_eq!(found[0], found[1]);
+        found[0]
     }
 
     #[test]

@@ -22,12 +22,12 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
         for one in left {
             report.figures.leftovers += 1;
             let story = format!("{what} {one} was left when all had ended");
-            report.violation(Invariant::NothingLeft, story);
+            report.violation(Invariant::NothingLeft, "", story);
         }
     }
     if let Some(failure) = &end.last_failure {
-        let story = format!("all slots could not be had when all had ended: {failure}");
-        report.violation(Invariant::Admission, story);
+        let story = format!("not everything could be had when all had ended: {failure}");
+        report.violation(Invariant::Admission, "", story);
     }
 }
 

@@ -5,25 +5,25 @@ use super::{Invariant, Logs, Report};
 use crate::moment::Moment;
 
 pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
-    for slots in &logs.run.semaphores {
+    for place in &logs.run.places {
         let ours = holds.ours.iter().filter_map(|ours| ours.span.as_ref());
         let spans: Vec<_> = ours
             .chain(&holds.theirs)
-            .filter(|span| span.prefix == slots.prefix && span.from < span.until)
+            .filter(|span| span.prefix == place.prefix && span.from < span.until)
             .collect();
         report
             .figures
             .most_at_once
-            .push((slots.prefix.clone(), most_at_once(&spans), slots.limit));
-        for (at, held, holders) in overlaps(&spans, slots.limit) {
+            .push((place.prefix.clone(), most_at_once(&spans), place.limit));
+        for (at, held, holders) in overlaps(&spans, place.limit) {
             report.figures.overlaps += 1;
             let story = format!(
                 "{held} of {} slots of {} at {at}: {}",
-                slots.limit,
-                slots.prefix,
+                place.limit,
+                place.prefix,
                 holders.join(", ")
             );
-            report.violation(Invariant::Limit, story);
+            report.violation(Invariant::Limit, &place.prefix, story);
         }
     }
 }
@@ -88,6 +88,17 @@ mod tests {
     }
 
     #[test]
+    fn two_leaders_at_once_are_found() {
+        let mut story = Story::election();
+        story.held(0, 10, 100, 500);
+        story.held(1, 11, 500, 700);
+        assert_eq!(overlaps(&story), 0);
+        story.held(2, 12, 699, 800);
+        assert_eq!(overlaps(&story), 1);
+        assert_eq!(story.check().violations[0].place, "chaos/elected");
+    }
+
+    #[test]
     fn one_more_than_the_limit_is_found() {
         let mut story = Story::new(2);
         story.held(0, 10, 100, 500);
@@ -106,26 +117,25 @@ mod tests {
 
     #[test]
     fn whoever_was_killed_believed_until_then() {
-        let mut story = Story::new(1);
-        story.granted(0, 10, 100, 9_000);
-        story.deed(1_000, Kind::Kill, Target::Client(0), Phase::Begin);
-        story.held(1, 11, 900, 1_200);
-        assert_eq!(overlaps(&story), 1);
-        let mut story = Story::new(1);
-        story.granted(0, 10, 100, 9_000);
-        story.deed(1_000, Kind::Kill, Target::Client(0), Phase::Begin);
-        story.held(1, 11, 1_001, 1_200);
-        assert_eq!(overlaps(&story), 0);
+        for (came, found) in [(900, 1), (1_001, 0)] {
+            for mut story in Story::of_one_slot() {
+                story.granted(0, 10, 100, 9_000);
+                story.deed(1_000, Kind::Kill, Target::Client(0), Phase::Begin);
+                story.held(1, 11, came, 1_200);
+                assert_eq!(overlaps(&story), found, "{came}");
+            }
+        }
     }
 
     #[test]
     fn whoever_was_paused_believed_until_the_end_of_the_lease_unless_told_otherwise() {
         for (came, found) in [(8_999, 1), (9_000, 0)] {
-            let mut story = Story::new(1);
-            let paused = story.granted(0, 10, 100, 9_000);
-            story.not_held(0, paused, 20_000);
-            story.held(1, 11, came, 30_000);
-            assert_eq!(overlaps(&story), found, "{came}");
+            for mut story in Story::of_one_slot() {
+                let paused = story.granted(0, 10, 100, 9_000);
+                story.not_held(0, paused, 20_000);
+                story.held(1, 11, came, 30_000);
+                assert_eq!(overlaps(&story), found, "{came}");
+            }
         }
         let mut story = Story::new(1);
         let paused = story.granted(0, 10, 100, 9_000);
@@ -137,16 +147,17 @@ mod tests {
 
     #[test]
     fn a_holder_of_consul_lock_counts_until_its_session_is_missed() {
-        let mut story = Story::new(1);
-        story.lock("chaos-lock-0-0", 100, 5_000);
-        story.held(0, 10, 3_000, 3_500);
-        assert_eq!(overlaps(&story), 1);
-        // Consul says that its session was gone by then.
-        story.sighting(2_000, 0, Some(&["chaos-lock-0-0"]));
-        story.sighting(2_500, 0, Some(&[]));
-        assert_eq!(overlaps(&story), 0);
-        story.sighting(3_100, 0, Some(&["chaos-lock-0-0"]));
-        assert_eq!(overlaps(&story), 1);
+        for mut story in Story::of_one_slot() {
+            story.lock("chaos-lock-0-0", 100, 5_000);
+            story.held(0, 10, 3_000, 3_500);
+            assert_eq!(overlaps(&story), 1);
+            // Consul says that its session was gone by then.
+            story.sighting(2_000, 0, Some(&["chaos-lock-0-0"]));
+            story.sighting(2_500, 0, Some(&[]));
+            assert_eq!(overlaps(&story), 0);
+            story.sighting(3_100, 0, Some(&["chaos-lock-0-0"]));
+            assert_eq!(overlaps(&story), 1);
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
             continue;
         };
         let story = format!("{} was lost at {at} ({words}), but {why}", span.who);
-        report.violation(Invariant::TransientFailures, story);
+        report.violation(Invariant::TransientFailures, &span.prefix, story);
     }
 }
 
@@ -65,10 +65,12 @@ mod tests {
 
     #[test]
     fn a_loss_before_the_end_of_the_lease_is_found() {
-        let mut story = Story::new(1);
-        let acquire = story.granted(0, 10, 100, 9_000);
-        story.lost(0, acquire, 5_000, Reason::SessionGone);
-        assert_eq!(violations(&story), (1, 0, 1));
+        let reasons = [Reason::SessionGone, Reason::KeyReleased];
+        for (mut story, reason) in Story::of_one_slot().into_iter().zip(reasons) {
+            let acquire = story.granted(0, 10, 100, 9_000);
+            story.lost(0, acquire, 5_000, reason);
+            assert_eq!(violations(&story), (1, 0, 1));
+        }
     }
 
     #[test]

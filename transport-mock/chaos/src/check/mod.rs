@@ -1,6 +1,7 @@
 //! Judges the logs of a run.
 
 mod acquires;
+mod followers;
 mod holds;
 mod lease;
 mod leftovers;
@@ -10,6 +11,7 @@ mod reach;
 mod report;
 #[cfg(test)]
 mod story;
+mod succession;
 mod tokens;
 
 use std::fs;
@@ -19,7 +21,7 @@ use serde::de::DeserializeOwned;
 use crate::diary::{self, Line};
 use crate::failure::{Failure, Try as _};
 use crate::moment::Moment;
-use crate::record::{Belief, Deed, End, Folder, Hold, Kind, Phase, Run, Sighting, Target};
+use crate::record::{Belief, Deed, End, Folder, Hold, Kind, Phase, Run, Sighting, Target, What};
 pub use report::{Figures, Report};
 
 /// Everything that a run has written.
@@ -55,6 +57,8 @@ pub struct ClientLog {
 pub struct Violation {
     /// Which one.
     pub invariant: Invariant,
+    /// At which place; empty where it was at none.
+    pub place: String,
     /// What happened.
     pub story: String,
 }
@@ -74,6 +78,10 @@ pub enum Invariant {
     NothingLeft,
     /// L4: a transient failure costs nothing while the lease lasts.
     TransientFailures,
+    /// Nobody leads while the session of a leader that was killed, or its lock delay, lasts.
+    LockDelay,
+    /// Who follows an election sees its leaders in their order, and the last word of all.
+    Discovery,
     /// No process ends by itself.
     NoCrash,
 }
@@ -81,6 +89,26 @@ pub enum Invariant {
 impl ClientLog {
     fn name(&self) -> String {
         format!("client {}-{}", self.client, self.incarnation)
+    }
+
+    /// Which acquisition of which client.
+    fn acquire(&self, acquire: u64) -> String {
+        format!("{} acquire {acquire}", self.name())
+    }
+
+    /// Where an acquisition was asked for.
+    fn place(&self, number: u64) -> &str {
+        let wanted = self.lines.iter().find_map(|line| match &line.event {
+            Belief::Wanted {
+                acquire, prefix, ..
+            } if *acquire == number => Some(prefix.as_str()),
+            _ => None,
+        });
+        wanted.unwrap_or_default()
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.lines.last().map(|line| &line.event) == Some(&Belief::Stopped)
     }
 }
 
@@ -95,6 +123,12 @@ impl Invariant {
             Self::NothingLeft => "L2 (nothing is left behind)",
             Self::TransientFailures => {
                 "L4 (a transient failure costs nothing while the lease lasts)"
+            }
+            Self::LockDelay => {
+                "lock delay (nobody leads while the session of a killed leader, or its delay, lasts)"
+            }
+            Self::Discovery => {
+                "discovery (who follows sees the leaders in their order, and the last of all)"
             }
             Self::NoCrash => "no client ends by itself",
         }
@@ -133,6 +167,12 @@ impl Logs {
         })
     }
 
+    /// What there is at this prefix.
+    fn what(&self, prefix: &str) -> Option<What> {
+        let mut places = self.run.places.iter();
+        Some(places.find(|place| place.prefix == prefix)?.what)
+    }
+
     /// When a process was killed by the nemesis, if it was.
     fn killed_at(&self, log: &ClientLog) -> Option<Moment> {
         let is_kill = |line: &&Line<Deed>| {
@@ -165,6 +205,8 @@ pub fn check(logs: &Logs) -> Report {
     acquires::check(logs, &mut report);
     losses::check(logs, &holds, &mut report);
     leftovers::check(logs, &mut report);
+    succession::check(logs, &holds, &mut report);
+    followers::check(logs, &mut report);
     report
 }
 
@@ -177,7 +219,7 @@ mod tests {
     use super::story::{Story, millis};
     use super::*;
     use crate::diary::Diary;
-    use crate::record::Way;
+    use crate::record::{Sight, Way};
 
     fn save<E: Serialize + Clone>(path: &Path, lines: &[Line<E>]) {
         let diary = Diary::open(path).unwrap();
@@ -195,6 +237,7 @@ mod tests {
         story.deed(800, Kind::Kill, Target::Client(2), Phase::Begin);
         story.sighting(900, 0, Some(&["chaos-lock-0-0"]));
         story.lock("chaos-lock-0-0", 850, 950);
+        story.saw(950, Sight::Interrupted);
         let again = ClientLog {
             client: 2,
             incarnation: 2,
@@ -219,7 +262,8 @@ mod tests {
         save(&folder.sightings(), &logs.sightings);
 
         let read = Logs::read(&folder).unwrap();
-        assert_eq!(read.clients.len(), 4);
+        assert_eq!(read.clients.len(), 5);
+        assert_eq!(read.clients[4].lines, logs.clients[3].lines);
         assert_eq!(check(&read).violations, check(&logs).violations);
         assert_eq!(check(&read).figures.overlaps, 1);
         // The one that was killed need not have ended its acquisition.
@@ -233,7 +277,7 @@ mod tests {
         story.held(0, 10, 100, 500);
         story.held(1, 11, 400, 600);
         let report = story.check().to_string();
-        assert!(report.contains("VIOLATED S1"), "{report}");
+        assert!(report.contains("VIOLATED on chaos/shared: S1"), "{report}");
         assert!(report.contains("2 of 1 slots of chaos/shared"), "{report}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{Invariant, Logs, Violation};
-use crate::record::{Backend, Hold, Kind, Outcome, Phase, Reason, Target};
+use crate::record::{Backend, Change, Hold, Kind, Outcome, Phase, Reason, Target, What};
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -26,16 +26,26 @@ pub struct Figures {
     /// Acquisitions that were asked for.
     pub wanted: u64,
     /// Those that were granted.
-    pub granted: BTreeMap<Backend, u64>,
+    pub granted: BTreeMap<(What, Backend), u64>,
     /// The longest that one took that was granted.
     pub longest_wait: Duration,
     /// Those that were not.
     pub not_granted: BTreeMap<Outcome, u64>,
-    /// Slots that `consul lock` had.
-    pub locks: u64,
+    /// What leaders wanted to change the key to.
+    pub changes: BTreeMap<Change, u64>,
+    /// Leaders that were killed while they led.
+    pub killed_leaders: u64,
+    /// Those who led too soon after one of them.
+    pub hasty_leaders: u64,
+    /// How often those who follow saw somebody lead.
+    pub seen: u64,
+    /// What those who follow saw wrong.
+    pub wrong_sights: u64,
+    /// Slots and leaderships that `consul lock` had.
+    pub locks: BTreeMap<String, u64>,
     /// `consul lock` processes that had to be killed.
     pub hung_locks: u64,
-    /// Slots lost.
+    /// Slots and leaderships lost.
     pub losses: BTreeMap<Reason, u64>,
     /// Those lost while their lease lasted.
     pub covered_losses: u64,
@@ -57,7 +67,7 @@ pub struct Figures {
     pub orphans: u64,
 }
 
-/// So many stories are told of each invariant.
+/// So many stories are told of each invariant at each place.
 const STORIES: usize = 5;
 
 impl Report {
@@ -76,17 +86,25 @@ impl Report {
                 *figures.deeds.entry((whom, line.event.deed)).or_default() += 1;
             }
         }
-        let began = |event: &Hold| matches!(event, Hold::Began { .. });
-        let locks = logs.locks.iter().filter(|line| began(&line.event));
-        figures.locks = locks.count() as u64;
+        for line in &logs.locks {
+            if let Hold::Began { prefix, .. } = &line.event {
+                *figures.locks.entry(prefix.clone()).or_default() += 1;
+            }
+        }
         Self {
             figures,
             violations: Vec::new(),
         }
     }
 
-    pub(super) fn violation(&mut self, invariant: Invariant, story: String) {
-        self.violations.push(Violation { invariant, story });
+    /// `place` is empty where it was at none.
+    pub(super) fn violation(&mut self, invariant: Invariant, place: &str, story: String) {
+        let place = place.to_owned();
+        self.violations.push(Violation {
+            invariant,
+            place,
+            story,
+        });
     }
 }
 
@@ -103,15 +121,24 @@ impl fmt::Display for Report {
             writeln!(f, "  {whom} {}: {count}", kind.name())?;
         }
         writeln!(f, "acquisitions: {}", figures.wanted)?;
-        for (backend, count) in &figures.granted {
-            writeln!(f, "  granted on {}: {count}", backend.name())?;
+        for ((what, backend), count) in &figures.granted {
+            let (what, backend) = (what.granted(), backend.name());
+            writeln!(f, "  {what} granted on {backend}: {count}")?;
         }
         let longest = figures.longest_wait.as_secs_f64();
         writeln!(f, "  longest wait of those: {longest:.1} s")?;
         for (outcome, count) in &figures.not_granted {
             writeln!(f, "  {}: {count}", outcome.name())?;
         }
-        writeln!(f, "slots of consul lock: {}", figures.locks)?;
+        for (outcome, count) in &figures.changes {
+            writeln!(f, "values of leaders {}: {count}", outcome.name())?;
+        }
+        let killed = figures.killed_leaders;
+        writeln!(f, "leaders killed while they led: {killed}")?;
+        writeln!(f, "leaders seen by those who follow: {}", figures.seen)?;
+        for (prefix, count) in &figures.locks {
+            writeln!(f, "consul lock on {prefix}: {count}")?;
+        }
         if figures.hung_locks > 0 {
             writeln!(f, "  that had to be killed: {}", figures.hung_locks)?;
         }
@@ -129,6 +156,11 @@ impl fmt::Display for Report {
             ("overlaps", figures.overlaps),
             ("beliefs beyond their lease", figures.lease_violations),
             ("tokens out of order", figures.token_violations),
+            (
+                "leaders before a lock delay was over",
+                figures.hasty_leaders,
+            ),
+            ("sights that were wrong", figures.wrong_sights),
             ("acquisitions that never ended", figures.unended),
             ("left behind", figures.leftovers),
         ];
@@ -143,12 +175,15 @@ impl fmt::Display for Report {
             )?;
         }
         writeln!(f, "violations: {}", self.violations.len())?;
-        let mut by_invariant = BTreeMap::<Invariant, Vec<&str>>::new();
-        for Violation { invariant, story } in &self.violations {
-            by_invariant.entry(*invariant).or_default().push(story);
+        let mut by_place = BTreeMap::<(Invariant, &str), Vec<&str>>::new();
+        for violation in &self.violations {
+            let key = (violation.invariant, violation.place.as_str());
+            by_place.entry(key).or_default().push(&violation.story);
         }
-        for (invariant, stories) in by_invariant {
-            writeln!(f, "VIOLATED {}: {} times", invariant.name(), stories.len())?;
+        for ((invariant, place), stories) in by_place {
+            let at = if place.is_empty() { "" } else { " on " };
+            let (name, times) = (invariant.name(), stories.len());
+            writeln!(f, "VIOLATED{at}{place}: {name}: {times} times")?;
             for story in stories.iter().take(STORIES) {
                 writeln!(f, "  {story}")?;
             }

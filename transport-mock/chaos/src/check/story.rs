@@ -6,16 +6,19 @@ use super::{ClientLog, Logs, Report, check};
 use crate::diary::Line;
 use crate::moment::Moment;
 use crate::record::{
-    Backend, Belief, Client, Deed, End, Hold, Kind, Outcome, Phase, Reason, Run, Sighting, Slots,
-    Target, Way,
+    Backend, Belief, Change, Client, Deed, End, Hold, Kind, Outcome, Phase, Place, Reason, Role,
+    Run, Sight, Sighting, Target, Way, What,
 };
 
 const CLIENTS: usize = 3;
-const PREFIX: &str = "chaos/shared";
+const SEMAPHORE: &str = "chaos/shared";
+pub(super) const ELECTION: &str = "chaos/elected";
 
-/// Logs of three clients, one on each server, and one semaphore. All times are milliseconds.
+/// Logs of three clients that contend for one place, one on each server, and of one that follows. All
+/// times are milliseconds.
 pub(super) struct Story {
     logs: Logs,
+    prefix: &'static str,
     acquires: u64,
     crashed: Vec<usize>,
 }
@@ -25,10 +28,33 @@ pub(super) fn millis(at: u64) -> Moment {
 }
 
 impl Story {
+    /// The one that follows, if there is an election.
+    pub(super) const FOLLOWER: usize = CLIENTS;
+
+    /// About a semaphore.
     pub(super) fn new(limit: u32) -> Self {
-        let client = |server| Client {
+        Self::of(What::Semaphore, SEMAPHORE, limit)
+    }
+
+    /// About an election.
+    pub(super) fn election() -> Self {
+        Self::of(What::Election, ELECTION, 1)
+    }
+
+    /// What holds for the only slot of a semaphore holds for an election.
+    pub(super) fn of_one_slot() -> [Self; 2] {
+        [Self::new(1), Self::election()]
+    }
+
+    fn of(what: What, prefix: &'static str, limit: u32) -> Self {
+        let client = |number| Client {
             backend: Backend::Tokio,
-            server,
+            server: number % CLIENTS,
+            role: if number == Self::FOLLOWER {
+                Role::Follower
+            } else {
+                Role::Contender
+            },
         };
         let log = |client| ClientLog {
             client,
@@ -39,16 +65,18 @@ impl Story {
             seed: 1,
             chaos: Duration::from_mins(1),
             ttl: Duration::from_secs(10),
-            semaphores: vec![Slots {
-                prefix: PREFIX.to_owned(),
+            lock_delay: Duration::from_secs(1),
+            places: vec![Place {
+                what,
+                prefix: prefix.to_owned(),
                 limit,
                 contenders: 1,
             }],
-            clients: (0..CLIENTS).map(client).collect(),
+            clients: (0..=CLIENTS).map(client).collect(),
         };
         let logs = Logs {
             run,
-            clients: (0..CLIENTS).map(log).collect(),
+            clients: (0..=CLIENTS).map(log).collect(),
             locks: Vec::new(),
             deeds: Vec::new(),
             sightings: Vec::new(),
@@ -56,6 +84,7 @@ impl Story {
         };
         Self {
             logs,
+            prefix,
             acquires: 0,
             crashed: Vec::new(),
         }
@@ -130,6 +159,39 @@ impl Story {
         self.add(client, until, Belief::Ending { acquire, held });
     }
 
+    /// As [`Self::held`], with this session.
+    pub(super) fn held_by_session(
+        &mut self,
+        client: usize,
+        session: &str,
+        token: u64,
+        from: u64,
+        until: u64,
+    ) {
+        self.held(client, token, from, until);
+        for line in &mut self.logs.clients[client].lines {
+            if let Belief::Granted { sessions, .. } = &mut line.event {
+                *sessions = vec![session.to_owned()];
+            }
+        }
+    }
+
+    /// The one who follows sees this.
+    pub(super) fn saw(&mut self, at: u64, sight: Sight) {
+        let prefix = self.prefix.to_owned();
+        self.add(Self::FOLLOWER, at, Belief::Saw { prefix, sight });
+    }
+
+    pub(super) fn said(&mut self, client: usize, acquire: u64, at: u64, outcome: Change) {
+        let said = Belief::Said {
+            acquire,
+            value: "moved".to_owned(),
+            outcome,
+            words: None,
+        };
+        self.add(client, at, said);
+    }
+
     /// A grant with a lease until then.
     pub(super) fn granted(&mut self, client: usize, token: u64, at: u64, until: u64) -> u64 {
         let acquire = self.wanted(client, at, 1, Way::Plain);
@@ -140,7 +202,7 @@ impl Story {
     pub(super) fn wanted(&mut self, client: usize, at: u64, permits: u32, way: Way) -> u64 {
         let acquire = self.acquires;
         self.acquires += 1;
-        let prefix = PREFIX.to_owned();
+        let prefix = self.prefix.to_owned();
         let wanted = Belief::Wanted {
             acquire,
             prefix,
@@ -182,10 +244,12 @@ impl Story {
 
     pub(super) fn lock(&mut self, name: &str, from: u64, until: u64) {
         let name = || name.to_owned();
-        for (at, event) in [
-            (from, Hold::Began { name: name() }),
-            (until, Hold::Ended { name: name() }),
-        ] {
+        let prefix = self.prefix.to_owned();
+        let began = Hold::Began {
+            name: name(),
+            prefix,
+        };
+        for (at, event) in [(from, began), (until, Hold::Ended { name: name() })] {
             let at = millis(at);
             self.logs.locks.push(Line { at, event });
         }

@@ -8,20 +8,20 @@ use std::collections::BTreeMap;
 use super::holds::{Holds, Ours, Span};
 use super::{Invariant, Logs, Report};
 use crate::moment::Moment;
-use crate::record::Slots;
+use crate::record::Place;
 
 pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
-    for slots in &logs.run.semaphores {
-        let of_prefix = |ours| held(ours).filter(|grant| grant.span.prefix == slots.prefix);
+    for place in &logs.run.places {
+        let of_prefix = |ours| held(ours).filter(|grant| grant.span.prefix == place.prefix);
         let mut grants: Vec<_> = holds.ours.iter().filter_map(of_prefix).collect();
         grants.sort_by_key(|grant| grant.span.from);
         for story in twice(&grants)
             .into_iter()
             .chain(asked_after(&grants))
-            .chain(held_after(&grants, slots))
+            .chain(held_after(&grants, place))
         {
             report.figures.token_violations += 1;
-            report.violation(Invariant::Fencing, story);
+            report.violation(Invariant::Fencing, &place.prefix, story);
         }
     }
 }
@@ -71,12 +71,12 @@ fn asked_after(grants: &[Grant<'_>]) -> Vec<String> {
 }
 
 /// Of two who can't hold together, the one who held later has the higher token.
-fn held_after(grants: &[Grant<'_>], slots: &Slots) -> Vec<String> {
+fn held_after(grants: &[Grant<'_>], place: &Place) -> Vec<String> {
     // The highest before, by how many slots it took.
     let mut highest = BTreeMap::<u32, &Grant<'_>>::new();
     let mut found = Vec::new();
     for grant in grants {
-        let excludes = slots.limit.saturating_sub(grant.span.permits) + 1;
+        let excludes = place.limit.saturating_sub(grant.span.permits) + 1;
         let before = highest
             .range(excludes..)
             .map(|(_, before)| before)
@@ -126,10 +126,11 @@ mod tests {
 
     #[test]
     fn of_one_slot_a_later_grant_with_a_lower_token_is_found() {
-        let mut story = Story::new(1);
-        story.held(0, 11, 100, 200);
-        story.asked_and_held(1, 10, 50, 200, 300);
-        assert_eq!(violations(&story), 1);
+        for mut story in Story::of_one_slot() {
+            story.held(0, 11, 100, 200);
+            story.asked_and_held(1, 10, 50, 200, 300);
+            assert_eq!(violations(&story), 1);
+        }
     }
 
     #[test]

@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use std::{io, process};
+use std::{io, process, slice};
 
 use fastrand::Rng;
-use semaphore_core::{Error, Lost, Permit, Sequencer, blocking};
+use semaphore_core::{Error, LeaderEvent, Leadership, Lost, Permit, Sequencer, blocking};
 
 use super::Plan;
 use super::turn::Turn;
 use crate::diary::Diary;
 use crate::failure::in_words;
 use crate::moment::Moment;
-use crate::record::{Belief, Outcome, Reason, Slots};
+use crate::record::{Belief, Change, Outcome, Place, Reason, Sight};
 
 /// The log of a process, and when it has to stop.
 pub(super) struct Book {
@@ -22,6 +22,7 @@ pub(super) struct Book {
     pub(super) stop: Arc<AtomicBool>,
     acquires: AtomicU64,
     seed: u64,
+    name: String,
 }
 
 /// One acquisition in the log.
@@ -38,6 +39,7 @@ impl Book {
             stop: Arc::default(),
             acquires: AtomicU64::new(0),
             seed: plan.seed,
+            name: plan.name(),
         })
     }
 
@@ -50,9 +52,9 @@ impl Book {
         Rng::with_seed(self.seed ^ (u64::from(contender) << 32))
     }
 
-    pub(super) fn wanted(&self, slots: &Slots, turn: &Turn) -> Entry<'_> {
+    pub(super) fn wanted(&self, place: &Place, turn: &Turn) -> Entry<'_> {
         let acquire = self.acquires.fetch_add(1, Ordering::Relaxed);
-        let (prefix, permits, way) = (slots.prefix.clone(), turn.permits, turn.way);
+        let (prefix, permits, way) = (place.prefix.clone(), turn.permits, turn.way);
         self.write(
             Moment::now(),
             Belief::Wanted {
@@ -66,6 +68,12 @@ impl Book {
             book: self,
             acquire,
         }
+    }
+
+    pub(super) fn saw(&self, place: &Place, event: &Result<LeaderEvent, Error>) {
+        let prefix = place.prefix.clone();
+        let sight = sight(event);
+        self.write(Moment::now(), Belief::Saw { prefix, sight });
     }
 
     pub(super) fn stopped(&self) {
@@ -114,6 +122,26 @@ impl Entry<'_> {
         self.book.write(Moment::now(), event);
     }
 
+    /// What the key of an election is to show as the `number`th thing.
+    pub(super) fn words(self, number: u32) -> String {
+        let (name, acquire) = (&self.book.name, self.acquire);
+        format!("{name} acquire {acquire} says {number}")
+    }
+
+    pub(super) fn said(self, value: String, result: &Result<(), Error>) {
+        let event = Belief::Said {
+            acquire: self.acquire,
+            value,
+            outcome: match result {
+                Ok(()) => Change::Done,
+                Err(Error::Lost(_)) => Change::Lost,
+                Err(_) => Change::Failed,
+            },
+            words: result.as_ref().err().map(|error| in_words(error)),
+        };
+        self.book.write(Moment::now(), event);
+    }
+
     pub(super) fn ending(self, permit: &impl Hold) {
         let (at, until) = ask(permit);
         let event = Belief::Ending {
@@ -157,7 +185,7 @@ impl Entry<'_> {
     }
 }
 
-/// What both kinds of permits can be asked.
+/// What a permit and a leadership can be asked, waited for or not.
 pub(super) trait Hold {
     fn is_held(&self) -> bool;
     fn remaining(&self) -> Option<Duration>;
@@ -166,10 +194,10 @@ pub(super) trait Hold {
 }
 
 macro_rules! hold {
-    ($permit:ty) => {
-        impl Hold for $permit {
+    ($hold:ty, $is_held:ident, |$it:ident| $sequencers:expr) => {
+        impl Hold for $hold {
             fn is_held(&self) -> bool {
-                self.is_held()
+                self.$is_held()
             }
             fn remaining(&self) -> Option<Duration> {
                 self.remaining()
@@ -178,14 +206,19 @@ macro_rules! hold {
                 self.fencing_token().0
             }
             fn sequencers(&self) -> &[Sequencer] {
-                self.sequencers()
+                let $it = self;
+                $sequencers
             }
         }
     };
 }
 
-hold!(Permit);
-hold!(blocking::Permit);
+hold!(Permit, is_held, |it| it.sequencers());
+hold!(blocking::Permit, is_held, |it| it.sequencers());
+hold!(Leadership, is_leader, |it| slice::from_ref(it.sequencer()));
+hold!(blocking::Leadership, is_leader, |it| slice::from_ref(
+    it.sequencer()
+));
 
 /// The moment just before asking, and the end of the lease if it is held. A pause between the
 /// two makes the end earlier than it is, never later.
@@ -200,8 +233,33 @@ fn reason(lost: &Lost) -> Reason {
         Lost::SessionGone { .. } => Reason::SessionGone,
         Lost::RemovedFromHolders { .. } => Reason::RemovedFromHolders,
         Lost::ContenderKeyTaken { .. } => Reason::ContenderKeyTaken,
+        Lost::KeyReleased { .. } => Reason::KeyReleased,
+        Lost::KeyTaken { .. } => Reason::KeyTaken,
+        Lost::KeyDeleted { .. } => Reason::KeyDeleted,
+        Lost::KeyOverwritten { .. } => Reason::KeyOverwritten,
         Lost::LeaseExpired { .. } => Reason::LeaseExpired,
         Lost::RuntimeEnded => Reason::RuntimeEnded,
         _ => Reason::Unknown,
+    }
+}
+
+fn sight(event: &Result<LeaderEvent, Error>) -> Sight {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    match event {
+        Ok(LeaderEvent::Elected(leader) | LeaderEvent::ValueChanged(leader)) => Sight::Led {
+            session: leader.session.to_string(),
+            value: text(&leader.value),
+        },
+        Ok(LeaderEvent::Leaderless { last_value }) => Sight::Leaderless {
+            value: last_value.as_deref().map(text),
+        },
+        Ok(LeaderEvent::Interrupted(_)) => Sight::Interrupted,
+        Ok(LeaderEvent::Resumed) => Sight::Resumed,
+        Ok(other) => Sight::Failed {
+            words: format!("unknown: {other:?}"),
+        },
+        Err(error) => Sight::Failed {
+            words: in_words(error),
+        },
     }
 }

@@ -1,9 +1,10 @@
-//! A client process: contenders in a loop, and what they believe.
+//! A client process: contenders in a loop, and what they believe; or followers, and what they see.
 //!
 //! It ends in order when it reads a line, and at once when its input ends, as it does when the
 //! process that started it is gone.
 
 mod book;
+mod members;
 mod tasks;
 mod threads;
 mod turn;
@@ -16,14 +17,14 @@ use std::time::Duration;
 use std::{process, thread};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use semaphore_core::{Builder, Encoding, Semaphore};
+use semaphore_core::{Builder, Election, ElectionBuilder, Encoding, Semaphore};
 use serde::{Deserialize, Serialize};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
 
 use crate::defect;
 use crate::failure::{Failure, Try as _};
-use crate::record::{Backend, Folder, Slots};
+use crate::record::{Backend, Folder, Place, Role};
 use book::Book;
 
 /// What a client process is told.
@@ -39,8 +40,12 @@ pub struct Plan {
     pub url: String,
     /// The TTL of its sessions.
     pub ttl: Duration,
-    /// What it contends for.
-    pub semaphores: Vec<Slots>,
+    /// The lock delay of its sessions in elections.
+    pub lock_delay: Duration,
+    /// What it does.
+    pub role: Role,
+    /// What it contends for, or follows.
+    pub places: Vec<Place>,
     /// What its choices come from.
     pub seed: u64,
     /// Where it writes.
@@ -55,12 +60,25 @@ impl Plan {
         name(self.number, self.incarnation)
     }
 
-    fn builder(&self, slots: &Slots) -> Builder {
-        Semaphore::builder(&slots.prefix, slots.limit)
+    fn semaphore(&self, place: &Place) -> Builder {
+        Semaphore::builder(&place.prefix, place.limit)
             .ttl(self.ttl)
             .session_name(self.name())
             .value(self.name())
             .encoding(self.encoding())
+    }
+
+    fn election(&self, place: &Place) -> ElectionBuilder {
+        Election::builder(place.lock_key())
+            .ttl(self.ttl)
+            .lock_delay(self.lock_delay)
+            .session_name(self.name())
+            .value(self.name())
+            .encoding(self.encoding())
+    }
+
+    fn elections(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(|place| place.is_election())
     }
 
     /// How it encodes its steps: each incarnation as its seed says, so that fleets are mixed.
@@ -73,7 +91,7 @@ impl Plan {
     }
 }
 
-/// The beginning of the names of all our sessions and of the values of our contender keys.
+/// The beginning of the names of all our sessions, and of all values that we write.
 pub const OURS: &str = "chaos-client-";
 
 /// What the sessions and contender keys of an incarnation are called.

@@ -1,69 +1,134 @@
-//! Contenders as tasks, on tokio and on smol.
+//! Contenders and followers as tasks, on tokio and on smol.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures_channel::oneshot;
 use futures_util::future::{Either, join_all, select};
-use semaphore_core::{BlockOn, Error, Permit, Semaphore, Transport};
+use semaphore_core::{BlockOn, BoxFuture, Discovery, Error, Follower, Scope, Transport};
 
 use super::Plan;
 use super::book::{Book, Entry};
+use super::members::{Held, Member};
 use super::turn::{BEAT, Farewell, Turn};
 use crate::failure::{Failure, Try as _};
 use crate::moment::Moment;
-use crate::record::{Slots, Way};
+use crate::record::{Place, Role, Way, What};
 
-/// Runs all contenders to their end on the backend's runtime.
+/// Runs all of them to their end on the backend's runtime.
 pub(super) fn run<B>(plan: &Plan, backend: &B, book: &Arc<Book>) -> Result<(), Failure>
 where
     B: Transport + BlockOn + Clone + 'static,
 {
-    let mut ends = Vec::new();
-    let mut semaphores = Vec::new();
-    let mut number = 0;
-    for slots in &plan.semaphores {
-        let built = plan.builder(slots).connect(backend.clone());
-        let semaphore = built.doing("building a semaphore")?;
-        for _ in 0..slots.contenders {
-            let contender = Contender {
-                backend: backend.clone(),
-                semaphore: semaphore.clone(),
-                slots: slots.clone(),
-                book: Arc::clone(book),
-                number,
-            };
-            number += 1;
-            let (end, ended) = oneshot::channel::<()>();
-            backend.spawn(Box::pin(async move {
-                contender.contend().await;
-                drop(end);
-            }));
-            ends.push(ended);
+    let mut crew = Crew {
+        backend,
+        book,
+        number: 0,
+        ends: Vec::new(),
+        shutdowns: Vec::new(),
+    };
+    match plan.role {
+        Role::Contender => {
+            for place in &plan.places {
+                crew.contend(plan, place)?;
+            }
         }
-        semaphores.push(semaphore);
+        Role::Follower => {
+            for place in plan.elections() {
+                crew.follow(place)?;
+            }
+        }
     }
-    backend.block_on(Box::pin(async {
-        join_all(ends).await;
-        join_all(semaphores.iter().map(Semaphore::shutdown)).await;
-    }));
+    crew.join();
     Ok(())
 }
 
-struct Contender<B> {
+struct Crew<'c, B> {
+    backend: &'c B,
+    book: &'c Arc<Book>,
+    number: u32,
+    ends: Vec<oneshot::Receiver<()>>,
+    shutdowns: Vec<BoxFuture<'static, ()>>,
+}
+
+impl<B> Crew<'_, B>
+where
+    B: Transport + BlockOn + Clone + 'static,
+{
+    fn contend(&mut self, plan: &Plan, place: &Place) -> Result<(), Failure> {
+        let backend = self.backend.clone();
+        match place.what {
+            What::Semaphore => {
+                let built = plan.semaphore(place).connect(backend);
+                self.start(built.doing("building a semaphore")?, place);
+            }
+            What::Election => {
+                let built = plan.election(place).connect(backend);
+                self.start(built.doing("building an election")?, place);
+            }
+        }
+        Ok(())
+    }
+
+    fn start<M: Member>(&mut self, member: M, place: &Place) {
+        for _ in 0..place.contenders {
+            let contender = Contender {
+                backend: self.backend.clone(),
+                member: member.clone(),
+                place: place.clone(),
+                book: Arc::clone(self.book),
+                number: self.number,
+            };
+            self.number += 1;
+            self.spawn(async move { contender.contend().await });
+        }
+        self.shutdowns
+            .push(Box::pin(async move { member.shutdown().await }));
+    }
+
+    fn follow(&mut self, place: &Place) -> Result<(), Failure> {
+        let discovery = Discovery::connect(place.lock_key(), Scope::new(), self.backend.clone());
+        let mut follower = discovery.doing("building a follower")?.follow();
+        let (backend, place) = (self.backend.clone(), place.clone());
+        let book = Arc::clone(self.book);
+        self.spawn(async move { follow(&backend, &book, &place, &mut follower).await });
+        Ok(())
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        let (end, ended) = oneshot::channel::<()>();
+        self.backend.spawn(Box::pin(async move {
+            task.await;
+            drop(end);
+        }));
+        self.ends.push(ended);
+    }
+
+    fn join(self) {
+        let Self {
+            ends, shutdowns, ..
+        } = self;
+        self.backend.block_on(Box::pin(async {
+            join_all(ends).await;
+            join_all(shutdowns).await;
+        }));
+    }
+}
+
+struct Contender<B, M> {
     backend: B,
-    semaphore: Semaphore,
-    slots: Slots,
+    member: M,
+    place: Place,
     book: Arc<Book>,
     number: u32,
 }
 
-impl<B: BlockOn> Contender<B> {
+impl<B: BlockOn, M: Member> Contender<B, M> {
     async fn contend(&self) {
         let mut rng = self.book.rng(self.number);
         while !self.book.must_stop() {
-            let turn = Turn::draw(&mut rng, self.slots.limit);
+            let turn = Turn::draw(&mut rng, &self.place);
             self.take(&turn).await;
             self.backend.sleep(turn.rest).await;
         }
@@ -71,17 +136,23 @@ impl<B: BlockOn> Contender<B> {
     }
 
     async fn take(&self, turn: &Turn) {
-        let entry = self.book.wanted(&self.slots, turn);
+        let entry = self.book.wanted(&self.place, turn);
         let Some(outcome) = self.acquire(turn).await else {
             return entry.cancelled();
         };
         match outcome {
-            Ok(Some(permit)) => {
-                self.hold(entry, &permit, turn).await;
-                entry.ending(&permit);
+            Ok(Some(held)) => {
+                entry.granted(&held);
+                // What it was about to say when it ends is given up.
+                first(
+                    self.hold(entry, &held, turn),
+                    self.speak(entry, &held, turn),
+                )
+                .await;
+                entry.ending(&held);
                 match turn.farewell {
-                    Farewell::Release => entry.ended(&permit.release().await),
-                    Farewell::Drop => drop(permit),
+                    Farewell::Release => entry.ended(&held.give_back().await),
+                    Farewell::Drop => drop(held),
                 }
             }
             Ok(None) => entry.refused(),
@@ -90,34 +161,47 @@ impl<B: BlockOn> Contender<B> {
     }
 
     /// None when it was cancelled.
-    async fn acquire(&self, turn: &Turn) -> Option<Result<Option<Permit>, Error>> {
-        let (semaphore, permits) = (&self.semaphore, turn.permits);
-        let granted = match turn.way {
-            Way::Plain => semaphore.acquire_many(permits).await,
-            Way::Timeout => {
-                let patience = turn.patience;
-                semaphore.acquire_many_timeout(permits, patience).await
-            }
-            Way::Try => return Some(semaphore.try_acquire_many(permits).await),
-            Way::Cancelled => {
-                let acquired = semaphore.acquire_many(permits);
-                first(acquired, self.backend.sleep(turn.patience)).await?
-            }
-        };
-        Some(granted.map(Some))
+    async fn acquire(&self, turn: &Turn) -> Option<Result<Option<M::Held>, Error>> {
+        let taken = self.member.take(turn);
+        match turn.way {
+            Way::Cancelled => first(taken, self.backend.sleep(turn.patience)).await,
+            Way::Plain | Way::Timeout | Way::Try => Some(taken.await),
+        }
     }
 
-    async fn hold(&self, entry: Entry<'_>, permit: &Permit, turn: &Turn) {
-        entry.granted(permit);
+    async fn hold(&self, entry: Entry<'_>, held: &M::Held, turn: &Turn) {
         let end = Moment::now().plus(turn.hold);
         loop {
             let left = end.since(Moment::now());
             if left.is_zero() || self.book.must_stop() {
                 return;
             }
-            match first(permit.lost(), self.backend.sleep(left.min(BEAT))).await {
+            match first(held.lost(), self.backend.sleep(left.min(BEAT))).await {
                 Some(lost) => return entry.lost(&lost),
-                None => entry.beat(permit),
+                None => entry.beat(held),
+            }
+        }
+    }
+
+    /// Says what it has to say, and waits for its holder.
+    async fn speak(&self, entry: Entry<'_>, held: &M::Held, turn: &Turn) {
+        for number in 0..turn.says {
+            self.backend.sleep(turn.pause()).await;
+            let value = entry.words(number);
+            let said = held.say(&value).await;
+            entry.said(value, &said);
+        }
+        pending::<()>().await;
+    }
+}
+
+async fn follow(backend: &impl BlockOn, book: &Book, place: &Place, follower: &mut Follower) {
+    while !book.must_stop() {
+        if let Some(event) = first(follower.next(), backend.sleep(BEAT)).await {
+            match event {
+                Some(event) => book.saw(place, &event),
+                // It has told why.
+                None => return,
             }
         }
     }

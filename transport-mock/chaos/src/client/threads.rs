@@ -1,83 +1,140 @@
-//! Contenders as threads that block.
+//! Contenders and followers as threads that block.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
-use semaphore_core::{Error, blocking};
+use semaphore_core::Scope;
+use semaphore_core::blocking::{Discovery, Follower};
 use transport_ureq::UreqTransport;
 
 use super::Plan;
 use super::book::{Book, Entry};
+use super::members::{BlockingHeld, BlockingMember};
 use super::turn::{BEAT, Farewell, Turn};
 use crate::failure::{Failure, Try as _};
 use crate::moment::Moment;
-use crate::record::{Slots, Way};
+use crate::record::{Place, Role, What};
 
-/// Runs all contenders to their end.
+/// Runs all of them to their end.
 pub(super) fn run(plan: &Plan, backend: &UreqTransport, book: &Arc<Book>) -> Result<(), Failure> {
-    let connect = |slots: &Slots| plan.builder(slots).connect_blocking(backend.clone());
-    let semaphores: Vec<_> = plan
-        .semaphores
-        .iter()
-        .map(connect)
-        .collect::<Result<_, _>>()
-        .doing("building a semaphore")?;
-    thread::scope(|scope| {
-        let mut number = 0;
-        for (slots, semaphore) in plan.semaphores.iter().zip(&semaphores) {
-            for _ in 0..slots.contenders {
-                let contender = Contender {
-                    semaphore,
-                    slots,
-                    book,
-                    number,
-                };
-                number += 1;
-                scope.spawn(move || contender.contend());
+    let mut crew = Crew {
+        backend,
+        book,
+        number: 0,
+        threads: Vec::new(),
+        shutdowns: Vec::new(),
+    };
+    match plan.role {
+        Role::Contender => {
+            for place in &plan.places {
+                crew.contend(plan, place)?;
             }
         }
-    });
-    for semaphore in semaphores {
-        semaphore.shutdown();
+        Role::Follower => {
+            for place in plan.elections() {
+                crew.follow(place)?;
+            }
+        }
     }
+    crew.join();
     Ok(())
 }
 
-struct Contender<'c> {
-    semaphore: &'c blocking::Semaphore,
-    slots: &'c Slots,
-    book: &'c Book,
+struct Crew<'c> {
+    backend: &'c UreqTransport,
+    book: &'c Arc<Book>,
+    number: u32,
+    threads: Vec<JoinHandle<()>>,
+    shutdowns: Vec<Box<dyn FnOnce()>>,
+}
+
+impl Crew<'_> {
+    fn contend(&mut self, plan: &Plan, place: &Place) -> Result<(), Failure> {
+        let backend = self.backend.clone();
+        match place.what {
+            What::Semaphore => {
+                let built = plan.semaphore(place).connect_blocking(backend);
+                self.start(built.doing("building a semaphore")?, place);
+            }
+            What::Election => {
+                let built = plan.election(place).connect_blocking(backend);
+                self.start(built.doing("building an election")?, place);
+            }
+        }
+        Ok(())
+    }
+
+    fn start<M: BlockingMember>(&mut self, member: M, place: &Place) {
+        let member = Arc::new(member);
+        for _ in 0..place.contenders {
+            let contender = Contender {
+                member: Arc::clone(&member),
+                place: place.clone(),
+                book: Arc::clone(self.book),
+                number: self.number,
+            };
+            self.number += 1;
+            self.threads
+                .push(thread::spawn(move || contender.contend()));
+        }
+        self.shutdowns.push(Box::new(move || member.shutdown()));
+    }
+
+    fn follow(&mut self, place: &Place) -> Result<(), Failure> {
+        let discovery = Discovery::connect(place.lock_key(), Scope::new(), self.backend.clone());
+        let mut follower = discovery.doing("building a follower")?.follow();
+        let (book, place) = (Arc::clone(self.book), place.clone());
+        let thread = thread::spawn(move || follow(&book, &place, &mut follower));
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    fn join(self) {
+        for thread in self.threads {
+            if let Err(panic) = thread.join() {
+                resume_unwind(panic);
+            }
+        }
+        for shutdown in self.shutdowns {
+            shutdown();
+        }
+    }
+}
+
+struct Contender<M> {
+    member: Arc<M>,
+    place: Place,
+    book: Arc<Book>,
     number: u32,
 }
 
-impl Contender<'_> {
+impl<M: BlockingMember> Contender<M> {
     fn contend(&self) {
         let mut rng = self.book.rng(self.number);
         while !self.book.must_stop() {
-            let turn = Turn::draw(&mut rng, self.slots.limit);
-            self.take(&turn);
+            let turn = Turn::draw(&mut rng, &self.place);
+            self.take(&turn.without_cancellation());
             thread::sleep(turn.rest);
         }
         self.take(&Turn::last());
     }
 
     fn take(&self, turn: &Turn) {
-        let turn = &Turn {
-            way: match turn.way {
-                // A thread that blocks can't give up by itself.
-                Way::Cancelled => Way::Timeout,
-                way => way,
-            },
-            ..*turn
-        };
-        let entry = self.book.wanted(self.slots, turn);
-        match self.acquire(turn) {
-            Ok(Some(permit)) => {
-                self.hold(entry, &permit, turn);
-                entry.ending(&permit);
+        let entry = self.book.wanted(&self.place, turn);
+        match self.member.take(turn) {
+            Ok(Some(held)) => {
+                entry.granted(&held);
+                if turn.says == 0 {
+                    self.hold(entry, &held, turn, || true);
+                } else {
+                    self.hold_and_speak(entry, &held, turn);
+                }
+                entry.ending(&held);
                 match turn.farewell {
-                    Farewell::Release => entry.ended(&permit.release()),
-                    Farewell::Drop => drop(permit),
+                    Farewell::Release => entry.ended(&held.give_back()),
+                    Farewell::Drop => drop(held),
                 }
             }
             Ok(None) => entry.refused(),
@@ -85,29 +142,61 @@ impl Contender<'_> {
         }
     }
 
-    fn acquire(&self, turn: &Turn) -> Result<Option<blocking::Permit>, Error> {
-        let (semaphore, permits) = (self.semaphore, turn.permits);
-        match turn.way {
-            Way::Plain => semaphore.acquire_many(permits).map(Some),
-            Way::Timeout | Way::Cancelled => semaphore
-                .acquire_many_timeout(permits, turn.patience)
-                .map(Some),
-            Way::Try => semaphore.try_acquire_many(permits),
-        }
+    /// A thread that waits for its word to be written can't be called back: it is asked for how long the
+    /// other one has to go on.
+    fn hold_and_speak(&self, entry: Entry<'_>, held: &M::Held, turn: &Turn) {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let speaker = scope.spawn(|| speak(entry, held, turn, &is_over));
+            self.hold(entry, held, turn, || {
+                is_over.store(true, Ordering::SeqCst);
+                speaker.is_finished()
+            });
+            is_over.store(true, Ordering::SeqCst);
+        });
     }
 
-    fn hold(&self, entry: Entry<'_>, permit: &blocking::Permit, turn: &Turn) {
-        entry.granted(permit);
+    /// Until it is lost, or its time is over and `may_end` says so.
+    fn hold(&self, entry: Entry<'_>, held: &M::Held, turn: &Turn, may_end: impl Fn() -> bool) {
         let end = Moment::now().plus(turn.hold);
         loop {
             let left = end.since(Moment::now());
-            if left.is_zero() || self.book.must_stop() {
+            let is_over = left.is_zero() || self.book.must_stop();
+            if is_over && may_end() {
                 return;
             }
-            match permit.lost_timeout(left.min(BEAT)) {
+            let beat = if is_over { BEAT } else { left.min(BEAT) };
+            match held.lost_timeout(beat) {
                 Some(lost) => return entry.lost(&lost),
-                None => entry.beat(permit),
+                None => entry.beat(held),
             }
+        }
+    }
+}
+
+fn speak(entry: Entry<'_>, held: &impl BlockingHeld, turn: &Turn, is_over: &AtomicBool) {
+    for number in 0..turn.says {
+        let due = Moment::now().plus(turn.pause());
+        loop {
+            if is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            let left = due.since(Moment::now());
+            if left.is_zero() {
+                break;
+            }
+            thread::sleep(left.min(BEAT));
+        }
+        let value = entry.words(number);
+        let said = held.say(&value);
+        entry.said(value, &said);
+    }
+}
+
+fn follow(book: &Book, place: &Place, follower: &mut Follower) {
+    while !book.must_stop() && !follower.has_ended() {
+        if let Some(event) = follower.next_timeout(BEAT) {
+            book.saw(place, &event);
         }
     }
 }

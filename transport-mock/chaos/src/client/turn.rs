@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::record::Way;
+use crate::record::{Place, Way};
 
 /// One acquisition.
 #[derive(Clone, Copy, Debug)]
@@ -14,12 +14,14 @@ pub(super) struct Turn {
     /// How long it waits, unless it waits for as long as it takes.
     pub(super) patience: Duration,
     pub(super) hold: Duration,
+    /// How often it changes what the key of an election shows.
+    pub(super) says: u32,
     pub(super) farewell: Farewell,
     /// How long it rests afterwards.
     pub(super) rest: Duration,
 }
 
-/// How a permit is given back.
+/// How a permit or a leadership is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Farewell {
     /// And waited for.
@@ -32,9 +34,9 @@ pub(super) enum Farewell {
 pub(super) const BEAT: Duration = Duration::from_millis(200);
 
 impl Turn {
-    pub(super) fn draw(rng: &mut Rng, limit: u32) -> Self {
+    pub(super) fn draw(rng: &mut Rng, place: &Place) -> Self {
         let permits = if rng.u32(..4) == 0 {
-            rng.u32(1..=limit)
+            rng.u32(1..=place.limit)
         } else {
             1
         };
@@ -54,6 +56,7 @@ impl Turn {
             permits,
             patience: Duration::from_millis(rng.u64(10..15_000)),
             hold: Duration::from_millis(hold),
+            says: if place.is_election() { rng.u32(..3) } else { 0 },
             farewell: if rng.u32(..3) == 0 {
                 Farewell::Drop
             } else {
@@ -63,6 +66,20 @@ impl Turn {
         }
     }
 
+    /// Between two changes of what the key shows.
+    pub(super) fn pause(&self) -> Duration {
+        self.hold / (self.says + 1)
+    }
+
+    /// A thread that blocks can't give up by itself: it waits with a timeout instead.
+    pub(super) fn without_cancellation(&self) -> Self {
+        let way = match self.way {
+            Way::Cancelled => Way::Timeout,
+            way => way,
+        };
+        Self { way, ..*self }
+    }
+
     /// Whatever happened before, everybody gets in once more when it is quiet.
     pub(super) fn last() -> Self {
         Self {
@@ -70,6 +87,7 @@ impl Turn {
             permits: 1,
             patience: Duration::ZERO,
             hold: Duration::from_millis(50),
+            says: 0,
             farewell: Farewell::Release,
             rest: Duration::ZERO,
         }

@@ -1,0 +1,102 @@
+//! The program `leader`, several times at once.
+
+use std::thread;
+use std::time::Duration;
+
+use real_agent::Agent;
+
+use crate::support::{Consul, Running};
+
+pub(crate) const LEADER: &str = env!("CARGO_BIN_EXE_leader");
+pub(crate) const KEY: &str = "examples/elected/leader";
+pub(crate) const STOPPED: [&str; 2] = ["interrupted", "stopped, another one may lead now"];
+
+/// One of several who campaign, with its name as the value.
+pub(crate) struct Candidate {
+    name: &'static str,
+    program: Running,
+}
+
+impl Candidate {
+    /// Without a lock delay.
+    pub(crate) fn start(url: &str, name: &'static str) -> Self {
+        Self::start_with(url, name, &["--lock-delay", "0"])
+    }
+
+    pub(crate) fn start_with(url: &str, name: &'static str, flags: &[&str]) -> Self {
+        let args = [&[KEY, "--value", name], flags].concat();
+        let mut program = Running::start(LEADER, Consul::At(url), &args);
+        let expected = format!("{name:?} campaigns for {KEY} on the agent at {url}");
+        assert_eq!(program.line().trim_end_matches('/'), expected);
+        Self { name, program }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its term and fencing token, as soon as it leads.
+    pub(crate) fn leads(&mut self) -> (u64, u64) {
+        term_and_token(&self.program.line())
+    }
+
+    /// Ctrl-C: what it says from then on.
+    pub(crate) fn interrupt(self) -> Vec<String> {
+        self.program.interrupt()
+    }
+
+    /// `kill -9`: what it had said by then.
+    pub(crate) fn kill(self) -> Vec<String> {
+        self.program.kill()
+    }
+}
+
+pub(crate) fn term_and_token(line: &str) -> (u64, u64) {
+    let numbers = line.strip_prefix("leads in term ");
+    let (term, token) = numbers
+        .and_then(|numbers| numbers.split_once(", fencing token "))
+        .expect(line);
+    (term.parse().expect(line), token.parse().expect(line))
+}
+
+/// The key's value and session, as Consul shows them.
+pub(crate) fn shown(agent: &Agent) -> (String, Option<String>) {
+    let path = format!("/v1/kv/{KEY}");
+    let entry = agent.client().get(&path).expect("an answer");
+    let entry = entry.json().expect("JSON")[0].clone();
+    let raw = agent.client().get(&format!("{path}?raw"));
+    let session = entry["Session"].as_str().map(str::to_owned);
+    (raw.expect("an answer").text(), session)
+}
+
+/// Waits until the key is another session's than `before`: whose it is, and who is left.
+pub(crate) fn next_leader(
+    agent: &Agent,
+    before: Option<&str>,
+    [one, other]: [Candidate; 2],
+) -> (Candidate, Candidate) {
+    let next = loop {
+        let (value, holder) = shown(agent);
+        if holder.is_some() && holder.as_deref() != before {
+            break value;
+        }
+        rest();
+    };
+    if next == one.name {
+        (one, other)
+    } else {
+        assert_eq!(next, other.name);
+        (other, one)
+    }
+}
+
+pub(crate) fn wait_for_sessions(agent: &Agent, count: usize) {
+    while agent.client().sessions().expect("an answer").len() < count {
+        rest();
+    }
+}
+
+/// Between two questions.
+fn rest() {
+    thread::sleep(Duration::from_millis(5));
+}

@@ -1,0 +1,246 @@
+//! Discovery: who follows an election sees its leaders in the order in which they led, each with its
+//! own words, and when all is over what is true.
+//!
+//! Each campaign has a session of its own, and so has each `consul lock`: a session that leads after
+//! another one did has never led before. A follower may miss leaders, and be late.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ClientLog, Invariant, Logs, Report};
+use crate::client;
+use crate::moment::Moment;
+use crate::record::{Belief, Role, Sight};
+
+pub(super) fn check(logs: &Logs, report: &mut Report) {
+    let owners = owners(logs);
+    let follows = |log: &&ClientLog| {
+        let client = logs.run.clients.get(log.client);
+        client.is_some_and(|client| client.role == Role::Follower)
+    };
+    for log in logs.clients.iter().filter(follows) {
+        for place in logs.run.places.iter().filter(|place| place.is_election()) {
+            let seen = Seen::of(log, &place.prefix);
+            let leaders = seen.leaders();
+            report.figures.seen += leaders.len() as u64;
+            let truth = logs.end.truths.iter();
+            let truth = truth.filter(|truth| truth.prefix == place.prefix);
+            let wrong = (again(&leaders).into_iter())
+                .chain(strangers_words(&leaders, &owners))
+                .chain(truth.filter_map(|truth| seen.at_last(&truth.sight)));
+            for story in wrong {
+                report.figures.wrong_sights += 1;
+                let story = format!("{} {story}", log.name());
+                report.violation(Invariant::Discovery, &place.prefix, story);
+            }
+            for (at, sight) in &seen.sights {
+                if let Sight::Failed { words } = sight {
+                    let story = format!("{} sees nothing from {at} on: {words}", log.name());
+                    report.violation(Invariant::TransientFailures, &place.prefix, story);
+                }
+            }
+        }
+    }
+}
+
+/// What one process saw of one election.
+struct Seen<'l> {
+    sights: Vec<(Moment, &'l Sight)>,
+    has_stopped: bool,
+}
+
+/// When somebody was seen to lead, by which session, with which value.
+type Led<'l> = (Moment, &'l str, &'l str);
+
+impl<'l> Seen<'l> {
+    fn of(log: &'l ClientLog, of_prefix: &str) -> Self {
+        let sights = log.lines.iter().filter_map(|line| match &line.event {
+            Belief::Saw { prefix, sight } if prefix == of_prefix => Some((line.at, sight)),
+            _ => None,
+        });
+        Self {
+            sights: sights.collect(),
+            has_stopped: log.has_stopped(),
+        }
+    }
+
+    fn leaders(&self) -> Vec<Led<'l>> {
+        let led = |(at, sight): &(Moment, &'l Sight)| match sight {
+            Sight::Led { session, value } => Some((*at, session.as_str(), value.as_str())),
+            _ => None,
+        };
+        self.sights.iter().filter_map(led).collect()
+    }
+
+    /// What is wrong with what it saw last, unless it ended before all was over.
+    fn at_last(&self, truth: &Sight) -> Option<String> {
+        let mut last = None;
+        let mut is_interrupted = false;
+        for (_, sight) in &self.sights {
+            match sight {
+                Sight::Interrupted => is_interrupted = true,
+                Sight::Resumed => is_interrupted = false,
+                Sight::Led { .. } | Sight::Leaderless { .. } => last = Some(*sight),
+                Sight::Failed { .. } => {}
+            }
+        }
+        let is_wrong = last != Some(truth) || is_interrupted;
+        (is_wrong && self.has_stopped).then(|| {
+            let cut_off = if is_interrupted { ", cut off" } else { "" };
+            format!("saw {last:?} at last{cut_off}, but the truth is {truth:?}")
+        })
+    }
+}
+
+fn again(leaders: &[Led<'_>]) -> Vec<String> {
+    let mut former = BTreeSet::<&str>::new();
+    let mut current = None;
+    let mut found = Vec::new();
+    for (at, session, _) in leaders {
+        if current == Some(*session) {
+            continue;
+        }
+        if former.contains(session) {
+            found.push(format!(
+                "saw {session} lead again at {at}, after another one"
+            ));
+        }
+        former.extend(current.replace(*session));
+    }
+    found
+}
+
+fn strangers_words(leaders: &[Led<'_>], owners: &BTreeMap<&str, String>) -> Vec<String> {
+    let is_wrong = |(_, session, value): &&Led<'_>| {
+        let owner = owners.get(session);
+        owner.is_some_and(|owner| {
+            let words = value.strip_prefix(owner.as_str());
+            !words.is_some_and(|words| words.is_empty() || words.starts_with(' '))
+        })
+    };
+    let story = |(at, session, value): &Led<'_>| {
+        format!("saw {session} lead with another one's words at {at}: {value:?}")
+    };
+    leaders.iter().filter(is_wrong).map(story).collect()
+}
+
+/// Whose each session is, as far as it was granted anything.
+fn owners(logs: &Logs) -> BTreeMap<&str, String> {
+    let of_log = |log: &'_ ClientLog| client::name(log.client, log.incarnation);
+    let mut owners = BTreeMap::new();
+    for log in &logs.clients {
+        for line in &log.lines {
+            if let Belief::Granted { sessions, .. } = &line.event {
+                let named = sessions.iter().map(|it| (it.as_str(), of_log(log)));
+                owners.extend(named);
+            }
+        }
+    }
+    owners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::{ELECTION, Story};
+    use super::*;
+    use crate::record::Truth;
+
+    fn led(session: &str, value: &str) -> Sight {
+        Sight::Led {
+            session: session.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    fn leaderless(value: &str) -> Sight {
+        let value = Some(value.to_owned());
+        Sight::Leaderless { value }
+    }
+
+    fn story(sights: impl IntoIterator<Item = Sight>) -> Story {
+        let mut story = Story::election();
+        for (at, sight) in (1..).zip(sights) {
+            story.saw(at * 100, sight);
+        }
+        story
+    }
+
+    fn ended_with(mut story: Story, sight: Sight) -> Story {
+        let prefix = ELECTION.to_owned();
+        story.logs().end.truths.push(Truth { prefix, sight });
+        story
+    }
+
+    fn wrong(story: &Story) -> u64 {
+        let report = story.check();
+        let violations = report.violations.iter();
+        let of_discovery = violations.filter(|it| it.invariant == Invariant::Discovery);
+        assert_eq!(of_discovery.count() as u64, report.figures.wrong_sights);
+        report.figures.wrong_sights
+    }
+
+    #[test]
+    fn leaders_in_their_order_and_the_truth_at_last_are_fine() {
+        let story = story([
+            led("a", "1"),
+            led("a", "2"),
+            leaderless("2"),
+            led("b", ""),
+            Sight::Interrupted,
+            Sight::Resumed,
+            leaderless("last"),
+        ]);
+        assert_eq!(wrong(&ended_with(story, leaderless("last"))), 0);
+    }
+
+    #[test]
+    fn a_leader_of_the_past_is_found() {
+        assert_eq!(wrong(&story([led("a", ""), led("b", ""), led("a", "")])), 1);
+        let same = [led("a", ""), leaderless(""), led("a", "")];
+        assert_eq!(wrong(&story(same)), 0, "it was late, not wrong");
+    }
+
+    #[test]
+    fn whoever_ends_with_something_else_than_the_truth_is_found() {
+        let truth = || leaderless("last");
+        let cases = [
+            story([]),
+            story([led("a", "last")]),
+            story([leaderless("first")]),
+            story([truth(), led("b", "")]),
+            story([truth(), Sight::Interrupted]),
+        ];
+        for case in cases {
+            assert_eq!(wrong(&ended_with(case, truth())), 1);
+        }
+    }
+
+    #[test]
+    fn whoever_was_killed_need_not_know_the_truth() {
+        let mut story = ended_with(story([led("a", "")]), leaderless("last"));
+        story.kill(Story::FOLLOWER, 9_000);
+        assert_eq!(wrong(&story), 0);
+    }
+
+    #[test]
+    fn a_leader_with_words_of_another_one_is_found() {
+        for (value, found) in [
+            ("chaos-client-1-1", 0),
+            ("chaos-client-1-1 acquire 7 says 0", 0),
+            ("chaos-client-1-12", 1),
+            ("chaos-client-0-1", 1),
+            ("", 1),
+        ] {
+            let mut story = story([led("a", value)]);
+            story.held_by_session(1, "a", 10, 100, 200);
+            assert_eq!(wrong(&story), found, "{value}");
+        }
+    }
+
+    #[test]
+    fn whoever_sees_nothing_any_more_is_found() {
+        let words = "refused".to_owned();
+        let report = story([leaderless(""), Sight::Failed { words }]).check();
+        let found = report.violations.iter().map(|it| it.invariant);
+        assert_eq!(found.collect::<Vec<_>>(), [Invariant::TransientFailures]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Lock delay: nobody leads before the session of a leader that was killed has ended, which is its TTL
+//! after the last renewal at the earliest, and the lock delay after that is over.
+//!
+//! Its lease ended a tenth of the TTL before that. Who loses its lease and lives may give the key back
+//! at once, and then there is nothing to wait for.
+
+use super::holds::{Holds, Ours, Span};
+use super::{Invariant, Logs, Report};
+use crate::moment::Moment;
+
+pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
+    for place in logs.run.places.iter().filter(|place| place.is_election()) {
+        let spans = (holds.ours.iter().filter_map(|ours| ours.span.as_ref())).chain(&holds.theirs);
+        let spans: Vec<_> = spans.filter(|it| it.prefix == place.prefix).collect();
+        for ours in &holds.ours {
+            let Some((killed, deadline)) = killed(ours) else {
+                continue;
+            };
+            if killed.prefix != place.prefix {
+                continue;
+            }
+            report.figures.killed_leaders += 1;
+            let soonest = deadline.plus(logs.run.ttl / 10).plus(logs.run.lock_delay);
+            let came = |next: &&&Span| killed.from < next.from && next.from < soonest;
+            for next in spans.iter().filter(came) {
+                report.figures.hasty_leaders += 1;
+                let story = format!(
+                    "{} led from {}, though {} was killed with a lease until {deadline}: {soonest} \
+                     was the soonest",
+                    next.who, next.from, killed.who
+                );
+                report.violation(Invariant::LockDelay, &place.prefix, story);
+            }
+        }
+    }
+}
+
+/// Who was killed while it held, and the end of its lease.
+fn killed(ours: &Ours) -> Option<(&Span, Moment)> {
+    let span = ours.span.as_ref().filter(|_| ours.was_killed)?;
+    Some((span, ours.deadline?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::Story;
+
+    fn hasty(story: &Story) -> (u64, u64) {
+        let figures = story.check().figures;
+        (figures.killed_leaders, figures.hasty_leaders)
+    }
+
+    /// A leader with a lease until 9 s, which was killed after a second: Consul ends its session at
+    /// 10 s at the earliest, and the lock delay is a second.
+    fn killed() -> Story {
+        let mut story = Story::election();
+        story.granted(0, 10, 100, 9_000);
+        story.kill(0, 1_000);
+        story
+    }
+
+    #[test]
+    fn whoever_leads_before_the_lock_delay_is_over_is_found() {
+        for (from, found) in [(10_999, 1), (11_000, 0)] {
+            let mut story = killed();
+            story.held(1, 11, from, 12_000);
+            assert_eq!(hasty(&story), (1, found), "{from}");
+            let mut story = killed();
+            story.lock("chaos-lock-0-0", from, 12_000);
+            assert_eq!(hasty(&story), (1, found), "{from}");
+        }
+    }
+
+    #[test]
+    fn whoever_gave_it_back_before_it_was_killed_is_followed_at_once() {
+        let mut story = Story::election();
+        story.held(0, 10, 100, 900);
+        story.kill(0, 1_000);
+        story.held(1, 11, 901, 1_200);
+        assert_eq!(hasty(&story), (0, 0));
+    }
+
+    #[test]
+    fn whoever_lost_its_lease_and_lives_is_followed_at_once() {
+        let mut story = Story::election();
+        let paused = story.granted(0, 10, 100, 9_000);
+        story.not_held(0, paused, 9_500);
+        story.held(1, 11, 9_501, 9_600);
+        assert_eq!(hasty(&story), (0, 0));
+    }
+
+    #[test]
+    fn a_slot_has_no_lock_delay() {
+        let mut story = Story::new(1);
+        story.granted(0, 10, 100, 9_000);
+        story.kill(0, 1_000);
+        story.held(1, 11, 10_001, 12_000);
+        assert_eq!(hasty(&story), (0, 0));
+    }
+}

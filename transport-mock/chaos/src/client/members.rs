@@ -1,0 +1,171 @@
+//! What semaphores and elections do alike for those who contend, as tasks and as threads.
+
+use std::future::{Future, ready};
+use std::time::Duration;
+
+use semaphore_core::{Election, Error, Leadership, Lost, Permit, Semaphore, blocking};
+
+use super::book::Hold;
+use super::turn::Turn;
+use crate::record::Way;
+
+/// A participant or a candidate.
+pub(super) trait Member: Clone + Send + Sync + 'static {
+    type Held: Held;
+
+    /// None when it would not wait. Who is to be cancelled waits for as long as it takes.
+    fn take(&self, turn: &Turn) -> impl Future<Output = Result<Option<Self::Held>, Error>> + Send;
+
+    fn shutdown(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// What it is granted.
+pub(super) trait Held: Hold + Send + Sync {
+    fn lost(&self) -> impl Future<Output = Lost> + Send;
+
+    /// Changes what others see of it. A slot shows nothing.
+    fn say(&self, _value: &str) -> impl Future<Output = Result<(), Error>> + Send {
+        ready(Ok(()))
+    }
+
+    fn give_back(self) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+impl Member for Semaphore {
+    type Held = Permit;
+
+    async fn take(&self, turn: &Turn) -> Result<Option<Permit>, Error> {
+        let permits = turn.permits;
+        match turn.way {
+            Way::Plain | Way::Cancelled => self.acquire_many(permits).await.map(Some),
+            Way::Timeout => {
+                let granted = self.acquire_many_timeout(permits, turn.patience);
+                granted.await.map(Some)
+            }
+            Way::Try => self.try_acquire_many(permits).await,
+        }
+    }
+
+    async fn shutdown(&self) {
+        self.shutdown().await;
+    }
+}
+
+impl Held for Permit {
+    async fn lost(&self) -> Lost {
+        self.lost().await
+    }
+
+    async fn give_back(self) -> Result<(), Error> {
+        self.release().await
+    }
+}
+
+impl Member for Election {
+    type Held = Leadership;
+
+    async fn take(&self, turn: &Turn) -> Result<Option<Leadership>, Error> {
+        match turn.way {
+            Way::Plain | Way::Cancelled => self.campaign().await.map(Some),
+            Way::Timeout => self.campaign_timeout(turn.patience).await.map(Some),
+            Way::Try => self.try_campaign().await,
+        }
+    }
+
+    async fn shutdown(&self) {
+        self.shutdown().await;
+    }
+}
+
+impl Held for Leadership {
+    async fn lost(&self) -> Lost {
+        self.lost().await
+    }
+
+    async fn say(&self, value: &str) -> Result<(), Error> {
+        self.set_value(value).await
+    }
+
+    async fn give_back(self) -> Result<(), Error> {
+        self.resign().await
+    }
+}
+
+/// A [`Member`] that blocks.
+pub(super) trait BlockingMember: Send + Sync + 'static {
+    type Held: BlockingHeld;
+
+    /// See [`Member::take`].
+    fn take(&self, turn: &Turn) -> Result<Option<Self::Held>, Error>;
+
+    fn shutdown(&self);
+}
+
+/// A [`Held`] that blocks.
+pub(super) trait BlockingHeld: Hold + Send + Sync {
+    fn lost_timeout(&self, timeout: Duration) -> Option<Lost>;
+
+    /// See [`Held::say`].
+    fn say(&self, _value: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn give_back(self) -> Result<(), Error>;
+}
+
+impl BlockingMember for blocking::Semaphore {
+    type Held = blocking::Permit;
+
+    fn take(&self, turn: &Turn) -> Result<Option<blocking::Permit>, Error> {
+        let permits = turn.permits;
+        match turn.way {
+            Way::Plain | Way::Cancelled => self.acquire_many(permits).map(Some),
+            Way::Timeout => self.acquire_many_timeout(permits, turn.patience).map(Some),
+            Way::Try => self.try_acquire_many(permits),
+        }
+    }
+
+    fn shutdown(&self) {
+        self.shutdown();
+    }
+}
+
+impl BlockingHeld for blocking::Permit {
+    fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
+        self.lost_timeout(timeout)
+    }
+
+    fn give_back(self) -> Result<(), Error> {
+        self.release()
+    }
+}
+
+impl BlockingMember for blocking::Election {
+    type Held = blocking::Leadership;
+
+    fn take(&self, turn: &Turn) -> Result<Option<blocking::Leadership>, Error> {
+        match turn.way {
+            Way::Plain | Way::Cancelled => self.campaign().map(Some),
+            Way::Timeout => self.campaign_timeout(turn.patience).map(Some),
+            Way::Try => self.try_campaign(),
+        }
+    }
+
+    fn shutdown(&self) {
+        self.shutdown();
+    }
+}
+
+impl BlockingHeld for blocking::Leadership {
+    fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
+        self.lost_timeout(timeout)
+    }
+
+    fn say(&self, value: &str) -> Result<(), Error> {
+        self.set_value(value)
+    }
+
+    fn give_back(self) -> Result<(), Error> {
+        self.resign()
+    }
+}

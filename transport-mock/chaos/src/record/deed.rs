@@ -1,0 +1,71 @@
+//! What the nemesis does.
+
+use serde::{Deserialize, Serialize};
+
+/// What the nemesis does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deed {
+    /// Which kind.
+    pub deed: Kind,
+    /// To whom.
+    pub target: Target,
+    /// Whether it begins or is over.
+    pub phase: Phase,
+}
+
+/// A kind of deed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// `SIGKILL`, and a start afterwards.
+    Kill,
+    /// `SIGSTOP`, and `SIGCONT` afterwards.
+    Stop,
+    /// `SIGTERM`, and a start when it has ended.
+    Restart,
+    /// All connections closed.
+    Cut,
+    /// Nothing comes through in either direction.
+    Silence,
+    /// Only answers don't come through.
+    SilenceAnswers,
+    /// The others' choice of another leader, which is none of the nemesis's own deeds.
+    Elect,
+}
+
+impl Kind {
+    /// As it is written in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "killed",
+            Self::Stop => "stopped and continued",
+            Self::Restart => "restarted",
+            Self::Cut => "cut off",
+            Self::Silence => "silenced",
+            Self::SilenceAnswers => "left without answers",
+            Self::Elect => "elected",
+        }
+    }
+}
+
+/// To whom something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A server that leads.
+    Leader(usize),
+    /// A server that follows.
+    Follower(usize),
+    /// A client process or its connections.
+    Client(usize),
+}
+
+/// Beginning and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// It begins just after the line's moment.
+    Begin,
+    /// It was over at the line's moment.
+    End,
+}

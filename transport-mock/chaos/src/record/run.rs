@@ -1,0 +1,115 @@
+//! What was decided before a run.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// What was decided before the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// What all choices came from.
+    pub seed: u64,
+    /// How long things went wrong.
+    pub chaos: Duration,
+    /// The TTL of our sessions.
+    pub ttl: Duration,
+    /// The lock delay of our sessions in elections.
+    #[serde(default)]
+    pub lock_delay: Duration,
+    /// What is contended for.
+    pub places: Vec<Place>,
+    /// Who contends and who follows.
+    pub clients: Vec<Client>,
+}
+
+/// What is contended for: a semaphore of some slots, or an election, which has one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Which of the two.
+    pub what: What,
+    /// Where it lives. The key of an election is that of `consul lock`: see [`Self::lock_key`].
+    pub prefix: String,
+    /// How many slots it has.
+    pub limit: u32,
+    /// How many tasks or threads of each client contend.
+    pub contenders: u32,
+}
+
+impl Place {
+    /// `<prefix>/.lock`: the record of a semaphore, the key of an election.
+    pub fn lock_key(&self) -> String {
+        format!("{}/.lock", self.prefix)
+    }
+
+    /// Whether it is an election.
+    pub fn is_election(&self) -> bool {
+        self.what == What::Election
+    }
+}
+
+/// What a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A semaphore.
+    Semaphore,
+    /// An election.
+    Election,
+}
+
+impl What {
+    /// What is granted there, as it is written in a report.
+    pub fn granted(self) -> &'static str {
+        match self {
+            Self::Semaphore => "slots",
+            Self::Election => "leaderships",
+        }
+    }
+}
+
+/// A client process, whatever becomes of its incarnations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// What it runs on.
+    pub backend: Backend,
+    /// The server that it talks to.
+    pub server: usize,
+    /// What it does.
+    pub role: Role,
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It contends for all places.
+    Contender,
+    /// It follows all elections.
+    Follower,
+}
+
+/// What a client runs on.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// `transport-reqwest`.
+    Tokio,
+    /// `transport-ureq`, with blocking handles.
+    Threads,
+    /// `transport-ureq` on smol's executor.
+    Smol,
+}
+
+impl Backend {
+    /// As it is written in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tokio => "tokio",
+            Self::Threads => "threads",
+            Self::Smol => "smol",
+        }
+    }
+}

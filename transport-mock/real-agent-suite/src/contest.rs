@@ -1,0 +1,248 @@
+//! What one at a time has: the only slot of a semaphore, or the leadership of an election. What is
+//! done to an agent or to a connection is done to one of each, side by side on the same agent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use real_agent::Agent;
+use semaphore_core::{
+    Election, Error, FencingToken, Instant, Leadership, Lost, Permit, Runtime, Semaphore, Transport,
+};
+
+use crate::scene::{Scene, Task, session, wait_until};
+use crate::{Backend, elections};
+
+/// A semaphore of one slot, or an election.
+pub struct Contest<'b, B: Backend> {
+    kind: Kind,
+    scene: Scene<'b, B>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Semaphore,
+    Election,
+}
+
+/// Who takes part.
+#[derive(Clone, Debug)]
+pub enum Member {
+    Participant(Semaphore),
+    Candidate(Election),
+}
+
+/// What one of them has at a time.
+#[derive(Debug)]
+pub enum Held {
+    Permit(Permit),
+    Leadership(Leadership),
+}
+
+/// One who holds, and one who waits.
+pub struct Contended<'b, B: Backend> {
+    pub contest: Contest<'b, B>,
+    pub held: Held,
+    pub waiting: Task<Result<Held, Error>>,
+}
+
+/// One of each kind, both on this agent.
+pub fn both<'b, B: Backend>(backend: &'b B, agent: &Agent) -> [Contest<'b, B>; 2] {
+    [Kind::Semaphore, Kind::Election].map(|kind| Contest {
+        kind,
+        scene: Scene::on(backend, agent),
+    })
+}
+
+impl<'b, B: Backend> Contest<'b, B> {
+    pub fn scene(&self) -> &Scene<'b, B> {
+        &self.scene
+    }
+
+    /// A member of its own, connected there.
+    pub fn member(&self, url: &str, ttl: Duration) -> Member {
+        let adapter = Arc::new(self.scene.adapter_to(url));
+        self.member_of(adapter.clone(), adapter, ttl)
+    }
+
+    pub fn member_of(
+        &self,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+        ttl: Duration,
+    ) -> Member {
+        match self.kind {
+            Kind::Semaphore => {
+                let builder = self.scene.builder(1).ttl(ttl);
+                Member::Participant(builder.connect_parts(transport, runtime).unwrap())
+            }
+            Kind::Election => {
+                let builder = elections::builder(&self.scene, &self.election()).ttl(ttl);
+                Member::Candidate(builder.connect_parts(transport, runtime).unwrap())
+            }
+        }
+    }
+
+    pub fn take(&self, member: &Member) -> Held {
+        self.scene.run(member.take()).unwrap()
+    }
+
+    pub fn start_taking(&self, member: &Member) -> Task<Result<Held, Error>> {
+        let member = member.clone();
+        self.scene.start(async move { member.take().await })
+    }
+
+    /// One who holds, connected to the first, and one who waits, connected to the second.
+    pub fn contend(self, urls: [&str; 2], ttl: Duration) -> Contended<'b, B> {
+        let [one, other] = urls.map(|url| self.member(url, ttl));
+        let held = self.take(&one);
+        let waiting = self.start_taking(&other);
+        self.wait_for_both();
+        Contended {
+            contest: self,
+            held,
+            waiting,
+        }
+    }
+
+    /// Waits until two take part.
+    pub fn wait_for_both(&self) {
+        wait_until("both contend", || match self.kind {
+            Kind::Semaphore => self.scene.contenders().len() == 2,
+            Kind::Election => elections::sessions(&self.scene) == 2,
+        });
+    }
+
+    /// Consul says so, and that nobody else does.
+    #[track_caller]
+    pub fn assert_held_by(&self, held: &Held) {
+        let holders = match self.kind {
+            Kind::Semaphore => self.scene.holders(),
+            Kind::Election => {
+                let entry = self.scene.entry(&self.election()).unwrap();
+                let session = entry["Session"].as_str();
+                session.into_iter().map(str::to_owned).collect()
+            }
+        };
+        assert_eq!(holders, [held.session()]);
+        assert!(held.is_held());
+    }
+
+    /// Two renewals: the first may have been on its way when the outage ended.
+    pub fn wait_for_renewals(&self, held: &Held) {
+        for _ in 0..2 {
+            let deadline = held.deadline();
+            wait_until("it is renewed", || held.deadline() > deadline);
+        }
+        self.assert_held_by(held);
+    }
+
+    pub fn give_back(&self, held: Held) {
+        self.scene.run(held.give_back()).unwrap();
+    }
+
+    /// It says that it comes too late.
+    pub fn give_back_late(&self, held: Held) {
+        let given_back = self.scene.run(held.give_back());
+        assert!(matches!(given_back, Err(Error::Lost(_))), "{given_back:?}");
+    }
+
+    /// Nothing but the election's key and its value.
+    #[track_caller]
+    pub fn assert_nothing_left(&self) {
+        match self.kind {
+            Kind::Semaphore => self.scene.assert_nothing_left_soon(),
+            Kind::Election => elections::clean_up(&self.scene, &self.election()),
+        }
+    }
+
+    fn election(&self) -> String {
+        elections::key(&self.scene)
+    }
+}
+
+impl<B: Backend> Contended<'_, B> {
+    /// It is handed from the one to the other, nobody had it in between, and nothing is left.
+    #[track_caller]
+    pub fn hand_over(self) {
+        let Self {
+            contest,
+            held,
+            waiting,
+        } = self;
+        let (token, term) = (held.token(), held.term());
+        contest.give_back(held);
+        let next = contest.scene.finish(waiting).unwrap();
+        assert!(next.token() > token);
+        assert_eq!(next.term(), term.map(|term| term + 1));
+        contest.give_back(next);
+        contest.assert_nothing_left();
+    }
+}
+
+impl Member {
+    pub async fn take(&self) -> Result<Held, Error> {
+        match self {
+            Self::Participant(semaphore) => semaphore.acquire().await.map(Held::Permit),
+            Self::Candidate(election) => election.campaign().await.map(Held::Leadership),
+        }
+    }
+
+    pub async fn shutdown(&self) {
+        match self {
+            Self::Participant(semaphore) => semaphore.shutdown().await,
+            Self::Candidate(election) => election.shutdown().await,
+        }
+    }
+}
+
+impl Held {
+    pub fn is_held(&self) -> bool {
+        match self {
+            Self::Permit(permit) => permit.is_held(),
+            Self::Leadership(leadership) => leadership.is_leader(),
+        }
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Permit(permit) => permit.deadline(),
+            Self::Leadership(leadership) => leadership.deadline(),
+        }
+    }
+
+    pub fn token(&self) -> FencingToken {
+        match self {
+            Self::Permit(permit) => permit.fencing_token(),
+            Self::Leadership(leadership) => leadership.fencing_token(),
+        }
+    }
+
+    /// Which term it is: a semaphore counts none.
+    pub fn term(&self) -> Option<u64> {
+        match self {
+            Self::Permit(_) => None,
+            Self::Leadership(leadership) => Some(leadership.term()),
+        }
+    }
+
+    pub fn session(&self) -> String {
+        match self {
+            Self::Permit(permit) => session(permit),
+            Self::Leadership(leadership) => leadership.sequencer().session.to_string(),
+        }
+    }
+
+    pub async fn lost(&self) -> Lost {
+        match self {
+            Self::Permit(permit) => permit.lost().await,
+            Self::Leadership(leadership) => leadership.lost().await,
+        }
+    }
+
+    pub async fn give_back(self) -> Result<(), Error> {
+        match self {
+            Self::Permit(permit) => permit.release().await,
+            Self::Leadership(leadership) => leadership.resign().await,
+        }
+    }
+}
