@@ -13,7 +13,7 @@
 //!     ├ fairness      how many were served out of turn
 //!     └ timeline, percentile, connections, bare, holds, report, failure
 //! ```
-//! `resource` and `discover` show how others see a leader, whom [`term`] makes by hand.
+//! `leader`, `discover` and `resource` elect a leader, follow it, and refuse whoever led before.
 //!
 //! The short programs (`on_tokio`, `on_smol`, `on_threads`, `by_hand`, `testing`) use no more of it
 //! than [`agent`], so that what they show is all that a user writes.
@@ -34,7 +34,6 @@ pub mod meter;
 pub mod percentile;
 pub mod place;
 pub mod report;
-pub mod term;
 pub mod timeline;
 
 /// The README's examples, compiled and run with the documentation's.

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use examples::agent::Agent;
-use examples::term::Term;
-use transport_reqwest::{Discovery, Leader, LeaderEvent, LockKey, ReqwestTransport, Scope};
+use transport_reqwest::{
+    Discovery, Election, Leader, LeaderEvent, LockKey, ReqwestTransport, Scope,
+};
 
 /// Prints who leads an election, and each change of it.
 #[derive(Debug, Parser)]
@@ -101,14 +102,16 @@ async fn lead_in_turn(
     key: LockKey,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let pause = || tokio::time::sleep(Duration::from_millis(500));
-    let scope = Scope::new();
     for node in ["node-1", "node-2"].into_iter().cycle() {
         pause().await;
-        let term = Term::begin(&transport, &scope, &key, node).await?;
+        let election = Election::builder(&key)
+            .value(node)
+            .connect(transport.clone())?;
+        let leadership = election.campaign().await?;
         pause().await;
-        term.say(&transport, &format!("{node}, moved")).await?;
+        leadership.set_value(format!("{node}, moved")).await?;
         pause().await;
-        term.end(&transport).await?;
+        leadership.resign().await?;
     }
     Ok(())
 }

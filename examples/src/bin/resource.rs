@@ -7,8 +7,10 @@ use std::error::Error;
 use std::time::Duration;
 
 use examples::agent::Agent;
-use examples::term::Term;
-use transport_reqwest::{Discovery, LockKey, ReqwestTransport, Scope, Sequencer, SequencerStatus};
+use transport_reqwest::{Discovery, Election, ReqwestTransport, Scope, Sequencer, SequencerStatus};
+
+/// The election that decides who may write.
+const KEY: &str = "examples/resource/leader";
 
 /// A store that takes writes of the present leader only. It knows which election guards it: a
 /// sequencer of any other key proves nothing.
@@ -51,39 +53,39 @@ impl Store {
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let agent = Agent::find()?;
     let transport = ReqwestTransport::new(agent.url().to_string())?;
+    let campaign = async |node: &str| {
+        let election = Election::builder(KEY).value(node);
+        let election = match agent.token() {
+            Some(token) => election.token(token.reveal()),
+            None => election,
+        };
+        election.connect(transport.clone())?.campaign().await
+    };
     let scope = agent
         .token()
         .map_or_else(Scope::new, |token| Scope::new().with_token(token.clone()));
-    let key = LockKey::new("examples/resource/leader")?;
-    let leader = Discovery::connect(key.as_str(), scope.clone(), transport.clone())?;
     let mut store = Store {
-        leader: leader.clone(),
+        leader: Discovery::connect(KEY, scope, transport.clone())?,
         written: Vec::new(),
     };
 
-    // A leader learns its own sequencer when it is elected. Here it is read.
-    let first = Term::begin(&transport, &scope, &key, "node-1").await?;
-    let sequencer = sequencer_of(&leader).await?;
-    println!("node-1 leads: {sequencer}");
-    show("node-1", store.write(&sequencer, "by node-1").await);
+    let first = campaign("node-1").await?;
+    let old = first.sequencer().to_string();
+    println!("node-1 leads: {old}");
+    show("node-1", store.write(&old, "by node-1").await);
 
-    // It hangs, its session ends, another one is elected. Then it goes on where it was.
-    first.end(&transport).await?;
-    let second = Term::begin(&transport, &scope, &key, "node-2").await?;
-    let newer = sequencer_of(&leader).await?;
-    println!("node-2 leads: {newer}");
-    show("node-1", store.write(&sequencer, "late").await);
-    show("node-2", store.write(&newer, "by node-2").await);
+    // A write that it sent before is still on its way when another one leads.
+    first.resign().await?;
+    let second = campaign("node-2").await?;
+    let new = second.sequencer().to_string();
+    println!("node-2 leads: {new}");
+    show("node-1", store.write(&old, "late").await);
+    show("node-2", store.write(&new, "by node-2").await);
 
-    second.end(&transport).await?;
-    show("node-2", store.write(&newer, "late").await);
+    second.resign().await?;
+    show("node-2", store.write(&new, "late").await);
     println!("written: {}", store.written.join(", "));
     Ok(())
-}
-
-async fn sequencer_of(leader: &Discovery) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let leader = leader.leader().await?.ok_or("nobody leads")?;
-    Ok(leader.sequencer().to_string())
 }
 
 fn show(who: &str, result: Result<(), Refusal>) {

@@ -1,18 +1,16 @@
-//! How a semaphore is told what it is.
+//! How a semaphore, or an election, is told what it is.
+
+mod election;
+mod semaphore;
 
 use core::time::Duration;
-use std::sync::Arc;
 
-use super::blocking;
-use super::{Election, Semaphore};
 use crate::error::{Error, InvalidInput};
-use crate::id::SessionId;
-use crate::input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
+use crate::input::{Scope, SessionOptions, Value};
 use crate::machine::{ElectionSettings, Encoding, Settings};
 use crate::token::Token;
-use crate::transport::{BlockOn, Runtime, Transport};
 
-/// Collects what a [`Semaphore`] is told, and checks it when it is connected. Nothing is sent
+/// Collects what a [`Semaphore`](crate::Semaphore) is told, and checks it when it is connected. Nothing is sent
 /// before the first acquisition. What an election is told is collected in the same way: `S` is what
 /// only one of the two has.
 #[derive(Clone, Debug)]
@@ -23,210 +21,47 @@ pub struct Builder<S = Settings> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Parts<S> {
-    pub(super) settings: S,
-    pub(super) session_options: SessionOptions,
-    pub(super) scope: Scope,
-    pub(super) seed: Option<u64>,
+struct Parts<S> {
+    settings: S,
+    value: Value,
+    encoding: Encoding,
+    session_options: SessionOptions,
+    scope: Scope,
+    seed: Option<u64>,
 }
 
-/// What only a semaphore is told.
-impl Builder<Settings> {
-    pub(super) fn new(prefix: &str, limit: u32) -> Self {
-        let settings = Prefix::new(prefix).and_then(|prefix| Settings::new(prefix, limit));
-        Self::of(settings)
-    }
-
-    /// What the contender keys show to whoever looks at the semaphore: any bytes up to 512 KiB, such
-    /// as a node's name.
-    pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_value(Value::new(value)?);
-            Ok(())
-        })
-    }
-
-    /// How the steps of the protocol become requests, see [`Encoding`].
-    pub fn encoding(self, encoding: Encoding) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_encoding(encoding);
-            Ok(())
-        })
-    }
-
-    /// Up to how many contenders each participant watches the whole prefix, see [`Settings::with_crowd`].
-    pub fn crowd(self, crowd: usize) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_crowd(crowd);
-            Ok(())
-        })
-    }
-
-    /// Takes over another limit that is found in the semaphore's record, instead of failing with
-    /// [`Error::LimitConflict`].
-    pub fn adopt_limit(self) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_limit_adopted(true);
-            Ok(())
-        })
-    }
-
-    /// The lock delay of the sessions, up to 60 s, see [`SessionOptions::with_lock_delay`].
-    pub fn lock_delay(self, delay: Duration) -> Self {
-        self.session_option(|options| options.with_lock_delay(delay))
-    }
-
-    /// What becomes of contender keys whose session is invalidated.
-    pub fn behavior(self, behavior: Behavior) -> Self {
-        self.session_option(|options| Ok(options.with_behavior(behavior)))
-    }
-
-    /// Contends with a session of the caller's own, see [`Settings::with_session`].
-    pub fn session(self, session: SessionId) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_session(session);
-            Ok(())
-        })
-    }
-
-    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect<B>(self, backend: B) -> Result<Semaphore, Error>
-    where
-        B: Transport + Runtime + 'static,
-    {
-        let backend = Arc::new(backend);
-        self.connect_parts(backend.clone(), backend)
-    }
-
-    /// Like [`Self::connect`], with a transport and a runtime from different hands.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect_parts(
-        self,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Result<Semaphore, Error> {
-        let parts = self.parts()?;
-        let seed = parts.seed.unwrap_or_else(|| runtime.seed());
-        let settings = parts.settings.with_scope(parts.scope);
-        let settings = if settings.owns_sessions() {
-            settings.with_session_options(parts.session_options)
-        } else {
-            settings
-        };
-        Ok(Semaphore::start(settings, seed, transport, runtime))
-    }
-
-    /// Like [`Self::connect`], for handles that block the calling thread.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Semaphore, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        let backend = Arc::new(backend);
-        let semaphore = self.connect_parts(backend.clone(), backend.clone())?;
-        Ok(blocking::Semaphore::new(semaphore, backend))
-    }
-}
-
-/// Collects what an [`Election`] is told.
+/// Collects what an [`Election`](crate::Election) is told.
 pub type ElectionBuilder = Builder<ElectionSettings>;
-
-/// What only an election is told.
-impl Builder<ElectionSettings> {
-    pub(super) fn for_election(key: &str) -> Self {
-        Self::of(LockKey::new(key).map(ElectionSettings::new))
-    }
-
-    /// What the key shows of the leader: any bytes up to 512 KiB, such as its address or a JSON
-    /// document. Whoever looks for the leader reads it.
-    pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_value(Value::new(value)?);
-            Ok(())
-        })
-    }
-
-    /// How long nobody may lead after a leader's session was invalidated: up to 60 s, 15 s unless
-    /// given.
-    ///
-    /// It protects from a leader that does not know yet that it is none: an operator destroyed its
-    /// session, or a health check failed, while it can't reach Consul. Such a leader stops by itself
-    /// when its lease is over, at nine tenths of the TTL, so a lock delay of at least the TTL keeps
-    /// the two from overlapping. A leader whose session *expires* has stopped long before. In return
-    /// nobody leads for that long after a crash. A resignation has no delay.
-    pub fn lock_delay(self, delay: Duration) -> Self {
-        self.session_option(|options| options.with_lock_delay(delay))
-    }
-
-    /// How the steps of the protocol become requests, see [`Encoding`].
-    pub fn encoding(self, encoding: Encoding) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_encoding(encoding);
-            Ok(())
-        })
-    }
-
-    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect<B>(self, backend: B) -> Result<Election, Error>
-    where
-        B: Transport + Runtime + 'static,
-    {
-        let backend = Arc::new(backend);
-        self.connect_parts(backend.clone(), backend)
-    }
-
-    /// Like [`Self::connect`], with a transport and a runtime from different hands.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect_parts(
-        self,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Result<Election, Error> {
-        let parts = self.parts()?;
-        let seed = parts.seed.unwrap_or_else(|| runtime.seed());
-        let settings = parts
-            .settings
-            .with_scope(parts.scope)
-            .with_session_options(parts.session_options);
-        Ok(Election::start(settings, seed, transport, runtime))
-    }
-
-    /// Like [`Self::connect`], for handles that block the calling thread.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
-    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Election, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        let backend = Arc::new(backend);
-        let election = self.connect_parts(backend.clone(), backend.clone())?;
-        Ok(blocking::Election::new(election, backend))
-    }
-}
 
 /// What every builder is told.
 impl<S: Clone> Builder<S> {
-    pub(super) fn of(settings: Result<S, InvalidInput>) -> Self {
+    fn of(settings: Result<S, InvalidInput>) -> Self {
         let parts = settings.map(|settings| Parts {
             settings,
+            value: Value::default(),
+            encoding: Encoding::default(),
             session_options: SessionOptions::default(),
             scope: Scope::default(),
             seed: None,
         });
         Self { parts }
+    }
+
+    /// What is shown to whoever looks: by the contender keys of a semaphore, or by an election's key of its
+    /// leader. Any bytes up to 512 KiB, such as a node's name, an address or a JSON document.
+    pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
+        self.checked(|parts| {
+            parts.value = Value::new(value)?;
+            Ok(())
+        })
+    }
+
+    /// How the steps of the protocol become requests, see [`Encoding`].
+    pub fn encoding(self, encoding: Encoding) -> Self {
+        self.checked(|parts| {
+            parts.encoding = encoding;
+            Ok(())
+        })
     }
 
     /// How long a holder or leader that falls silent stays one at least, 10 s to 24 h; 15 s unless
@@ -298,11 +133,11 @@ impl<S: Clone> Builder<S> {
     }
 
     /// Everything that was told, or the first thing that was wrong with it.
-    pub(super) fn parts(self) -> Result<Parts<S>, Error> {
+    fn parts(self) -> Result<Parts<S>, Error> {
         Ok(self.parts?)
     }
 
-    pub(super) fn session_option(
+    fn session_option(
         self,
         change: impl FnOnce(SessionOptions) -> Result<SessionOptions, InvalidInput>,
     ) -> Self {
@@ -319,10 +154,7 @@ impl<S: Clone> Builder<S> {
         })
     }
 
-    pub(super) fn checked(
-        self,
-        change: impl FnOnce(&mut Parts<S>) -> Result<(), InvalidInput>,
-    ) -> Self {
+    fn checked(self, change: impl FnOnce(&mut Parts<S>) -> Result<(), InvalidInput>) -> Self {
         let parts = self.parts.and_then(|mut parts| {
             change(&mut parts)?;
             Ok(parts)

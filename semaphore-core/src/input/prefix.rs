@@ -62,6 +62,12 @@ impl Prefix {
 /// The last segment of the record's key.
 pub(crate) const LOCK_NAME: &str = ".lock";
 
+impl AsRef<str> for Prefix {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -8,16 +8,15 @@
 //!    └── pause() ───────┘                                        │
 //!    └──────────────── answered or failed after pause() ─────────┘
 //! ```
-//! The rules of the index are Consul's: a poll names the index of the answer before it; an index
-//! that went backwards or is zero starts again without one, and so does one that is answered before
-//! its time with nothing new, as after a restored snapshot. A poll that is under way when nothing is
-//! to be watched any more is left to its end: closed in the middle, it would still count among the
-//! 200 connections that an agent allows.
+//! Where a poll goes on from is [`Cursor`]'s. One that is under way when nothing is to be watched any
+//! more is left to its end: closed in the middle, it would still count among the 200 connections that
+//! an agent allows.
 
 use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::budget::Budget;
+use super::cursor::Cursor;
 use super::session_settings::SessionSettings;
 use crate::api::{ListKeys, ReadKey};
 use crate::http::Request;
@@ -28,8 +27,7 @@ use crate::time::Instant;
 pub(super) struct KeyWatch {
     state: State,
     is_paused: bool,
-    index: Index,
-    polled_at: Instant,
+    cursor: Cursor,
     budget: Budget,
     backoff: Backoff,
 }
@@ -46,8 +44,7 @@ impl KeyWatch {
         Self {
             state: State::Idle,
             is_paused: true,
-            index: Index::ZERO,
-            polled_at: Instant::ORIGIN,
+            cursor: Cursor::new(),
             budget: Budget::new(INTERVAL, BURST),
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
         }
@@ -57,7 +54,7 @@ impl KeyWatch {
     pub(super) fn start(&mut self) -> bool {
         self.is_paused = false;
         if self.state == State::Idle {
-            self.index = Index::ZERO;
+            self.cursor.restart();
             self.state = State::Waiting {
                 until: Instant::ORIGIN,
             };
@@ -91,8 +88,8 @@ impl KeyWatch {
         }
         self.budget.take(now);
         self.state = State::Polling;
-        self.polled_at = now;
-        let wait = (self.index > Index::ZERO).then_some((self.index, WAIT));
+        self.cursor.sent(now);
+        let wait = Some((self.cursor.index(), WAIT)).filter(|_| !self.cursor.is_at_start());
         let read = ReadKey {
             key,
             wait,
@@ -105,12 +102,7 @@ impl KeyWatch {
 
     pub(super) fn answered(&mut self, now: Instant, index: Index) {
         self.backoff.reset();
-        let is_early = index == self.index && now.saturating_since(self.polled_at) < WAIT;
-        self.index = if index < self.index || is_early {
-            Index::ZERO
-        } else {
-            index
-        };
+        self.cursor.answered(now, index, WAIT);
         self.proceed(now);
     }
 

@@ -2,8 +2,8 @@
 //! round. Keys that Go's lock left are shared.
 
 use semaphore_core::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
-use semaphore_core::{Conflict, Error, Method};
-use transport_mock::MockConsul;
+use semaphore_core::{Conflict, Encoding, Error, Method, Request};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election_support::*;
 use crate::stranger::{Stranger, operate};
@@ -122,4 +122,54 @@ fn whoever_locks_as_go_does_is_waited_for_and_followed() {
     let answer = go.call(&world, Method::Put, &target, "go");
     assert_eq!(answer.body().trim_ascii(), b"false");
     assert!(leadership.is_leader());
+}
+
+/// `consul lock` deletes the key after its release, which may come between our read and our attempt.
+#[test]
+fn a_key_that_is_deleted_under_an_attempt_is_tried_again_at_once() {
+    let world = MockConsul::new(1);
+    let go = Stranger::session(&world);
+    let session = &go.session;
+    let target = format!("/v1/kv/{KEY}?acquire={session}&flags={LOCK_FLAGS}");
+    go.call(&world, Method::Put, &target, "go");
+    let election = election(&world, "a");
+    let waiting = world.start(async move { election.campaign().await.map(|it| (election, it)) });
+    world.advance(secs(5));
+    let is_attempt = |request: &Request| request.method() == Method::Put && !request.body().is_empty();
+    let slow = Rule::new(Fault::Delay(millis(20))).host("a");
+    world.inject(slow.matching(is_attempt));
+    let target = format!("/v1/kv/{KEY}?release={session}&flags={LOCK_FLAGS}");
+    go.call(&world, Method::Put, &target, "go");
+    world.advance(millis(10));
+    assert_eq!(found(&world).map(|key| key.session), Some(String::new()));
+    operate(&world, Method::Delete, &format!("/v1/kv/{KEY}"), "");
+    let deleted = world.now();
+    let (_election, leadership) = world.run(waiting).expect("elected");
+    assert_eq!(leadership.term(), 1, "of a new key");
+    let took = world.now().saturating_since(deleted);
+    assert!(took <= millis(100), "{took:?}");
+}
+
+/// Somebody who writes the free key again and again is no reason for a hot loop, or to give up.
+#[test]
+fn a_key_that_changes_under_every_attempt_is_tried_twice_a_second_at_most() {
+    let world = MockConsul::new(1);
+    let is_attempt = |request: &Request| request.method() == Method::Put && !request.body().is_empty();
+    let slow = Rule::new(Fault::Delay(millis(150))).host("a").always();
+    world.inject(slow.matching(is_attempt));
+    let election = election(&world, "a");
+    let target = format!("/v1/kv/{KEY}?flags={LOCK_FLAGS}");
+    operate(&world, Method::Put, &target, "0");
+    let mut waiting = world.start(async move { election.campaign().await.map(|it| (election, it)) });
+    for turn in 0..100 {
+        world.advance(millis(100));
+        operate(&world, Method::Put, &target, &turn.to_string());
+    }
+    if crate::ENCODING == Encoding::Transactions {
+        assert!(waiting.try_take().is_none(), "it changed under every attempt");
+        let attempts = world.stats_of("a").requests_of(RequestKind::Txn);
+        assert!((10..=22).contains(&attempts), "{attempts} attempts");
+    }
+    let (_election, leadership) = world.run(waiting).expect("elected");
+    assert_eq!(leadership.term(), 1);
 }

@@ -19,7 +19,7 @@ Explores small scenes: every order of everything that can happen, with every fau
   --defects       with each deliberate defect in turn
   --help          this text
 
-Defects need a build with RUSTFLAGS='--cfg semaphore_defects'; scripts/explore makes one.
+Defects need a build with --cfg semaphore_defects, as scripts/explore makes it.
 Exits with 0 if nothing is wrong, with 1 if a promise is broken, with 2 if it could not run.";
 
 fn main() -> ExitCode {
@@ -56,9 +56,9 @@ fn run() -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         #[cfg(not(semaphore_defects))]
-        Defects::One(_) | Defects::All => {
-            Err("defects need a build with RUSTFLAGS='--cfg semaphore_defects'".into())
-        }
+        Defects::One(_) | Defects::All => Err(
+            "defects need a build with --cfg semaphore_defects, as scripts/explore makes it".into(),
+        ),
     }
 }
 

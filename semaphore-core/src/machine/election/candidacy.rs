@@ -11,8 +11,9 @@
 //! ```
 //! - *Campaigning*: the session is made and renewed while the key is watched. When the key is free
 //!   it is acquired; when that is refused, the lock delay of the leader before may be on, so the next
-//!   attempt waits between half a second and a whole one. That is also the ceiling: two attempts a
-//!   second.
+//!   attempt waits between half a second and a whole one. An attempt that came too late, since the
+//!   key has changed under it, is repeated at once from what is there now, but only once until
+//!   somebody else is seen to lead. [`pace`] has the times: two attempts a second at most, and one more.
 //! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
 //!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
 //!   later than that still is one of ours: whatever view shows our session makes us the leader, and
@@ -21,17 +22,19 @@
 //!   election and shows another term. The value is written whenever the key shows another one.
 //! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours.
 
+mod pace;
 mod views;
 mod writes;
 
 use core::time::Duration;
 
+use self::pace::Pace;
 use super::settings::ElectionSettings;
 use super::shown::{Shown, TermIndexes};
 use crate::api::ReadKey;
 use crate::error::{Error, Lost, RequestError};
 use crate::http::{Request, Response};
-use crate::id::FencingToken;
+use crate::id::{FencingToken, Index};
 use crate::machine::backoff::Backoff;
 use crate::machine::encoding::Encoding;
 use crate::machine::lease::Lease;
@@ -49,8 +52,8 @@ pub(super) struct Candidacy {
     seen: Option<Seen>,
     /// The write under way.
     writing: Option<Writing>,
-    write_at: Option<Instant>,
-    write_backoff: Backoff,
+    /// When the next one is due.
+    pace: Pace,
     /// Since when only a read tells what became of a write.
     unresolved: Option<Moment>,
     /// Whether the key has changed since it was seen.
@@ -88,8 +91,12 @@ enum Phase {
 
 #[derive(Clone, Debug)]
 enum Writing {
-    /// With this value.
-    Acquisition(Encoding, Vec<u8>),
+    /// Of the key as it was changed last at `base`.
+    Acquisition {
+        encoding: Encoding,
+        value: Vec<u8>,
+        base: Index,
+    },
     Release,
 }
 
@@ -137,8 +144,7 @@ impl Candidacy {
             phase: Phase::Campaigning,
             seen: None,
             writing: None,
-            write_at: None,
-            write_backoff: Backoff::new(Duration::from_millis(100), cap),
+            pace: Pace::new(cap),
             unresolved: is_blind.then_some(moment),
             is_outdated: false,
             is_reading: false,
@@ -180,8 +186,7 @@ impl Candidacy {
     /// What the key is to show from now on.
     pub(super) fn set_value(&mut self, value: Vec<u8>) {
         self.value = value;
-        self.write_at = None;
-        self.write_backoff.reset();
+        self.pace.reset();
     }
 
     /// Whether the key shows what it is to show, and nothing under way may change that.
@@ -198,8 +203,7 @@ impl Candidacy {
         self.phase = Phase::Leaving {
             until: now + settings.session.cleanup_time(),
         };
-        self.write_at = None;
-        self.write_backoff.reset();
+        self.pace.reset();
         self.settle(settings);
     }
 
@@ -210,8 +214,8 @@ impl Candidacy {
 
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
         let session = self.session_is_active().then(|| self.session.timeout());
-        let write = self.wants_write(now).then(|| due(self.write_at));
-        let read = self.wants_read(now).then(|| due(self.read_at));
+        let write = self.wants_write(now).then(|| self.pace.due());
+        let read = self.wants_read().then(|| due(self.read_at));
         let end = match self.phase {
             Phase::Leading(_) => self.deadline(),
             Phase::Leaving { until } => Some(until),
@@ -234,12 +238,12 @@ impl Candidacy {
             return Some((Part::Session, request));
         }
         let timeout = settings.session.request_timeout();
-        if self.wants_write(now) && due(self.write_at) <= now {
+        if self.wants_write(now) && self.pace.due() <= now {
             let request = self.write(settings)?;
-            self.write_at = None;
+            self.pace.clear();
             return Some((Part::Write, request.with_timeout(timeout)));
         }
-        if self.wants_read(now) && due(self.read_at) <= now {
+        if self.wants_read() && due(self.read_at) <= now {
             self.is_reading = true;
             self.read_at = None;
             let read = ReadKey {
@@ -356,14 +360,12 @@ impl Candidacy {
     }
 
     /// Reads only where no answer under way will tell: the watch shows what changes by itself.
-    fn wants_read(&self, now: Instant) -> bool {
+    fn wants_read(&self) -> bool {
         if self.is_reading || self.writing.is_some() {
             return false;
         }
-        let waits = self.write_at.is_some_and(|at| now < at);
         match self.phase {
-            Phase::Campaigning => self.unresolved.is_some() || self.is_outdated && !waits,
-            Phase::Leading(_) => self.unresolved.is_some() || self.is_outdated,
+            Phase::Campaigning | Phase::Leading(_) => self.unresolved.is_some() || self.is_outdated,
             Phase::Leaving { .. } | Phase::Gone => false,
         }
     }

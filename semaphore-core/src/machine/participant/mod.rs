@@ -23,6 +23,7 @@ mod attention;
 mod claims;
 mod crowd;
 mod departures;
+mod driven;
 mod outgoing;
 mod refresh;
 mod spare;

@@ -51,6 +51,9 @@ impl Candidacy {
                 |key: &Shown| key.session.is_some() && key.session.as_ref() == self.session.id();
             self.may_hold = self.shown().is_some_and(is_own);
         }
+        if !self.is_free() {
+            self.pace.calm_down();
+        }
         match self.phase {
             Phase::Campaigning => self.judge(now, settings),
             Phase::Leading(term) => {
@@ -99,7 +102,7 @@ impl Candidacy {
         };
         self.phase = Phase::Leading(term);
         self.may_hold = true;
-        self.write_at = None;
+        self.pace.clear();
         Some(CandidacyEvent::Elected(Term { token, sequencer }))
     }
 

@@ -1,13 +1,10 @@
 //! What a candidacy writes, and what follows from the answers.
 
-use core::time::Duration;
-
 use super::{Candidacy, CandidacyEvent, Phase, Writing};
 use crate::api::{LOCK_FLAGS, ReleaseKey};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
-use crate::machine::backoff::jitter;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::encoding::Encoding;
@@ -28,12 +25,13 @@ impl Candidacy {
             self.writing = Some(Writing::Release);
             return Some(request);
         }
-        let base = shown.map_or(Index::ZERO, |key| key.modify_index);
+        let base = self.base();
         let request = write::acquire(&session, &self.value, base, settings);
-        self.writing = Some(Writing::Acquisition(
-            Encoding::of(&request),
-            self.value.clone(),
-        ));
+        self.writing = Some(Writing::Acquisition {
+            encoding: Encoding::of(&request),
+            value: self.value.clone(),
+            base,
+        });
         self.may_hold = true;
         Some(request)
     }
@@ -51,11 +49,18 @@ impl Candidacy {
                 self.handle_release(now, answer, rng);
                 None
             }
-            Writing::Acquisition(encoding, value) => {
+            Writing::Acquisition {
+                encoding,
+                value,
+                base,
+            } => {
                 let session = self.session.id()?.clone();
                 let acquired = answer.and_then(|response| {
                     write::acquired(encoding, response, &session, &value, settings)
                 });
+                // What the watch has shown meanwhile need not be read again.
+                self.is_outdated |=
+                    matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base;
                 self.handle_acquisition(now, moment, acquired, settings, rng)
             }
         }
@@ -72,27 +77,38 @@ impl Candidacy {
         self.failure = acquired.as_ref().err().cloned();
         match acquired {
             Ok(Acquired::Tied(shown)) => {
-                self.write_backoff.reset();
+                self.pace.reset();
                 return self.observe(now, Some(shown), moment, settings);
             }
             Ok(Acquired::Untold) => self.unresolved = Some(moment),
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
+            Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.hurry() => {
+                self.may_hold = false;
+            }
             Ok(Acquired::Outdated) => {
-                self.is_outdated = true;
-                return self.refused(now, moment, rng);
+                let event = self.refused(now, moment, rng);
+                if self.is_campaigning() && self.is_outdated {
+                    self.read_at = Some(self.pace.due());
+                }
+                return event;
             }
             Err(RequestError::InvalidSession { .. }) => self.session.found_gone(),
             Err(error) if error.was_not_applied() => {
-                self.write_at = Some(now + self.write_backoff.next(rng));
+                self.pace.failed(now, rng);
                 return self.refuse(error);
             }
             // Whether it was applied, or will be, only a read tells.
             Err(_) => {
                 self.unresolved = Some(moment);
-                self.write_at = Some(now + self.write_backoff.next(rng));
+                self.pace.failed(now, rng);
             }
         }
         None
+    }
+
+    /// When the key was changed last, as far as it has been seen; zero where it is missing.
+    fn base(&self) -> Index {
+        self.shown().map_or(Index::ZERO, |key| key.modify_index)
     }
 
     /// The key was not to be had.
@@ -102,7 +118,7 @@ impl Candidacy {
         moment: Moment,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
-        self.write_at = Some(now + jitter(PACE / 2, PACE / 2, rng));
+        self.pace.refused(now, rng);
         // An attempt before it whose outcome was unknown had been resolved.
         self.may_hold = self.is_leading();
         match self.phase {
@@ -131,7 +147,7 @@ impl Candidacy {
             }
             Err(error) => {
                 self.failure = Some(error);
-                self.write_at = Some(now + self.write_backoff.next(rng));
+                self.pace.failed(now, rng);
             }
         }
     }
@@ -148,6 +164,3 @@ impl Candidacy {
         }
     }
 }
-
-/// How long one attempt is apart from the next, at most; half of it at least.
-const PACE: Duration = Duration::from_secs(1);
