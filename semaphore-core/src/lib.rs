@@ -174,8 +174,8 @@ pub use id::{AcquireId, CampaignId, ChangeId, FencingToken, Index, RequestId, Se
 pub use input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
 pub use leader::{Leader, LeaderStatus};
 pub use machine::{
-    Candidate, ElectionEvent, ElectionSettings, Encoding, Event, Follow, Grant, LeaderEvent,
-    Participant, Settings, Term, Transmit,
+    Candidate, CommandNo, ElectionEvent, ElectionSettings, Encoding, Event, Follow, Grant,
+    LeaderEvent, Machine, Outcome, Participant, Settings, Term, Transmit,
 };
 pub use record::{Dialect, Record};
 pub use sequencer::{Sequencer, SequencerStatus};

@@ -4,11 +4,16 @@
 
 use semaphore_core::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, Entry, ListKeys, ReadKey,
-    RenewSession, SessionInfo, Txn, TxnOutcome,
+    ReleaseKey, RenewSession, SessionInfo, Txn, TxnOutcome,
 };
-use semaphore_core::{Prefix, RequestError, Response, View};
+use semaphore_core::{
+    Error, LeaderStatus, LockKey, Prefix, RequestError, Response, SequencerStatus, View,
+};
 
 use crate::choices::Choices;
+use crate::inputs::check_sequencer;
+use crate::oracle::check_text;
+use crate::stranger::KEY;
 use crate::{PREFIX, mangle};
 
 /// Has every parser read the answer.
@@ -57,6 +62,7 @@ fn read_all(response: &Response) {
         CasKey::parse(response),
         AcquireKey::parse(response),
         DeleteKey::parse(response),
+        ReleaseKey::parse(response),
     ];
     for flag in flags {
         if let Some(flag) = served_only(served, flag) {
@@ -70,6 +76,7 @@ fn read_all(response: &Response) {
     if let Some((_, Some(entry))) = served_only(found, ReadKey::parse_at(response)) {
         read_entry(&entry);
     }
+    read_leader(response);
     let answered = served || response.status() == 409;
     match served_only(answered, Txn::parse(response)) {
         Some(TxnOutcome::Applied(results)) => {
@@ -93,6 +100,38 @@ fn read_all(response: &Response) {
         assert!(view.contenders().len() + view.orphans().len() <= list.entries.len());
     }
     read_the_same_with_a_space_behind(response);
+}
+
+/// Who leads is whose session the key is tied to, in the term that its lock index names.
+fn read_leader(response: &Response) {
+    let key = LockKey::new(KEY).expect("a key");
+    let status = match LeaderStatus::parse(&key, response) {
+        Ok((_, status)) => status,
+        Err(error) => {
+            check_text(&error);
+            if let Error::Request(error) = error {
+                check_error(&error);
+            }
+            return;
+        }
+    };
+    let entry = ReadKey::parse(response).expect("a leader is read from an entry, or none");
+    let session = entry.as_ref().and_then(Entry::session);
+    match status {
+        LeaderStatus::Led(leader) => {
+            let sequencer = leader.sequencer();
+            check_sequencer(&sequencer);
+            assert!(session.is_some_and(|id| id.eq_ignore_ascii_case(leader.session.as_str())));
+            assert_eq!(sequencer.check(entry.as_ref()), SequencerStatus::Current);
+            let mut next = sequencer;
+            next.lock_index = next.lock_index.wrapping_add(1);
+            assert_eq!(next.check(entry.as_ref()), SequencerStatus::Stale);
+        }
+        LeaderStatus::Leaderless { last_value } => {
+            assert_eq!(session, None);
+            assert_eq!(last_value.is_some(), entry.is_some());
+        }
+    }
 }
 
 /// No agent prints it so: entries are looked for then, instead of being expected where they stand.
@@ -127,16 +166,8 @@ fn served_only<T>(possible: bool, parsed: Result<T, RequestError>) -> Option<T> 
     }
 }
 
-/// An error is one line of a log, whatever the answer was.
 fn check_error(error: &RequestError) {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    assert!(text.chars().count() <= 1_000, "{} characters", text.len());
-    assert!(!text.chars().any(char::is_control), "{text:?}");
+    check_text(error);
     // One that is certainly not applied may be sent again; one that is permanent was refused.
     let _ = (error.is_permanent(), error.was_not_applied());
 }

@@ -5,21 +5,27 @@
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use semaphore_core::api::{AcquireKey, CasKey, CreateSession, DeleteKey, ListKeys, ReadKey};
+use semaphore_core::api::{
+    AcquireKey, CasKey, CreateSession, DeleteKey, ListKeys, ReadKey, ReleaseKey,
+};
 use semaphore_core::{
-    AgentEnvironment, AgentUrl, Behavior, Index, Prefix, Request, Scope, Sequencer, SessionId,
-    SessionOptions, Settings, Token, Value,
+    AgentEnvironment, AgentUrl, Behavior, ElectionSettings, Index, LockKey, Prefix, Request, Scope,
+    Sequencer, SessionId, SessionOptions, Settings, Token, Value,
 };
 
 use crate::choices::Choices;
 use crate::mangle;
-use crate::oracle::check_line;
+use crate::oracle::{check_line, path};
 
 /// Hands the text over to one of the types that take some.
 pub fn run(input: &[u8]) {
     let mut choices = Choices::new(input);
     match choices.below(6) {
-        0 => prefix(&text(choices)),
+        0 => {
+            let text = text(choices);
+            prefix(&text);
+            lock_key(&text);
+        }
         1 => url(&text(choices)),
         2 => sequencer(&text(choices)),
         3 => environment(&mut choices),
@@ -70,6 +76,43 @@ fn prefix(text: &str) {
     Settings::new(prefix, 1).expect("a limit");
 }
 
+/// What is a prefix is a key as well, and the other way round.
+fn lock_key(text: &str) {
+    let is_prefix = Prefix::new(text).is_ok();
+    let key = match LockKey::new(text) {
+        Ok(key) => key,
+        Err(error) => {
+            assert!(!is_prefix, "{error}");
+            return;
+        }
+    };
+    assert!(is_prefix, "{key} is no prefix");
+    assert_eq!(LockKey::new(key.as_str()).as_ref(), Ok(&key));
+    assert_eq!(key.to_string(), key.as_str());
+    let scope = Scope::new();
+    let session = SessionId::new(mangle::SESSIONS[0]).expect("a session");
+    let read = ReadKey {
+        key: key.as_str(),
+        wait: Some((Index(1), Duration::from_millis(1))),
+        consistent: true,
+    };
+    check_key(&read.request(&scope), key.as_str());
+    let release = ReleaseKey {
+        key: key.as_str(),
+        session: &session,
+        value: b"",
+        flags: u64::MAX,
+    };
+    check_key(&release.request(&scope), key.as_str());
+    let sequencer = Sequencer {
+        key: key.to_string(),
+        lock_index: u64::MAX,
+        session,
+    };
+    check_sequencer(&sequencer);
+    assert_eq!(ElectionSettings::new(key.clone()).key(), &key);
+}
+
 /// The request names this key, and nothing that Consul would redirect.
 fn check_key(request: &Request, key: &str) {
     check_line(request);
@@ -109,17 +152,18 @@ fn url(text: &str) {
 }
 
 fn sequencer(text: &str) {
-    let Ok(sequencer) = text.parse::<Sequencer>() else {
-        return;
-    };
-    assert_eq!(sequencer.to_string().parse().as_ref(), Ok(&sequencer));
-    check_line(&sequencer.verify(&Scope::new()));
-    assert_eq!(
-        percent_decode_str(split(&sequencer.verify(&Scope::new())).0)
-            .decode_utf8()
-            .expect("UTF-8"),
-        format!("/v1/kv/{}", sequencer.key)
-    );
+    match text.parse::<Sequencer>() {
+        Ok(sequencer) => check_sequencer(&sequencer),
+        Err(error) => drop(error.to_string()),
+    }
+}
+
+/// It is read back as it was printed, and asks for its own key.
+pub(crate) fn check_sequencer(sequencer: &Sequencer) {
+    assert_eq!(sequencer.to_string().parse().as_ref(), Ok(sequencer));
+    let verify = sequencer.verify(&Scope::new());
+    check_line(&verify);
+    assert_eq!(path(&verify), format!("/v1/kv/{}", sequencer.key));
 }
 
 fn environment(choices: &mut Choices<'_>) {

@@ -9,6 +9,12 @@
 //! | [`operations`] | a mangled Consul, to `manage`'s operations | writes that no answer justifies (S4), operations without end or pace (L3) |
 //! | [`machine`] | a mangled Consul, to a `Participant`, with any commands at any times | writes that no answer justifies (S3, S4), endless polls, growth, what never becomes idle (L2) |
 //! | [`pace`] | a Consul that goes on giving the same odd answers | more requests than the ceiling (L3) |
+//! | [`election`] | a mangled Consul, to a `Candidate`, with any commands at any times | writes other than `acquire` and `release` by its own sessions, a leadership that no answer shows, what never becomes idle (L2) |
+//! | [`follow`] | a mangled Consul, to a `Follow` | more requests than the ceiling (L3), events that say nothing new, what is never shown |
+//! | [`election_pace`] | a Consul that goes on giving the same odd answers, to a candidate or a follower | more requests than the ceiling (L3) |
+//!
+//! In all that drive machines, belief that no lease covers (S2) is looked for, too, and the token in what
+//! is told.
 //!
 //! A target is a function of bytes that panics when it has found something. [`TARGETS`] lists them:
 //! `scripts/fuzz` builds each with `libFuzzer` (the binaries in `fuzz_targets`, which take the names
@@ -25,15 +31,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub mod answers;
+mod ceiling;
 mod choices;
+mod drive;
+pub mod election;
+pub mod election_pace;
+pub mod follow;
 mod habit;
+mod habits;
 pub mod inputs;
+mod key_oracle;
+mod lease;
 pub mod machine;
 mod mangle;
 pub mod operations;
 mod oracle;
 pub mod pace;
 pub mod record;
+mod stranger;
+mod subject;
 mod transaction;
 pub mod view;
 
@@ -49,6 +65,9 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("operations", operations::run),
     ("machine", machine::run),
     ("pace", pace::run),
+    ("election", election::run),
+    ("follow", follow::run),
+    ("election_pace", election_pace::run),
 ];
 
 /// The prefix of the semaphore that is fuzzed.

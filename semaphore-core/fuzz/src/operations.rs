@@ -4,13 +4,16 @@
 
 use std::time::Duration;
 
-use semaphore_core::manage::{Collect, Destroy, Inspect, Operation, Resize, Task, Verify};
-use semaphore_core::{Instant, Method, Prefix, Request, Scope, Sequencer, SessionId};
+use semaphore_core::manage::{
+    Collect, DescribeSession, Destroy, DiscoverLeader, Inspect, Operation, Resize, Task, Verify,
+};
+use semaphore_core::{Instant, LockKey, Method, Prefix, Request, Scope, Sequencer, SessionId};
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;
 use crate::habit::Habit;
 use crate::oracle::{Oracle, check_line};
+use crate::stranger::KEY;
 use crate::{PREFIX, mangle};
 
 /// Plays the input.
@@ -19,10 +22,7 @@ pub fn run(input: &[u8]) {
     let prefix = Prefix::new(PREFIX).expect("a prefix");
     let scope = Scope::new();
     match choices.below(5) {
-        0 => play(choices, Inspect::new(prefix, scope), |_, request| {
-            assert_eq!(request.method(), Method::Get);
-            check_line(request);
-        }),
+        0 => play(choices, Inspect::new(prefix, scope), only_reads),
         1 => {
             let limit = choices.pick(&[1, 2, 3, u32::MAX]);
             let resize = Resize::new(prefix, scope, limit).expect("a limit");
@@ -38,18 +38,29 @@ pub fn run(input: &[u8]) {
         }),
         _ => {
             let session = SessionId::new(mangle::SESSIONS[0]).expect("a session");
-            let key = prefix.contender_key(&session);
-            let sequencer = Sequencer {
-                key,
-                lock_index: 1,
-                session,
-            };
-            play(choices, Verify::new(sequencer, scope), |_, request| {
-                assert_eq!(request.method(), Method::Get);
-                check_line(request);
-            });
+            match choices.below(3) {
+                0 => {
+                    let key = prefix.contender_key(&session);
+                    let sequencer = Sequencer {
+                        key,
+                        lock_index: 1,
+                        session,
+                    };
+                    play(choices, Verify::new(sequencer, scope), only_reads);
+                }
+                1 => {
+                    let key = LockKey::new(KEY).expect("a key");
+                    play(choices, DiscoverLeader::new(key, scope), only_reads);
+                }
+                _ => play(choices, DescribeSession::new(session, scope), only_reads),
+            }
         }
     }
+}
+
+fn only_reads(_: &Oracle, request: &Request) {
+    assert_eq!(request.method(), Method::Get);
+    check_line(request);
 }
 
 /// How many requests an operation may make in a burst, and in a second after that: reads, and a

@@ -329,6 +329,19 @@ pub(crate) fn others(value: &[u8]) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// An error is one line of a log, whatever the answer was. Its text, with that of its causes.
+pub(crate) fn check_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    assert!(text.chars().count() <= 1_000, "{} characters", text.len());
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+    text
+}
+
 /// Nothing in it ends or splits the request's line.
 pub(crate) fn check_line(request: &Request) {
     let target = request.target();
@@ -343,16 +356,20 @@ pub(crate) fn check_line(request: &Request) {
 
 /// The decoded path, `cas` and `flags`.
 fn parts(request: &Request) -> (String, Option<u64>, Option<u64>) {
-    let (path, query) = request
-        .target()
-        .split_once('?')
-        .unwrap_or((request.target(), ""));
-    let number = |name: &str| {
-        query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
-            .map(|number| number.parse().expect("a number"))
-    };
+    let number = |name| parameter(request, name).map(|it| it.parse().expect("a number"));
+    (path(request), number("cas"), number("flags"))
+}
+
+/// The decoded path.
+pub(crate) fn path(request: &Request) -> String {
+    let path = request.target().split('?').next().unwrap_or_default();
     let path = percent_decode_str(path).decode_utf8().expect("UTF-8");
-    (path.into_owned(), number("cas"), number("flags"))
+    path.into_owned()
+}
+
+/// A parameter of the request, as it is spelled.
+pub(crate) fn parameter<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
+    let (_, query) = request.target().split_once('?')?;
+    let mut pairs = query.split('&');
+    pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::api::ListKeys;
-use semaphore_core::{Index, Key, Prefix, Record, Response, SessionId, View};
+use semaphore_core::api::{LOCK_FLAGS, ListKeys};
+use semaphore_core::{
+    Error, Index, Key, LeaderStatus, LockKey, Prefix, Record, Response, SessionId, View,
+};
 use serde_json::Value as Json;
 
 use crate::choices::Choices;
@@ -32,6 +34,46 @@ pub fn run(input: &[u8]) {
     check_lock(&view, &entries);
     check_members(&view, &entries);
     check_keys(&view);
+    entries.iter().for_each(check_leader);
+}
+
+/// The same entry as an answer to who leads. Its flags are made up from its index, so that an election's
+/// are among them.
+fn check_leader(entry: &Json) {
+    let mut entry = entry.clone();
+    let (created, has_flags) = (number(&entry, "CreateIndex"), entry.get("Flags").is_some());
+    if has_flags && created.is_multiple_of(2) {
+        entry["Flags"] = LOCK_FLAGS.into();
+    }
+    let response = Response::new(200, Json::from(vec![entry.clone()]).to_string())
+        .with_header("X-Consul-Index", "7");
+    let name = entry["Key"].as_str().unwrap_or_default();
+    let Ok(key) = LockKey::new(name) else {
+        return;
+    };
+    let status = LeaderStatus::parse(&key, &response).map(|(_, status)| status);
+    let session = entry["Session"].as_str().unwrap_or_default();
+    let flags = number(&entry, "Flags");
+    let Some(value) = base64(&entry).filter(|_| key.as_str() == name) else {
+        return assert!(matches!(status, Err(Error::Request(_))), "{status:?}");
+    };
+    let is_records = flags == 0 && session.is_empty() && Record::decode(&value, 0).is_ok();
+    match status {
+        Err(Error::NotAnElection { .. }) => {
+            assert!(is_records || flags != 0 && flags != LOCK_FLAGS);
+        }
+        Err(_) => assert!(SessionId::new(session).is_err(), "{session}"),
+        Ok(status) => {
+            assert!(!is_records && (flags == 0 || flags == LOCK_FLAGS));
+            let leader = status.leader().map(|leader| leader.session.as_str());
+            assert_eq!(leader.unwrap_or_default(), session.to_ascii_lowercase());
+            let said = match &status {
+                LeaderStatus::Led(leader) => Some(&leader.value),
+                LeaderStatus::Leaderless { last_value } => last_value.as_ref(),
+            };
+            assert_eq!(said, Some(&value));
+        }
+    }
 }
 
 fn check_lock(view: &View, entries: &[Json]) {

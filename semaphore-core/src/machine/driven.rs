@@ -1,4 +1,5 @@
-//! What driver and handles need of a machine, whatever it is for.
+//! What whoever runs a machine needs of it, whatever it is for: the driver and the handles here, an
+//! event loop or a test elsewhere.
 //!
 //! The contract is every machine's: any order of polls is correct, spurious calls do nothing, and
 //! each command that somebody waits for ends in an [`Outcome`].
@@ -12,21 +13,31 @@ use crate::id::RequestId;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// A machine that a driver runs and handles command.
-pub(crate) trait Machine: Send + 'static {
+/// A machine that takes commands and is run by its owner: a [`Participant`], or a
+/// [`Candidate`](crate::Candidate). Each of them has the same methods of its own, where more is said.
+///
+/// Only the commands that ask for something are its own alone: what they answer with becomes a
+/// [`CommandNo`].
+pub trait Machine: Send + 'static {
     /// What a granted command has.
     type Grant: fmt::Debug + Send;
 
+    /// The next request to send at `now`, if there is one.
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
+    /// A request whose answer is of no more use.
     fn poll_abort(&mut self) -> Option<RequestId>;
+    /// Takes what came back for a request, in any order, late or twice.
     fn handle_response(
         &mut self,
         now: Instant,
         id: RequestId,
         result: Result<Response, TransportError>,
     );
+    /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
     fn poll_timeout(&self) -> Option<Instant>;
+    /// Lets time pass.
     fn handle_timeout(&mut self, now: Instant);
+    /// What became of a command.
     fn poll_outcome(&mut self) -> Option<Outcome<Self::Grant>>;
 
     /// Takes no more commands that would be granted.
@@ -45,11 +56,11 @@ pub(crate) trait Machine: Send + 'static {
 
 /// A command whose outcome somebody waits for. A machine numbers all of its commands alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CommandNo(pub(crate) u64);
+pub struct CommandNo(pub(crate) u64);
 
 /// What became of a command.
 #[derive(Debug)]
-pub(crate) enum Outcome<G> {
+pub enum Outcome<G> {
     /// What it asked for is held.
     Granted(CommandNo, G),
     /// It asked for what is there now, and there is nothing.

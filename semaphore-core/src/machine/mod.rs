@@ -44,7 +44,7 @@ mod watch;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
-pub(crate) use driven::{CommandNo, Machine, Outcome};
+pub use driven::{CommandNo, Machine, Outcome};
 pub use election::{Candidate, ElectionEvent, ElectionSettings, Term};
 pub use encoding::Encoding;
 pub use follow::{Follow, LeaderEvent};

@@ -19,6 +19,8 @@ pub(crate) enum Action {
     Tick,
     /// Consul ends a session whose TTL is over.
     Expire(u8),
+    /// The stranger who leads does so no longer.
+    Resign,
     Cut(u8),
     LoseAnswer(u8),
     Delay(u8),
@@ -39,6 +41,7 @@ impl Action {
                 | Self::Deliver(_)
                 | Self::Vanish(_)
                 | Self::Resume(_)
+                | Self::Resign
                 | Self::Tick
         )
     }
@@ -74,6 +77,7 @@ impl Action {
             Self::Crash(at) => (12, at),
             Self::Pause(at) => (13, at),
             Self::Destroy(at) => (14, at),
+            Self::Resign => (15, 0),
         };
         u16::from_be_bytes([kind, number])
     }
@@ -96,7 +100,8 @@ impl Action {
             11 => Self::Repeat(at),
             12 => Self::Crash(at),
             13 => Self::Pause(at),
-            _ => Self::Destroy(at),
+            14 => Self::Destroy(at),
+            _ => Self::Resign,
         }
     }
 }

@@ -10,6 +10,8 @@ use semaphore_core::Encoding;
 pub struct Scene {
     /// What it is called.
     pub name: String,
+    /// What is contended for.
+    pub contest: Contest,
     /// How many slots the semaphore has.
     pub limit: u32,
     /// How many callers each participant has. Each wants one slot.
@@ -36,6 +38,15 @@ pub struct Scene {
     pub tick: Duration,
 }
 
+/// What is contended for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contest {
+    /// The slots of a semaphore.
+    Semaphore,
+    /// The leadership of an election.
+    Election,
+}
+
 /// When callers come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
@@ -60,9 +71,10 @@ pub enum Messages {
 pub enum Furniture {
     /// Nothing.
     Nothing,
-    /// A contender key, at the head of the queue, whose session lives for ever and never claims.
+    /// A contender key, at the head of the queue, whose session lives for ever and never claims. In an
+    /// election, somebody who leads as Go's `api.Lock` does, and resigns at some time.
     Stranger,
-    /// A record that can't be understood.
+    /// A record, or an election's key, that can't be understood.
     Garbage,
 }
 
@@ -120,6 +132,7 @@ impl Scene {
         let words: Vec<_> = callers.iter().map(ToString::to_string).collect();
         Self {
             name: format!("limit {limit}, callers {}", words.join("+")),
+            contest: Contest::Semaphore,
             limit,
             callers,
             encoding: Encoding::Transactions,
@@ -132,6 +145,19 @@ impl Scene {
             faults: Vec::new(),
             budget: 0,
             tick: Duration::from_millis(500),
+        }
+    }
+
+    /// Candidates in an election with so many callers each, who come at any time and lead once. Nothing
+    /// goes wrong.
+    pub fn election(callers: &[usize]) -> Self {
+        let scene = Self::new(1, callers);
+        Self {
+            name: scene
+                .name
+                .replace("limit 1, callers", "election, candidates"),
+            contest: Contest::Election,
+            ..scene
         }
     }
 

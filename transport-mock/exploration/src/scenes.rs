@@ -5,6 +5,19 @@ use crate::scene::{Fault, Furniture, Scene};
 /// Those that take seconds, for every test run. Each is there in both encodings; a crowd is one with
 /// transactions alone.
 pub fn small() -> Vec<Scene> {
+    let mut scenes = small_semaphores();
+    scenes.extend(small_elections());
+    scenes
+}
+
+/// Those that take longer.
+pub fn large() -> Vec<Scene> {
+    let mut scenes = large_semaphores();
+    scenes.extend(large_elections());
+    scenes
+}
+
+fn small_semaphores() -> Vec<Scene> {
     let one = || Scene::new(1, &[1]);
     let two = || Scene::new(1, &[1, 1]).together().in_round_trips();
     let in_crowds = [
@@ -30,13 +43,28 @@ pub fn small() -> Vec<Scene> {
     scenes
 }
 
+fn small_elections() -> Vec<Scene> {
+    let one = || Scene::election(&[1]);
+    in_both_encodings(&[
+        one(),
+        one().with_cancels(),
+        one().with(Furniture::Stranger),
+        one().with(Furniture::Garbage),
+        one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
+        one().with_faults(1, &[Fault::Repeat]),
+        one().with_faults(1, &[Fault::Crash]),
+        one().with_faults(1, &[Fault::Destroy]),
+        Scene::election(&[2]).in_round_trips(),
+        Scene::election(&[1, 1]).together().in_round_trips(),
+    ])
+}
+
 fn in_both_encodings(scenes: &[Scene]) -> Vec<Scene> {
     let by_requests = scenes.iter().cloned().map(Scene::by_requests);
     scenes.iter().cloned().chain(by_requests).collect()
 }
 
-/// Those that take longer.
-pub fn large() -> Vec<Scene> {
+fn large_semaphores() -> Vec<Scene> {
     use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, Pause, Repeat};
 
     let one = || Scene::new(1, &[1]);
@@ -103,4 +131,52 @@ pub fn large() -> Vec<Scene> {
     let mut scenes = in_both_encodings(&scenes);
     scenes.extend(in_crowds.map(Scene::in_crowd));
     scenes
+}
+
+fn large_elections() -> Vec<Scene> {
+    use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, Pause, Repeat};
+
+    let one = || Scene::election(&[1]);
+    let each = |callers: &[usize]| Scene::election(callers).together();
+    let trips = |callers: &[usize]| each(callers).in_round_trips();
+    in_both_encodings(&[
+        one().with_faults(2, &[Cut, LoseAnswer, Crash]),
+        one().with_faults(1, &[Pause]),
+        one().with_faults(1, &[Delay]),
+        one()
+            .with_faults(1, &[Destroy, Cut, LoseAnswer])
+            .with(Furniture::Stranger),
+        one().with_rounds(2),
+        // Callers of one candidate.
+        Scene::election(&[2]),
+        each(&[2]).with_faults(1, &[Cut, LoseAnswer, Crash]),
+        each(&[3]),
+        // Two candidates, in every order.
+        each(&[1, 1]),
+        Scene::election(&[1, 1]),
+        each(&[1, 1]).with_cancels(),
+        each(&[1, 1]).with(Furniture::Stranger),
+        each(&[1, 1]).with_faults(1, &[Crash]),
+        each(&[1, 1]).with_faults(1, &[LoseAnswer]),
+        each(&[1, 1]).with_faults(1, &[Cut]),
+        // Two candidates, in round trips.
+        trips(&[1, 1]).with_cancels(),
+        trips(&[1, 1]).with(Furniture::Stranger),
+        trips(&[1, 1]).with_faults(1, &[Crash]),
+        trips(&[1, 1]).with_faults(1, &[LoseAnswer]),
+        trips(&[1, 1]).with_faults(1, &[Cut]),
+        trips(&[1, 1]).with_faults(1, &[Destroy]),
+        trips(&[1, 1]).with_faults(1, &[Repeat]),
+        trips(&[1, 1]).with_faults(1, &[Pause]),
+        trips(&[1, 1]).with_faults(1, &[Delay]),
+        trips(&[1, 1]).with_faults(2, &[Crash, LoseAnswer]),
+        trips(&[1, 1]).with_faults(2, &[Cut, LoseAnswer]),
+        trips(&[2, 1]),
+        // Three and four.
+        trips(&[1, 1, 1]),
+        trips(&[1, 1, 1]).with(Furniture::Stranger),
+        trips(&[1, 1, 1]).with_faults(1, &[Crash]),
+        trips(&[1, 1, 1]).with_faults(1, &[Destroy]),
+        trips(&[1, 1, 1, 1]),
+    ])
 }

@@ -4,13 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::{Duration, Instant};
 
-use semaphore_core::Error;
+use semaphore_core::{Candidate, Error, Participant};
 
 use crate::action::Action;
-use crate::scene::Scene;
+use crate::scene::{Contest, Scene};
 use crate::story;
 use crate::violation::Violation;
-use crate::world::State;
+use crate::world::{Actor, State};
 
 /// When a search is given up.
 #[derive(Clone, Copy, Debug)]
@@ -70,11 +70,18 @@ pub enum Outcome {
 /// Explores a scene.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for a scene that no semaphore can be made for.
+/// [`Error::InvalidInput`] for a scene that no machine can be made for.
 pub fn explore(scene: &Scene, bounds: Bounds) -> Result<Report, Error> {
+    match scene.contest {
+        Contest::Semaphore => explore_with::<Participant>(scene, bounds),
+        Contest::Election => explore_with::<Candidate>(scene, bounds),
+    }
+}
+
+fn explore_with<A: Actor>(scene: &Scene, bounds: Bounds) -> Result<Report, Error> {
     let started = Instant::now();
     let mut search = Search::default();
-    let found = search.run(scene, bounds, started)?;
+    let found = search.run::<A>(scene, bounds, started)?;
     let outcome = match found {
         End::Seen => match search.hopeless() {
             None => Outcome::Proved,
@@ -84,7 +91,7 @@ pub fn explore(scene: &Scene, bounds: Bounds) -> Result<Report, Error> {
                 } else {
                     Violation::Hopeless
                 };
-                let story = story::tell(scene, &search.way_to(state))?;
+                let story = story::tell::<A>(scene, &search.way_to(state))?;
                 Outcome::Broken { violation, story }
             }
         },
@@ -92,7 +99,7 @@ pub fn explore(scene: &Scene, bounds: Bounds) -> Result<Report, Error> {
         End::Broken(state, action, violation) => {
             let mut way = search.way_to(state);
             way.push(action);
-            let story = story::tell(scene, &way)?;
+            let story = story::tell::<A>(scene, &way)?;
             Outcome::Broken { violation, story }
         }
     };
@@ -128,8 +135,13 @@ struct Search {
 }
 
 impl Search {
-    fn run(&mut self, scene: &Scene, bounds: Bounds, started: Instant) -> Result<End, Error> {
-        let first = State::new(scene)?;
+    fn run<A: Actor>(
+        &mut self,
+        scene: &Scene,
+        bounds: Bounds,
+        started: Instant,
+    ) -> Result<End, Error> {
+        let first = State::<A>::new(scene)?;
         let mut queue = VecDeque::new();
         self.add(&first, scene, (0, 0));
         queue.push_back((0, 0, first));
@@ -169,7 +181,12 @@ impl Search {
         }
     }
 
-    fn add(&mut self, state: &State, scene: &Scene, origin: (u32, u16)) -> (u32, bool) {
+    fn add<A: Actor>(
+        &mut self,
+        state: &State<A>,
+        scene: &Scene,
+        origin: (u32, u16),
+    ) -> (u32, bool) {
         let number = u32::try_from(self.origins.len()).unwrap_or(u32::MAX);
         let found = *self.known.entry(state.fingerprint(scene)).or_insert(number);
         let is_new = found == number;
@@ -183,7 +200,13 @@ impl Search {
     }
 
     /// Whether what can follow from this state is what can follow from the one it is taken for.
-    fn is_same(&mut self, scene: &Scene, state: &State, number: u32, is_new: bool) -> bool {
+    fn is_same<A: Actor>(
+        &mut self,
+        scene: &Scene,
+        state: &State<A>,
+        number: u32,
+        is_new: bool,
+    ) -> bool {
         let options = state.options(scene).into_iter();
         let mut sequel: Vec<_> = options
             .map(|action| match state.after(scene, action) {

@@ -4,11 +4,11 @@ use semaphore_core::Error;
 
 use crate::action::Action;
 use crate::scene::Scene;
-use crate::world::State;
+use crate::world::{Actor, State};
 
 /// Plays the actions again, and tells them.
-pub(crate) fn tell(scene: &Scene, actions: &[Action]) -> Result<Vec<String>, Error> {
-    let mut state = State::new(scene)?;
+pub(crate) fn tell<A: Actor>(scene: &Scene, actions: &[Action]) -> Result<Vec<String>, Error> {
+    let mut state = State::<A>::new(scene)?;
     let start = state.now();
     let mut steps = Vec::new();
     for action in actions {

@@ -61,8 +61,9 @@ impl Candidate {
         match shown {
             Ok((index, shown)) => {
                 self.watch.answered(now, index);
+                let moments = (Moment(self.next_id), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
-                candidacy.watched(now, shown, Moment::of(id), &self.settings)
+                candidacy.watched(now, shown, moments, &self.settings)
             }
             Err(error) => {
                 self.watch.failed(now, &mut self.rng);

@@ -48,7 +48,7 @@ use crate::transport::{TransportError, TransportErrorKind};
 pub(super) struct Candidacy {
     session: Session,
     phase: Phase,
-    /// The key as it was last seen, and when that was asked for; none before the first answer.
+    /// The key as it was last seen; none before the first answer.
     seen: Option<Seen>,
     /// The write under way.
     writing: Option<Writing>,
@@ -74,7 +74,9 @@ pub(super) struct Candidacy {
 #[derive(Clone, Debug)]
 struct Seen {
     key: Option<Shown>,
-    sent: Moment,
+    /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
+    /// after the poll may be older.
+    at: Moment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,11 +259,11 @@ impl Candidacy {
         None
     }
 
-    /// Takes the answer to a request that was sent at `sent`.
+    /// Takes the answer to a request that was sent at the second of these moments. It is the first now.
     pub(super) fn handle(
         &mut self,
         now: Instant,
-        (moment, sent): (Moment, Moment),
+        moments: (Moment, Moment),
         part: Part,
         answer: Result<&Response, RequestError>,
         settings: &ElectionSettings,
@@ -269,7 +271,7 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         let event = match part {
             Part::Session => self.handle_session(now, answer, settings, rng),
-            Part::Write => self.handle_write(now, moment, answer, settings, rng),
+            Part::Write => self.handle_write(now, moments, answer, settings, rng),
             Part::Read => {
                 self.is_reading = false;
                 let shown = answer.and_then(|response| {
@@ -279,7 +281,7 @@ impl Candidacy {
                 match shown {
                     Ok(shown) => {
                         self.read_backoff.reset();
-                        self.observe(now, shown, sent, settings)
+                        self.observe(now, shown, moments, settings)
                     }
                     Err(error) => {
                         self.read_at = Some(now + self.read_backoff.next(rng));

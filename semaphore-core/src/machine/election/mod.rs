@@ -143,6 +143,12 @@ impl Candidate {
         }
     }
 
+    /// Draws its jitter from this seed from now on, as
+    /// [`Participant::reseed`](crate::Participant::reseed) does.
+    pub fn reseed(&mut self, seed: u64) {
+        self.rng.seed(seed);
+    }
+
     /// What it was told.
     pub fn settings(&self) -> &ElectionSettings {
         &self.settings

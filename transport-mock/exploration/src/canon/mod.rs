@@ -3,7 +3,7 @@
 //! Each part of a state is shown as text, all of it, and taken apart into [`Token`]s. What only means
 //! something beside others is then put in its place among them:
 //! - indexes of Consul's by their rank among those that they are compared with, in the whole state: those
-//!   of the record, those of contender keys, those of the prefix,
+//!   of the record, those of other keys, those of the prefix, those of acquisitions,
 //! - sessions by the order in which they are met: those of a participant first in its own part,
 //! - requests by what sent them, other ids that a participant gives by their rank among those of their
 //!   kind,
@@ -118,6 +118,7 @@ struct Ranks {
     locks: Vec<u64>,
     keys: Vec<u64>,
     prefixes: Vec<u64>,
+    terms: Vec<u64>,
 }
 
 impl Ranks {
@@ -127,12 +128,13 @@ impl Ranks {
             locks: vec![0],
             keys: vec![0],
             prefixes: vec![0],
+            terms: vec![0],
         };
         let common = parts.common.iter().copied().flatten();
         for token in common.chain(parts.nodes.iter().flat_map(NodeParts::all)) {
             if let Token::Index(of, index) = *token {
                 for (kind, indexes) in ranks.indexes_mut() {
-                    if of == kind || of == IndexOf::Any {
+                    if kind.holds(of) {
                         indexes.push(index);
                     }
                 }
@@ -144,19 +146,21 @@ impl Ranks {
         ranks
     }
 
-    fn indexes_mut(&mut self) -> [(IndexOf, &mut Vec<u64>); 3] {
+    fn indexes_mut(&mut self) -> [(IndexOf, &mut Vec<u64>); 4] {
         [
             (IndexOf::Lock, &mut self.locks),
             (IndexOf::Key, &mut self.keys),
             (IndexOf::Prefix, &mut self.prefixes),
+            (IndexOf::Term, &mut self.terms),
         ]
     }
 
-    fn indexes(&self) -> [(IndexOf, &[u64]); 3] {
+    fn indexes(&self) -> [(IndexOf, &[u64]); 4] {
         [
             (IndexOf::Lock, &self.locks),
             (IndexOf::Key, &self.keys),
             (IndexOf::Prefix, &self.prefixes),
+            (IndexOf::Term, &self.terms),
         ]
     }
 }
@@ -214,7 +218,7 @@ impl Written {
                 Token::Text(hash) => self.word(1, hash),
                 Token::Index(of, index) => {
                     for (kind, indexes) in scale.ranks.indexes() {
-                        if of == kind || of == IndexOf::Any {
+                        if kind.holds(of) {
                             self.word(2, rank(indexes, &index));
                         }
                     }

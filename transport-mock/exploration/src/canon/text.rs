@@ -43,8 +43,17 @@ pub(crate) enum IndexOf {
     Key,
     /// The whole prefix.
     Prefix,
+    /// Acquisitions of a key.
+    Term,
     /// It is not known, so all of them.
     Any,
+}
+
+impl IndexOf {
+    /// Whether an index of the other kind is ranked among those of this one.
+    pub(super) fn holds(self, other: Self) -> bool {
+        self == other || other == Self::Any && self != Self::Term
+    }
 }
 
 /// What an id names. Ids of one kind are compared with each other.
@@ -56,14 +65,19 @@ pub(crate) enum IdOf {
 }
 
 /// Where a token begins, and how the number after it is read.
-const MARKS: [(&str, Mark); 14] = [
+const MARKS: [(&str, Mark); 18] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
     ("FencingToken(", Mark::IndexOf(IndexOf::Lock)),
     ("RequestId(", Mark::Id(IdOf::Request)),
     ("AcquireId(", Mark::Id(IdOf::Acquire)),
+    ("CampaignId(", Mark::Id(IdOf::Acquire)),
+    ("CommandNo(", Mark::Id(IdOf::Acquire)),
     ("ContenderNo(", Mark::Id(IdOf::Contender)),
+    // How often a key was acquired: more or less is all that is ever asked.
+    ("lock_index: ", Mark::IndexOf(IndexOf::Term)),
+    ("\"LockIndex\":", Mark::IndexOf(IndexOf::Term)),
     // Whatever it is, it is beyond all that it was before.
     ("next_id: ", Mark::Nothing),
     ("\"CreateIndex\":", Mark::Created),
@@ -186,7 +200,7 @@ fn mark_at(bytes: &[u8], at: usize) -> Option<(Option<Mark>, usize)> {
     }
     if !matches!(
         rest[0],
-        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'n' | b'"' | b'c' | b'i'
+        b'I' | b'M' | b'F' | b'R' | b'A' | b'C' | b'n' | b'l' | b'"' | b'c' | b'i'
     ) {
         return None;
     }
@@ -226,6 +240,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             };
             tokens.push(Token::Index(of, number));
         }
+        Mark::IndexOf(IndexOf::Term) => tokens.push(Token::Index(IndexOf::Term, number)),
         // A poll of one key.
         Mark::IndexOf(_) if before.contains("/v1/kv/") && !before.ends_with("?recurse&") => {
             let is_record = is_locks(before, "/v1/kv/", '?');
@@ -281,12 +296,11 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     let is_in = |what: &str| before.ends_with(what);
     Some(match field {
         // Without a name: until when those who were overtaken are not waited for.
-        "retry_at" | "until" | "respawn_at" | "patience" | "Until" | "wanted_from" | "" => {
-            Token::Timer(nanos)
-        }
+        "retry_at" | "until" | "respawn_at" | "patience" | "Until" | "wanted_from" | "write_at"
+        | "read_at" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
-        // Within the burst of the watch's budget nothing depends on how much of it is used.
-        "full_at" => Token::Timer(nanos.saturating_sub(UNNOTICED_READS)),
+        // Within the burst of a watch's budget nothing depends on how much of it is used.
+        "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
         "confirmed_at" | "released_at" => Token::Recent(nanos),
         // That of a lease counts to its end; for other requests a poll waits for some moments.
         "sent_at" if is_in("Requests, sent_at: ") || is_in("Transactions, sent_at: ") => {
@@ -305,8 +319,13 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     })
 }
 
-/// Forty reads at the watch's interval; its burst are fifty.
-const UNNOTICED_READS: u64 = 400_000_000;
+/// Four fifths of a budget's burst: forty reads at the watch's interval, sixteen polls of one key.
+fn unnoticed_reads(before: &str) -> u64 {
+    let burst = before
+        .rfind("burst: ")
+        .map_or("", |at| &before[at + "burst: ".len()..]);
+    nanos(burst) / 5 * 4
+}
 
 /// A duration as `Debug` shows it.
 fn nanos(text: &str) -> u64 {

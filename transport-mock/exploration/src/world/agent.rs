@@ -2,21 +2,25 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::{Instant, Method, Record, Request};
+use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::{Instant, Method, Request};
 use transport_mock::consul::{Consul, Entry};
 
 use crate::canon::{self, Token, tokens};
-use crate::scene::Furniture;
+use crate::scene::{Contest, Furniture, Scene};
 
-/// Where the semaphore is.
+/// Where everything is.
 pub(crate) const PREFIX: &str = "p";
 /// Where its record is.
 pub(crate) const LOCK: &str = "p/.lock";
+/// Where the leader is.
+pub(crate) const LEADER: &str = "p/leader";
 
 #[derive(Clone)]
 pub(crate) struct Agent {
     pub(crate) consul: Consul,
-    /// The session that lives for ever.
+    contest: Contest,
+    /// The session of somebody who is no actor of the scene.
     stranger: Option<String>,
     holders: Vec<String>,
     tokens: Vec<Token>,
@@ -24,19 +28,21 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(now: Instant, furniture: Furniture) -> Self {
+    pub(crate) fn new(now: Instant, scene: &Scene) -> Self {
+        let key = scene.contest.key();
         let mut agent = Self {
             consul: Consul::without_chance(),
+            contest: scene.contest,
             stranger: None,
             holders: Vec::new(),
             tokens: Vec::new(),
             delays: Vec::new(),
         };
         let put = |target: String, body: &str| Request::new(Method::Put, target).with_body(body);
-        match furniture {
+        match scene.furniture {
             Furniture::Nothing => {}
             Furniture::Garbage => {
-                let garbage = put(format!("/v1/kv/{LOCK}"), "garbage");
+                let garbage = put(format!("/v1/kv/{key}"), "garbage");
                 agent.consul.submit(now, &garbage);
             }
             Furniture::Stranger => {
@@ -44,7 +50,12 @@ impl Agent {
                 agent.consul.submit(now, &creation);
                 let stranger = agent.sessions().next();
                 if let Some(id) = &stranger {
-                    let target = format!("/v1/kv/{PREFIX}/{id}?acquire={id}");
+                    let target = match scene.contest {
+                        Contest::Semaphore => format!("/v1/kv/{PREFIX}/{id}?acquire={id}"),
+                        Contest::Election => {
+                            format!("/v1/kv/{key}?acquire={id}&flags={LOCK_FLAGS}")
+                        }
+                    };
                     agent.consul.submit(now, &put(target, ""));
                 }
                 agent.stranger = stranger;
@@ -64,6 +75,29 @@ impl Agent {
         self.delays.iter().map(Vec::as_slice)
     }
 
+    /// What says who holds.
+    pub(crate) fn subject(&self) -> Option<&Entry> {
+        self.consul.entry(self.contest.key())
+    }
+
+    /// Whether the stranger leads and may stop doing so.
+    pub(crate) fn may_resign(&self) -> bool {
+        let leads = |id: &String| self.holders.contains(id);
+        self.contest == Contest::Election && self.stranger.as_ref().is_some_and(leads)
+    }
+
+    /// The stranger gives the key back, as Go's `api.Lock` does, and its session ends.
+    pub(crate) fn resign(&mut self, now: Instant) {
+        if let Some(id) = self.stranger.take() {
+            let target = format!(
+                "/v1/kv/{}?release={id}&flags={LOCK_FLAGS}",
+                self.contest.key()
+            );
+            self.consul.submit(now, &Request::new(Method::Put, target));
+            self.consul.destroy_session(now, &id);
+        }
+    }
+
     /// The sessions that live, in the order of their creation, without the stranger's.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = String> + '_ {
         self.consul
@@ -76,9 +110,12 @@ impl Agent {
         self.consul.sessions().any(|it| it.id() == session)
     }
 
-    /// Whether the session lives and holds its contender key.
+    /// Whether the session lives and holds the key that says so: its contender key, or the leader's.
     pub(crate) fn is_tied(&self, session: &str) -> bool {
-        let key = self.consul.entry(&format!("{PREFIX}/{session}"));
+        let key = match self.contest {
+            Contest::Semaphore => self.consul.entry(&format!("{PREFIX}/{session}")),
+            Contest::Election => self.subject(),
+        };
         self.is_alive(session) && key.and_then(Entry::session) == Some(session)
     }
 
@@ -116,17 +153,13 @@ impl Agent {
             && self
                 .consul
                 .entries(PREFIX)
-                .all(|entry| entry.key() == LOCK || is_strangers(entry))
+                .all(|entry| entry.key() == self.contest.key() || is_strangers(entry))
     }
 
     /// To be called after every change.
     pub(crate) fn refresh(&mut self) {
-        self.holders = self
-            .consul
-            .entry(LOCK)
-            .and_then(|entry| Record::decode(entry.value(), entry.flags()).ok())
-            .map(|record| record.holders().map(str::to_owned).collect())
-            .unwrap_or_default();
+        let holders = self.subject().and_then(|it| self.contest.holders(it));
+        self.holders = holders.unwrap_or_default();
     }
 
     /// To be called when a step is over: shows all that decides what Consul answers later on, but for the
@@ -141,7 +174,7 @@ impl Agent {
             let value = String::from_utf8_lossy(entry.value());
             let _ = write!(
                 text,
-                "{} {value} {} {:?} {} ",
+                "{} {value} {} {:?} lock_index: {} ",
                 entry.key(),
                 entry.flags(),
                 entry.session(),
@@ -160,6 +193,10 @@ impl Agent {
         }
         let index = self.consul.prefix_index(PREFIX);
         let _ = write!(text, "index={index};");
+        if self.contest == Contest::Election {
+            // A poll of one key names what others compare with its entry.
+            let _ = write!(text, "modify_index: Index({index});");
+        }
         self.tokens = tokens(&text);
         let delays = self.consul.lock_delays().map(|(key, until)| {
             let key = String::from_utf8_lossy(key);

@@ -3,18 +3,23 @@
 //! ```text
 //!  step.rs      what an action does            options.rs   which actions there are
 //!     │
-//!  node.rs      a participant, its callers     message.rs   what is under way
-//!  participant.rs  what of it matters
+//!  node.rs      a machine, its callers         message.rs   what is under way
+//!  actor.rs     which machine: participant.rs, candidate.rs say what of it matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
+//!  contest.rs   what they contend for
 //! ```
 //! Parts are shared between states until one of them changes.
 
+mod actor;
 mod agent;
+mod candidate;
+mod contest;
 mod message;
 mod monitor;
 mod node;
 mod options;
 mod participant;
+mod shown;
 mod step;
 mod transaction;
 mod words;
@@ -25,6 +30,7 @@ use core::time::Duration;
 
 use semaphore_core::{Error, Instant};
 
+pub(crate) use self::actor::Actor;
 use self::agent::Agent;
 pub(crate) use self::agent::LOCK;
 use self::message::{Message, Parked};
@@ -35,10 +41,10 @@ use crate::scene::{Arrivals, Scene};
 use crate::violation::Violation;
 
 #[derive(Clone)]
-pub(crate) struct State {
+pub(crate) struct State<A> {
     now: Instant,
     agent: Arc<Agent>,
-    nodes: Vec<Arc<Node>>,
+    nodes: Vec<Arc<Node<A>>>,
     messages: Vec<Message>,
     parked: Vec<Parked>,
     monitor: Arc<Monitor>,
@@ -46,7 +52,7 @@ pub(crate) struct State {
     budget: u8,
 }
 
-impl State {
+impl<A: Actor> State<A> {
     pub(crate) fn new(scene: &Scene) -> Result<Self, Error> {
         // Late enough for times before it.
         let now = Instant::from_origin(Duration::from_secs(3_600));
@@ -55,7 +61,7 @@ impl State {
             .collect();
         let mut state = Self {
             now,
-            agent: Arc::new(Agent::new(now, scene.furniture)),
+            agent: Arc::new(Agent::new(now, scene)),
             nodes: nodes?,
             messages: Vec::new(),
             parked: Vec::new(),
@@ -81,11 +87,11 @@ impl State {
 
     /// Whether all are served and gone, and nothing of them is left.
     pub(crate) fn is_over(&self, scene: &Scene) -> bool {
-        let has_crashed = self.nodes.iter().any(|node| node.participant.is_none());
+        let has_crashed = self.nodes.iter().any(|node| node.actor.is_none());
         let may_name_dead = has_crashed || scene.may_lose_leases() && self.budget < scene.budget;
         self.nodes
             .iter()
-            .all(|node| node.participant.is_none() || node.is_done())
+            .all(|node| node.actor.is_none() || node.is_done())
             && self.messages.iter().all(|message| message.id.is_none())
             && self.agent.is_clean(may_name_dead)
     }
@@ -125,7 +131,7 @@ impl State {
         }
         for (at, node) in self.nodes.iter().enumerate() {
             let is_waited_for = self.messages.iter().any(|message| message.node == at);
-            if node.participant.is_none() || !node.is_done() || is_waited_for {
+            if node.actor.is_none() || !node.is_done() || is_waited_for {
                 continue;
             }
             if let Some(session) = self.monitor.sessions_of(at).next() {

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::{Method, Record, Request};
+use semaphore_core::Request;
 use transport_mock::consul::Entry;
 
-use super::agent::{Agent, LOCK};
+use super::agent::Agent;
 use super::transaction::Transaction;
 use crate::canon::{Token, tokens};
-use crate::scene::Scene;
+use crate::scene::{Contest, Scene};
 use crate::violation::Violation;
 
 #[derive(Clone, Debug, Default)]
@@ -50,21 +50,20 @@ impl Monitor {
         self.destroyed.iter().any(|it| it == session)
     }
 
-    /// Refuses a change of the record that is none by check-and-set.
-    pub(crate) fn judge_request(writer: char, request: &Request) -> Result<(), Violation> {
-        let target = request.target();
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let of_record = request.method() != Method::Get && path == format!("/v1/kv/{LOCK}");
-        let is_checked = query.split('&').any(|pair| pair.starts_with("cas="));
-        let is_plain = of_record && !(is_checked && request.method() == Method::Put);
-        if is_plain || Transaction::of(request).is_some_and(|it| it.writes_plainly(LOCK)) {
+    /// Refuses a change of the key by which others' writes could be overwritten unseen.
+    pub(crate) fn judge_request(
+        contest: Contest,
+        writer: char,
+        request: &Request,
+    ) -> Result<(), Violation> {
+        if contest.is_plain_write(request) {
             let writer = writer.into();
             return Err(Violation::PlainWrite { writer });
         }
         Ok(())
     }
 
-    /// Takes note of what a request changed. `before` is the record's entry as it was.
+    /// Takes note of what a request changed. `before` is the key's entry as it was.
     pub(crate) fn judge_change(
         &mut self,
         scene: &Scene,
@@ -73,10 +72,10 @@ impl Monitor {
         before: Option<&Entry>,
         agent: &Agent,
     ) -> Result<(), Violation> {
-        let after = agent.consul.entry(LOCK);
+        let after = agent.subject();
         if before != after {
             self.judge_write(scene, writer, before, after, agent)?;
-            self.note_passed(request, before, after);
+            self.note_passed(scene.contest, request, before, after);
         }
         self.refresh(agent, Some(writer.0));
         Ok(())
@@ -94,47 +93,55 @@ impl Monitor {
         let Some(after) = after else {
             return Err(Violation::PlainWrite { writer });
         };
-        let decode = |entry: &Entry| Record::decode(entry.value(), entry.flags());
-        let had = match before.map(decode) {
+        let holders = |entry: &Entry| scene.contest.holders(entry);
+        let had = match before.map(holders) {
             None => Vec::new(),
-            Some(Err(_)) => return Err(Violation::GarbageReplaced { writer }),
-            Some(Ok(record)) => record.holders().map(str::to_owned).collect(),
+            Some(None) => return Err(Violation::GarbageReplaced { writer }),
+            Some(Some(had)) => had,
         };
-        let Ok(record) = decode(after) else {
+        let Some(has) = holders(after) else {
             return Err(Violation::GarbageWritten { writer });
         };
-        let (holders, limit) = (record.holders().len(), scene.limit);
+        let (holders, limit) = (has.len(), scene.limit);
         if holders > limit as usize {
             return Err(Violation::OverfullRecord { holders, limit });
         }
-        for session in had.iter().filter(|session| !record.holds(session)) {
+        for session in had.iter().filter(|session| !has.contains(session)) {
             if agent.is_tied(session) && self.owner(session) != Some(node) {
                 let session = session.clone();
                 return Err(Violation::LiveHolderRemoved { writer, session });
             }
         }
-        let added = record
-            .holders()
-            .filter(|it| !had.iter().any(|had| had == it));
+        let added = has.into_iter().filter(|it| !had.contains(it));
         let index = after.modify_index();
-        self.admitted
-            .extend(added.map(|session| (session.to_owned(), index)));
+        self.admitted.extend(added.map(|session| (session, index)));
         Ok(())
     }
 
     /// A transaction admits those anew whom it leaves in the record and whose keys it looks at: their
     /// slots pass to the next callers.
-    fn note_passed(&mut self, request: &Request, before: Option<&Entry>, after: Option<&Entry>) {
-        let decode = |entry: &Entry| Record::decode(entry.value(), entry.flags()).ok();
+    fn note_passed(
+        &mut self,
+        contest: Contest,
+        request: &Request,
+        before: Option<&Entry>,
+        after: Option<&Entry>,
+    ) {
         let (Some(transaction), Some(entry)) = (Transaction::of(request), after) else {
             return;
         };
-        let (Some(had), Some(has)) = (before.and_then(decode), decode(entry)) else {
+        // A leader says something else, and goes on.
+        if contest == Contest::Election {
+            return;
+        }
+        let had = before.and_then(|it| contest.holders(it));
+        let (Some(had), Some(has)) = (had, contest.holders(entry)) else {
             return;
         };
         let index = entry.modify_index();
         let passed = transaction.tied();
-        let passed = passed.filter(|it| had.holds(it) && has.holds(it));
+        let is_in = |all: &[String], it: &str| all.iter().any(|session| session == it);
+        let passed = passed.filter(|it| is_in(&had, it) && is_in(&has, it));
         self.admitted
             .extend(passed.map(|session| (session.to_owned(), index)));
     }

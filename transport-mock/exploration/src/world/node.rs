@@ -1,19 +1,19 @@
-//! A participant and its callers.
+//! A machine and its callers.
 
 use std::fmt::Write as _;
 
-use semaphore_core::{AcquireId, Error, Event, Instant, Participant, Prefix, RequestId, Settings};
+use semaphore_core::{CommandNo, Error, Instant, RequestId};
 
-use super::agent::PREFIX;
-use super::participant::{Shown, number};
+use super::actor::Actor;
+use super::shown::{Shown, number};
 use crate::canon::{Token, tokens};
 use crate::scene::Scene;
 
 #[derive(Clone)]
-pub(crate) struct Node {
+pub(crate) struct Node<A> {
     pub(crate) name: char,
     /// None when it has crashed.
-    pub(crate) participant: Option<Participant>,
+    pub(crate) actor: Option<A>,
     pub(crate) callers: Vec<Caller>,
     pub(crate) is_paused: bool,
     shown: Shown,
@@ -23,7 +23,7 @@ pub(crate) struct Node {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) step: Step,
-    pub(crate) acquire: Option<AcquireId>,
+    pub(crate) command: Option<CommandNo>,
     pub(crate) rounds_left: u8,
     /// The sessions of its hold.
     pub(crate) sessions: Vec<String>,
@@ -41,24 +41,17 @@ pub(crate) enum Step {
     Done,
 }
 
-impl Node {
+impl<A: Actor> Node<A> {
     pub(crate) fn new(at: usize, scene: &Scene) -> Result<Self, Error> {
-        let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit)?;
-        let settings = settings.with_encoding(scene.encoding);
-        let settings = if scene.is_crowd {
-            settings.with_crowd(0)
-        } else {
-            settings
-        };
         let caller = Caller {
             step: Step::Away,
-            acquire: None,
+            command: None,
             rounds_left: scene.rounds,
             sessions: Vec::new(),
         };
         let mut node = Self {
             name: char::from(b'A' + u8::try_from(at).unwrap_or(25)),
-            participant: Some(Participant::new(settings, SEED)),
+            actor: Some(A::new(scene, SEED)?),
             callers: vec![caller; scene.callers[at]],
             is_paused: false,
             shown: Shown::default(),
@@ -67,43 +60,33 @@ impl Node {
         Ok(node)
     }
 
-    /// What the participant does next is drawn from one seed, whatever it has done before.
-    pub(crate) fn call<T>(&mut self, call: impl FnOnce(&mut Participant) -> T) -> Option<T> {
-        let participant = self.participant.as_mut()?;
-        participant.reseed(SEED);
-        Some(call(participant))
+    /// What the machine does next is drawn from one seed, whatever it has done before.
+    pub(crate) fn call<T>(&mut self, call: impl FnOnce(&mut A) -> T) -> Option<T> {
+        let actor = self.actor.as_mut()?;
+        actor.reseed(SEED);
+        Some(call(actor))
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        self.participant.is_some() && !self.is_paused
+        self.actor.is_some() && !self.is_paused
     }
 
     pub(crate) fn believes(&self, now: Instant, caller: usize) -> bool {
-        let acquire = self.callers[caller].acquire;
-        let held = |participant: &Participant| {
-            acquire.is_some_and(|acquire| participant.is_held(now, acquire))
-        };
-        self.participant.as_ref().is_some_and(held)
+        let command = self.callers[caller].command;
+        let held = |actor: &A| command.is_some_and(|command| actor.is_held(now, command));
+        self.actor.as_ref().is_some_and(held)
     }
 
     /// Whether all its callers are served and gone, as far as it knows.
     pub(crate) fn is_done(&self) -> bool {
         self.callers.iter().all(|caller| caller.step == Step::Done)
-            && self.participant.as_ref().is_none_or(Participant::is_idle)
+            && self.actor.as_ref().is_none_or(A::is_idle)
     }
 
-    pub(crate) fn caller_of(&self, event: &Event) -> Option<usize> {
-        let (Event::Granted { acquire, .. }
-        | Event::NotAvailable { acquire }
-        | Event::Failed { acquire, .. }
-        | Event::Lost { acquire, .. }
-        | Event::Released { acquire, .. }) = event
-        else {
-            return None;
-        };
+    pub(crate) fn caller_of(&self, command: CommandNo) -> Option<usize> {
         self.callers
             .iter()
-            .position(|caller| caller.acquire == Some(*acquire))
+            .position(|caller| caller.command == Some(command))
     }
 
     pub(crate) fn name_of(&self, caller: usize) -> String {
@@ -114,7 +97,7 @@ impl Node {
         &self.shown.tokens
     }
 
-    /// Which part of the participant waits for an answer.
+    /// Which part of the machine waits for an answer.
     pub(crate) fn request(&self, id: RequestId) -> &[Token] {
         let id = number(id);
         let mut waiting = self.shown.waiting.iter();
@@ -127,21 +110,20 @@ impl Node {
         let mut callers = String::new();
         for caller in &self.callers {
             // What a caller has had is of no more interest.
-            let acquire = caller.acquire.filter(|_| caller.step != Step::Done);
+            let command = caller.command.filter(|_| caller.step != Step::Done);
             let _ = write!(
                 callers,
-                "{:?} {acquire:?} {} {:?};",
+                "{:?} {command:?} {} {:?};",
                 caller.step, caller.rounds_left, caller.sessions
             );
         }
         let _ = write!(callers, "{}", self.is_paused);
-        let text = match &self.participant {
-            Some(participant) if !self.is_done() => format!("{participant:?}"),
+        self.shown = match &self.actor {
+            Some(actor) if !self.is_done() => A::shown(&format!("{actor:?}")),
             // Nothing comes of it any more.
-            Some(_) => "done".to_owned(),
-            None => String::new(),
+            Some(_) => A::shown("done"),
+            None => A::shown(""),
         };
-        self.shown = Shown::new(&text);
         self.shown.tokens.extend(tokens(&callers));
     }
 }
@@ -155,7 +137,7 @@ impl Caller {
         } else {
             Step::Away
         };
-        self.acquire = None;
+        self.command = None;
         self.sessions.clear();
     }
 }

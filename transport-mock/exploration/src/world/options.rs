@@ -5,13 +5,14 @@ use std::sync::Arc;
 use semaphore_core::Instant;
 
 use super::State;
+use super::actor::Actor;
 use super::message::{Content, Message};
 use super::node::{Node, Step};
 use crate::action::Action;
 use crate::clock::Clock;
 use crate::scene::{Fault, Messages, Scene};
 
-impl State {
+impl<A: Actor> State<A> {
     /// Everything that can happen next.
     pub(crate) fn options(&self, scene: &Scene) -> Vec<Action> {
         let mut options = Vec::new();
@@ -24,6 +25,9 @@ impl State {
             if self.agent.is_overdue(self.now, &session) {
                 options.push(Action::Expire(number(at)));
             }
+        }
+        if self.agent.may_resign() {
+            options.push(Action::Resign);
         }
         if self.budget > 0 {
             self.faults(scene, &mut options);
@@ -40,9 +44,9 @@ impl State {
         if self.messages.iter().any(holds_time_up) {
             return None;
         }
-        let is_at_work = |node: &&Arc<Node>| node.is_running() && !node.is_done();
+        let is_at_work = |node: &&Arc<Node<A>>| node.is_running() && !node.is_done();
         let running = self.nodes.iter().filter(is_at_work);
-        let timers = running.filter_map(|node| node.participant.as_ref()?.poll_timeout());
+        let timers = running.filter_map(|node| node.actor.as_ref()?.poll_timeout());
         let deadlines = self
             .messages
             .iter()
@@ -59,7 +63,7 @@ impl State {
     fn callers(&self, scene: &Scene, options: &mut Vec<Action>) {
         for (at, node) in self.nodes.iter().enumerate() {
             if !node.is_running() {
-                if node.participant.is_some() {
+                if node.actor.is_some() {
                     options.push(Action::Resume(number(at)));
                 }
                 continue;
@@ -129,7 +133,7 @@ impl State {
         }
         for (at, node) in self.nodes.iter().enumerate() {
             let at = number(at);
-            let is_at_work = node.participant.is_some() && !node.is_done();
+            let is_at_work = node.actor.is_some() && !node.is_done();
             if scene.may(Fault::Crash) && is_at_work {
                 options.push(Action::Crash(at));
             }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Event, RequestId, Response, TransportError, TransportErrorKind};
+use semaphore_core::{Outcome, RequestId, Response, TransportError, TransportErrorKind};
 
 use super::State;
-use super::agent::{Agent, LOCK};
+use super::actor::Actor;
+use super::agent::Agent;
 use super::message::{Content, Message, Parked};
 use super::monitor::Monitor;
 use super::node::{Node, Step};
@@ -13,7 +14,7 @@ use crate::action::Action;
 use crate::scene::{Furniture, Messages, Scene};
 use crate::violation::Violation;
 
-impl State {
+impl<A: Actor> State<A> {
     /// The state after an action, or what the action broke.
     pub(crate) fn after(&self, scene: &Scene, action: Action) -> Result<Self, Violation> {
         let mut next = self.clone();
@@ -66,6 +67,13 @@ impl State {
                 self.end_session(place(at), true);
                 Ok(())
             }
+            Action::Resign => {
+                let now = self.now;
+                self.agent().resign(now);
+                self.agent().refresh();
+                self.collect();
+                Ok(())
+            }
             Action::Cut(at) => {
                 self.cut(place(at));
                 Ok(())
@@ -104,10 +112,10 @@ impl State {
     ) -> Result<(), Violation> {
         let now = self.now;
         let node = self.node(at);
-        let acquire = node.call(|participant| participant.acquire(now, 1, None));
+        let command = node.call(|actor| actor.ask(now));
         let it = &mut node.callers[caller];
         it.step = Step::Waits;
-        it.acquire = acquire.and_then(Result::ok);
+        it.command = command.and_then(Result::ok);
         self.pump(scene, at)
     }
 
@@ -115,8 +123,8 @@ impl State {
         let now = self.now;
         let node = self.node(at);
         node.callers[caller].step = Step::Releases;
-        if let Some(acquire) = node.callers[caller].acquire {
-            node.call(|participant| participant.release(now, acquire));
+        if let Some(command) = node.callers[caller].command {
+            node.call(|actor| actor.release(now, command));
         }
         self.pump(scene, at)
     }
@@ -124,8 +132,8 @@ impl State {
     fn cancel(&mut self, scene: &Scene, at: usize, caller: usize) -> Result<(), Violation> {
         let now = self.now;
         let node = self.node(at);
-        if let Some(acquire) = node.callers[caller].acquire {
-            node.call(|participant| participant.cancel(now, acquire));
+        if let Some(command) = node.callers[caller].command {
+            node.call(|actor| actor.cancel(now, command));
         }
         node.callers[caller].end();
         self.pump(scene, at)
@@ -140,7 +148,7 @@ impl State {
                 let answer = answer.clone().map_err(TransportError::new);
                 let Some(id) = message.id else { return Ok(()) };
                 let node = self.node(message.node);
-                node.call(|participant| participant.handle_response(now, id, answer));
+                node.call(|actor| actor.handle_response(now, id, answer));
                 self.pump(scene, message.node)
             }
         }
@@ -151,8 +159,8 @@ impl State {
             return Ok(());
         };
         let writer = (message.node, self.nodes[message.node].name);
-        Monitor::judge_request(writer.1, request)?;
-        let before = self.agent.consul.entry(LOCK).cloned();
+        Monitor::judge_request(scene.contest, writer.1, request)?;
+        let before = self.agent.subject().cloned();
         let now = self.now;
         let exchange = self.agent().consul.submit(now, request);
         let mut answer = None;
@@ -199,7 +207,7 @@ impl State {
         if is_prompt && self.nodes[at].is_running() {
             let now = self.now;
             let node = self.node(at);
-            node.call(|participant| participant.handle_response(now, id, Ok(response)));
+            node.call(|actor| actor.handle_response(now, id, Ok(response)));
             return self.pump(scene, at);
         }
         let answer = Message::answer(at, id, Ok(response), request.deadline);
@@ -231,8 +239,7 @@ impl State {
     /// A participant that runs looks at its clock.
     fn wake(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
         let now = self.now;
-        self.node(at)
-            .call(|participant| participant.handle_timeout(now));
+        self.node(at).call(|actor| actor.handle_timeout(now));
         self.pump(scene, at)?;
         let is_over = |message: &Message| {
             message.node == at && message.is_slow && message.id.is_some() && message.deadline <= now
@@ -242,7 +249,7 @@ impl State {
             if let Some(id) = message.id {
                 let timeout = TransportError::new(TransportErrorKind::Timeout);
                 self.node(at)
-                    .call(|participant| participant.handle_response(now, id, Err(timeout)));
+                    .call(|actor| actor.handle_response(now, id, Err(timeout)));
             }
             self.messages.extend(message.into_ghost());
             self.pump(scene, at)?;
@@ -301,7 +308,7 @@ impl State {
 
     fn crash(&mut self, at: usize) {
         let node = self.node(at);
-        node.participant = None;
+        node.actor = None;
         node.is_paused = false;
         for caller in &mut node.callers {
             caller.step = Step::Done;
@@ -336,11 +343,11 @@ impl State {
                 return Err(Violation::HotLoop { sender, requests });
             }
         }
-        while let Some(Some(id)) = self.node(at).call(semaphore_core::Participant::poll_abort) {
+        while let Some(Some(id)) = self.node(at).call(A::poll_abort) {
             self.abort(at, id);
         }
-        while let Some(Some(event)) = self.node(at).call(semaphore_core::Participant::poll_event) {
-            self.take(scene, at, &event)?;
+        while let Some(Some(outcome)) = self.node(at).call(A::poll_outcome) {
+            self.take(scene, at, outcome)?;
         }
         if self.nodes[at].is_done() {
             self.end(at);
@@ -373,8 +380,18 @@ impl State {
     }
 
     /// A caller learns something.
-    fn take(&mut self, scene: &Scene, at: usize, event: &Event) -> Result<(), Violation> {
-        let Some(caller) = self.nodes[at].caller_of(event) else {
+    fn take(
+        &mut self,
+        scene: &Scene,
+        at: usize,
+        outcome: Outcome<A::Grant>,
+    ) -> Result<(), Violation> {
+        let (Outcome::Granted(command, _)
+        | Outcome::NotAvailable(command)
+        | Outcome::Failed(command, _)
+        | Outcome::Lost(command, _)
+        | Outcome::Done(command, _)) = outcome;
+        let Some(caller) = self.nodes[at].caller_of(command) else {
             return Ok(());
         };
         let name = self.nodes[at].name_of(caller);
@@ -385,24 +402,23 @@ impl State {
                 .sessions
                 .iter()
                 .any(|session| monitor.is_destroyed(session));
-        match event {
-            Event::Granted { grant, .. } => {
+        match outcome {
+            Outcome::Granted(_, grant) => {
+                let won = A::won(&grant);
                 it.step = Step::Holds;
-                let sessions = grant.sequencers.iter();
-                it.sessions = sessions.map(|it| it.session.to_string()).collect();
-                let sessions = it.sessions.clone();
+                it.sessions.clone_from(&won.sessions);
                 let monitor = Arc::make_mut(&mut self.monitor);
-                monitor.judge_grant(&sessions, grant.token.0)?;
+                monitor.judge_grant(&won.sessions, won.token)?;
                 monitor.refresh(&self.agent, None);
             }
-            Event::Lost { reason, .. } => {
+            Outcome::Lost(_, reason) => {
                 it.step = Step::Lost;
                 if !is_excused {
                     let (caller, reason) = (name, reason.to_string());
                     return Err(Violation::LostForNothing { caller, reason });
                 }
             }
-            Event::Released { result, .. } => {
+            Outcome::Done(_, result) => {
                 it.end();
                 if let Err(error) = result
                     && !is_excused
@@ -411,7 +427,7 @@ impl State {
                     return Err(Violation::FailedForNothing { caller, error });
                 }
             }
-            Event::Failed { error, .. } => {
+            Outcome::Failed(_, error) => {
                 it.rounds_left = 1;
                 it.end();
                 if scene.furniture != Furniture::Garbage {
@@ -419,7 +435,7 @@ impl State {
                     return Err(Violation::FailedForNothing { caller, error });
                 }
             }
-            _ => {}
+            Outcome::NotAvailable(_) => {}
         }
         Ok(())
     }
@@ -436,7 +452,7 @@ impl State {
         }
     }
 
-    fn node(&mut self, at: usize) -> &mut Node {
+    fn node(&mut self, at: usize) -> &mut Node<A> {
         Arc::make_mut(&mut self.nodes[at])
     }
 

@@ -18,11 +18,11 @@ impl Transaction {
         Some(Self(keys.collect()))
     }
 
-    /// Whether it changes this key without looking at what it was before.
-    pub(super) fn writes_plainly(&self, key: &str) -> bool {
+    /// Whether it changes this key by any other verb.
+    pub(super) fn writes_plainly(&self, key: &str, bound: &[&str]) -> bool {
         let is_bound = |it: &&Value| {
             let verb = it["Verb"].as_str().unwrap_or_default();
-            verb == "cas" || verb.starts_with("get") || verb.starts_with("check")
+            bound.contains(&verb) || verb.starts_with("get") || verb.starts_with("check")
         };
         let mut of_key = self.0.iter().filter(|it| it["Key"] == *key);
         !of_key.all(|it| is_bound(&it))

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use super::State;
+use super::actor::Actor;
 use super::message::{Content, Message};
 use super::node::Step;
 use crate::action::Action;
 
-impl State {
+impl<A: Actor> State<A> {
     /// What an action does in this state.
     pub(crate) fn describe(&self, action: Action) -> String {
         let node = |at: u8| self.nodes[usize::from(at)].name;
@@ -21,14 +22,15 @@ impl State {
             short(&session.unwrap_or_default())
         };
         match action {
-            Action::Acquire(at, it) => format!("{} asks for a slot", caller(at, it)),
-            Action::Release(at, it) => format!("{} gives its slot back", caller(at, it)),
+            Action::Acquire(at, it) => format!("{} asks", caller(at, it)),
+            Action::Release(at, it) => format!("{} gives back", caller(at, it)),
             Action::Cancel(at, it) => format!("{} gives up", caller(at, it)),
             Action::Deliver(at) => message(at),
             Action::Vanish(at) => format!("lost: {}", message(at)),
             Action::Resume(at) => format!("{} goes on", node(at)),
             Action::Tick => "time passes".into(),
             Action::Expire(at) => format!("Consul ends the session {}", session(at)),
+            Action::Resign => "the stranger resigns".into(),
             Action::Cut(at) => format!("! connection broken: {}", message(at)),
             Action::LoseAnswer(at) => format!("! answer lost: {}", message(at)),
             Action::Delay(at) => format!("! held up: {}", message(at)),
@@ -46,7 +48,7 @@ impl State {
             for (at, caller) in node.callers.iter().enumerate() {
                 let believes = node.believes(self.now, at);
                 let word = match caller.step {
-                    _ if node.participant.is_none() => "crashed",
+                    _ if node.actor.is_none() => "crashed",
                     Step::Away => continue,
                     Step::Holds if believes => "HOLDS",
                     Step::Holds => "held, lease over",

@@ -11,41 +11,48 @@ use crate::sequencer::Sequencer;
 use crate::time::Instant;
 
 impl Candidacy {
-    /// Takes what the watch shows of the key, asked for at `sent`.
+    /// Takes what the watch shows of the key, asked for at the second of these moments. It is the first
+    /// now.
     pub(in crate::machine::election) fn watched(
         &mut self,
         now: Instant,
         shown: Option<Shown>,
-        sent: Moment,
+        moments: (Moment, Moment),
         settings: &ElectionSettings,
     ) -> Option<CandidacyEvent> {
-        let event = self.observe(now, shown, sent, settings);
+        let event = self.observe(now, shown, moments, settings);
         self.settle(settings);
         event
     }
 
-    /// Compares with what an answer shows of the key that was asked for at `sent`.
+    /// Compares with what an answer shows of the key. It is newer if it was asked for after the known one had
+    /// come, or if its index is higher.
     pub(super) fn observe(
         &mut self,
         now: Instant,
         shown: Option<Shown>,
-        sent: Moment,
+        (moment, sent): (Moment, Moment),
         settings: &ElectionSettings,
     ) -> Option<CandidacyEvent> {
         self.failure = None;
         let index = |key: Option<&Shown>| key.map_or(Index::ZERO, |key| key.modify_index);
-        let is_news = self.seen.as_ref().is_none_or(|seen| {
-            sent > seen.sent || index(shown.as_ref()) > index(seen.key.as_ref())
-        });
+        let is_news = self
+            .seen
+            .as_ref()
+            .is_none_or(|seen| sent > seen.at || index(shown.as_ref()) > index(seen.key.as_ref()));
         if !is_news {
             // What is older, or of an unknown age, must be looked at again unless it is the same.
             let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
             self.is_outdated |= !is_same;
+            self.unresolved.take_if(|since| is_same && sent > *since);
             return None;
         }
         self.unresolved.take_if(|since| sent > *since);
         self.is_outdated = false;
-        self.seen = Some(Seen { key: shown, sent });
+        self.seen = Some(Seen {
+            key: shown,
+            at: moment,
+        });
         if self.writing.is_none() && self.unresolved.is_none() {
             let is_own =
                 |key: &Shown| key.session.is_some() && key.session.as_ref() == self.session.id();

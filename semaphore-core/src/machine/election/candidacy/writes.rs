@@ -39,7 +39,7 @@ impl Candidacy {
     pub(super) fn handle_write(
         &mut self,
         now: Instant,
-        moment: Moment,
+        moments: (Moment, Moment),
         answer: Result<&Response, RequestError>,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
@@ -61,7 +61,7 @@ impl Candidacy {
                 // What the watch has shown meanwhile need not be read again.
                 self.is_outdated |=
                     matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base;
-                self.handle_acquisition(now, moment, acquired, settings, rng)
+                self.handle_acquisition(now, moments, acquired, settings, rng)
             }
         }
     }
@@ -69,7 +69,7 @@ impl Candidacy {
     fn handle_acquisition(
         &mut self,
         now: Instant,
-        moment: Moment,
+        (moment, sent): (Moment, Moment),
         acquired: Result<Acquired, RequestError>,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
@@ -78,7 +78,7 @@ impl Candidacy {
         match acquired {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
-                return self.observe(now, Some(shown), moment, settings);
+                return self.observe(now, Some(shown), (moment, sent), settings);
             }
             Ok(Acquired::Untold) => self.unresolved = Some(moment),
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),

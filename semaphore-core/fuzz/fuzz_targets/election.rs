@@ -1,0 +1,4 @@
+//! See [`semaphore_fuzz::election`].
+#![cfg_attr(fuzzing, no_main)]
+
+semaphore_fuzz::entry!(election);

@@ -1,0 +1,125 @@
+//! A mangled Consul, to a [`Candidate`]: see [`drive`](crate::drive).
+
+use std::time::Duration;
+
+use semaphore_core::{
+    CampaignId, Candidate, CommandNo, ElectionSettings, Encoding, Error, Instant, LockKey, Request,
+    Response, SessionId, SessionOptions, Term, Value,
+};
+use transport_mock::RequestKind;
+use transport_mock::consul::Consul;
+
+use crate::ceiling::Ceiling;
+use crate::choices::Choices;
+use crate::drive::drive;
+use crate::key_oracle::KeyOracle;
+use crate::stranger::{self, KEY};
+use crate::subject::{Subject, Wait, scope};
+
+/// Plays the input.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let (campaigner, seed) = Campaigner::drawn(&mut choices);
+    drive(campaigner, seed, &mut choices);
+}
+
+/// A candidate, and what judges it.
+pub(crate) struct Campaigner {
+    candidate: Candidate,
+    oracle: KeyOracle,
+    polls: Ceiling,
+}
+
+impl Campaigner {
+    /// `value` is what it says of itself.
+    pub(crate) fn new(
+        encoding: Encoding,
+        options: SessionOptions,
+        value: &[u8],
+        seed: u64,
+    ) -> Self {
+        let key = LockKey::new(KEY).expect("a key");
+        let settings = ElectionSettings::new(key)
+            .with_scope(scope())
+            .with_session_options(options)
+            .with_encoding(encoding)
+            .with_value(Value::new(value).expect("a small value"));
+        let mut oracle = KeyOracle::default();
+        oracle.allow(value);
+        Self {
+            candidate: Candidate::new(settings, seed),
+            oracle,
+            polls: Ceiling::new(20, Duration::from_millis(100)),
+        }
+    }
+
+    fn drawn(choices: &mut Choices<'_>) -> (Self, u64) {
+        let encoding = choices.pick(&[Encoding::Transactions, Encoding::Requests]);
+        let mut options = SessionOptions::new();
+        if choices.once_in(4) {
+            options = options.with_ttl(SessionOptions::MAX_TTL).expect("a TTL");
+        }
+        let value = choices.pick(&[&b"node-1"[..], b"", b"\xff\x00"]);
+        let seed = choices.number() & 0xff;
+        (Self::new(encoding, options, value, seed), seed)
+    }
+}
+
+impl Subject for Campaigner {
+    type Machine = Candidate;
+
+    /// A poll that nobody needs any more, the next one, a renewal, and a read or a write.
+    const MOST_OPEN: usize = 4;
+
+    fn machine(&self) -> &Candidate {
+        &self.candidate
+    }
+
+    fn machine_mut(&mut self) -> &mut Candidate {
+        &mut self.candidate
+    }
+
+    fn check(&mut self, now: Instant, request: &Request) {
+        if RequestKind::of(request) == RequestKind::KvWatch {
+            self.polls.take(now);
+        }
+        self.oracle.check(request);
+    }
+
+    fn show(&mut self, request: &Request, response: &Response) {
+        self.oracle.show(request, response);
+    }
+
+    fn granted(&mut self, term: &Term) -> Vec<SessionId> {
+        self.oracle.check_term(term);
+        vec![term.sequencer.session.clone()]
+    }
+
+    fn ask(&mut self, now: Instant, _: u32, wait: Wait) -> Result<CommandNo, Error> {
+        let asked: Result<CampaignId, _> = match wait {
+            Wait::Not => self.candidate.try_campaign(now),
+            Wait::Until(deadline) => self.candidate.campaign(now, Some(deadline)),
+            Wait::Forever => self.candidate.campaign(now, None),
+        };
+        asked.map(CommandNo::from)
+    }
+
+    fn change(
+        &mut self,
+        now: Instant,
+        choices: &mut Choices<'_>,
+        known: Option<CommandNo>,
+    ) -> Option<CommandNo> {
+        let value = choices.pick(&[&b"node-1"[..], b"busy", b"", &[b'x'; 300]]);
+        self.oracle.allow(value);
+        let value = Value::new(value).expect("a small value");
+        let change = self.candidate.set_value(now, known?.into(), &value);
+        Some(change.into())
+    }
+
+    fn disturb(way: usize, now: Instant, consul: &mut Consul, choices: &mut Choices<'_>) {
+        stranger::disturb(way, now, consul, choices);
+    }
+
+    fn tidy(_: Instant, _: &mut Consul) {}
+}

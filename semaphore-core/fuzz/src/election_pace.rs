@@ -1,0 +1,106 @@
+//! A Consul that goes on giving the same odd answers, to a candidate whose callers wait, or to a follower.
+//!
+//! Input: which, then for each kind of request how it is answered, again and again: see
+//! [`Habits`]. It is followed for some virtual seconds and has to stay under its ceiling (L3).
+
+use std::time::Duration;
+
+use semaphore_core::{Encoding, Instant, Method, Request, SessionOptions};
+use transport_mock::RequestKind;
+
+use crate::choices::Choices;
+use crate::election::Campaigner;
+use crate::follow::Watcher;
+use crate::habits::{Habits, Paced};
+use crate::mangle;
+use crate::stranger::KEY;
+use crate::subject::{Subject, Wait};
+
+/// Plays the input.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let start = Instant::from_origin(Duration::from_secs(1));
+    if choices.once_in(4) {
+        // Its ceiling is in the way that it is judged in.
+        return drop(follow(Watcher::new(1), start, &mut choices));
+    }
+    let encoding = choices.pick(&[Encoding::Transactions, Encoding::Requests]);
+    let mut campaigner = Campaigner::new(encoding, SessionOptions::new(), b"node-1", 1);
+    for _ in 0..=choices.below(6) {
+        campaigner.ask(start, 1, Wait::Forever).expect("accepted");
+    }
+    let sent = follow(campaigner, start, &mut choices);
+    let seconds = FOR.as_secs();
+    let Sent {
+        reads,
+        writes,
+        others,
+    } = sent;
+    assert!(
+        reads <= READS_AT_ONCE + READS_PER_SECOND * seconds + writes,
+        "{reads} reads beside {writes} writes"
+    );
+    assert!(
+        writes <= WRITES_AT_ONCE + WRITES_PER_SECOND * seconds,
+        "{writes} writes"
+    );
+    assert!(
+        others <= OTHERS_AT_ONCE + OTHERS_PER_SECOND * seconds,
+        "{others} requests about sessions"
+    );
+}
+
+/// How long it is followed.
+const FOR: Duration = Duration::from_secs(8);
+
+/// The ceiling of polls; what is read beside them, after writes and failures, comes on top.
+const READS_AT_ONCE: u64 = 40;
+const READS_PER_SECOND: u64 = 10;
+
+/// Two attempts a second, and what a candidacy writes on its way out.
+const WRITES_AT_ONCE: u64 = 20;
+const WRITES_PER_SECOND: u64 = 4;
+
+/// Sessions that are made, asked for, renewed, and destroyed.
+const OTHERS_AT_ONCE: u64 = 40;
+const OTHERS_PER_SECOND: u64 = 10;
+
+const KINDS: &[RequestKind] = &[
+    RequestKind::KvRead,
+    RequestKind::KvWatch,
+    RequestKind::SessionCreate,
+    RequestKind::SessionRenew,
+    RequestKind::SessionRead,
+    RequestKind::SessionDestroy,
+    RequestKind::KvAcquire,
+    RequestKind::KvRelease,
+    RequestKind::Txn,
+];
+
+/// How many of each were sent.
+struct Sent {
+    reads: u64,
+    writes: u64,
+    others: u64,
+}
+
+fn follow<S: Subject>(subject: S, start: Instant, choices: &mut Choices<'_>) -> Sent {
+    let habits = Habits::new(KINDS.iter(), choices);
+    let mut run = Paced::new(start, subject, habits);
+    // Somebody leads already, or wrote something else there.
+    if choices.flag() {
+        let put = Request::new(Method::Put, format!("/v1/kv/{KEY}"));
+        run.disturb(&put.with_body(mangle::record(choices)));
+    }
+    let sent = run.follow(FOR, RequestKind::of);
+    let count = |kinds: &[RequestKind]| kinds.iter().filter_map(|kind| sent.get(kind)).sum();
+    Sent {
+        reads: count(&[RequestKind::KvRead, RequestKind::KvWatch]),
+        writes: count(&[
+            RequestKind::KvAcquire,
+            RequestKind::KvRelease,
+            RequestKind::Txn,
+        ]),
+        others: count(&KINDS[2..6]),
+    }
+}

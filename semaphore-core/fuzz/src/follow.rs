@@ -1,0 +1,220 @@
+//! A mangled Consul, to a [`Follow`]: see [`drive`](crate::drive). In the end it has to show what Consul's key
+//! says, unless it was told something that ends it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use semaphore_core::{
+    CommandNo, Error, Follow, Instant, LeaderEvent, LeaderStatus, LockKey, Machine, Method,
+    Outcome, Request, RequestId, Response, SessionId, Transmit, TransportError,
+};
+use transport_mock::consul::Consul;
+
+use crate::ceiling::Ceiling;
+use crate::choices::Choices;
+use crate::drive::drive;
+use crate::oracle::{check_line, check_text, path};
+use crate::stranger::{self, KEY};
+use crate::subject::{Subject, TOKEN, Wait, scope};
+
+/// Plays the input.
+pub fn run(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let seed = choices.number() & 0xff;
+    drive(Watcher::new(seed), seed, &mut choices);
+}
+
+/// A follower, and what judges it.
+pub(crate) struct Watcher {
+    follower: Follower,
+    requests: Ceiling,
+}
+
+/// A follower as a machine that takes no commands.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    follow: Follow,
+    /// The last thing that it was told of the leader.
+    told: Option<LeaderStatus>,
+    is_interrupted: bool,
+    has_ended: bool,
+    errors: VecDeque<Error>,
+}
+
+impl Watcher {
+    pub(crate) fn new(seed: u64) -> Self {
+        let key = LockKey::new(KEY).expect("a key");
+        Self {
+            follower: Follower {
+                follow: Follow::new(key, scope(), seed),
+                told: None,
+                is_interrupted: false,
+                has_ended: false,
+                errors: VecDeque::new(),
+            },
+            requests: Ceiling::new(10, Duration::from_millis(100)),
+        }
+    }
+}
+
+impl Subject for Watcher {
+    type Machine = Follower;
+
+    const MOST_OPEN: usize = 1;
+
+    fn machine(&self) -> &Follower {
+        &self.follower
+    }
+
+    fn machine_mut(&mut self) -> &mut Follower {
+        &mut self.follower
+    }
+
+    fn check(&mut self, now: Instant, request: &Request) {
+        self.requests.take(now);
+        check_line(request);
+        assert_eq!(request.method(), Method::Get);
+        assert_eq!(path(request), format!("/v1/kv/{KEY}"));
+    }
+
+    fn show(&mut self, _: &Request, _: &Response) {}
+
+    fn granted(&mut self, grant: &Infallible) -> Vec<SessionId> {
+        match *grant {}
+    }
+
+    fn ask(&mut self, _: Instant, _: u32, _: Wait) -> Result<CommandNo, Error> {
+        Err(Error::Closed)
+    }
+
+    fn change(
+        &mut self,
+        _: Instant,
+        _: &mut Choices<'_>,
+        _: Option<CommandNo>,
+    ) -> Option<CommandNo> {
+        None
+    }
+
+    fn disturb(way: usize, now: Instant, consul: &mut Consul, choices: &mut Choices<'_>) {
+        stranger::disturb(way, now, consul, choices);
+    }
+
+    fn tidy(_: Instant, _: &mut Consul) {}
+
+    /// It shows what is there.
+    fn is_at_rest(&self, consul: &Consul) -> bool {
+        let Some(current) = self.follower.follow.current() else {
+            return self.follower.has_ended;
+        };
+        let entry = consul.entry(KEY);
+        let session = entry.and_then(|entry| entry.session());
+        let value = entry.map(|entry| entry.value().to_vec());
+        let is_current = match current {
+            LeaderStatus::Led(leader) => {
+                Some(leader.session.as_str()) == session
+                    && Some(&leader.value) == value.as_ref()
+                    && entry.is_some_and(|entry| entry.lock_index() == leader.lock_index)
+            }
+            LeaderStatus::Leaderless { last_value } => session.is_none() && *last_value == value,
+        };
+        is_current && !self.follower.is_interrupted || self.follower.has_ended
+    }
+}
+
+impl Follower {
+    /// Each event says something new.
+    fn take(&mut self, event: Result<LeaderEvent, Error>) {
+        assert!(!self.has_ended, "{event:?} after the end");
+        match event {
+            Ok(LeaderEvent::Elected(leader)) => {
+                let former = self.told.as_ref().and_then(LeaderStatus::leader);
+                assert!(former.is_none_or(|former| !former.is_same_term(&leader)));
+                self.told = Some(LeaderStatus::Led(leader));
+            }
+            Ok(LeaderEvent::ValueChanged(leader)) => {
+                let former = self.told.as_ref().and_then(LeaderStatus::leader);
+                let former = former.expect("a leader that says something else");
+                assert!(former.is_same_term(&leader) && former.value != leader.value);
+                self.told = Some(LeaderStatus::Led(leader));
+            }
+            Ok(LeaderEvent::Leaderless { last_value }) => {
+                let told = Some(LeaderStatus::Leaderless { last_value });
+                assert_ne!(self.told, told);
+                self.told = told;
+            }
+            Ok(LeaderEvent::Interrupted(error)) => {
+                assert!(!core::mem::replace(&mut self.is_interrupted, true));
+                self.errors.push_back(error.into());
+            }
+            Ok(LeaderEvent::Resumed) => {
+                assert!(core::mem::take(&mut self.is_interrupted));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.has_ended = true;
+                self.errors.push_back(error);
+            }
+        }
+    }
+}
+
+impl Machine for Follower {
+    type Grant = Infallible;
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        while let Some(event) = self.follow.poll_event() {
+            self.take(event);
+        }
+        assert_eq!(self.follow.current(), self.told.as_ref());
+        assert_eq!(self.follow.is_interrupted(), self.is_interrupted);
+        for error in self.errors.drain(..) {
+            assert!(!check_text(&error).contains(TOKEN), "{error}");
+        }
+        let transmit = self.follow.poll_transmit(now);
+        assert!(transmit.is_none() || !self.has_ended, "sends after its end");
+        transmit
+    }
+
+    fn poll_abort(&mut self) -> Option<RequestId> {
+        None
+    }
+
+    fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        self.follow.handle_response(now, id, &result);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.follow.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_outcome(&mut self) -> Option<Outcome<Infallible>> {
+        None
+    }
+
+    fn close(&mut self, _: Instant) {}
+
+    fn is_idle(&self) -> bool {
+        self.follow.has_ended()
+    }
+
+    fn cancel(&mut self, _: Instant, _: CommandNo) {}
+
+    fn release(&mut self, _: Instant, _: CommandNo) {}
+
+    fn is_held(&self, _: Instant, _: CommandNo) -> bool {
+        false
+    }
+
+    fn deadline(&self, _: CommandNo) -> Option<Instant> {
+        None
+    }
+}

@@ -1,0 +1,176 @@
+//! Whether what a candidate sends follows from what it was shown of its key.
+//!
+//! It is told every answer that is delivered. The key is written by `acquire` and `release` only, by sessions
+//! that the candidate made, and acquired only from a state in which some answer showed it to be
+//! free, or the candidate's own.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use semaphore_core::api::{CreateSession, Entry, LOCK_FLAGS, ReadKey, Txn, TxnOutcome};
+use semaphore_core::{Method, Request, Response, SessionId, Term};
+use serde_json::Value as Json;
+use transport_mock::RequestKind;
+
+use crate::oracle::{check_line, parameter, path};
+use crate::stranger::KEY;
+
+/// What one candidate was shown.
+#[derive(Default)]
+pub(crate) struct KeyOracle {
+    /// The sessions that it made.
+    ours: BTreeSet<SessionId>,
+    shown: BTreeSet<Shown>,
+    /// What it may say of itself.
+    values: BTreeSet<Vec<u8>>,
+}
+
+/// The key, or that there is none, with an index of zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Shown {
+    modify_index: u64,
+    lock_index: u64,
+    session: Option<SessionId>,
+    flags: u64,
+    value: Vec<u8>,
+}
+
+impl KeyOracle {
+    /// From now on the candidate may say this of itself.
+    pub(crate) fn allow(&mut self, value: &[u8]) {
+        self.values.insert(value.to_vec());
+    }
+
+    /// An answer is about to be delivered.
+    pub(crate) fn show(&mut self, request: &Request, response: &Response) {
+        match RequestKind::of(request) {
+            RequestKind::SessionCreate => self.ours.extend(CreateSession::parse(response)),
+            RequestKind::KvRead | RequestKind::KvWatch => {
+                if let Ok(found) = ReadKey::parse(response) {
+                    self.shown
+                        .insert(found.as_ref().map(shown).unwrap_or_default());
+                }
+            }
+            RequestKind::Txn => {
+                if let Ok(TxnOutcome::Applied(results)) = Txn::parse(response) {
+                    self.shown.extend(results.entries.iter().map(shown));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The candidate leads: an answer has shown the key in its name, just so.
+    pub(crate) fn check_term(&self, term: &Term) {
+        let sequencer = &term.sequencer;
+        assert_eq!(sequencer.key, KEY);
+        assert!(self.is_ours(sequencer.session.as_str()), "{term:?}");
+        let is_it = |shown: &Shown| {
+            shown.session.as_ref() == Some(&sequencer.session)
+                && shown.lock_index == sequencer.lock_index
+                && shown.modify_index == term.token.0
+        };
+        assert!(self.shown.iter().any(is_it), "no answer shows {term:?}");
+    }
+
+    /// The candidate sends a request.
+    pub(crate) fn check(&self, request: &Request) {
+        check_line(request);
+        let path = path(request);
+        let of_session = |start: &str| path.strip_prefix(start);
+        match RequestKind::of(request) {
+            RequestKind::KvRead | RequestKind::KvWatch => assert_eq!(path, format!("/v1/kv/{KEY}")),
+            RequestKind::KvAcquire => {
+                assert_eq!(path, format!("/v1/kv/{KEY}"));
+                self.check_acquisition(
+                    parameter(request, "acquire").unwrap_or_default(),
+                    parameter(request, "flags").and_then(|flags| flags.parse().ok()),
+                    request.body(),
+                );
+                let may_acquire = |shown: &Shown| self.may_acquire(shown);
+                assert!(self.shown.iter().any(may_acquire), "nothing shows it free");
+            }
+            RequestKind::KvRelease => self.check_release(&path, request),
+            RequestKind::Txn => self.check_transaction(request),
+            RequestKind::SessionRenew => self.check_own(of_session("/v1/session/renew/")),
+            RequestKind::SessionDestroy => self.check_own(of_session("/v1/session/destroy/")),
+            RequestKind::SessionRead => self.check_own(of_session("/v1/session/info/")),
+            RequestKind::SessionCreate => assert_eq!(request.method(), Method::Put),
+            _ => panic!("no candidate sends {request:?}"),
+        }
+    }
+
+    fn check_own(&self, session: Option<&str>) {
+        assert!(session.is_some_and(|id| self.is_ours(id)), "{session:?}");
+    }
+
+    fn check_acquisition(&self, session: &str, flags: Option<u64>, value: &[u8]) {
+        assert!(self.is_ours(session), "{session} is not its own");
+        assert_eq!(flags, Some(LOCK_FLAGS));
+        assert!(self.may_say(value), "it says {value:?}");
+    }
+
+    /// What stays is what the key said while it was its own, or what it was to say.
+    fn check_release(&self, path: &str, request: &Request) {
+        assert_eq!(path, format!("/v1/kv/{KEY}"));
+        let session = parameter(request, "release").unwrap_or_default();
+        assert!(self.is_ours(session), "{session} is not its own");
+        let was_shown = |it: &Shown| it.value == request.body();
+        assert!(self.may_say(request.body()) || self.shown.iter().any(was_shown));
+    }
+
+    /// One acquisition, and a look at the key as it was shown.
+    fn check_transaction(&self, request: &Request) {
+        let body: Json = serde_json::from_slice(request.body()).expect("a transaction is JSON");
+        let operations = body.as_array().expect("a transaction is a list");
+        let [check, lock] = &operations[..] else {
+            panic!("{} operations", operations.len());
+        };
+        let (check, lock) = (&check["KV"], &lock["KV"]);
+        assert_eq!((&check["Key"], &lock["Key"]), (&KEY.into(), &KEY.into()));
+        let base = match check["Verb"].as_str() {
+            Some("check-not-exists") => 0,
+            Some("check-index") => check["Index"].as_u64().expect("an index"),
+            verb => panic!("{verb:?} is no check"),
+        };
+        assert_eq!(lock["Verb"], "lock");
+        let value = STANDARD.decode(lock["Value"].as_str().unwrap_or_default());
+        self.check_acquisition(
+            lock["Session"].as_str().unwrap_or_default(),
+            lock["Flags"].as_u64(),
+            &value.expect("a value is Base64"),
+        );
+        let is_base = |shown: &Shown| shown.modify_index == base && self.may_acquire(shown);
+        assert!(
+            self.shown.iter().any(is_base),
+            "nothing shows it free at {base}"
+        );
+    }
+
+    /// Nobody's, and no other kind of key; or its own, to say something else.
+    fn may_acquire(&self, shown: &Shown) -> bool {
+        match &shown.session {
+            Some(session) => self.ours.contains(session),
+            None => shown.flags == LOCK_FLAGS || shown.flags == 0 && shown.value.is_empty(),
+        }
+    }
+
+    fn may_say(&self, value: &[u8]) -> bool {
+        self.values.contains(value)
+    }
+
+    fn is_ours(&self, session: &str) -> bool {
+        SessionId::new(session).is_ok_and(|session| self.ours.contains(&session))
+    }
+}
+
+fn shown(entry: &Entry<'_>) -> Shown {
+    Shown {
+        modify_index: entry.modify_index().0,
+        lock_index: entry.lock_index(),
+        session: entry.session().and_then(|id| SessionId::new(id).ok()),
+        flags: entry.flags(),
+        value: entry.value().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether belief is covered by a lease (S2): reckoned from what was answered, beside the machine.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::api::{CreateSession, RenewSession};
+use semaphore_core::{Instant, Request, Response, SessionId};
+use transport_mock::RequestKind;
+
+/// The leases of a machine's sessions.
+#[derive(Default)]
+pub(crate) struct Leases(BTreeMap<SessionId, Lease>);
+
+#[derive(Clone, Copy)]
+struct Lease {
+    /// What the session was made with; none for a caller's own.
+    asked: Option<Duration>,
+    /// When belief ends, if ever.
+    end: Option<Instant>,
+    /// Whether two were made by this name, which only a broken agent does: then it is not known whose
+    /// an answer was.
+    is_shared: bool,
+}
+
+impl Leases {
+    /// A request that was sent at `sent_at` is about to be answered for the first time.
+    pub(crate) fn answered(&mut self, sent_at: Instant, request: &Request, response: &Response) {
+        match RequestKind::of(request) {
+            RequestKind::SessionCreate => {
+                if let Ok(session) = CreateSession::parse(response) {
+                    let asked = ttl_in(request);
+                    let known = self.0.get(&session).copied();
+                    let lease = Lease {
+                        asked,
+                        end: end(sent_at, asked).max(known.and_then(|known| known.end)),
+                        is_shared: known.is_some(),
+                    };
+                    self.0.insert(session, lease);
+                }
+            }
+            RequestKind::SessionRenew => {
+                let (path, _) = request
+                    .target()
+                    .split_once('?')
+                    .unwrap_or((request.target(), ""));
+                let name = path.rsplit('/').next().unwrap_or_default();
+                if let (Ok(session), Ok(ttl)) =
+                    (SessionId::new(name), RenewSession::parse(response))
+                {
+                    let lease = self.0.entry(session).or_insert(Lease {
+                        asked: None,
+                        end: Some(sent_at),
+                        is_shared: false,
+                    });
+                    let end = end(sent_at, ttl.or(lease.asked));
+                    lease.end = if lease.is_shared {
+                        end.max(lease.end)
+                    } else {
+                        end
+                    };
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody believes at `now`, and says until when, in what rests on these sessions.
+    pub(crate) fn check(&self, now: Instant, deadline: Option<Instant>, sessions: &[SessionId]) {
+        for session in sessions {
+            let lease = self.0.get(session).expect("a belief without a session");
+            let Some(end) = lease.end else { continue };
+            assert!(now < end, "believes at {now}, lease over at {end}");
+            let deadline = deadline.expect("a belief without an end");
+            assert!(
+                deadline <= end,
+                "believes until {deadline}, lease over at {end}"
+            );
+        }
+    }
+}
+
+/// A tenth of the TTL is not relied on.
+fn end(sent_at: Instant, ttl: Option<Duration>) -> Option<Instant> {
+    ttl.map(|ttl| sent_at + ttl - ttl / 10)
+}
+
+/// The TTL that a session is asked for with, in whole seconds.
+fn ttl_in(request: &Request) -> Option<Duration> {
+    let body: serde_json::Value = serde_json::from_slice(request.body()).ok()?;
+    let seconds = body["TTL"].as_str()?.strip_suffix('s')?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

@@ -1,0 +1,63 @@
+//! What a target drives: a machine, what it may be asked for, and what it may send.
+
+use core::fmt;
+
+use semaphore_core::{
+    CommandNo, Error, Instant, Machine, Request, Response, Scope, SessionId, Token,
+};
+use transport_mock::consul::Consul;
+
+use crate::choices::Choices;
+
+/// A machine under the fuzzer, and what judges it.
+pub(crate) trait Subject: Sized {
+    type Machine: Machine + fmt::Debug;
+
+    /// More requests than it ever has a reason to leave open.
+    const MOST_OPEN: usize;
+
+    fn machine(&self) -> &Self::Machine;
+    fn machine_mut(&mut self) -> &mut Self::Machine;
+
+    /// It is about to send a request.
+    fn check(&mut self, now: Instant, request: &Request);
+    /// An answer is about to be delivered.
+    fn show(&mut self, request: &Request, response: &Response);
+    /// A command was granted this: the sessions whose leases it rests on.
+    fn granted(&mut self, grant: &<Self::Machine as Machine>::Grant) -> Vec<SessionId>;
+
+    /// Somebody wants what the machine is for.
+    fn ask(&mut self, now: Instant, permits: u32, wait: Wait) -> Result<CommandNo, Error>;
+    /// Somebody wants something changed; `known` may be what they hold.
+    fn change(
+        &mut self,
+        now: Instant,
+        choices: &mut Choices<'_>,
+        known: Option<CommandNo>,
+    ) -> Option<CommandNo>;
+    /// What others do to the machine's keys, in one of four ways.
+    fn disturb(way: usize, now: Instant, consul: &mut Consul, choices: &mut Choices<'_>);
+    /// What it can't cope with is taken away, before it has to come to rest.
+    fn tidy(now: Instant, consul: &mut Consul);
+
+    /// Whether it has nothing left to do, and knows what is so.
+    fn is_at_rest(&self, _consul: &Consul) -> bool {
+        self.machine().is_idle()
+    }
+}
+
+/// How long somebody waits for what they ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    Not,
+    Until(Instant),
+    Forever,
+}
+
+/// What every request carries.
+pub(crate) fn scope() -> Scope {
+    Scope::new().with_token(Token::new(TOKEN).expect("a token"))
+}
+
+/// What nobody may read anywhere.
+pub(crate) const TOKEN: &str = "f7c4d1e2-hide-me-0a9b8c7d6e5f";

@@ -1,0 +1,91 @@
+//! Answers that were asked for later, and show something earlier: a blocking query tells of the moment at
+//! which it is answered, and what was asked for after it may tell of one before that.
+
+use semaphore_core::api::{CreateSession, LOCK_FLAGS};
+use semaphore_core::{CampaignId, Method, Request, RequestId, Response, TransportError, TransportErrorKind};
+use transport_mock::RequestKind;
+
+use crate::election_bench::Bench;
+use crate::election_support::*;
+
+/// Found by exploration: the connection of an attempt breaks, a read goes out, and then the attempt arrives
+/// all the same. The poll tells of it before the read, which does not know it yet, is answered.
+#[test]
+fn a_read_from_before_the_election_does_not_end_the_term() {
+    let (mut bench, campaign) = attempting();
+    let (attempt, _) = take_answer(&mut bench, |answer| !is_read(answer));
+    let broken = TransportError::new(TransportErrorKind::Unknown);
+    bench.keeps = |kind| matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
+    bench.candidate.handle_response(bench.now, attempt, Err(broken));
+    bench.turn();
+    let (poll, elected) = take_answer(&mut bench, is_read);
+    bench.candidate.handle_response(bench.now, poll, Ok(elected));
+    assert!(bench.candidate.is_leader(bench.now, campaign));
+    let (read, _) = take_answer(&mut bench, is_read);
+    let nothing = Response::new(404, "").with_header("X-Consul-Index", "1");
+    bench.candidate.handle_response(bench.now, read, Ok(nothing));
+    assert!(bench.candidate.is_leader(bench.now, campaign));
+    bench.keeps = |_| false;
+    bench.run_for(60_000);
+    assert!(bench.losses().is_empty(), "{:?}", bench.losses());
+    assert!(bench.candidate.is_leader(bench.now, campaign));
+}
+
+/// Its answer is late, and by then the poll has told who leads now.
+#[test]
+fn an_attempt_that_was_overtaken_elects_nobody() {
+    let (mut bench, campaign) = attempting();
+    // Long enough for a renewal: then the poll is not the last thing that was asked.
+    bench.run_for(6_000);
+    ask(&mut bench, &Request::new(Method::Delete, format!("/v1/kv/{KEY}")));
+    let (attempt, applied) = take_answer(&mut bench, |answer| !is_read(answer));
+    let (poll, _) = take_answer(&mut bench, is_read);
+    let other = led_by_another(&mut bench);
+    bench.candidate.handle_response(bench.now, poll, Ok(other));
+    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    bench.candidate.handle_response(bench.now, attempt, Ok(applied));
+    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    bench.keeps = |_| false;
+    bench.run_for(1_000);
+    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.losses().is_empty(), "{:?}", bench.losses());
+}
+
+/// A candidate whose attempt was applied; its answer and that of the poll are kept back.
+fn attempting() -> (Bench, CampaignId) {
+    let mut bench = Bench::new(1);
+    bench.keeps =
+        |kind| kind == crate::election_unknown::acquisition() || kind == RequestKind::KvWatch;
+    let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
+    bench.run_for(100);
+    (bench, campaign)
+}
+
+fn is_read(answer: &Response) -> bool {
+    answer.header("X-Consul-Index").is_some()
+}
+
+/// The first of those that are kept back.
+#[track_caller]
+fn take_answer(bench: &mut Bench, is_it: fn(&Response) -> bool) -> (RequestId, Response) {
+    let at = bench.kept.iter().position(|(_, answer)| is_it(answer));
+    bench.kept.remove(at.expect("an answer that is kept back"))
+}
+
+/// What a read shows once somebody else has acquired the key.
+fn led_by_another(bench: &mut Bench) -> Response {
+    let create = Request::new(Method::Put, "/v1/session/create");
+    let created = ask(bench, &create.with_body(r#"{"NodeChecks":[]}"#));
+    let session = CreateSession::parse(&created).expect("a session");
+    let target = format!("/v1/kv/{KEY}?acquire={session}&flags={LOCK_FLAGS}");
+    let acquired = ask(bench, &Request::new(Method::Put, target));
+    assert_eq!(acquired.body(), b"true");
+    ask(bench, &Request::new(Method::Get, format!("/v1/kv/{KEY}")))
+}
+
+fn ask(bench: &mut Bench, request: &Request) -> Response {
+    let asked = bench.consul.submit(bench.now, request);
+    let mut answers = std::iter::from_fn(|| bench.consul.poll_answer());
+    let answer = answers.find(|(exchange, _)| *exchange == asked);
+    answer.expect("an answer").1
+}

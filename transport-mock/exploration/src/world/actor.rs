@@ -1,0 +1,94 @@
+//! What a process runs: a participant in a semaphore, or a candidate in an election. A scene has one kind
+//! of them; the rest of the world minds only what both have in common.
+
+use core::fmt;
+
+use semaphore_core::{
+    Candidate, CommandNo, ElectionSettings, Error, Grant, Instant, LockKey, Machine, Participant,
+    Prefix, Settings, Term,
+};
+
+use super::agent::{LEADER, PREFIX};
+use super::shown::Shown;
+use super::{candidate, participant};
+use crate::scene::Scene;
+
+/// A machine that can be asked, cloned and shown.
+pub(crate) trait Actor: Machine + Clone + fmt::Debug {
+    fn new(scene: &Scene, seed: u64) -> Result<Self, Error>;
+    /// Somebody wants what it is for.
+    fn ask(&mut self, now: Instant) -> Result<CommandNo, Error>;
+    /// It draws its jitter from this seed from now on.
+    fn reseed(&mut self, seed: u64);
+    /// What a caller has won.
+    fn won(grant: &Self::Grant) -> Won;
+    /// What of its text decides what it does next.
+    fn shown(text: &str) -> Shown;
+}
+
+/// What a caller has won.
+#[derive(Debug)]
+pub(crate) struct Won {
+    /// The sessions that it rests on.
+    pub(crate) sessions: Vec<String>,
+    pub(crate) token: u64,
+}
+
+impl Actor for Participant {
+    fn new(scene: &Scene, seed: u64) -> Result<Self, Error> {
+        let settings = Settings::new(Prefix::new(PREFIX)?, scene.limit)?;
+        let settings = settings.with_encoding(scene.encoding);
+        let settings = if scene.is_crowd {
+            settings.with_crowd(0)
+        } else {
+            settings
+        };
+        Ok(Self::new(settings, seed))
+    }
+
+    fn ask(&mut self, now: Instant) -> Result<CommandNo, Error> {
+        self.acquire(now, 1, None).map(CommandNo::from)
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.reseed(seed);
+    }
+
+    fn won(grant: &Grant) -> Won {
+        let sequencers = grant.sequencers.iter();
+        Won {
+            sessions: sequencers.map(|it| it.session.to_string()).collect(),
+            token: grant.token.0,
+        }
+    }
+
+    fn shown(text: &str) -> Shown {
+        participant::shown(text)
+    }
+}
+
+impl Actor for Candidate {
+    fn new(scene: &Scene, seed: u64) -> Result<Self, Error> {
+        let settings = ElectionSettings::new(LockKey::new(LEADER)?);
+        Ok(Self::new(settings.with_encoding(scene.encoding), seed))
+    }
+
+    fn ask(&mut self, now: Instant) -> Result<CommandNo, Error> {
+        self.campaign(now, None).map(CommandNo::from)
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.reseed(seed);
+    }
+
+    fn won(term: &Term) -> Won {
+        Won {
+            sessions: vec![term.sequencer.session.to_string()],
+            token: term.token.0,
+        }
+    }
+
+    fn shown(text: &str) -> Shown {
+        candidate::shown(text)
+    }
+}

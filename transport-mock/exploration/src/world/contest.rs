@@ -1,0 +1,53 @@
+//! What is contended for, as Consul has it: one key, and whom it names.
+
+use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::{Method, Record, Request};
+use transport_mock::consul::Entry;
+
+use super::agent::{LEADER, LOCK};
+use super::transaction::Transaction;
+use crate::scene::Contest;
+
+impl Contest {
+    /// The key that says who holds.
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::Semaphore => LOCK,
+            Self::Election => LEADER,
+        }
+    }
+
+    /// The sessions that the key names; none where it can't be understood.
+    pub(super) fn holders(self, entry: &Entry) -> Option<Vec<String>> {
+        match self {
+            Self::Semaphore => {
+                let record = Record::decode(entry.value(), entry.flags()).ok()?;
+                Some(record.holders().map(str::to_owned).collect())
+            }
+            Self::Election => {
+                let session = entry.session().map(str::to_owned);
+                (entry.flags() == LOCK_FLAGS).then(|| session.into_iter().collect())
+            }
+        }
+    }
+
+    /// Whether it changes the key without looking at what it was before: anything but check-and-set of
+    /// the record, and anything but `acquire` and `release` of an election's key.
+    pub(super) fn is_plain_write(self, request: &Request) -> bool {
+        let target = request.target();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if let Some(transaction) = Transaction::of(request) {
+            return match self {
+                Self::Semaphore => transaction.writes_plainly(self.key(), &["cas"]),
+                Self::Election => transaction.writes_plainly(self.key(), &["lock", "unlock"]),
+            };
+        }
+        let of_key = request.method() != Method::Get && path == format!("/v1/kv/{}", self.key());
+        let has = |name: &str| query.split('&').any(|pair| pair.starts_with(name));
+        let is_checked = match self {
+            Self::Semaphore => has("cas="),
+            Self::Election => has("acquire=") || has("release="),
+        };
+        of_key && !(is_checked && request.method() == Method::Put)
+    }
+}
