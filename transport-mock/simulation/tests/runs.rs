@@ -6,7 +6,7 @@ use std::time::Duration;
 use semaphore_core::{Behavior, Dialect, Encoding};
 use simulation::check::Invariant;
 use simulation::plan::{
-    Deed, End, HostPlan, How, Pieces, Plan, Stranger, StrangerPlan, Turn, UserPlan,
+    Deed, End, HostPlan, How, Pieces, Place, Plan, Stranger, StrangerPlan, Turn, UserPlan,
 };
 use simulation::{Figures, run, shrink};
 
@@ -64,6 +64,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         how: How::Acquire,
         permits: 1,
         hold: secs(30),
+        changes: 0,
         end: End::Release,
     };
     HostPlan {
@@ -72,6 +73,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         clock,
         encoding: Encoding::default(),
         crowd: 8,
+        follows: false,
         refuses_from: None,
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
@@ -103,7 +105,7 @@ fn broken_clock() -> Plan {
         limit: 2,
         ttl: secs(10),
         behavior: Behavior::Delete,
-        prefixes: 1,
+        prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(2),
         lifetime: 1.0,
         access_control: None,
@@ -190,7 +192,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         limit: 1,
         ttl: secs(10),
         behavior: Behavior::Delete,
-        prefixes: 1,
+        prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(1),
         lifetime: 2.0,
         access_control: None,

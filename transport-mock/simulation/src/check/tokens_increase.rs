@@ -62,15 +62,13 @@ impl Check for TokensIncrease {
     fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::NewEpoch => self.epoch += 1,
-            Happening::RecordChanged {
-                by, added, passed, ..
-            } => {
+            Happening::Changed(change) => {
                 self.applied += 1;
                 let (epoch, order) = (self.epoch, self.applied);
-                for session in added.iter().chain(passed) {
+                for session in change.added.iter().chain(&change.passed) {
                     let admission = Admission { epoch, order };
                     // An operator admits nobody: what a snapshot brings back was admitted before.
-                    if *by == Who::Operator {
+                    if change.by == Who::Operator {
                         let known = self.admissions.entry(session.clone());
                         known.or_insert(admission);
                     } else {

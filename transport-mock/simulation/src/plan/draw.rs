@@ -1,5 +1,7 @@
 //! Draws a plan from a seed. Most are small; some have more of everything.
 
+mod election;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use semaphore_core::{Behavior, Dialect, Encoding, Response};
 use transport_mock::Fault;
 
 use super::{
-    Deed, End, FASTEST_CLOCK, Hidden, HostPlan, How, Plan, SLOWEST_CLOCK, Sort, Stranger,
+    Deed, End, FASTEST_CLOCK, Hidden, HostPlan, How, Place, Plan, SLOWEST_CLOCK, Sort, Stranger,
     StrangerPlan, Told, Trouble, Turn, UserPlan,
 };
 
@@ -18,9 +20,13 @@ impl Plan {
         let mut rng = Rng::with_seed(seed);
         let mut plan = Draft::new(&mut rng).plan(seed, &mut rng);
         draw_encodings(&mut plan, &mut Rng::with_seed(!seed));
+        election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
         plan
     }
 }
+
+/// Sets what is drawn about elections apart from the rest.
+const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
 
 /// What is decided first, because the rest depends on it.
 struct Draft {
@@ -99,7 +105,7 @@ impl Draft {
                 rng,
                 &[Behavior::Delete, Behavior::Delete, Behavior::Release],
             ),
-            prefixes: self.prefixes,
+            prefixes: vec![Place::Semaphore; self.prefixes],
             latency: millis(pick(rng, &[0, 1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
@@ -150,6 +156,7 @@ impl Draft {
             clock: clock(rng),
             encoding: Encoding::default(),
             crowd: 0,
+            follows: false,
             refuses_from: None,
             users,
             troubles,
@@ -223,6 +230,7 @@ impl Draft {
             how,
             permits,
             hold: millis(rng.u64(..longest)),
+            changes: 0,
             end,
         }
     }

@@ -1,0 +1,4 @@
+//! Each check fires on a history that its invariant forbids, and not on the one next to it.
+
+mod semaphore;
+mod support;
