@@ -71,6 +71,8 @@ pub enum Followed {
     Nobody,
     /// Whoever has this session leads.
     Leader(String),
+    /// It follows no more.
+    NoMore,
 }
 
 /// One thing that happened.
@@ -196,6 +198,7 @@ impl fmt::Display for Happening {
                 match what {
                     Followed::Nothing => write!(f, "node-{host} follows {prefix}"),
                     Followed::Nobody => write!(f, "node-{host} sees nobody lead {prefix}"),
+                    Followed::NoMore => write!(f, "node-{host} follows {prefix} no more"),
                     Followed::Leader(session) => {
                         write!(f, "node-{host} sees {} lead {prefix}", short(session))
                     }

@@ -44,6 +44,13 @@ impl Check for FollowersKeepUp {
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::Quiet => self.quiet_since = Some(at),
+            Happening::Follows {
+                host,
+                what: Followed::NoMore,
+                ..
+            } => {
+                self.followers.remove(host);
+            }
             Happening::Follows { host, prefix, what } => {
                 self.followers.insert(*host, (*prefix, what.clone()));
             }

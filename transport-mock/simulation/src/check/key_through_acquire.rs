@@ -1,5 +1,6 @@
 //! S4, of elections: what a key says is only changed by whoever it is tied to, through `acquire` and
-//! `release`, and nothing of ours changes what belongs to something else.
+//! `release`, and nothing of ours changes what belongs to something else. What a release leaves is what
+//! was there, or what its leader had said before: a change that it does not know of may be under way.
 //!
 //! The guide's requests can't name what they were made from. One that was sent before its host could
 //! know may still change what somebody has stored there meanwhile. A leader who was told that the key
@@ -61,7 +62,11 @@ impl KeyThroughAcquire {
         }
         let says = |key: &KeyState| (key.value.clone(), key.flags);
         let is_same = before.map(says) == Some(says(after));
-        if after.session.is_none() && !is_same && !self.is_excused(change) {
+        let is_released = after.session.is_none();
+        let was_own = before
+            .and_then(|key| key.session.clone())
+            .is_some_and(|session| self.written.contains(&(session, after.value.clone())));
+        if is_released && !is_same && !was_own && !self.is_excused(change) {
             return Err(format!("{by} released the key and changed what it says"));
         }
         if before.is_some_and(|key| !key.is_elections()) && !is_same && !self.is_excused(change) {

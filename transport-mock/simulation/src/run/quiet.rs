@@ -7,7 +7,7 @@ use semaphore_core::api::LOCK_FLAGS;
 
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
-use crate::history::{Happening, Who};
+use crate::history::{Followed, Happening, Who};
 use crate::plan::{Plan, Stranger};
 
 impl Run<'_> {
@@ -40,9 +40,6 @@ impl Run<'_> {
 
     /// Strangers leave, and what is left then is ours.
     pub(super) fn end(&mut self) -> Judged {
-        let followers = self.hosts.values_mut();
-        let followers = followers.filter_map(|host| host.follower.take());
-        followers.for_each(transport_mock::Task::abort);
         for stranger in self.strangers.drain(..) {
             stranger.abort();
         }
@@ -59,11 +56,23 @@ impl Run<'_> {
         });
         self.judge_operation()?;
         self.run_until(self.world.now() + LAST_REQUESTS)?;
+        self.stop_followers();
         self.tidy()?;
         if let Some(what) = self.left() {
             self.book.happened(Happening::Left { what });
         }
         self.judge_step()
+    }
+
+    fn stop_followers(&mut self) {
+        for host in self.hosts.values_mut() {
+            if let Some(follower) = host.follower.take() {
+                follower.abort();
+                let (host, prefix, what) = (host.plan.number, host.plan.prefix, Followed::NoMore);
+                let told = Happening::Follows { host, prefix, what };
+                self.book.happened(told);
+            }
+        }
     }
 
     /// What a session that only releases its keys has left is collected on demand.

@@ -61,7 +61,7 @@ pub(super) struct LineState {
     /// be believed.
     pub(super) is_fooled: bool,
     highest_index: u64,
-    /// When the last attempt to acquire an election's key was sent.
+    /// When the last attempt to acquire an election's key was answered.
     attempted_at: Instant,
 }
 
@@ -242,7 +242,7 @@ impl Wire {
 
     /// Whatever was taken from a leader shows in the key: it is another's or nobody's, or says no more
     /// whose term it is. A key that is not there may not have been made yet when that was asked for, if
-    /// an attempt was sent since.
+    /// an attempt was answered since: then one more read tells.
     fn gone_from_key(&self, answer: &Response, sent: &Sent, taken: Vec<String>) -> Vec<String> {
         let attempted_at = self.line.lock().attempted_at;
         let shows = match ReadKey::parse(answer) {
@@ -271,11 +271,12 @@ impl Transport for Wire {
         let was_met = fault.is_some();
         let sent = self.sent(&request);
         let what = asked(&request, self.looks);
-        if let Asked::Attempt(_) = what {
-            self.line.lock().attempted_at = sent.at;
-        }
+        let is_attempt = matches!(what, Asked::Attempt(_));
         self.book.happened(Happening::Sent { host, what });
         let answer = self.client.send_into(request, fault).await;
+        if is_attempt {
+            self.line.lock().attempted_at = self.truth.now();
+        }
         if let Ok(answer) = &answer
             && is_view
             && matches!(answer.status(), 200 | 404)
