@@ -47,11 +47,11 @@ impl Book {
     }
 
     /// A host of ours got a permit, or leads.
-    pub(super) fn granted(&self, host: usize, prefix: usize, held: &Arc<Held>) -> BeliefNo {
-        let hold = Hold::Ours(Arc::downgrade(held));
-        let (sessions, permits) = (held.sessions(), held.permits());
+    pub(super) fn granted(&self, host: usize, prefix: usize, granted: &Arc<Held>) -> BeliefNo {
+        let hold = Hold::Ours(Arc::downgrade(granted));
+        let (sessions, permits) = (granted.sessions(), granted.permits());
         let of_whom = (Who::Ours(host), prefix, sessions, permits);
-        self.lock().begin(of_whom, hold, held.token())
+        self.lock().begin(of_whom, hold, granted.token())
     }
 
     /// A stranger has a slot.

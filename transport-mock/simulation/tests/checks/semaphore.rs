@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Instant, Record};
+use semaphore_core::{Instant, Lost, Record};
 use simulation::check::Invariant;
 use simulation::history::{Asked, Change, Ending, Found, Happening, Removed, Subject, Who};
 

@@ -21,14 +21,21 @@ pub(crate) struct History {
     now: Instant,
 }
 
-pub(crate) fn history() -> History {
-    let bounds = Bounds {
+pub(crate) fn bounds() -> Bounds {
+    Bounds {
         limit: 1,
         retry_cap: Duration::from_secs(1),
         latency: Duration::from_millis(1),
         lock_delay: Duration::from_secs(15),
         expects_refusals: false,
-    };
+    }
+}
+
+pub(crate) fn history() -> History {
+    history_within(bounds())
+}
+
+pub(crate) fn history_within(bounds: Bounds) -> History {
     History {
         judge: Judge::new(bounds),
         held: Vec::new(),

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::{Candidacy, CandidacyEvent, Phase, Writing};
-use crate::api::{LOCK_FLAGS, ReleaseKey};
+use crate::api::{CasKey, LOCK_FLAGS, ReleaseKey};
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
@@ -29,7 +30,17 @@ impl Candidacy {
             return Some(request);
         }
         let base = shown.map_or(Index::ZERO, |key| key.modify_index);
-        let request = write::acquire(&session, &self.value, base, settings);
+        let request = if self.is_leading() && is_on(Defect::ValueWithoutAcquire) {
+            CasKey {
+                key: settings.key.as_str(),
+                index: base,
+                value: &self.value,
+                flags: LOCK_FLAGS,
+            }
+            .request(settings.scope())
+        } else {
+            write::acquire(&session, &self.value, base, settings)
+        };
         self.writing = Some(Writing::Acquisition(
             Encoding::of(&request),
             self.value.clone(),
@@ -82,6 +93,7 @@ impl Candidacy {
                 return self.refused(now, moment, rng);
             }
             Err(RequestError::InvalidSession { .. }) => self.session.found_gone(),
+            Err(_) if is_on(Defect::UnknownTakenForNotApplied) => self.may_hold = false,
             Err(error) if error.was_not_applied() => {
                 self.write_at = Some(now + self.write_backoff.next(rng));
                 return self.refuse(error);
@@ -103,6 +115,12 @@ impl Candidacy {
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         self.write_at = Some(now + jitter(PACE / 2, PACE / 2, rng));
+        if is_on(Defect::LockDelayIgnored) {
+            self.write_at = None;
+        }
+        if is_on(Defect::RefusalTakenForGood) {
+            self.write_at = Some(now + PACE * 3_600);
+        }
         // An attempt before it whose outcome was unknown had been resolved.
         self.may_hold = self.is_leading();
         match self.phase {

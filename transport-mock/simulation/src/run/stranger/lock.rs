@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::api::{AcquireKey, DeleteKey, LOCK_FLAGS, ReadKey, ReleaseKey};
+use semaphore_core::api::{AcquireKey, DeleteKey, Entry, LOCK_FLAGS, ReadKey, ReleaseKey};
 use semaphore_core::{Index, Runtime as _, SessionId};
 
 use super::Visitor;
@@ -106,8 +106,8 @@ impl Visitor {
         Some(Seen {
             index,
             session,
-            flags: entry.as_ref().map_or(LOCK_FLAGS, |it| it.flags()),
-            modify_index: entry.as_ref().map(|it| it.modify_index()),
+            flags: entry.as_ref().map_or(LOCK_FLAGS, Entry::flags),
+            modify_index: entry.as_ref().map(Entry::modify_index),
         })
     }
 }
