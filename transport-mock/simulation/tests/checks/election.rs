@@ -215,6 +215,9 @@ fn s5_tokens_rise_with_every_change_of_leader() {
     assert_eq!(terms(10, 11), None);
     assert_eq!(terms(10, 10), Some(Invariant::S5));
     assert_eq!(terms(10, 3), Some(Invariant::S5));
+    let before = world().then(&elected()).then(&Happening::NewEpoch);
+    let read_anew = before.granted(&belief(1, 0, A), 3);
+    assert_eq!(read_anew.verdict, None);
     let unelected = world().granted(&belief(1, 0, A), 10);
     assert_eq!(unelected.verdict, Some(Invariant::S5));
 }

@@ -70,7 +70,7 @@ impl Visitor {
             return None;
         }
         let key = &self.prefix.lock_key();
-        let index = seen.modify_index;
+        let index = Some(seen.modify_index?);
         let delete = DeleteKey { key, index };
         let deleted = self.send(|scope| delete.request(scope)).await;
         deleted.map(drop)
