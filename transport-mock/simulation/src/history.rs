@@ -125,8 +125,10 @@ pub enum Happening {
     Quiet,
     /// A round begins in which every user acquires once, at most `within` from now.
     Round { users: usize, within: Duration },
+    /// A user campaigns for the key of this prefix in this round.
+    Campaigns { prefix: usize },
     /// A user has acquired in this round.
-    GotIn { host: usize },
+    GotIn { host: usize, prefix: usize },
     /// The run is over, and this is still in Consul.
     Left { what: String },
 }
@@ -207,7 +209,14 @@ impl fmt::Display for Happening {
             Self::NewEpoch => f.write_str("indexes go backwards"),
             Self::Quiet => f.write_str("it is quiet from now on"),
             Self::Round { users, within } => write!(f, "{users} users acquire within {within:?}"),
-            Self::GotIn { host } => write!(f, "a user of node-{host} got in"),
+            Self::Campaigns { prefix } => {
+                write!(
+                    f,
+                    "a user campaigns in {}",
+                    crate::plan::Plan::prefix(*prefix)
+                )
+            }
+            Self::GotIn { host, .. } => write!(f, "a user of node-{host} got in"),
             Self::Left { what } => write!(f, "left: {what}"),
         }
     }

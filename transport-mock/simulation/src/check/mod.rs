@@ -12,6 +12,7 @@ mod record_by_check_and_set;
 mod request_rate;
 mod session_outlives_belief;
 mod tokens_increase;
+mod vacancy_filled;
 
 use std::fmt;
 use std::time::Duration;
@@ -86,8 +87,10 @@ pub struct Bounds {
     pub retry_cap: Duration,
     /// The longest that a message travels.
     pub latency: Duration,
-    /// The shortest lock delay of an election.
+    /// The shortest lock delay of an election's sessions of ours.
     pub lock_delay: Duration,
+    /// The longest of anybody's.
+    pub longest_lock_delay: Duration,
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
@@ -102,6 +105,7 @@ impl Bounds {
             retry_cap: plan.retry_cap(),
             latency: plan.latency,
             lock_delay: plan.shortest_lock_delay(),
+            longest_lock_delay: plan.longest_lock_delay(),
             expects_refusals: plan.has(|deed| {
                 matches!(
                     deed,
@@ -130,6 +134,7 @@ impl Judge {
                 Box::new(lock_delay_kept::LockDelayKept::new(bounds)),
                 Box::new(tokens_increase::TokensIncrease::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
+                Box::new(vacancy_filled::VacancyFilled::new(bounds)),
                 Box::new(followers_keep_up::FollowersKeepUp::new(bounds)),
                 Box::new(clean_end::CleanEnd::new(bounds)),
                 Box::new(request_rate::RequestRate::default()),

@@ -82,11 +82,15 @@ impl User {
 
     /// Acquires once more, whatever stands in the way at first.
     async fn get_in(&self) {
+        if let Contest::Election(_) = self.contest {
+            let prefix = self.prefix;
+            self.book.happened(Happening::Campaigns { prefix });
+        }
         loop {
             match self.contest.wait(1).await {
                 Ok(held) => {
-                    let host = self.host;
-                    self.book.happened(Happening::GotIn { host });
+                    let (host, prefix) = (self.host, self.prefix);
+                    self.book.happened(Happening::GotIn { host, prefix });
                     return self.hold(held, ROUND_HOLD, 0, End::Release).await;
                 }
                 Err(error) => self.failed(&error),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use semaphore_core::{Lost, SessionId};
 use simulation::check::Invariant;
 use simulation::history::{
-    Asked, BeliefNo, Change, Ending, Followed, Happening, KeyState, Subject, Who,
+    Asked, BeliefNo, Change, Ending, Followed, Happening, KeyState, Removed, Subject, Who,
 };
 use simulation::plan::Place;
 
@@ -220,6 +220,34 @@ fn s5_tokens_rise_with_every_change_of_leader() {
     assert_eq!(read_anew.verdict, None);
     let unelected = world().granted(&belief(1, 0, A), 10);
     assert_eq!(unelected.verdict, Some(Invariant::S5));
+}
+
+#[test]
+fn l1_a_key_that_can_be_had_is_acquired_in_quiet() {
+    let untied = Change {
+        removed: vec![Removed {
+            session: A.to_owned(),
+            is_alive: false,
+            owner: Some(OURS),
+        }],
+        ..change(Who::Operator, key(Some(A), "node-0"), key(None, "node-0"))
+    };
+    let untied = Happening::Changed(untied);
+    let campaigns = Happening::Campaigns { prefix: 0 };
+    let campaign = || {
+        let led = world().then(&elected()).then(&Happening::Quiet);
+        led.at(30).then(&campaigns)
+    };
+    let vacant = || campaign().then(&untied);
+    assert_eq!(vacant().at(32).verdict, None);
+    assert_eq!(vacant().at(33).verdict, Some(Invariant::L1));
+    let delayed = || campaign().then(&ended(A, Ending::Ttl)).then(&untied);
+    assert_eq!(delayed().at(47).verdict, None);
+    assert_eq!(delayed().at(48).verdict, Some(Invariant::L1));
+    let led = vacant().then(&elected());
+    assert_eq!(led.at(60).verdict, None);
+    let got_in = Happening::GotIn { host: 0, prefix: 0 };
+    assert_eq!(vacant().then(&got_in).at(60).verdict, None);
 }
 
 #[test]

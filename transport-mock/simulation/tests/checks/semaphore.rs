@@ -223,7 +223,9 @@ fn l1_whoever_waits_gets_in_in_time() {
         history().then(&Happening::Round { users: 1, within })
     };
     assert_eq!(round().at(30).verdict, Some(Invariant::L1));
-    let in_time = round().at(29).then(&Happening::GotIn { host: 0 });
+    let in_time = round()
+        .at(29)
+        .then(&Happening::GotIn { host: 0, prefix: 0 });
     assert_eq!(in_time.at(31).verdict, None);
 }
 

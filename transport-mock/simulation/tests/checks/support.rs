@@ -27,6 +27,7 @@ pub(crate) fn bounds() -> Bounds {
         retry_cap: Duration::from_secs(1),
         latency: Duration::from_millis(1),
         lock_delay: Duration::from_secs(15),
+        longest_lock_delay: Duration::from_secs(15),
         expects_refusals: false,
     }
 }
