@@ -40,7 +40,7 @@ defects! {
     PruneFiltered,
     /// A holder whose key is not in the view is pruned without asking for the key alone.
     PruneWithoutInquest,
-    /// A claim whose outcome is unknown counts as not applied.
+    /// A claim, or an attempt to lead, whose outcome is unknown counts as not applied.
     UnknownTakenForNotApplied,
     /// A claim whose outcome is unknown counts as applied.
     UnknownTakenForApplied,
@@ -58,7 +58,7 @@ defects! {
     LimitExceeded,
     /// The fencing token is the place in the queue.
     TokenOfQueue,
-    /// A holder does not look whether the record still names it.
+    /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed,
     /// A view that was asked for before the known one is taken for news.
     OlderViewAccepted,
@@ -76,6 +76,20 @@ defects! {
     SessionLeftBehind,
     /// Contender keys are left to the session's behavior.
     KeyLeftBehind,
+    /// A candidate takes whomever the key shows for itself.
+    AnothersKeyBelieved,
+    /// An attempt that was refused is repeated at once.
+    LockDelayIgnored,
+    /// An attempt that was refused is not repeated.
+    RefusalTakenForGood,
+    /// A leader writes its value by check-and-set instead of acquiring the key.
+    ValueWithoutAcquire,
+    /// A leader says that the key shows its value when it has not been written yet.
+    ValueToldUnshown,
+    /// A leader that can't read the key takes that for the end of its term.
+    FailureTakenForLoss,
+    /// A leader that resigns leaves the key to the end of its session.
+    KeyLeftLocked,
 }
 
 #[cfg(not(semaphore_defects))]

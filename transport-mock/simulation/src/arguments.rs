@@ -2,20 +2,23 @@
 
 use std::num::NonZero;
 use std::ops::Range;
+use std::str::FromStr;
 
 use lexopt::prelude::*;
+use simulation::plan::{Place, Plan};
 
 /// What `--help` says.
 pub(crate) const USAGE: &str = "\
-Runs the semaphore through everything that can go wrong, and judges every step.
+Runs semaphores and elections through everything that can go wrong, and judges every step.
 
-  --seeds N       how many schedules to run (1000)
+  --seeds N       how many seeds to try (1000); each is a schedule
   --from SEED     the first seed (0)
   --jobs N        how many threads (as many as there are processors)
   --fail-fast     stop at the first seed that fails
   --no-story      name what failed, without its story
   --defect NAME   with this deliberate defect in the semaphore
   --defects       every defect in turn: by which invariant and how soon it is found
+  --only PLACES   worlds that have nothing else: elections, semaphores
   --most N        how many schedules one defect may survive (5000)
   --help
 
@@ -32,6 +35,42 @@ pub(crate) struct Arguments {
     pub(crate) defect: Option<String>,
     pub(crate) all_defects: bool,
     pub(crate) most: u64,
+    pub(crate) only: Only,
+}
+
+/// Which worlds are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Only {
+    /// All.
+    #[default]
+    Any,
+    /// Those with nothing but elections.
+    Elections,
+    /// Those with nothing but semaphores.
+    Semaphores,
+}
+
+impl Only {
+    pub(crate) fn includes(self, plan: &Plan) -> bool {
+        let mut places = plan.prefixes.iter();
+        match self {
+            Self::Any => true,
+            Self::Elections => places.all(Place::is_election),
+            Self::Semaphores => !places.any(Place::is_election),
+        }
+    }
+}
+
+impl FromStr for Only {
+    type Err = &'static str;
+
+    fn from_str(places: &str) -> Result<Self, Self::Err> {
+        match places {
+            "elections" => Ok(Self::Elections),
+            "semaphores" => Ok(Self::Semaphores),
+            _ => Err("there are elections and semaphores"),
+        }
+    }
 }
 
 impl Arguments {
@@ -46,6 +85,7 @@ impl Arguments {
             defect: None,
             all_defects: false,
             most: 5_000,
+            only: Only::default(),
         };
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
@@ -60,6 +100,7 @@ impl Arguments {
                 Long("no-story") => arguments.tells = false,
                 Long("defect") => arguments.defect = Some(parser.value()?.string()?),
                 Long("defects") => arguments.all_defects = true,
+                Long("only") => arguments.only = parser.value()?.parse()?,
                 Long("most") => arguments.most = parser.value()?.parse()?,
                 Long("help") => return Ok(None),
                 other => return Err(other.unexpected()),

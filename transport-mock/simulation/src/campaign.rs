@@ -11,6 +11,8 @@ use simulation::check::Violation;
 use simulation::plan::Plan;
 use simulation::{Figures, run};
 
+use crate::arguments::Only;
+
 /// What came of a range of seeds.
 #[derive(Debug, Default)]
 pub(crate) struct Campaign {
@@ -20,8 +22,8 @@ pub(crate) struct Campaign {
     took: Duration,
 }
 
-/// Runs them all, or until one fails.
-pub(crate) fn run_all(seeds: Range<u64>, jobs: usize, fails_fast: bool) -> Campaign {
+/// Runs all of these worlds, or until one fails.
+pub(crate) fn run_all(seeds: Range<u64>, only: Only, jobs: usize, fails_fast: bool) -> Campaign {
     let start = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let has_failed = AtomicBool::new(false);
@@ -33,7 +35,11 @@ pub(crate) fn run_all(seeds: Range<u64>, jobs: usize, fails_fast: bool) -> Campa
             if seed >= seeds.end {
                 break;
             }
-            let outcome = run(&Plan::draw(seed), false);
+            let plan = Plan::draw(seed);
+            if !only.includes(&plan) {
+                continue;
+            }
+            let outcome = run(&plan, false);
             own.figures.add(&outcome.figures);
             if let Some(violation) = outcome.violation {
                 has_failed.store(true, Ordering::Relaxed);

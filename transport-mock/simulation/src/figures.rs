@@ -15,8 +15,12 @@ pub struct Figures {
     pub steps: u64,
     /// Requests that were sent.
     pub requests: u64,
-    /// Acquisitions that were granted.
+    /// Acquisitions that were granted, leaderships included.
     pub grants: u64,
+    /// Those of them that were leaderships.
+    pub elected: u64,
+    /// Values that leaders have set.
+    pub values_set: u64,
     /// Those of strangers.
     pub grants_to_strangers: u64,
     /// What went wrong, by kind.
@@ -37,6 +41,8 @@ impl Figures {
         self.steps += other.steps;
         self.requests += other.requests;
         self.grants += other.grants;
+        self.elected += other.elected;
+        self.values_set += other.values_set;
         self.grants_to_strangers += other.grants_to_strangers;
         self.violations += other.violations;
         for (sum, other) in [
@@ -59,6 +65,8 @@ impl fmt::Display for Figures {
         writeln!(f, "{:>12} steps judged", self.steps)?;
         writeln!(f, "{:>12} requests", self.requests)?;
         writeln!(f, "{:>12} grants", self.grants)?;
+        writeln!(f, "{:>12} of them leaderships", self.elected)?;
+        writeln!(f, "{:>12} values set by leaders", self.values_set)?;
         writeln!(f, "{:>12} grants to strangers", self.grants_to_strangers)?;
         for (title, counts) in [
             ("faults", &self.faults),

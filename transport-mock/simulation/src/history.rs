@@ -1,9 +1,16 @@
 //! What happened in a run, as the checks are told it.
 
+mod change;
+
 use std::fmt;
 use std::time::Duration;
 
-use semaphore_core::{Conflict, FencingToken, Instant, Lost, Record};
+use semaphore_core::{FencingToken, Instant, Lost};
+
+pub use change::{Change, Found, KeyState, Removed, Subject};
+pub(crate) use change::{holders, leader};
+
+use crate::plan::Place;
 
 /// Names one grant of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,9 +36,9 @@ pub struct Belief {
     pub who: Who,
     /// The prefix that it is on.
     pub prefix: usize,
-    /// The sessions that stand in the record for it.
+    /// The sessions that stand in the record for it, or in the election's key.
     pub sessions: Vec<String>,
-    /// How many slots it is.
+    /// How many slots it is. A leadership is one.
     pub permits: u32,
 }
 
@@ -44,28 +51,38 @@ pub enum Ending {
     Destroyed(Who),
 }
 
-/// A holder that a write took out of the record.
+/// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
-    /// The holder.
-    pub session: String,
-    /// Whether its session lives and has its contender key.
-    pub is_alive: bool,
-    /// Who made the session.
-    pub owner: Option<Who>,
+pub enum Asked {
+    /// To read.
+    Read,
+    /// To tie an election's key to this session, or to change what it says.
+    Attempt(String),
+    /// To change something else.
+    Write,
 }
 
-/// A record as it stands: none, one, or something else.
-pub type Found = Option<Result<Record, Conflict>>;
+/// What a follower knows of a leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// Nothing yet.
+    Nothing,
+    /// Nobody leads.
+    Nobody,
+    /// Whoever has this session leads.
+    Leader(String),
+    /// It follows no more.
+    NoMore,
+}
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named by what they are")]
 pub enum Happening {
-    /// A process starts.
-    Booted { host: usize },
+    /// A process starts, which has its part in this.
+    Booted { host: usize, place: Place },
     /// A request is sent.
-    Sent { host: usize, is_read: bool },
+    Sent { host: usize, what: Asked },
     /// What goes wrong for this host, or for all, can be felt until then.
     Trouble { host: Option<usize>, until: Instant },
     /// Somebody holds something from now on.
@@ -74,27 +91,14 @@ pub enum Happening {
     Lost { belief: Belief, reason: Lost },
     /// Somebody holds it no longer, by their own will.
     Released { belief: BeliefNo },
-    /// An acquisition ended with an error that is none of its caller's.
+    /// An acquisition, or what else a user asked for, ended with an error that is none of its caller's.
     Failed { host: usize, error: String },
     /// A session was made.
     SessionBegan { session: String, owner: Who },
     /// A session ended.
     SessionEnded { session: String, by: Ending },
-    /// The record was written or deleted.
-    RecordChanged {
-        prefix: usize,
-        by: Who,
-        /// When its writer sent it.
-        sent_at: Option<Instant>,
-        /// Whether the write was bound to the record it was made from.
-        is_check_and_set: bool,
-        before: Found,
-        after: Found,
-        added: Vec<String>,
-        /// Who was a holder before and was admitted again, for another acquisition.
-        passed: Vec<String>,
-        removed: Vec<Removed>,
-    },
+    /// What says who holds was written or deleted.
+    Changed(Change),
     /// An operator took what stands behind this session away.
     Taken { session: String },
     /// What was taken away from this session stands again: it was admitted anew, by a live key.
@@ -109,12 +113,22 @@ pub enum Happening {
     Shown { host: usize, gone: Vec<String> },
     /// Indexes go backwards: they compare only with those from now on.
     NewEpoch,
+    /// A leader was told that the key says this now.
+    ValueSet { belief: BeliefNo, value: String },
+    /// A host that follows an election knows so much of its leader now.
+    Follows {
+        host: usize,
+        prefix: usize,
+        what: Followed,
+    },
     /// Nothing goes wrong from now on.
     Quiet,
     /// A round begins in which every user acquires once, at most `within` from now.
     Round { users: usize, within: Duration },
+    /// A user campaigns for the key of this prefix in this round.
+    Campaigns { prefix: usize },
     /// A user has acquired in this round.
-    GotIn { host: usize },
+    GotIn { host: usize, prefix: usize },
     /// The run is over, and this is still in Consul.
     Left { what: String },
 }
@@ -147,7 +161,7 @@ impl fmt::Display for Belief {
 impl fmt::Display for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Booted { host } => write!(f, "node-{host} starts"),
+            Self::Booted { host, .. } => write!(f, "node-{host} starts"),
             Self::Sent { host, .. } => write!(f, "node-{host} sends"),
             Self::Trouble { host, until } => match host {
                 Some(host) => write!(f, "trouble for node-{host} until {until}"),
@@ -157,7 +171,7 @@ impl fmt::Display for Happening {
             Self::Lost { belief, reason } => write!(f, "{belief} is lost: {reason}"),
             Self::Released { belief } => write!(f, "hold {} is given back", belief.0),
             Self::Failed { host, error } => {
-                write!(f, "an acquisition of node-{host} fails: {error}")
+                write!(f, "what node-{host} asked for fails: {error}")
             }
             Self::SessionBegan { session, owner } => {
                 write!(f, "session {} of {owner} begins", short(session))
@@ -168,21 +182,7 @@ impl fmt::Display for Happening {
                     write!(f, "session {} is destroyed by {by}", short(session))
                 }
             },
-            Self::RecordChanged {
-                prefix,
-                by,
-                before,
-                after,
-                ..
-            } => {
-                let prefix = crate::plan::Plan::prefix(*prefix);
-                write!(
-                    f,
-                    "record of {prefix}: {} -> {}, by {by}",
-                    Shown(before),
-                    Shown(after)
-                )
-            }
+            Self::Changed(change) => write!(f, "{change}"),
             Self::Taken { session } => write!(f, "{} is taken away", short(session)),
             Self::Restored { session } => write!(f, "{} is a holder again", short(session)),
             Self::Revived { session } => write!(f, "{} is alive again", short(session)),
@@ -192,31 +192,32 @@ impl fmt::Display for Happening {
                 write!(f, "node-{host} is shown a record without")?;
                 gone.iter().try_for_each(|it| write!(f, " {}", short(it)))
             }
+            Self::ValueSet { belief, value } => {
+                write!(f, "hold {} has set its value to {value:?}", belief.0)
+            }
+            Self::Follows { host, prefix, what } => {
+                let prefix = crate::plan::Plan::prefix(*prefix);
+                match what {
+                    Followed::Nothing => write!(f, "node-{host} follows {prefix}"),
+                    Followed::Nobody => write!(f, "node-{host} sees nobody lead {prefix}"),
+                    Followed::NoMore => write!(f, "node-{host} follows {prefix} no more"),
+                    Followed::Leader(session) => {
+                        write!(f, "node-{host} sees {} lead {prefix}", short(session))
+                    }
+                }
+            }
             Self::NewEpoch => f.write_str("indexes go backwards"),
             Self::Quiet => f.write_str("it is quiet from now on"),
             Self::Round { users, within } => write!(f, "{users} users acquire within {within:?}"),
-            Self::GotIn { host } => write!(f, "a user of node-{host} got in"),
-            Self::Left { what } => write!(f, "left: {what}"),
-        }
-    }
-}
-
-/// A record in a few words.
-struct Shown<'a>(&'a Found);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => f.write_str("none"),
-            Some(Err(_)) => f.write_str("garbled"),
-            Some(Ok(record)) => {
-                write!(f, "{}/{} [", record.holders().len(), record.limit())?;
-                for (place, holder) in record.holders().enumerate() {
-                    let space = if place == 0 { "" } else { " " };
-                    write!(f, "{space}{}", short(holder))?;
-                }
-                f.write_str("]")
+            Self::Campaigns { prefix } => {
+                write!(
+                    f,
+                    "a user campaigns in {}",
+                    crate::plan::Plan::prefix(*prefix)
+                )
             }
+            Self::GotIn { host, .. } => write!(f, "a user of node-{host} got in"),
+            Self::Left { what } => write!(f, "left: {what}"),
         }
     }
 }

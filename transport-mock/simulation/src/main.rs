@@ -38,7 +38,12 @@ fn main() -> ExitCode {
         eprintln!("simulate: {error}");
         return ExitCode::from(2);
     }
-    let result = campaign::run_all(arguments.seeds(), arguments.jobs, arguments.fails_fast);
+    let result = campaign::run_all(
+        arguments.seeds(),
+        arguments.only,
+        arguments.jobs,
+        arguments.fails_fast,
+    );
     println!("{}", result.figures);
     println!("{}", result.pace());
     for (seed, violation) in &result.violations {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use semaphore_core::{Behavior, Dialect, Encoding};
 use simulation::check::Invariant;
 use simulation::plan::{
-    Deed, End, HostPlan, How, Pieces, Plan, Stranger, StrangerPlan, Turn, UserPlan,
+    Deed, End, HostPlan, How, Pieces, Place, Plan, Stranger, StrangerPlan, Turn, UserPlan,
 };
 use simulation::{Figures, run, shrink};
 
@@ -22,6 +22,8 @@ fn fifty_seeds_violate_nothing() {
     assert!(sum.faults.len() > 20, "most kinds of faults occur: {sum}");
     assert!(sum.losses.len() > 2, "some of it costs slots: {sum}");
     assert!(sum.grants_to_strangers > 0, "{sum}");
+    assert!(sum.elected > 100 && sum.grants - sum.elected > 100, "{sum}");
+    assert!(sum.values_set > 50, "{sum}");
 }
 
 #[test]
@@ -64,6 +66,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         how: How::Acquire,
         permits: 1,
         hold: secs(30),
+        changes: 0,
         end: End::Release,
     };
     HostPlan {
@@ -72,6 +75,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         clock,
         encoding: Encoding::default(),
         crowd: 8,
+        follows: false,
         refuses_from: None,
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
@@ -103,7 +107,7 @@ fn broken_clock() -> Plan {
         limit: 2,
         ttl: secs(10),
         behavior: Behavior::Delete,
-        prefixes: 1,
+        prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(2),
         lifetime: 1.0,
         access_control: None,
@@ -190,7 +194,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         limit: 1,
         ttl: secs(10),
         behavior: Behavior::Delete,
-        prefixes: 1,
+        prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(1),
         lifetime: 2.0,
         access_control: None,
@@ -204,6 +208,61 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
     let loss = "11.000000            · hold 1 of node-0";
     assert!(outcome.story.contains(loss), "{}", outcome.story);
     assert_eq!(outcome.violation, None);
+}
+
+/// An election whose leader is killed 5 s after it began, and another host that campaigns and follows.
+fn a_leader_killed(lock_delay: Duration) -> Plan {
+    let mut plan = broken_clock();
+    plan.prefixes = vec![Place::Election { lock_delay }];
+    plan.hosts = vec![host(0, 1.0), host(1, 1.0)];
+    plan.hosts[1].follows = true;
+    plan.hosts[1].users[0].turns[0].idle = secs(2);
+    plan.storm = secs(60);
+    let kill = Deed::Kill {
+        host: 0,
+        down: secs(50),
+    };
+    plan.deeds = vec![(secs(5), kill)];
+    plan
+}
+
+#[test]
+fn who_follows_a_leader_that_was_killed_waits_for_its_session_and_the_lock_delay() {
+    for (delay, from) in [(secs(0), 14), (secs(7), 21)] {
+        let outcome = run(&a_leader_killed(delay), true);
+        assert_eq!(outcome.violation, None, "{}", outcome.story);
+        let mut lines = outcome.story.lines();
+        let begins = lines
+            .find(|it| it.contains("hold 2 of node-1"))
+            .expect("led");
+        let at: f64 = begins
+            .split_whitespace()
+            .next()
+            .and_then(|at| at.parse().ok())
+            .expect("a time");
+        // The last renewal was sent between a third of the TTL and the kill.
+        let from = f64::from(from);
+        assert!((from - 1.0..from + 3.0).contains(&at), "{begins}");
+        assert!(
+            lines.any(|it| it.contains("node-1 sees")),
+            "{}",
+            outcome.story
+        );
+    }
+}
+
+#[test]
+fn an_election_without_some_of_its_pieces_is_an_election() {
+    let drawn = (0..100)
+        .map(Plan::draw)
+        .find(|plan| plan.has_election() && !plan.strangers.is_empty());
+    let plan = drawn.expect("one of them");
+    let pieces = Pieces::of(&plan);
+    for piece in pieces.all() {
+        let fewer = pieces.without(&[*piece]);
+        assert_eq!(fewer.prefixes, plan.prefixes);
+        assert_eq!(run(&fewer, false).violation, None, "without {piece:?}");
+    }
 }
 
 #[test]

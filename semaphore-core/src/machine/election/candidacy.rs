@@ -32,6 +32,7 @@ use self::pace::Pace;
 use super::settings::ElectionSettings;
 use super::shown::{Shown, TermIndexes};
 use crate::api::ReadKey;
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, Lost, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
@@ -193,6 +194,9 @@ impl Candidacy {
 
     /// Whether the key shows what it is to show, and nothing under way may change that.
     pub(super) fn is_value_set(&self) -> bool {
+        if is_on(Defect::ValueToldUnshown) {
+            return true;
+        }
         let shown = self.shown().is_some_and(|it| it.value == self.value);
         shown && self.writing.is_none() && self.unresolved.is_none()
     }
@@ -206,6 +210,7 @@ impl Candidacy {
             until: now + settings.session.cleanup_time(),
         };
         self.pace.reset();
+        self.may_hold &= !is_on(Defect::KeyLeftLocked);
         self.settle(settings);
     }
 

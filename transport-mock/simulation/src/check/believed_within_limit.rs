@@ -1,4 +1,4 @@
-//! S1: never more than the limit believe that they hold.
+//! S1: never more than the limit believe that they hold. The limit of an election is one.
 //!
 //! What an operator takes away can overlap until its holder learns of it: from that deed on it does
 //! not count, but the first answer of the watch that shows it must end the belief, and so must the
@@ -11,7 +11,7 @@ use std::time::Duration;
 use semaphore_core::Instant;
 
 use super::{Bounds, Check, Invariant, Verdict};
-use crate::history::{Belief, Happening, Who};
+use crate::history::{Belief, Change, Happening, Subject, Who};
 
 /// A poll is held open for 15 s and a sixteenth, and may have to be given up and asked again.
 const NOTICED_WITHIN: Duration = Duration::from_secs(30);
@@ -42,6 +42,31 @@ impl BelievedWithinLimit {
         }
     }
 
+    fn note_limit(&mut self, change: &Change) {
+        let record = match &change.of {
+            Subject::Record { after, .. } => after,
+            Subject::Key { .. } => {
+                let (limit, allowed) = (1, 0);
+                self.limits.insert(change.prefix, Limit { limit, allowed });
+                return;
+            }
+        };
+        let Some(Ok(record)) = record else {
+            return;
+        };
+        let holders = u32::try_from(record.holders().len()).unwrap_or(u32::MAX);
+        let first = Limit {
+            limit: record.limit(),
+            allowed: 0,
+        };
+        let known = self.limits.entry(change.prefix).or_insert(first);
+        known.limit = record.limit();
+        known.allowed = match change.by {
+            Who::Operator => holders,
+            _ => known.allowed.min(holders),
+        };
+    }
+
     fn allowed(&self, prefix: usize) -> u32 {
         let limit = self.limits.get(&prefix);
         limit.map_or(self.bounds.limit, |it| it.limit.max(it.allowed))
@@ -65,24 +90,7 @@ impl Check for BelievedWithinLimit {
             Happening::Restored { session } => {
                 self.taken.remove(session);
             }
-            Happening::RecordChanged {
-                prefix,
-                by,
-                after: Some(Ok(record)),
-                ..
-            } => {
-                let holders = u32::try_from(record.holders().len()).unwrap_or(u32::MAX);
-                let first = Limit {
-                    limit: record.limit(),
-                    allowed: 0,
-                };
-                let known = self.limits.entry(*prefix).or_insert(first);
-                known.limit = record.limit();
-                known.allowed = match by {
-                    Who::Operator => holders,
-                    _ => known.allowed.min(holders),
-                };
-            }
+            Happening::Changed(change) => self.note_limit(change),
             Happening::Shown { host, gone } => {
                 self.shown.extend(gone.iter().map(|it| (*host, it.clone())));
             }

@@ -1,24 +1,46 @@
 //! L2: nothing of ours outlives us.
 //!
 //! Whoever destroys their session is out of the record by then, and no write of theirs that is still
-//! under way can bring them back. After all have left there is no session, contender key or holder.
+//! under way can bring them back. In an election one that was late may: then the end of the session frees
+//! the key. After all have left there is no session, contender key or holder.
 //! Where an operator has had a hand in it, the end is all that counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use semaphore_core::Instant;
 
-use super::{Check, Invariant, Verdict};
-use crate::history::{Ending, Happening, Who};
+use super::{Bounds, Check, Invariant, Verdict};
+use crate::history::{Change, Ending, Happening, Subject, Who};
 
-#[derive(Default)]
 pub(super) struct CleanEnd {
+    bounds: Bounds,
     /// Those whose session was destroyed by the host that had made it.
     left: BTreeSet<String>,
     holders: BTreeMap<usize, BTreeSet<String>>,
     taken: BTreeSet<String>,
+    /// Those for whom an election's key was acquired by a message that was late.
+    late: BTreeSet<String>,
     /// Whether indexes went backwards, or somebody could not see the record.
     is_excused: bool,
+}
+
+impl CleanEnd {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            left: BTreeSet::new(),
+            holders: BTreeMap::new(),
+            taken: BTreeSet::new(),
+            late: BTreeSet::new(),
+            is_excused: false,
+        }
+    }
+
+    fn is_late(&self, at: Instant, change: &Change) -> bool {
+        let is_key = matches!(change.of, Subject::Key { .. });
+        let is_on_time = |sent: Instant| at <= sent + self.bounds.latency;
+        is_key && !change.sent_at.is_some_and(is_on_time)
+    }
 }
 
 impl Check for CleanEnd {
@@ -26,7 +48,7 @@ impl Check for CleanEnd {
         Invariant::L2
     }
 
-    fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
             Happening::NewEpoch | Happening::Blinded { .. } => self.is_excused = true,
@@ -39,36 +61,26 @@ impl Check for CleanEnd {
             } => {
                 self.left.insert(session.clone());
                 let is_holder = self.holders.values().any(|it| it.contains(session));
-                if is_holder && !self.taken.contains(session) && !self.is_excused {
+                let is_justified = self.taken.contains(session) || self.late.contains(session);
+                if is_holder && !is_justified && !self.is_excused {
                     return Err(format!("{by} leaves, and {session} stays in the record"));
                 }
             }
-            Happening::RecordChanged {
-                prefix,
-                by: by @ Who::Ours(_),
-                after,
-                added,
-                ..
-            } => {
-                self.note_holders(*prefix, after);
+            Happening::Changed(change) => {
+                self.holders.insert(change.prefix, change.holders());
+                if self.is_late(at, change) {
+                    self.late.extend(change.added.iter().cloned());
+                }
+                let (by, added) = (change.by, &change.added);
                 let late = added.iter().find(|it| self.left.contains(*it));
-                if let Some(session) = late.filter(|_| !self.is_excused) {
+                if let (Who::Ours(_), Some(session)) = (by, late)
+                    && !self.is_excused
+                {
                     return Err(format!("{by} has left, and {session} gets into the record"));
                 }
             }
-            Happening::RecordChanged { prefix, after, .. } => self.note_holders(*prefix, after),
             _ => {}
         }
         Ok(())
-    }
-}
-
-impl CleanEnd {
-    fn note_holders(&mut self, prefix: usize, after: &crate::history::Found) {
-        let holders = match after {
-            Some(Ok(record)) => record.holders().map(str::to_owned).collect(),
-            _ => BTreeSet::new(),
-        };
-        self.holders.insert(prefix, holders);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A loss is justified when the session has ended, when somebody took the holder or its contender
 //! key away or the permission to see them, or when the lease ran out while nothing worked for so long that no renewal could have
-//! been answered. An acquisition fails only where something permanent stands in its way.
+//! been answered. A leader loses its term, too, when the indexes by which it knows it are counted anew. An
+//! acquisition fails only where something permanent stands in its way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use semaphore_core::{Instant, Lost};
 
 use super::{Bounds, Check, Invariant, Verdict};
-use crate::history::{Belief, Happening, Who};
+use crate::history::{Belief, BeliefNo, Happening, Who};
 
 /// What a renewal may take besides its travel and the wait before it.
 const SLACK: Duration = Duration::from_millis(500);
@@ -20,6 +21,10 @@ pub(super) struct JustifiedLoss {
     gone: BTreeSet<String>,
     blinded: BTreeSet<Who>,
     trouble: BTreeMap<Option<usize>, Instant>,
+    /// Those who hold, and those of them who did when indexes were counted anew: it is by indexes that a
+    /// leader knows its term.
+    holding: BTreeSet<BeliefNo>,
+    renumbered: BTreeSet<BeliefNo>,
 }
 
 impl JustifiedLoss {
@@ -29,6 +34,8 @@ impl JustifiedLoss {
             gone: BTreeSet::new(),
             blinded: BTreeSet::new(),
             trouble: BTreeMap::new(),
+            holding: BTreeSet::new(),
+            renumbered: BTreeSet::new(),
         }
     }
 
@@ -47,6 +54,11 @@ impl JustifiedLoss {
                         "{belief} is lost, its lease ran out, and since {calm_since} nothing kept a renewal from being answered"
                     ));
                 }
+                Ok(())
+            }
+            Lost::KeyDeleted { .. } | Lost::KeyOverwritten { .. } | Lost::KeyReleased { .. }
+                if self.renumbered.contains(&belief.no) =>
+            {
                 Ok(())
             }
             _ if self.blinded.contains(&belief.who) => Ok(()),
@@ -75,13 +87,20 @@ impl Check for JustifiedLoss {
             Happening::SessionEnded { session, .. } | Happening::Taken { session } => {
                 self.gone.insert(session.clone());
             }
-            Happening::RecordChanged { removed, .. } => {
-                self.gone
-                    .extend(removed.iter().map(|it| it.session.clone()));
+            Happening::Changed(change) => {
+                let removed = change.removed.iter();
+                self.gone.extend(removed.map(|it| it.session.clone()));
             }
+            Happening::Granted { belief, .. } => {
+                self.holding.insert(belief.no);
+            }
+            Happening::Released { belief } => {
+                self.holding.remove(belief);
+            }
+            Happening::NewEpoch => self.renumbered.clone_from(&self.holding),
             Happening::Lost { belief, reason } => return self.judge(at, belief, reason),
             Happening::Failed { host, error } if !self.bounds.expects_refusals => {
-                return Err(format!("an acquisition of node-{host} failed: {error}"));
+                return Err(format!("what node-{host} asked for failed: {error}"));
             }
             _ => {}
         }

@@ -3,12 +3,16 @@
 mod believed_within_limit;
 mod clean_end;
 mod everybody_gets_in;
+mod followers_keep_up;
 mod justified_loss;
+mod key_through_acquire;
+mod lock_delay_kept;
 mod no_live_holder_removed;
 mod record_by_check_and_set;
 mod request_rate;
 mod session_outlives_belief;
 mod tokens_increase;
+mod vacancy_filled;
 
 use std::fmt;
 use std::time::Duration;
@@ -83,6 +87,10 @@ pub struct Bounds {
     pub retry_cap: Duration,
     /// The longest that a message travels.
     pub latency: Duration,
+    /// The shortest lock delay of an election's sessions of ours.
+    pub lock_delay: Duration,
+    /// The longest of anybody's.
+    pub longest_lock_delay: Duration,
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
@@ -96,6 +104,8 @@ impl Bounds {
             limit: plan.limit,
             retry_cap: plan.retry_cap(),
             latency: plan.latency,
+            lock_delay: plan.shortest_lock_delay(),
+            longest_lock_delay: plan.longest_lock_delay(),
             expects_refusals: plan.has(|deed| {
                 matches!(
                     deed,
@@ -120,9 +130,13 @@ impl Judge {
                 Box::new(session_outlives_belief::SessionOutlivesBelief::default()),
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
                 Box::new(record_by_check_and_set::RecordByCheckAndSet),
+                Box::new(key_through_acquire::KeyThroughAcquire::default()),
+                Box::new(lock_delay_kept::LockDelayKept::new(bounds)),
                 Box::new(tokens_increase::TokensIncrease::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
-                Box::new(clean_end::CleanEnd::default()),
+                Box::new(vacancy_filled::VacancyFilled::new(bounds)),
+                Box::new(followers_keep_up::FollowersKeepUp::new(bounds)),
+                Box::new(clean_end::CleanEnd::new(bounds)),
                 Box::new(request_rate::RequestRate::default()),
                 Box::new(justified_loss::JustifiedLoss::new(bounds)),
             ],

@@ -58,16 +58,15 @@ impl Check for NoLiveHolderRemoved {
                     return Err(format!("{by} destroyed session {session} of somebody else"));
                 }
             }
-            Happening::RecordChanged {
-                by: by @ Who::Ours(host),
-                sent_at,
-                removed,
-                ..
-            } => {
-                let mut removed = removed.iter();
+            Happening::Changed(change) => {
+                let Who::Ours(host) = change.by else {
+                    return Ok(());
+                };
+                let by = change.by;
+                let mut removed = change.removed.iter();
                 let wrong = removed.find(|it| {
-                    let is_anothers = it.is_alive && it.owner != Some(*by);
-                    is_anothers && !self.is_excused(*host, *sent_at, it)
+                    let is_anothers = it.is_alive && it.owner != Some(by);
+                    is_anothers && !self.is_excused(host, change.sent_at, it)
                 });
                 if let Some(it) = wrong {
                     return Err(format!(

@@ -4,7 +4,7 @@
 use semaphore_core::Instant;
 
 use super::{Check, Invariant, Verdict};
-use crate::history::{Happening, Who};
+use crate::history::{Change, Happening, Subject, Who};
 
 pub(super) struct RecordByCheckAndSet;
 
@@ -14,17 +14,14 @@ impl Check for RecordByCheckAndSet {
     }
 
     fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
-        let Happening::RecordChanged {
-            by: by @ Who::Ours(_),
-            is_check_and_set,
-            before,
-            after,
-            ..
-        } = what
-        else {
+        let Happening::Changed(change) = what else {
             return Ok(());
         };
-        if !is_check_and_set {
+        let Change { by, is_bound, .. } = change;
+        let (Who::Ours(_), Subject::Record { before, after }) = (by, &change.of) else {
+            return Ok(());
+        };
+        if !is_bound {
             return Err(format!("{by} wrote the record without check-and-set"));
         }
         match (before, after) {

@@ -3,13 +3,18 @@
 //! Reads: 100 a second in the long run (on a clock that may run fast), 50 at once, and as many again as
 //! it writes. Of writes there may be 50 a second in the long run and 150 at once: every failed attempt
 //! is followed by a growing wait, and what users and losses cause comes in bursts.
+//!
+//! In an election there is less to do. A candidate polls ten times a second in the long run and 20 times
+//! at once, and reads once more for what each answer leaves open; a follower beside it adds ten a second
+//! and ten at once. Each session attempts to acquire the key twice a second in the long run, beside
+//! what follows from failures and from other values.
 
 use std::collections::BTreeMap;
 
 use semaphore_core::Instant;
 
 use super::{Check, Invariant, Verdict};
-use crate::history::Happening;
+use crate::history::{Asked, Happening};
 use crate::plan::FASTEST_CLOCK;
 
 const READS: Ceiling = Ceiling {
@@ -21,6 +26,15 @@ const WRITES: Ceiling = Ceiling {
     at_once: 150.0,
 };
 
+const ELECTION_READS: Ceiling = Ceiling {
+    per_second: 30.0 * FASTEST_CLOCK,
+    at_once: 50.0,
+};
+const ATTEMPTS: Ceiling = Ceiling {
+    per_second: 2.0 * FASTEST_CLOCK,
+    at_once: 12.0,
+};
+
 #[derive(Default)]
 pub(super) struct RequestRate {
     hosts: BTreeMap<usize, Rates>,
@@ -28,8 +42,11 @@ pub(super) struct RequestRate {
 
 #[derive(Default)]
 struct Rates {
+    is_election: bool,
     reads: Level,
     writes: Level,
+    /// Those of each session.
+    attempts: BTreeMap<String, Level>,
 }
 
 struct Ceiling {
@@ -62,25 +79,46 @@ impl Check for RequestRate {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
-            Happening::Booted { host } => {
-                self.hosts.insert(*host, Rates::default());
+            Happening::Booted { host, place } => {
+                let rates = Rates {
+                    is_election: place.is_election(),
+                    ..Rates::default()
+                };
+                self.hosts.insert(*host, rates);
             }
-            Happening::Sent { host, is_read } => {
+            Happening::Sent { host, what } => {
                 let rates = self.hosts.entry(*host).or_default();
-                if *is_read {
-                    if rates.reads.add(at, &READS) {
-                        return Err(format!("node-{host} reads more often than the ceiling"));
-                    }
-                } else {
-                    // A write may cause a read beyond the budget.
-                    rates.reads.level -= 1.0;
-                    if rates.writes.add(at, &WRITES) {
-                        return Err(format!("node-{host} writes more often than the ceiling"));
-                    }
-                }
+                return rates
+                    .add(at, what)
+                    .map_err(|how| format!("node-{host} {how} more often than the ceiling"));
             }
             _ => {}
         }
         Ok(())
     }
+}
+
+impl Rates {
+    /// Says of what there was too much.
+    fn add(&mut self, at: Instant, what: &Asked) -> Result<(), &'static str> {
+        if *what == Asked::Read {
+            let ceiling = if self.is_election {
+                &ELECTION_READS
+            } else {
+                &READS
+            };
+            return not_over(self.reads.add(at, ceiling), "reads");
+        }
+        // A write may cause a read beyond the budget.
+        self.reads.level -= 1.0;
+        if let (true, Asked::Attempt(session)) = (self.is_election, what) {
+            let attempts = self.attempts.entry(session.clone()).or_default();
+            not_over(attempts.add(at, &ATTEMPTS), "tries to acquire the key")?;
+        }
+        not_over(self.writes.add(at, &WRITES), "writes")
+    }
+}
+
+fn not_over(is_over: bool, what: &'static str) -> Result<(), &'static str> {
+    if is_over { Err(what) } else { Ok(()) }
 }

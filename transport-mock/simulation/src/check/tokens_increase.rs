@@ -1,17 +1,19 @@
 //! S5: fencing tokens strictly increase in the order in which claims were applied, and none is
-//! granted twice. Indexes that an operator lets go backwards begin anew.
+//! granted twice. Indexes that an operator lets go backwards begin anew. Whoever is elected by a key that
+//! was acquired before may read its token before or after that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use semaphore_core::{FencingToken, Instant};
 
 use super::{Check, Invariant, Verdict};
-use crate::history::{Happening, Who};
+use crate::history::{Happening, Subject, Who};
 
 #[derive(Default)]
 pub(super) struct TokensIncrease {
     applied: u64,
     epoch: u64,
+    elections: BTreeSet<usize>,
     /// Which write made a session a holder last.
     admissions: BTreeMap<String, Admission>,
     granted: BTreeMap<(usize, u64, u64), FencingToken>,
@@ -33,6 +35,9 @@ impl TokensIncrease {
         };
         if admissions.any(|it| it != Some(first)) {
             return Err(format!("token {token} was granted for more than one write"));
+        }
+        if first.epoch != self.epoch && self.elections.contains(&prefix) {
+            return Ok(());
         }
         let key = (prefix, first.epoch, first.order);
         if self.granted.insert(key, token).is_some() {
@@ -62,15 +67,16 @@ impl Check for TokensIncrease {
     fn happen(&mut self, _: Instant, what: &Happening) -> Verdict {
         match what {
             Happening::NewEpoch => self.epoch += 1,
-            Happening::RecordChanged {
-                by, added, passed, ..
-            } => {
+            Happening::Changed(change) => {
                 self.applied += 1;
+                if let Subject::Key { .. } = change.of {
+                    self.elections.insert(change.prefix);
+                }
                 let (epoch, order) = (self.epoch, self.applied);
-                for session in added.iter().chain(passed) {
+                for session in change.added.iter().chain(&change.passed) {
                     let admission = Admission { epoch, order };
                     // An operator admits nobody: what a snapshot brings back was admitted before.
-                    if *by == Who::Operator {
+                    if change.by == Who::Operator {
                         let known = self.admissions.entry(session.clone());
                         known.or_insert(admission);
                     } else {

@@ -1,5 +1,8 @@
 //! Draws a plan from a seed. Most are small; some have more of everything.
 
+mod deeds;
+mod election;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -8,8 +11,8 @@ use semaphore_core::{Behavior, Dialect, Encoding, Response};
 use transport_mock::Fault;
 
 use super::{
-    Deed, End, FASTEST_CLOCK, Hidden, HostPlan, How, Plan, SLOWEST_CLOCK, Sort, Stranger,
-    StrangerPlan, Told, Trouble, Turn, UserPlan,
+    Deed, End, FASTEST_CLOCK, HostPlan, How, Place, Plan, SLOWEST_CLOCK, Sort, StrangerPlan, Told,
+    Trouble, Turn, UserPlan,
 };
 
 impl Plan {
@@ -18,9 +21,13 @@ impl Plan {
         let mut rng = Rng::with_seed(seed);
         let mut plan = Draft::new(&mut rng).plan(seed, &mut rng);
         draw_encodings(&mut plan, &mut Rng::with_seed(!seed));
+        election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
         plan
     }
 }
+
+/// Sets what is drawn about elections apart from the rest.
+const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
 
 /// What is decided first, because the rest depends on it.
 struct Draft {
@@ -99,7 +106,7 @@ impl Draft {
                 rng,
                 &[Behavior::Delete, Behavior::Delete, Behavior::Release],
             ),
-            prefixes: self.prefixes,
+            prefixes: vec![Place::Semaphore; self.prefixes],
             latency: millis(pick(rng, &[0, 1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
@@ -150,6 +157,7 @@ impl Draft {
             clock: clock(rng),
             encoding: Encoding::default(),
             crowd: 0,
+            follows: false,
             refuses_from: None,
             users,
             troubles,
@@ -223,6 +231,7 @@ impl Draft {
             how,
             permits,
             hold: millis(rng.u64(..longest)),
+            changes: 0,
             end,
         }
     }
@@ -251,123 +260,6 @@ impl Draft {
             }
         };
         Trouble::Fault(fault)
-    }
-
-    fn strangers(&self, rng: &mut Rng) -> Vec<StrangerPlan> {
-        let count = if rng.u32(..4) == 0 {
-            rng.usize(1..=2)
-        } else {
-            0
-        };
-        (0..count)
-            .map(|number| StrangerPlan {
-                number,
-                prefix: rng.usize(..self.prefixes),
-                at: self.storm.mul_f64(rng.f64()),
-                kind: if rng.bool() {
-                    Stranger::Stuck(secs(rng.u64(20..200)))
-                } else {
-                    Stranger::Go {
-                        turns: rng.u32(1..=4),
-                        hold: millis(rng.u64(10..5_000)),
-                    }
-                },
-            })
-            .collect()
-    }
-
-    fn deeds(&self, rng: &mut Rng) -> Vec<(Duration, Deed)> {
-        let most = if self.is_large { 16 } else { 6 };
-        let count = match self.theme {
-            Theme::Network => 0,
-            _ => rng.usize(1..=most),
-        };
-        (0..count)
-            .map(|_| (self.storm.mul_f64(rng.f64()), self.deed(rng)))
-            .collect()
-    }
-
-    fn deed(&self, rng: &mut Rng) -> Deed {
-        let host = rng.usize(..self.hosts);
-        match self.theme {
-            Theme::Network | Theme::Failures => self.failure(rng, host),
-            Theme::Operator => self.operation(rng),
-            Theme::Access => Self::restriction(rng, host),
-            Theme::Everything => match rng.u32(..3) {
-                0 => self.failure(rng, host),
-                1 => self.operation(rng),
-                _ => Self::restriction(rng, host),
-            },
-        }
-    }
-
-    fn failure(&self, rng: &mut Rng, host: usize) -> Deed {
-        // Short, or long enough to cost a lease.
-        let time = match rng.u32(..3) {
-            0 => millis(rng.u64(..100)),
-            1 => self.ttl.mul_f64(rng.f64()),
-            _ => self.ttl.mul_f64(0.5 + 2.0 * rng.f64()),
-        };
-        match rng.u32(..10) {
-            0 | 1 => Deed::Kill {
-                host,
-                down: time.min(secs(10)),
-            },
-            2 | 3 => Deed::Pause { host, time },
-            4 => Deed::Partition { host, time },
-            5 => Deed::Stall { host, time },
-            6 => Deed::AgentDown { host, time },
-            7 => Deed::Lag {
-                host,
-                time: time.min(secs(5)),
-            },
-            8 => Deed::LoseLeader {
-                time: time.min(secs(10)),
-            },
-            _ => Deed::SlowLeader {
-                without: time.min(secs(5)),
-                lacks: pick(rng, &[1, 2, 3, 4, 6, 10, 16, usize::MAX]),
-                time: millis(pick(rng, &[10, 100, 1_000, 3_000, 6_000])).mul_f64(rng.f64()),
-            },
-        }
-    }
-
-    fn operation(&self, rng: &mut Rng) -> Deed {
-        let prefix = rng.usize(..self.prefixes);
-        let nth = rng.usize(..8);
-        match rng.u32(..10) {
-            0 | 1 => Deed::DestroySession { nth },
-            2 => Deed::DeleteKey { prefix, nth },
-            3 => Deed::RemoveHolder { prefix, nth },
-            4 => Deed::DeleteRecord { prefix },
-            5 => Deed::Garble {
-                prefix,
-                time: millis(rng.u64(..5_000)),
-            },
-            6 => Deed::Resize {
-                prefix,
-                limit: rng.u32(1..=3),
-            },
-            7 => Deed::ResetIndex,
-            8 => Deed::Snapshot,
-            _ => Deed::Restore,
-        }
-    }
-
-    fn restriction(rng: &mut Rng, host: usize) -> Deed {
-        Deed::Restrict {
-            host,
-            what: pick(
-                rng,
-                &[
-                    Hidden::Others,
-                    Hidden::Others,
-                    Hidden::Contenders,
-                    Hidden::Everything,
-                ],
-            ),
-            time: millis(rng.u64(100..20_000)),
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! ```
 //! A plan alone decides what happens, so it can be cut down, printed and run again.
 
+mod deed;
 mod draw;
 mod pieces;
 mod story;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use semaphore_core::{Behavior, Dialect, Encoding};
 use transport_mock::Fault;
 
+pub use deed::{Deed, Hidden};
 pub use pieces::{Piece, Pieces};
 
 /// Local clocks and Consul's run at between this and its counterpart above one, as fast as the
@@ -25,6 +27,9 @@ pub const FASTEST_CLOCK: f64 = 1.05;
 
 /// The TTL of strangers' sessions.
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
+
+/// The lock delay of strangers' sessions: Consul's own.
+pub(crate) const STRANGERS_LOCK_DELAY: Duration = Duration::from_secs(15);
 
 /// Everything that will be done to a world, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +42,8 @@ pub struct Plan {
     pub ttl: Duration,
     /// What becomes of contender keys when their session ends.
     pub behavior: Behavior,
-    /// How many prefixes there are.
-    pub prefixes: usize,
+    /// What is at each prefix.
+    pub prefixes: Vec<Place>,
     /// The longest that a message travels.
     pub latency: Duration,
     /// How long a session lives after its last renewal, in TTLs of the true clock.
@@ -58,6 +63,18 @@ pub struct Plan {
     pub deeds: Vec<(Duration, Deed)>,
 }
 
+/// What a prefix is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A semaphore.
+    Semaphore,
+    /// An election, whose key is the one that `consul lock -n 1` takes: `<prefix>/.lock`.
+    Election {
+        /// For how long nobody leads after a leader's session was invalidated.
+        lock_delay: Duration,
+    },
+}
+
 /// Whether a read that leaves keys out says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
@@ -67,19 +84,21 @@ pub enum Told {
     NotAtAll,
 }
 
-/// A host with one process, which has one semaphore.
+/// A host with one process, which has one semaphore or takes part in one election.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPlan {
     /// What deeds call it.
     pub number: usize,
-    /// Which prefix its semaphore has.
+    /// Which prefix its semaphore or its election has.
     pub prefix: usize,
     /// How fast its clock runs.
     pub clock: f64,
-    /// How its semaphore encodes its steps.
+    /// How it encodes its steps.
     pub encoding: Encoding,
-    /// How many contenders are no crowd to it.
+    /// How many contenders are no crowd to it, in a semaphore.
     pub crowd: usize,
+    /// Whether it follows the leader besides, in an election.
+    pub follows: bool,
     /// From when on its agent serves no transactions any more.
     pub refuses_from: Option<Duration>,
     /// The tasks in its process.
@@ -105,7 +124,7 @@ pub enum Sort {
     Read,
 }
 
-/// One task that uses a semaphore again and again.
+/// One task that acquires or campaigns again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserPlan {
     /// What it does before the storm is over.
@@ -123,6 +142,8 @@ pub struct Turn {
     pub permits: u32,
     /// How long it holds them.
     pub hold: Duration,
+    /// How often a leader changes what the key says meanwhile.
+    pub changes: u32,
     /// How it gives them back.
     pub end: End,
 }
@@ -176,7 +197,8 @@ pub struct StrangerPlan {
 /// What a stranger does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
-    /// It follows the algorithm of Go's client and the guide: no queue, prune, check and set.
+    /// It follows the algorithm of Go's client and the guide: no queue, prune, check and set. In an
+    /// election that of `api.Lock`.
     Go {
         /// How often it acquires.
         turns: u32,
@@ -185,68 +207,13 @@ pub enum Stranger {
     },
     /// It has a contender key and never claims. It stays for so long.
     Stuck(Duration),
-}
-
-/// What is done to the world. Hosts are named by their numbers.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "fields are named by what they are")]
-pub enum Deed {
-    /// The process ends; another one starts after so long.
-    Kill { host: usize, down: Duration },
-    /// The process stands still.
-    Pause { host: usize, time: Duration },
-    /// All messages of the host are lost.
-    Partition { host: usize, time: Duration },
-    /// All messages of the host are held back.
-    Stall { host: usize, time: Duration },
-    /// The host's agent refuses connections.
-    AgentDown { host: usize, time: Duration },
-    /// The host reads from an agent that lags behind.
-    Lag { host: usize, time: Duration },
-    /// The host's token may not read some keys.
-    Restrict {
-        host: usize,
-        what: Hidden,
-        time: Duration,
+    /// It leads an election as `consul lock` does, which deletes the key afterwards.
+    ConsulLock {
+        /// How often it leads.
+        turns: u32,
+        /// How long.
+        hold: Duration,
     },
-    /// There is no leader for so long, then TTLs start anew.
-    LoseLeader { time: Duration },
-    /// There is no leader for so long, then one that lacks so many of the last changes, or all of them
-    /// if there are fewer, and takes so long to apply them.
-    SlowLeader {
-        without: Duration,
-        lacks: usize,
-        time: Duration,
-    },
-    /// All indexes are counted anew.
-    ResetIndex,
-    /// The state is saved.
-    Snapshot,
-    /// The state that was saved last is restored.
-    Restore,
-    /// An operator destroys a session.
-    DestroySession { nth: usize },
-    /// An operator deletes a contender key.
-    DeleteKey { prefix: usize, nth: usize },
-    /// An operator takes a holder out of the record.
-    RemoveHolder { prefix: usize, nth: usize },
-    /// An operator deletes the record.
-    DeleteRecord { prefix: usize },
-    /// An operator writes something else over the record, and deletes that after so long.
-    Garble { prefix: usize, time: Duration },
-    /// An operator changes the record's limit.
-    Resize { prefix: usize, limit: u32 },
-}
-
-/// What a token may not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hidden {
-    /// The contender keys that others have at that moment.
-    Others,
-    /// Every contender key.
-    Contenders,
-    /// Everything.
-    Everything,
 }
 
 impl Plan {
@@ -278,6 +245,36 @@ impl Plan {
         ttl.mul_f64(self.lifetime)
     }
 
+    /// What is at the prefix of this number.
+    pub(crate) fn place(&self, prefix: usize) -> Place {
+        let place = self.prefixes.get(prefix).copied();
+        place.unwrap_or(Place::Semaphore)
+    }
+
+    /// For how long at least nobody can be elected after a leader's session has ended.
+    pub(crate) fn shortest_lock_delay(&self) -> Duration {
+        let delays = self.prefixes.iter().filter_map(|place| match place {
+            Place::Semaphore => None,
+            Place::Election { lock_delay } => Some(*lock_delay),
+        });
+        delays.min().unwrap_or_default()
+    }
+
+    /// Whether there is an election.
+    pub fn has_election(&self) -> bool {
+        self.prefixes.iter().any(Place::is_election)
+    }
+
+    /// For how long nobody can be elected after a session has ended, wherever that is longest.
+    pub(crate) fn longest_lock_delay(&self) -> Duration {
+        let delays = self.prefixes.iter().filter_map(|place| match place {
+            Place::Semaphore => None,
+            Place::Election { lock_delay } if self.strangers.is_empty() => Some(*lock_delay),
+            Place::Election { lock_delay } => Some(STRANGERS_LOCK_DELAY.max(*lock_delay)),
+        });
+        delays.max().unwrap_or_default()
+    }
+
     /// Whether one of the deeds, wherever it stands, is one of these.
     pub(crate) fn has(&self, is: impl Fn(&Deed) -> bool) -> bool {
         let timed = self.deeds.iter().map(|(_, deed)| deed);
@@ -291,28 +288,9 @@ impl Plan {
     }
 }
 
-impl Deed {
-    /// Its name, for figures.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Kill { .. } => "kill",
-            Self::Pause { .. } => "pause",
-            Self::Partition { .. } => "partition",
-            Self::Stall { .. } => "stall",
-            Self::AgentDown { .. } => "agent down",
-            Self::Lag { .. } => "stale reads",
-            Self::Restrict { .. } => "token restricted",
-            Self::LoseLeader { .. } => "leader lost",
-            Self::SlowLeader { .. } => "leader elected behind its log",
-            Self::ResetIndex => "index reset",
-            Self::Snapshot => "snapshot saved",
-            Self::Restore => "snapshot restored",
-            Self::DestroySession { .. } => "session destroyed",
-            Self::DeleteKey { .. } => "contender key deleted",
-            Self::RemoveHolder { .. } => "holder removed",
-            Self::DeleteRecord { .. } => "record deleted",
-            Self::Garble { .. } => "record garbled",
-            Self::Resize { .. } => "record resized",
-        }
+impl Place {
+    /// Whether it is an election.
+    pub fn is_election(&self) -> bool {
+        matches!(self, Self::Election { .. })
     }
 }

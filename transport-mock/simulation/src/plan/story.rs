@@ -4,7 +4,7 @@ use std::fmt;
 
 use semaphore_core::{Dialect, Encoding};
 
-use super::{Deed, End, Hidden, How, Plan, Sort, Stranger, Told, Trouble, Turn};
+use super::{Deed, End, Hidden, How, Place, Plan, Sort, Stranger, Told, Trouble, Turn};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -14,11 +14,20 @@ impl fmt::Display for Plan {
             self.limit,
             self.ttl,
             self.behavior,
-            self.prefixes,
+            self.prefixes.len(),
             self.latency,
             self.lifetime,
             self.storm
         )?;
+        for (number, place) in self.prefixes.iter().enumerate() {
+            if let Place::Election { lock_delay } = place {
+                let prefix = Self::prefix(number);
+                writeln!(
+                    f,
+                    "{prefix} is an election, its lock delay is {lock_delay:?}"
+                )?;
+            }
+        }
         match self.access_control {
             None => {}
             Some(Told::InHeader) => writeln!(f, "tokens are asked for; filtered reads say so")?,
@@ -39,6 +48,9 @@ impl fmt::Display for Plan {
             )?;
             if let Some(at) = host.refuses_from {
                 writeln!(f, "  its agent serves no transactions from {at:?} on")?;
+            }
+            if host.follows {
+                writeln!(f, "  it follows the leader")?;
             }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
@@ -75,6 +87,10 @@ impl fmt::Display for Plan {
             match stranger.kind {
                 Stranger::Go { turns, hold } => writeln!(f, "acquires {turns} times for {hold:?}")?,
                 Stranger::Stuck(time) => writeln!(f, "waits for {time:?} and never claims")?,
+                Stranger::ConsulLock { turns, hold } => writeln!(
+                    f,
+                    "leads {turns} times for {hold:?} and deletes the key afterwards"
+                )?,
             }
         }
         for (at, deed) in &self.deeds {
@@ -93,7 +109,11 @@ impl fmt::Display for Turn {
             How::Try => write!(f, "are tried for"),
             How::CancelAfter(time) => write!(f, "are waited for, given up after {time:?}"),
         }?;
-        write!(f, "; held for {:?}, then ", self.hold)?;
+        write!(f, "; held for {:?}, ", self.hold)?;
+        if self.changes > 0 {
+            write!(f, "with {} other value(s), ", self.changes)?;
+        }
+        write!(f, "then ")?;
         match self.end {
             End::Release => write!(f, "released"),
             End::Drop => write!(f, "dropped"),
@@ -175,6 +195,9 @@ impl fmt::Display for Deed {
             Self::Resize { prefix, limit } => {
                 let prefix = Plan::prefix(*prefix);
                 write!(f, "the limit in the record of {prefix} is set to {limit}")
+            }
+            Self::Overwrite { prefix } => {
+                write!(f, "the key of {} is overwritten", Plan::prefix(*prefix))
             }
         }
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use semaphore_core::{FencingToken, Lost, Permit};
+use semaphore_core::{FencingToken, Lost};
 
+use super::contest::Held;
 use crate::history::{Belief, BeliefNo, Happening, Who};
 use crate::plan::Deed;
 
@@ -28,7 +29,7 @@ pub(super) struct Pages {
 }
 
 enum Hold {
-    Ours(Weak<Permit>),
+    Ours(Weak<Held>),
     Strangers,
 }
 
@@ -45,15 +46,12 @@ impl Book {
         *self.lock().unserved.entry(why).or_default() += 1;
     }
 
-    /// A host of ours got a permit.
-    pub(super) fn granted(&self, host: usize, prefix: usize, permit: &Arc<Permit>) -> BeliefNo {
-        let sessions = permit.sequencers().iter();
-        let sessions = sessions.map(|it| it.session.to_string()).collect();
-        let hold = Hold::Ours(Arc::downgrade(permit));
-        let token = permit.fencing_token();
-        let (who, permits) = (Who::Ours(host), permit.permits());
-        self.lock()
-            .begin((who, prefix, sessions, permits), hold, token)
+    /// A host of ours got a permit, or leads.
+    pub(super) fn granted(&self, host: usize, prefix: usize, granted: &Arc<Held>) -> BeliefNo {
+        let hold = Hold::Ours(Arc::downgrade(granted));
+        let (sessions, permits) = (granted.sessions(), granted.permits());
+        let of_whom = (Who::Ours(host), prefix, sessions, permits);
+        self.lock().begin(of_whom, hold, granted.token())
     }
 
     /// A stranger has a slot.
@@ -113,11 +111,11 @@ impl Pages {
         }
         // Whoever was killed believes nothing.
         self.beliefs.retain(|(_, hold)| match hold {
-            Hold::Ours(permit) => permit.strong_count() > 0,
+            Hold::Ours(held) => held.strong_count() > 0,
             Hold::Strangers => true,
         });
         let held = self.beliefs.iter().filter(|(_, hold)| match hold {
-            Hold::Ours(permit) => permit.upgrade().is_some_and(|it| it.is_held()),
+            Hold::Ours(held) => held.upgrade().is_some_and(|it| it.is_believed()),
             Hold::Strangers => true,
         });
         held.map(|(belief, _)| belief).collect()

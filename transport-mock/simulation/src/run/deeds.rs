@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Instant, Method, Record, Request};
+use semaphore_core::{Instant, Method, Request};
 use transport_mock::consul::{Access, Consul, Policy, Snapshot};
 
 use super::past::Past;
@@ -112,13 +112,9 @@ impl Run<'_> {
             }
             Deed::DestroySession { nth } => self.destroy_session(*nth),
             Deed::DeleteKey { prefix, nth } => self.delete_key(*prefix, *nth),
-            Deed::RemoveHolder { prefix, nth } => self.edit(*prefix, |record| {
-                let holder = record.holders().nth(nth % record.holders().len().max(1));
-                if let Some(holder) = holder.map(str::to_owned) {
-                    record.retain(|it| it != holder);
-                }
-            }),
+            Deed::RemoveHolder { prefix, nth } => self.remove_holder(*prefix, *nth),
             Deed::Resize { prefix, limit } => self.edit(*prefix, |record| record.set_limit(*limit)),
+            Deed::Overwrite { prefix } => self.overwrite(*prefix),
             Deed::DeleteRecord { prefix } => {
                 self.submit_on(*prefix, |key| Request::new(Method::Delete, key));
                 self.judge_operation()
@@ -175,7 +171,8 @@ impl Run<'_> {
             }
             Deed::Restrict { what, time, .. } if self.plan.access_control.is_some() => {
                 host.line.lock().is_fooled = true;
-                if *what != Hidden::Others {
+                let is_election = self.plan.place(host.plan.prefix).is_election();
+                if *what != Hidden::Others || is_election {
                     self.book.happened(Happening::Blinded { host: number });
                 }
                 self.forbid(number, *what);
@@ -279,11 +276,17 @@ impl Run<'_> {
         let Some(prefix) = self.hosts.get(&number).map(|host| host.plan.prefix) else {
             return;
         };
+        let is_election = self.plan.place(prefix).is_election();
         let prefix = &self.prefixes[prefix];
         let (directory, lock) = (prefix.directory(), prefix.lock_key());
         let seen = &self.seen;
         self.world.consul(|consul, _| {
             let policy = match what {
+                // There are no keys of others: it may read the only one, and not write it.
+                Hidden::Others if is_election => Policy::management().with_key(&lock, Access::Read),
+                Hidden::Contenders if is_election => {
+                    Policy::management().with_key(&lock, Access::Deny)
+                }
                 Hidden::Everything => {
                     Policy::management().with_key_prefix(&directory, Access::Deny)
                 }
@@ -323,90 +326,7 @@ impl Run<'_> {
         }
     }
 
-    fn destroy_session(&mut self, nth: usize) -> Judged {
-        self.world.consul(|consul, now| {
-            let count = consul.sessions().count().max(1);
-            let session = consul.sessions().nth(nth % count);
-            if let Some(session) = session.map(|it| it.id().to_owned()) {
-                consul.destroy_session(now, &session);
-            }
-        });
-        self.judge_operation()
-    }
-
-    fn delete_key(&mut self, prefix: usize, nth: usize) -> Judged {
-        let Some(prefix) = self.prefixes.get(prefix) else {
-            return Ok(());
-        };
-        let (directory, lock) = (prefix.directory(), prefix.lock_key());
-        let deleted = self.world.consul(|consul, now| {
-            let keys: Vec<_> = consul
-                .entries(&directory)
-                .map(transport_mock::consul::Entry::key)
-                .filter(|key| *key != lock)
-                .collect();
-            let key = keys.get(nth % keys.len().max(1))?;
-            let session = key.strip_prefix(&directory)?.to_owned();
-            consul.submit(
-                now,
-                &Request::new(Method::Delete, format!("/v1/kv/{key}")).with_token(self.token()),
-            );
-            Some(session)
-        });
-        if let Some(session) = deleted {
-            self.book.lock().take(&session, self.seen.index());
-        }
-        self.judge_operation()
-    }
-
-    /// Changes the record, if there is one.
-    fn edit(&mut self, prefix: usize, edit: impl FnOnce(&mut Record)) -> Judged {
-        let key = self
-            .prefixes
-            .get(prefix)
-            .map(semaphore_core::Prefix::lock_key);
-        let record = self.world.consul(|consul, _| {
-            let entry = consul.entry(key.as_deref()?)?;
-            Record::decode(entry.value(), entry.flags()).ok()
-        });
-        if let Some(mut record) = record {
-            edit(&mut record);
-            let flags = record.flags();
-            self.submit_on(prefix, |key| {
-                Request::new(Method::Put, format!("{key}?flags={flags}")).with_body(record.encode())
-            });
-        }
-        self.judge_operation()
-    }
-
-    /// Takes away what is no record.
-    fn repair(&mut self, prefix: usize) -> Judged {
-        let key = self
-            .prefixes
-            .get(prefix)
-            .map(semaphore_core::Prefix::lock_key);
-        let is_garbled = self.world.consul(|consul, _| {
-            let entry = key.as_deref().and_then(|key| consul.entry(key));
-            entry.is_some_and(|entry| Record::decode(entry.value(), entry.flags()).is_err())
-        });
-        if is_garbled {
-            self.submit_on(prefix, |key| Request::new(Method::Delete, key));
-        }
-        self.judge_operation()
-    }
-
-    /// Sends a request for the record of a prefix, with a hand on Consul.
-    pub(super) fn submit_on(&mut self, prefix: usize, request: impl FnOnce(String) -> Request) {
-        let Some(prefix) = self.prefixes.get(prefix) else {
-            return;
-        };
-        let request = request(format!("/v1/kv/{}", prefix.lock_key())).with_token(self.token());
-        self.world.consul(|consul, now| {
-            consul.submit(now, &request);
-        });
-    }
-
-    fn token(&self) -> Option<semaphore_core::Token> {
+    pub(super) fn token(&self) -> Option<semaphore_core::Token> {
         self.scope("strangers").token().cloned()
     }
 

@@ -9,11 +9,17 @@
 //! ```
 
 mod book;
+mod boot;
+mod contest;
 mod deeds;
+mod follower;
+mod judging;
 mod knowledge;
+mod operator;
 mod past;
 mod quiet;
 mod seen;
+mod state;
 mod stranger;
 mod transaction;
 mod user;
@@ -26,21 +32,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use semaphore_core::{Instant, Lost, Prefix, Scope, Semaphore, Token};
+use semaphore_core::{Instant, Prefix, Scope, Token};
 use transport_mock::consul::Snapshot;
 use transport_mock::{MockConsul, MockProcess, Task};
 
 use self::book::Book;
 use self::deeds::Act;
-use self::knowledge::Knowledge;
 use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
-use self::user::User;
-use self::wire::{Line, Wire};
+use self::wire::Line;
 use crate::check::{Bounds, Invariant, Judge, Violation};
 use crate::figures::Figures;
-use crate::history::Happening;
 use crate::plan::{Deed, HostPlan, Plan, Turn};
 
 /// How a run ended.
@@ -133,13 +136,14 @@ struct Running<'a> {
     users: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
     process: Option<MockProcess>,
     tasks: Vec<Task<Option<()>>>,
+    follower: Option<Task<Option<()>>>,
 }
 
 type Judged = Result<(), Violation>;
 
 impl<'a> Run<'a> {
     fn new(plan: &'a Plan, world: &MockConsul, keeps_story: bool) -> Result<Self, String> {
-        let prefixes = (0..plan.prefixes)
+        let prefixes = (0..plan.prefixes.len())
             .map(|number| Prefix::new(Plan::prefix(number)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
@@ -157,6 +161,7 @@ impl<'a> Run<'a> {
                 users: users.collect(),
                 process: None,
                 tasks: Vec::new(),
+                follower: None,
             };
             (host.number, running)
         });
@@ -166,7 +171,7 @@ impl<'a> Run<'a> {
             keeps_story,
             book: Book::default(),
             judge: Judge::new(Bounds::of(plan)),
-            seen: Seen::new(prefixes.clone(), plan),
+            seen: Seen::new(&prefixes, plan),
             prefixes,
             hosts: hosts.collect(),
             strangers: Vec::new(),
@@ -221,65 +226,6 @@ impl<'a> Run<'a> {
         self.forbid_nothing();
     }
 
-    /// A new process on this host, with a semaphore and all the host's users.
-    fn boot(&mut self, number: usize) {
-        let plan = self.plan;
-        let Some(host) = self.hosts.get_mut(&number) else {
-            return;
-        };
-        let truth = self.world.client(format!("node-{number}"));
-        let client = truth.clone().with_clock_rate(host.plan.clock);
-        let process = MockProcess::new(&client);
-        let prefix = self.prefixes[host.plan.prefix].clone();
-        host.line.lock().knowledge = Knowledge::default();
-        let wire = Wire {
-            client,
-            truth: truth.clone(),
-            host: number,
-            prefix: prefix.clone(),
-            line: host.line.clone(),
-            book: self.book.clone(),
-            latency: plan.latency,
-            refuses_from: host.plan.refuses_from.map(|at| Instant::ORIGIN + at),
-        };
-        let mut builder = Semaphore::builder(prefix.as_str(), plan.limit)
-            .value(format!("node-{number}"))
-            .ttl(plan.ttl)
-            .behavior(plan.behavior)
-            .encoding(host.plan.encoding)
-            .crowd(host.plan.crowd);
-        if plan.access_control.is_some() {
-            builder = builder.token(format!("node-{number}"));
-        }
-        if plan.has(|deed| matches!(deed, Deed::Resize { .. })) {
-            builder = builder.adopt_limit();
-        }
-        let connected = builder.connect_parts(Arc::new(wire), Arc::new(process.clone()));
-        let Ok(semaphore) = connected else {
-            return;
-        };
-        host.tasks = host
-            .users
-            .iter()
-            .map(|(turns, next)| {
-                let user = User {
-                    host: number,
-                    prefix: host.plan.prefix,
-                    semaphore: semaphore.clone(),
-                    truth: truth.clone(),
-                    book: self.book.clone(),
-                    turns: Arc::clone(turns),
-                    next: Arc::clone(next),
-                    storm_end: self.rounds[0],
-                    rounds: self.rounds,
-                };
-                self.world.start(process.living(user.live()))
-            })
-            .collect();
-        host.process = Some(process);
-        self.book.happened(Happening::Booted { host: number });
-    }
-
     /// Goes on until `end`, deeds included.
     fn run_until(&mut self, end: Instant) -> Judged {
         loop {
@@ -308,94 +254,6 @@ impl<'a> Run<'a> {
         self.figures.steps += 1;
         self.judge_step()?;
         Ok(moved)
-    }
-
-    fn judge_step(&mut self) -> Judged {
-        let writes = self.world.take_writes();
-        let seen = &mut self.seen;
-        let book = &self.book;
-        let changes = self.world.consul(|consul, _| {
-            if !seen.is_behind(consul) {
-                return Vec::new();
-            }
-            let changes = seen.compare(consul, Some(&writes));
-            for change in &changes {
-                if let Happening::RecordChanged { prefix, added, .. } = change {
-                    let admitted = added.iter();
-                    let admitted = admitted.filter(|it| seen.lives(consul, *prefix, it));
-                    admitted.for_each(|it| book.lock().restore(it));
-                }
-            }
-            changes
-        });
-        self.judge_all(&changes)
-    }
-
-    /// What an operator did is compared by itself: whom it has hit is known then.
-    fn judge_operation(&mut self) -> Judged {
-        let before = self.seen.index();
-        let seen = &mut self.seen;
-        let changes = self.world.consul(|consul, _| seen.compare(consul, None));
-        let mut book = self.book.lock();
-        for change in &changes {
-            match change {
-                Happening::SessionEnded { session, .. } => book.take(session, before),
-                Happening::RecordChanged { removed, .. } => {
-                    for holder in removed {
-                        book.take(&holder.session, before);
-                    }
-                }
-                _ => {}
-            }
-        }
-        drop(book);
-        self.judge_all(&changes)
-    }
-
-    fn judge_all(&mut self, changes: &[Happening]) -> Judged {
-        if let Some(past) = &mut self.past {
-            self.world.consul(|consul, _| past.look_at(consul));
-        }
-        let now = self.world.now();
-        let (written, causes) = {
-            let mut book = self.book.lock();
-            let written = std::mem::take(&mut book.happenings);
-            (written, std::mem::take(&mut book.causes))
-        };
-        for what in changes.iter().chain(&written) {
-            self.count(what);
-            if self.keeps_story
-                && !matches!(what, Happening::Sent { .. } | Happening::Informed { .. })
-            {
-                self.world.note(format_args!("           · {what}"));
-            }
-            self.judge.happen(now, what)?;
-        }
-        self.judge.settle(now, &self.book.lock().held())?;
-        for (after, deed) in causes {
-            self.plan_act(now + after, Act::Do(deed));
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, what: &Happening) {
-        match what {
-            Happening::Granted { token, .. } if token.0 == 0 => {
-                self.figures.grants_to_strangers += 1;
-            }
-            Happening::Granted { .. } => self.figures.grants += 1,
-            Happening::Lost { reason, .. } => {
-                let name = match reason {
-                    Lost::SessionGone { .. } => "session gone",
-                    Lost::RemovedFromHolders { .. } => "removed from the holders",
-                    Lost::ContenderKeyTaken { .. } => "contender key taken",
-                    Lost::LeaseExpired { .. } => "lease ran out",
-                    _ => "other",
-                };
-                *self.figures.losses.entry(name).or_default() += 1;
-            }
-            _ => {}
-        }
     }
 
     fn figures(&self) -> Figures {

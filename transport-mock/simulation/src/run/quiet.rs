@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use semaphore_core::Semaphore;
+use semaphore_core::api::LOCK_FLAGS;
 
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
-use crate::history::{Happening, Who};
+use crate::history::{Followed, Happening, Who};
 use crate::plan::{Plan, Stranger};
 
 impl Run<'_> {
@@ -55,6 +56,7 @@ impl Run<'_> {
         });
         self.judge_operation()?;
         self.run_until(self.world.now() + LAST_REQUESTS)?;
+        self.stop_followers();
         self.tidy()?;
         if let Some(what) = self.left() {
             self.book.happened(Happening::Left { what });
@@ -62,9 +64,23 @@ impl Run<'_> {
         self.judge_step()
     }
 
+    fn stop_followers(&mut self) {
+        for host in self.hosts.values_mut() {
+            if let Some(follower) = host.follower.take() {
+                follower.abort();
+                let (host, prefix, what) = (host.plan.number, host.plan.prefix, Followed::NoMore);
+                let told = Happening::Follows { host, prefix, what };
+                self.book.happened(told);
+            }
+        }
+    }
+
     /// What a session that only releases its keys has left is collected on demand.
     fn tidy(&mut self) -> Judged {
-        for prefix in self.prefixes.clone() {
+        for (number, prefix) in self.prefixes.clone().into_iter().enumerate() {
+            if self.plan.place(number).is_election() {
+                continue;
+            }
             let mut builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
             if self.plan.access_control.is_some() {
                 builder = builder.token("strangers");
@@ -98,9 +114,16 @@ impl Run<'_> {
                     continue;
                 }
                 let lock = prefix.lock_key();
+                let is_election = self.plan.place(number).is_election();
                 for entry in consul.entries(&prefix.directory()) {
                     if entry.key() != lock {
                         left.push(format!("key {}", entry.key()));
+                        continue;
+                    }
+                    if is_election {
+                        let is_blank = entry.session().is_none() && entry.value().is_empty();
+                        let is_elections = entry.flags() == LOCK_FLAGS || is_blank;
+                        left.extend((!is_elections).then(|| format!("the key {lock}, changed")));
                         continue;
                     }
                     let record = semaphore_core::Record::decode(entry.value(), entry.flags());
@@ -121,10 +144,14 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 const ONE_POLL: Duration = Duration::from_secs(17);
 
 /// How long everybody together may take to get in after the storm: until the sessions of the dead
-/// have ended, which may last this long, one poll, the requests that a fault has left without an
+/// have ended, which may last this long, the lock delay that follows in an election, one poll, the requests that a fault has left without an
 /// answer, and their turns.
 pub(super) fn first_round(plan: &Plan, longest_session: Duration) -> Duration {
-    longest_session + ONE_POLL + plan.request_timeout() * 2 + turns(plan)
+    longest_session
+        + plan.longest_lock_delay()
+        + ONE_POLL
+        + plan.request_timeout() * 2
+        + turns(plan)
 }
 
 /// How long everybody may take when no dead are left.
@@ -139,7 +166,15 @@ fn turns(plan: &Plan) -> Duration {
         .strangers
         .iter()
         .map(|it| match it.kind {
-            Stranger::Go { turns, hold } => hold + Duration::from_secs(turns.into()),
+            // Without a queue it may have all its turns before anybody else.
+            Stranger::Go { turns, hold } | Stranger::ConsulLock { turns, hold }
+                if plan.place(it.prefix).is_election() =>
+            {
+                (hold + Duration::from_secs(1)) * turns
+            }
+            Stranger::Go { turns, hold } | Stranger::ConsulLock { turns, hold } => {
+                hold + Duration::from_secs(turns.into())
+            }
             Stranger::Stuck(_) => Duration::from_secs(2),
         })
         .sum();

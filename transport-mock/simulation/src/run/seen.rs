@@ -2,28 +2,43 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::{Encoding, Prefix, Record, Request};
+use semaphore_core::{Encoding, Prefix, Request};
 use transport_mock::consul::Consul;
 use transport_mock::{Delivered, RequestKind};
 
+use super::state::State;
 use super::transaction::Transaction;
-use crate::history::{Ending, Found, Happening, Removed, Who};
-use crate::plan::Plan;
+use crate::history::{Change, Ending, Happening, Removed, Who};
+use crate::plan::{Place, Plan};
 
 pub(super) struct Seen {
-    prefixes: Vec<Prefix>,
+    sites: Vec<Site>,
     index: u64,
     owners: BTreeMap<String, Who>,
     alive: BTreeSet<String>,
     /// Sessions that are there again after they had ended.
     returned: BTreeSet<String>,
-    records: Vec<(u64, Found)>,
     /// Hosts whose slots pass from user to user. Whose agent refuses transactions goes on without.
     passing: BTreeSet<Who>,
 }
 
+/// A prefix, and what was there after the last step.
+struct Site {
+    prefix: Prefix,
+    place: Place,
+    index: u64,
+    state: State,
+}
+
 impl Seen {
-    pub(super) fn new(prefixes: Vec<Prefix>, plan: &Plan) -> Self {
+    pub(super) fn new(prefixes: &[Prefix], plan: &Plan) -> Self {
+        let sites = prefixes.iter().zip(&plan.prefixes);
+        let sites = sites.map(|(prefix, place)| Site {
+            prefix: prefix.clone(),
+            place: *place,
+            index: 0,
+            state: State::of(*place, None),
+        });
         let passing = plan.hosts.iter();
         let passing = passing.filter(|it| it.encoding == Encoding::Transactions);
         Self {
@@ -32,8 +47,7 @@ impl Seen {
             owners: BTreeMap::new(),
             alive: BTreeSet::new(),
             returned: BTreeSet::new(),
-            records: vec![(0, None); prefixes.len()],
-            prefixes,
+            sites: sites.collect(),
         }
     }
 
@@ -56,8 +70,8 @@ impl Seen {
         self.index = consul.last_index();
         let mut changes = Vec::new();
         self.compare_sessions(consul, writes, &mut changes);
-        for prefix in 0..self.prefixes.len() {
-            self.compare_record(consul, writes, prefix, &mut changes);
+        for prefix in 0..self.sites.len() {
+            self.compare_site(consul, writes, prefix, &mut changes);
         }
         changes
     }
@@ -100,53 +114,50 @@ impl Seen {
         self.alive = alive;
     }
 
-    fn compare_record(
+    fn compare_site(
         &mut self,
         consul: &Consul,
         writes: Option<&[Delivered]>,
-        prefix: usize,
+        number: usize,
         changes: &mut Vec<Happening>,
     ) {
-        let name = &self.prefixes[prefix];
-        let key = name.lock_key();
+        let site = &mut self.sites[number];
+        let key = site.prefix.lock_key();
         let entry = consul.entry(&key);
         let index = entry.map_or(0, transport_mock::consul::Entry::modify_index);
-        if self.records[prefix].0 == index && writes.is_some() {
+        if site.index == index && writes.is_some() {
             return;
         }
-        let after: Found = entry.map(|entry| Record::decode(entry.value(), entry.flags()));
-        let (_, before) = std::mem::replace(&mut self.records[prefix], (index, after.clone()));
+        let after = State::of(site.place, entry);
+        let before = std::mem::replace(&mut site.state, after.clone());
+        site.index = index;
         let last = writes.and_then(|writes| writes.last());
         if last.is_none() && before == after {
             return;
         }
         let by = last.and_then(|it| who(&it.host)).unwrap_or(Who::Operator);
-        let holders = |found: &Found| match found {
-            Some(Ok(record)) => record.holders().map(str::to_owned).collect(),
-            _ => BTreeSet::new(),
-        };
-        let (had, has) = (holders(&before), holders(&after));
+        let (had, has) = (before.holders(), after.holders());
         let removed = had.difference(&has).map(|session| Removed {
-            is_alive: self.is_alive(consul, name, session),
+            is_alive: self.lives(consul, number, session),
             owner: self.owners.get(session).copied(),
             session: session.clone(),
         });
-        changes.push(Happening::RecordChanged {
-            prefix,
+        let is_bound = |it: &Delivered| match after {
+            State::Record(_) => is_check_and_set(&it.request, &key),
+            State::Key(_) => goes_through_session(&it.request, &key),
+        };
+        changes.push(Happening::Changed(Change {
+            prefix: number,
             by,
             sent_at: last.map(|it| it.sent_at),
-            is_check_and_set: last.is_some_and(|it| is_check_and_set(&it.request, &key)),
+            is_bound: last.is_some_and(is_bound),
             removed: removed.collect(),
-            passed: last.map_or_else(Vec::new, |it| self.passed(by, &it.request, &had, &has)),
+            passed: last
+                .filter(|_| matches!(after, State::Record(_)))
+                .map_or_else(Vec::new, |it| self.passed(by, &it.request, &had, &has)),
             added: has.difference(&had).cloned().collect(),
-            before,
-            after,
-        });
-    }
-
-    fn is_alive(&self, consul: &Consul, prefix: &Prefix, session: &str) -> bool {
-        let key = consul.entry(&format!("{prefix}/{session}"));
-        self.alive.contains(session) && key.is_some_and(|it| it.session() == Some(session))
+            of: before.into_change(after),
+        }));
     }
 
     /// Who was in the record before and was admitted anew: the slot passes to the next user of the host.
@@ -177,10 +188,27 @@ impl Seen {
         }
     }
 
-    /// Whether a session and its key in this prefix were there after the last step.
+    /// Whether a session, and the contender key that it needs in a semaphore, were there after the last
+    /// step.
     pub(super) fn lives(&self, consul: &Consul, prefix: usize, session: &str) -> bool {
-        let prefix = self.prefixes.get(prefix);
-        prefix.is_some_and(|prefix| self.is_alive(consul, prefix, session))
+        let Some(site) = self.sites.get(prefix) else {
+            return false;
+        };
+        let key = consul.entry(&format!("{}/{session}", site.prefix));
+        let is_tied = key.is_some_and(|it| it.session() == Some(session));
+        self.alive.contains(session) && (is_tied || site.place.is_election())
+    }
+
+    /// Whether what stands at this prefix does not belong there.
+    pub(super) fn is_garbled(&self, prefix: usize) -> bool {
+        let site = self.sites.get(prefix);
+        site.is_some_and(|site| site.state.is_garbled())
+    }
+
+    /// Who holds by what stands at this prefix.
+    pub(super) fn holders(&self, prefix: usize) -> BTreeSet<String> {
+        let site = self.sites.get(prefix);
+        site.map(|site| site.state.holders()).unwrap_or_default()
     }
 
     /// Whether a session is there again after it had ended, as a snapshot brings it back. Its owner
@@ -209,6 +237,15 @@ fn is_check_and_set(request: &Request, key: &str) -> bool {
     match RequestKind::of(request) {
         RequestKind::KvCas => true,
         RequestKind::Txn => Transaction::of(request).is_some_and(|it| it.is_check_and_set(key)),
+        _ => false,
+    }
+}
+
+/// Whether it changes this key of an election only for the session that it is tied to, or ties it to.
+fn goes_through_session(request: &Request, key: &str) -> bool {
+    match RequestKind::of(request) {
+        RequestKind::KvAcquire | RequestKind::KvRelease | RequestKind::SessionDestroy => true,
+        RequestKind::Txn => Transaction::of(request).is_some_and(|it| it.is_attempt(key)),
         _ => false,
     }
 }

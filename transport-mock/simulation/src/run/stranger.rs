@@ -2,7 +2,9 @@
 //!
 //! A stranger has a session and a contender key, reads the prefix, takes the dead out, adds itself where
 //! there is room by check-and-set, and otherwise waits for a change. There is no queue. It understands no
-//! dialect of the record but its own.
+//! dialect of the record but its own. In an election it takes the key as a lock.
+
+mod lock;
 
 use std::time::Duration;
 
@@ -18,13 +20,14 @@ use transport_mock::MockClient;
 
 use super::book::Book;
 use super::{Judged, Run};
-use crate::plan::{STRANGERS_TTL, Stranger, StrangerPlan};
+use crate::plan::{Place, STRANGERS_TTL, Stranger, StrangerPlan};
 
 struct Visitor {
     plan: StrangerPlan,
     client: MockClient,
     book: Book,
     prefix: Prefix,
+    place: Place,
     limit: u32,
     dialect: Dialect,
     scope: Scope,
@@ -39,7 +42,9 @@ impl Run<'_> {
         let Some(record) = empty_record(dialect, limit).filter(|_| dialect != Dialect::Map) else {
             return Ok(());
         };
-        for prefix in 0..self.prefixes.len() {
+        let is_semaphore = |prefix: &usize| !self.plan.place(*prefix).is_election();
+        let prefixes = (0..self.prefixes.len()).filter(is_semaphore);
+        for prefix in prefixes.collect::<Vec<_>>() {
             self.submit_on(prefix, |key| {
                 Request::new(Method::Put, key).with_body(record.encode())
             });
@@ -57,6 +62,7 @@ impl Run<'_> {
                 client: self.world.client(format!("stranger-{}", stranger.number)),
                 book: self.book.clone(),
                 prefix: prefix.clone(),
+                place: self.plan.place(stranger.prefix),
                 limit: self.plan.limit,
                 dialect: self.plan.dialect,
                 scope: self.scope("strangers"),
@@ -83,9 +89,9 @@ impl Visitor {
     async fn stay(&self, session: &SessionId) {
         match self.plan.kind {
             Stranger::Stuck(time) => self.client.sleep(time).await,
-            Stranger::Go { turns, hold } => {
+            Stranger::Go { turns, hold } | Stranger::ConsulLock { turns, hold } => {
                 for _ in 0..turns {
-                    if self.acquire(session).await.is_none() {
+                    if self.get_in(session).await.is_none() {
                         return;
                     }
                     let number = self.plan.number;
@@ -95,7 +101,28 @@ impl Visitor {
                     let end = Holding(&self.book, belief);
                     self.client.sleep(hold).await;
                     drop(end);
-                    self.release(session).await;
+                    self.get_out(session).await;
+                }
+            }
+        }
+    }
+
+    async fn get_in(&self, session: &SessionId) -> Option<()> {
+        match self.place {
+            Place::Semaphore => self.acquire(session).await,
+            Place::Election { .. } => self.lock(session).await,
+        }
+    }
+
+    async fn get_out(&self, session: &SessionId) {
+        match self.place {
+            Place::Semaphore => {
+                self.release(session).await;
+            }
+            Place::Election { .. } => {
+                self.unlock(session).await;
+                if matches!(self.plan.kind, Stranger::ConsulLock { .. }) {
+                    self.delete_lock().await;
                 }
             }
         }
@@ -107,6 +134,9 @@ impl Visitor {
             .send(|scope| CreateSession { options: &options }.request(scope))
             .await?;
         let session = CreateSession::parse(&created).ok()?;
+        if self.place.is_election() {
+            return Some(session);
+        }
         let key = &self.prefix.contender_key(&session);
         let value = b"stranger".as_slice();
         let flags = empty_record(self.dialect, self.limit)?.flags();
@@ -184,8 +214,10 @@ impl Visitor {
     async fn leave(&self, session: &SessionId) {
         let key = &self.prefix.contender_key(session);
         let index = None;
-        self.send(|scope| DeleteKey { key, index }.request(scope))
-            .await;
+        if !self.place.is_election() {
+            self.send(|scope| DeleteKey { key, index }.request(scope))
+                .await;
+        }
         self.send(|scope| DestroySession { session }.request(scope))
             .await;
     }

@@ -26,6 +26,21 @@ impl Transaction {
         of_key.into_iter().all(is_bound)
     }
 
+    /// Whether it does nothing to this key but acquire it as it was read.
+    pub(super) fn is_attempt(&self, key: &str) -> bool {
+        let of_key = || self.0.iter().filter(|it| it["Key"] == *key);
+        let is_bound = |it: &Value| it["Verb"] == "check-index" || it["Verb"] == "check-not-exists";
+        of_key().any(is_bound) && of_key().all(|it| is_read(it) || it["Verb"] == "lock")
+    }
+
+    /// The one session to which it ties a key, if it does nothing else.
+    pub(super) fn only_tied(&self) -> Option<&str> {
+        let mut writes = self.0.iter().filter(|it| !is_read(it));
+        let write = writes.next().filter(|it| it["Verb"] == "lock")?;
+        let session = write["Session"].as_str();
+        session.filter(|_| writes.next().is_none())
+    }
+
     /// Whose contender keys it ties, or makes sure that they are tied: those whom it admits if they are
     /// holders then.
     pub(super) fn tied(&self) -> impl Iterator<Item = &str> {

@@ -1,15 +1,16 @@
-//! A task that uses a semaphore in every way, as its plan says.
+//! A task that uses a semaphore or an election in every way, as its plan says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use semaphore_core::{Error, Instant, Permit, Runtime as _, Semaphore};
+use semaphore_core::{Error, Instant, Runtime as _};
 use transport_mock::MockClient;
 
 use super::book::Book;
-use crate::history::Happening;
+use super::contest::{Contest, Held};
+use crate::history::{BeliefNo, Happening};
 use crate::plan::{End, How, Turn};
 
 /// How long a permit is held in a round: long enough to ask for all the dead in the record.
@@ -18,7 +19,7 @@ pub(super) const ROUND_HOLD: Duration = Duration::from_secs(1);
 pub(super) struct User {
     pub(super) host: usize,
     pub(super) prefix: usize,
-    pub(super) semaphore: Semaphore,
+    pub(super) contest: Contest,
     /// The host by the true clock.
     pub(super) truth: MockClient,
     pub(super) book: Book,
@@ -49,27 +50,25 @@ impl User {
     }
 
     async fn turn(&self, turn: &Turn) {
-        let semaphore = &self.semaphore;
+        let (contest, permits) = (&self.contest, turn.permits);
         let outcome = match turn.how {
-            How::Acquire => semaphore.acquire_many(turn.permits).await.map(Some),
-            How::Within(time) => semaphore
-                .acquire_many_timeout(turn.permits, time)
-                .await
-                .map(Some),
-            How::Try => semaphore.try_acquire_many(turn.permits).await,
+            How::Acquire => contest.wait(permits).await.map(Some),
+            How::Within(time) => contest.wait_for(permits, time).await.map(Some),
+            How::Try => contest.take(permits).await,
             How::CancelAfter(time) => {
-                let acquire = Box::pin(semaphore.acquire_many(turn.permits));
-                match select(acquire, Box::pin(self.pause(time))).await {
+                let wait = Box::pin(contest.wait(permits));
+                match select(wait, Box::pin(self.pause(time))).await {
                     Either::Left((outcome, _)) => outcome.map(Some),
                     Either::Right(_) => return self.book.unserved("cancelled"),
                 }
             }
         };
         match outcome {
-            Ok(Some(permit)) => {
+            Ok(Some(held)) => {
                 // The storm's holds end with it, or the rest would wait for them.
                 let left = self.storm_end.saturating_since(self.truth.now());
-                self.hold(permit, turn.hold.min(left), turn.end).await;
+                let time = turn.hold.min(left);
+                self.hold(held, time, turn.changes, turn.end).await;
             }
             Ok(None) => self.book.unserved("nothing free"),
             Err(Error::Timeout { .. }) => self.book.unserved("timed out"),
@@ -83,12 +82,16 @@ impl User {
 
     /// Acquires once more, whatever stands in the way at first.
     async fn get_in(&self) {
+        if let Contest::Election(_) = self.contest {
+            let prefix = self.prefix;
+            self.book.happened(Happening::Campaigns { prefix });
+        }
         loop {
-            match self.semaphore.acquire().await {
-                Ok(permit) => {
-                    let host = self.host;
-                    self.book.happened(Happening::GotIn { host });
-                    return self.hold(permit, ROUND_HOLD, End::Release).await;
+            match self.contest.wait(1).await {
+                Ok(held) => {
+                    let (host, prefix) = (self.host, self.prefix);
+                    self.book.happened(Happening::GotIn { host, prefix });
+                    return self.hold(held, ROUND_HOLD, 0, End::Release).await;
                 }
                 Err(error) => self.failed(&error),
             }
@@ -96,12 +99,12 @@ impl User {
         }
     }
 
-    async fn hold(&self, permit: Permit, time: Duration, end: End) {
-        let permit = Arc::new(permit);
-        let belief = self.book.granted(self.host, self.prefix, &permit);
+    async fn hold(&self, held: Held, time: Duration, changes: u32, end: End) {
+        let held = Arc::new(held);
+        let belief = self.book.granted(self.host, self.prefix, &held);
         let lost = {
-            let alarm = Box::pin(self.pause(time));
-            match select(Box::pin(permit.lost()), alarm).await {
+            let work = Box::pin(self.work(&held, belief, time, changes));
+            match select(Box::pin(held.lost()), work).await {
                 Either::Left((reason, _)) => Some(reason),
                 Either::Right(_) => None,
             }
@@ -110,22 +113,43 @@ impl User {
             self.book.lost(belief, reason);
         }
         self.book.ended(belief);
-        let Some(permit) = Arc::into_inner(permit) else {
+        let Some(held) = Arc::into_inner(held) else {
             return;
         };
         match end {
-            End::Drop => drop(permit),
+            End::Drop => drop(held),
             End::Abandon(time) => {
-                select(Box::pin(permit.release()), Box::pin(self.pause(time))).await;
+                select(Box::pin(held.give_back()), Box::pin(self.pause(time))).await;
             }
             // It was lost, or its TTL cleans up: both have been told or will be seen.
-            End::Release => drop(permit.release().await),
+            End::Release => drop(held.give_back().await),
         }
+    }
+
+    /// Holds for so long, and changes what the key says so often. A change that takes too long is left
+    /// to itself.
+    async fn work(&self, held: &Held, belief: BeliefNo, time: Duration, changes: u32) {
+        let change = async {
+            for change in 1..=changes {
+                self.pause(time / (changes + 1)).await;
+                let value = format!("node-{}, {}.{change}", self.host, belief.0);
+                match held.set_value(&value).await {
+                    Ok(()) => self.book.happened(Happening::ValueSet { belief, value }),
+                    // Its loss is told at this moment.
+                    Err(Error::Lost(_)) => {}
+                    Err(error) => self.failed(&error),
+                }
+            }
+        };
+        let end = self.truth.now() + time;
+        select(Box::pin(change), Box::pin(self.pause(time))).await;
+        self.pause(end.saturating_since(self.truth.now())).await;
     }
 
     fn failed(&self, error: &Error) {
         self.book.unserved(match error {
             Error::Conflict { .. } => "the record is something else",
+            Error::NotAnElection { .. } => "the key is something else",
             Error::LimitConflict { .. } => "the limit is another",
             Error::IncompleteView { .. } => "the view is incomplete",
             Error::InvalidInput(_) => "more than the limit",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::api::ListKeys;
+use semaphore_core::api::{ListKeys, ReadKey};
 use semaphore_core::{
     Instant, Method, Prefix, Request, Response, Runtime as _, Transport, TransportError, View,
 };
@@ -13,7 +13,8 @@ use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;
 use super::knowledge::{Answer, Knowledge};
-use crate::history::Happening;
+use super::transaction::Transaction;
+use crate::history::{Asked, Happening};
 use crate::plan::{FASTEST_CLOCK, Sort, Trouble};
 
 /// The transport of one process.
@@ -23,12 +24,25 @@ pub(super) struct Wire {
     pub(super) truth: MockClient,
     pub(super) host: usize,
     pub(super) prefix: Prefix,
+    /// Which answers tell who holds.
+    pub(super) looks: Looks,
     pub(super) line: Line,
     pub(super) book: Book,
     /// The longest that a message travels.
     pub(super) latency: Duration,
     /// From when on the agent serves no transactions.
     pub(super) refuses_from: Option<Instant>,
+}
+
+/// Which answers tell somebody whether they still hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looks {
+    /// Those that list the prefix of a semaphore.
+    Record,
+    /// Those that show the key of an election.
+    Key,
+    /// None: nobody holds anything by it.
+    Elsewhere,
 }
 
 /// What outlives a host's processes. Clones are the same.
@@ -47,6 +61,8 @@ pub(super) struct LineState {
     /// be believed.
     pub(super) is_fooled: bool,
     highest_index: u64,
+    /// When the last attempt to acquire an election's key was answered.
+    attempted_at: Instant,
 }
 
 impl Line {
@@ -59,6 +75,7 @@ impl Line {
             knowledge: Knowledge::default(),
             is_fooled: false,
             highest_index: 0,
+            attempted_at: Instant::ORIGIN,
         })))
     }
 
@@ -170,8 +187,22 @@ impl Wire {
         }
     }
 
+    /// Whether an answer to this request tells who holds.
+    fn is_view(&self, request: &Request) -> bool {
+        let is_list = request.target().contains("recurse");
+        let looks = match self.looks {
+            Looks::Record => is_list,
+            Looks::Key => {
+                let key = format!("/v1/kv/{}", self.prefix.lock_key());
+                !is_list && request.target().starts_with(&key)
+            }
+            Looks::Elsewhere => false,
+        };
+        looks && request.method() == Method::Get
+    }
+
     /// Notes which holders an answer of the watch shows to be gone.
-    fn look_at(&self, answer: &Response) {
+    fn look_at(&self, answer: &Response, sent: &Sent) {
         let Some(index) = index(answer) else {
             return;
         };
@@ -186,19 +217,40 @@ impl Wire {
         if taken.is_empty() {
             return;
         }
+        let gone = match self.looks {
+            Looks::Record => self.gone_from_record(answer, taken),
+            Looks::Key => self.gone_from_key(answer, sent, taken),
+            Looks::Elsewhere => Vec::new(),
+        };
+        if !gone.is_empty() {
+            let host = self.host;
+            self.book.happened(Happening::Shown { host, gone });
+        }
+    }
+
+    fn gone_from_record(&self, answer: &Response, taken: Vec<String>) -> Vec<String> {
         let Ok(list) = ListKeys::parse(answer) else {
-            return;
+            return Vec::new();
         };
         let view = View::new(&self.prefix, &list);
         let is_gone = |session: &String| {
             let is_holder = view.record().is_some_and(|record| record.holds(session));
-            !is_holder || !view.is_alive(session)
+            !view.is_filtered() && (!is_holder || !view.is_alive(session))
         };
-        let gone: Vec<_> = taken.into_iter().filter(is_gone).collect();
-        if !gone.is_empty() && !view.is_filtered() {
-            let host = self.host;
-            self.book.happened(Happening::Shown { host, gone });
-        }
+        taken.into_iter().filter(is_gone).collect()
+    }
+
+    /// Whatever was taken from a leader shows in the key: it is another's or nobody's, or says no more
+    /// whose term it is. A key that is not there may not have been made yet when that was asked for, if
+    /// an attempt was answered since: then one more read tells.
+    fn gone_from_key(&self, answer: &Response, sent: &Sent, taken: Vec<String>) -> Vec<String> {
+        let attempted_at = self.line.lock().attempted_at;
+        let shows = match ReadKey::parse(answer) {
+            Ok(Some(_)) => true,
+            Ok(None) => sent.at > attempted_at,
+            Err(_) => false,
+        };
+        if shows { taken } else { Vec::new() }
     }
 }
 
@@ -214,20 +266,24 @@ struct Sent {
 impl Transport for Wire {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         let fault = self.next_fault(&request);
-        let is_read = request.method() == Method::Get;
-        let is_list = is_read && request.target().contains("recurse");
+        let is_view = self.is_view(&request);
         let host = self.host;
-        self.book.happened(Happening::Sent { host, is_read });
         let was_met = fault.is_some();
         let sent = self.sent(&request);
+        let what = asked(&request, self.looks);
+        let is_attempt = matches!(what, Asked::Attempt(_));
+        self.book.happened(Happening::Sent { host, what });
         let answer = self.client.send_into(request, fault).await;
+        if is_attempt {
+            self.line.lock().attempted_at = self.truth.now();
+        }
         if let Ok(answer) = &answer
-            && is_list
+            && is_view
             && matches!(answer.status(), 200 | 404)
         {
             self.learn(answer, &sent);
             if !was_met {
-                self.look_at(answer);
+                self.look_at(answer, &sent);
             }
         }
         answer
@@ -236,6 +292,28 @@ impl Transport for Wire {
 
 fn index(answer: &Response) -> Option<u64> {
     answer.header("X-Consul-Index")?.parse().ok()
+}
+
+/// What a request of ours asks for. A transaction that acquires an election's key acquires nothing
+/// else.
+fn asked(request: &Request, looks: Looks) -> Asked {
+    let target = request.target();
+    match RequestKind::of(request) {
+        _ if looks != Looks::Key && request.method() != Method::Get => Asked::Write,
+        _ if request.method() == Method::Get => Asked::Read,
+        RequestKind::KvAcquire => {
+            let session = target
+                .split(['?', '&'])
+                .find_map(|it| it.strip_prefix("acquire="));
+            Asked::Attempt(session.unwrap_or_default().to_owned())
+        }
+        RequestKind::Txn => {
+            let transaction = Transaction::of(request);
+            let session = transaction.as_ref().and_then(Transaction::only_tied);
+            session.map_or(Asked::Write, |it| Asked::Attempt(it.to_owned()))
+        }
+        _ => Asked::Write,
+    }
 }
 
 /// The sort of a request of ours. A transaction is of the sort of the most that it changes.

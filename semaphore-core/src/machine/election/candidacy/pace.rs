@@ -8,6 +8,7 @@
 
 use core::time::Duration;
 
+use crate::defect::{Defect, is_on};
 use crate::machine::backoff::{Backoff, jitter};
 use crate::time::Instant;
 
@@ -50,6 +51,12 @@ impl Pace {
 
     pub(super) fn refused(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         self.at = Some(now + jitter(STEP / 2, STEP / 2, rng));
+        if is_on(Defect::LockDelayIgnored) {
+            self.at = None;
+        }
+        if is_on(Defect::RefusalTakenForGood) {
+            self.at = Some(now + STEP * 3_600);
+        }
     }
 
     /// Whether an attempt that came too late may be repeated at once. It is no second time, or

@@ -1,7 +1,8 @@
 //! What a candidacy sees of the key, and what that means for it.
 
 use super::{Candidacy, CandidacyEvent, Phase, Seen, Term};
-use crate::error::{Error, RequestError};
+use crate::defect::{Defect, is_on};
+use crate::error::{Error, Lost, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
 use crate::leader;
 use crate::machine::election::settings::ElectionSettings;
@@ -40,7 +41,7 @@ impl Candidacy {
             .seen
             .as_ref()
             .is_none_or(|seen| sent > seen.at || index(shown.as_ref()) > index(seen.key.as_ref()));
-        if !is_news {
+        if !is_news && !is_on(Defect::OlderViewAccepted) {
             // What is older, or of an unknown age, must be looked at again unless it is the same.
             let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
             self.is_outdated |= !is_same;
@@ -65,7 +66,8 @@ impl Candidacy {
             Phase::Campaigning => self.judge(now, settings),
             Phase::Leading(term) => {
                 let session = self.session.id()?.clone();
-                let lost = loss(self.shown(), &session, term)?;
+                let lost = loss(self.shown(), &session, term)
+                    .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
             Phase::Leaving { .. } | Phase::Gone => None,
@@ -76,7 +78,8 @@ impl Candidacy {
     fn judge(&mut self, now: Instant, settings: &ElectionSettings) -> Option<CandidacyEvent> {
         let own = self.session.id().cloned();
         let key = self.shown()?;
-        if key.session.is_some() && key.session == own {
+        let is_believed = is_on(Defect::AnothersKeyBelieved);
+        if key.session.is_some() && (key.session == own || is_believed) {
             return self.elect(now, own?, settings);
         }
         if let Some(flags) = key.conflict() {
@@ -118,6 +121,10 @@ impl Candidacy {
         &mut self,
         error: RequestError,
     ) -> Option<CandidacyEvent> {
+        if is_on(Defect::FailureTakenForLoss) && self.is_leading() {
+            let session = self.session.id()?.clone();
+            return Some(CandidacyEvent::Lost(Lost::KeyReleased { session }));
+        }
         let event = self
             .is_campaigning()
             .then(|| error.clone())

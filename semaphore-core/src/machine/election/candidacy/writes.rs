@@ -1,7 +1,8 @@
 //! What a candidacy writes, and what follows from the answers.
 
 use super::{Candidacy, CandidacyEvent, Phase, Writing};
-use crate::api::{LOCK_FLAGS, ReleaseKey};
+use crate::api::{CasKey, LOCK_FLAGS, ReleaseKey};
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
@@ -26,7 +27,17 @@ impl Candidacy {
             return Some(request);
         }
         let base = self.base();
-        let request = write::acquire(&session, &self.value, base, settings);
+        let request = if self.is_leading() && is_on(Defect::ValueWithoutAcquire) {
+            CasKey {
+                key: settings.key.as_str(),
+                index: base,
+                value: &self.value,
+                flags: LOCK_FLAGS,
+            }
+            .request(settings.scope())
+        } else {
+            write::acquire(&session, &self.value, base, settings)
+        };
         self.writing = Some(Writing::Acquisition {
             encoding: Encoding::of(&request),
             value: self.value.clone(),
@@ -93,6 +104,7 @@ impl Candidacy {
                 return event;
             }
             Err(RequestError::InvalidSession { .. }) => self.session.found_gone(),
+            Err(_) if is_on(Defect::UnknownTakenForNotApplied) => self.may_hold = false,
             Err(error) if error.was_not_applied() => {
                 self.pace.failed(now, rng);
                 return self.refuse(error);

@@ -1,81 +1,12 @@
-//! Each check fires on a history that its invariant forbids, and not on the one next to it.
+//! What a semaphore's invariants forbid, and what every invariant forbids on both.
 
 use std::time::Duration;
 
-use semaphore_core::{FencingToken, Instant, Lost, Record, SessionId};
-use simulation::check::{Bounds, Invariant, Judge};
-use simulation::history::{Belief, BeliefNo, Ending, Found, Happening, Removed, Who};
+use semaphore_core::{Instant, Lost, Record};
+use simulation::check::Invariant;
+use simulation::history::{Asked, Change, Ending, Found, Happening, Removed, Subject, Who};
 
-const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
-const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
-
-fn at(secs: u64) -> Instant {
-    Instant::from_origin(Duration::from_secs(secs))
-}
-
-/// A history that is told to a judge, up to the first verdict.
-struct History {
-    judge: Judge,
-    held: Vec<Belief>,
-    verdict: Option<Invariant>,
-    now: Instant,
-}
-
-fn history() -> History {
-    let bounds = Bounds {
-        limit: 1,
-        retry_cap: Duration::from_secs(1),
-        latency: Duration::from_millis(1),
-        expects_refusals: false,
-    };
-    History {
-        judge: Judge::new(bounds),
-        held: Vec::new(),
-        verdict: None,
-        now: at(0),
-    }
-}
-
-impl History {
-    fn at(mut self, secs: u64) -> Self {
-        self.now = at(secs);
-        self.settled()
-    }
-
-    fn then(mut self, what: &Happening) -> Self {
-        let verdict = self.judge.happen(self.now, what);
-        self.note(verdict);
-        self.settled()
-    }
-
-    fn granted(mut self, belief: &Belief, token: u64) -> Self {
-        self.held.push(belief.clone());
-        let (belief, token) = (belief.clone(), FencingToken(token));
-        self.then(&Happening::Granted { belief, token })
-    }
-
-    fn settled(mut self) -> Self {
-        let held: Vec<_> = self.held.iter().collect();
-        let verdict = self.judge.settle(self.now, &held);
-        self.note(verdict);
-        self
-    }
-
-    fn note(&mut self, verdict: Result<(), simulation::check::Violation>) {
-        let found = verdict.err().map(|violation| violation.invariant);
-        self.verdict = self.verdict.or(found);
-    }
-}
-
-fn belief(no: u32, host: usize, session: &str) -> Belief {
-    Belief {
-        no: BeliefNo(no),
-        who: Who::Ours(host),
-        prefix: 0,
-        sessions: vec![session.to_owned()],
-        permits: 1,
-    }
-}
+use crate::support::*;
 
 #[expect(
     clippy::unnecessary_wraps,
@@ -91,36 +22,24 @@ fn record(limit: u32, holders: &[&str]) -> Found {
 
 /// A write by host 0 that takes nobody out.
 fn written(before: Found, after: Found, added: &[&str]) -> Happening {
-    Happening::RecordChanged {
+    Happening::Changed(change(Who::Ours(0), before, after, added))
+}
+
+fn change(by: Who, before: Found, after: Found, added: &[&str]) -> Change {
+    Change {
         prefix: 0,
-        by: Who::Ours(0),
+        by,
         sent_at: None,
-        is_check_and_set: true,
-        before,
-        after,
+        is_bound: true,
         added: added.iter().map(|it| (*it).to_owned()).collect(),
         passed: Vec::new(),
         removed: Vec::new(),
+        of: Subject::Record { before, after },
     }
 }
 
 fn admits(session: &str) -> Happening {
     written(record(1, &[]), record(1, &[session]), &[session])
-}
-
-fn began(session: &str, host: usize) -> Happening {
-    let (session, owner) = (session.to_owned(), Who::Ours(host));
-    Happening::SessionBegan { session, owner }
-}
-
-fn ended(session: &str, by: Ending) -> Happening {
-    let session = session.to_owned();
-    Happening::SessionEnded { session, by }
-}
-
-fn taken(session: &str) -> Happening {
-    let session = session.to_owned();
-    Happening::Taken { session }
 }
 
 #[test]
@@ -158,16 +77,10 @@ fn s1_what_an_operator_took_is_noticed_in_quiet() {
 
 #[test]
 fn s1_a_limit_that_is_lowered_binds_those_who_come_later() {
-    let by_operator = |before, after| Happening::RecordChanged {
-        prefix: 0,
-        by: Who::Operator,
-        sent_at: None,
-        is_check_and_set: false,
-        before,
-        after,
-        added: Vec::new(),
-        passed: Vec::new(),
-        removed: Vec::new(),
+    let by_operator = |before, after| {
+        let change = change(Who::Operator, before, after, &[]);
+        let is_bound = false;
+        Happening::Changed(Change { is_bound, ..change })
     };
     let lowered = history()
         .then(&written(None, record(2, &[]), &[]))
@@ -197,21 +110,15 @@ fn s2_belief_ends_before_its_session_does() {
 
 /// A write, sent then, that takes out what host 0 has made.
 fn removes(by: Who, sent_at: Option<Instant>, is_alive: bool) -> Happening {
-    Happening::RecordChanged {
-        prefix: 0,
-        by,
+    Happening::Changed(Change {
         sent_at,
-        is_check_and_set: true,
-        before: record(1, &[A]),
-        after: record(1, &[]),
-        added: Vec::new(),
-        passed: Vec::new(),
         removed: vec![Removed {
             session: A.to_owned(),
             is_alive,
             owner: Some(Who::Ours(0)),
         }],
-    }
+        ..change(by, record(1, &[A]), record(1, &[]), &[])
+    })
 }
 
 #[test]
@@ -281,30 +188,10 @@ fn s4_the_record_is_written_by_check_and_set_and_never_over_what_is_none() {
     ] {
         assert_eq!(verdict(wrong), Some(Invariant::S4));
     }
-    let blind = match admits(A) {
-        Happening::RecordChanged {
-            prefix,
-            by,
-            sent_at,
-            before,
-            after,
-            added,
-            passed,
-            removed,
-            ..
-        } => Happening::RecordChanged {
-            prefix,
-            by,
-            sent_at,
-            is_check_and_set: false,
-            before,
-            after,
-            added,
-            passed,
-            removed,
-        },
-        other => other,
-    };
+    let blind = Happening::Changed(Change {
+        is_bound: false,
+        ..change(Who::Ours(0), record(1, &[]), record(1, &[A]), &[A])
+    });
     assert_eq!(verdict(blind), Some(Invariant::S4));
 }
 
@@ -336,7 +223,9 @@ fn l1_whoever_waits_gets_in_in_time() {
         history().then(&Happening::Round { users: 1, within })
     };
     assert_eq!(round().at(30).verdict, Some(Invariant::L1));
-    let in_time = round().at(29).then(&Happening::GotIn { host: 0 });
+    let in_time = round()
+        .at(29)
+        .then(&Happening::GotIn { host: 0, prefix: 0 });
     assert_eq!(in_time.at(31).verdict, None);
 }
 
@@ -364,8 +253,8 @@ fn l2_whoever_destroys_their_session_is_out_of_the_record_and_stays_so() {
 
 #[test]
 fn l3_requests_stay_under_the_ceiling() {
-    for (is_read, allowed) in [(true, 50), (false, 100)] {
-        let sent = Happening::Sent { host: 0, is_read };
+    for (what, allowed) in [(Asked::Read, 50), (Asked::Write, 100)] {
+        let sent = Happening::Sent { host: 0, what };
         let burst = (0..allowed).fold(history(), |history, _| history.then(&sent));
         assert_eq!(burst.verdict, None, "a burst");
         let more = (0..200).fold(burst, |history, _| history.then(&sent));
@@ -374,29 +263,12 @@ fn l3_requests_stay_under_the_ceiling() {
     let second = |history: History, now| {
         let sent = Happening::Sent {
             host: 0,
-            is_read: true,
+            what: Asked::Read,
         };
         (0..90).fold(history.at(now), |history, _| history.then(&sent))
     };
     // Ninety at one moment are more than a burst; spread over a second they are not.
     assert_eq!(second(history(), 1).verdict, Some(Invariant::L3));
-}
-
-fn lost(reason: Lost) -> Happening {
-    let belief = belief(1, 0, A);
-    Happening::Lost { belief, reason }
-}
-
-fn lease_expired() -> Lost {
-    Lost::LeaseExpired {
-        session: session(),
-        last_failure: None,
-    }
-}
-
-#[expect(clippy::expect_used, reason = "a test's own constant")]
-fn session() -> SessionId {
-    SessionId::new(A).expect("a session")
 }
 
 #[test]

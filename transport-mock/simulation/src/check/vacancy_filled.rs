@@ -1,0 +1,105 @@
+//! L1, of elections: in quiet, while somebody campaigns, a key that can be had is acquired within two
+//! seconds, beside the travel of messages.
+//!
+//! It can be had when it is tied to nobody and no lock delay is on. Then the next attempt comes within a
+//! second, on a clock that may run slow, and whoever asked for something that failed asks again after half
+//! of one. What was lost in the storm is given up after one poll and its timeout.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use semaphore_core::Instant;
+
+use super::{Bounds, Check, Invariant, Verdict};
+use crate::history::{Belief, Happening, Subject};
+
+/// How long a candidate may be out of touch after everything works again.
+const BACK_WITHIN: Duration = Duration::from_secs(22);
+
+/// How long a key may lie there.
+const ACQUIRED_WITHIN: Duration = Duration::from_secs(2);
+
+pub(super) struct VacancyFilled {
+    bounds: Bounds,
+    quiet_since: Option<Instant>,
+    ended: BTreeSet<String>,
+    elections: BTreeMap<usize, Election>,
+}
+
+#[derive(Default)]
+struct Election {
+    is_led: bool,
+    /// Since when the key can be had, for whoever asks.
+    free_since: Instant,
+    /// How many campaign in this round, and since when somebody does.
+    waiting: usize,
+    waited_since: Instant,
+}
+
+impl VacancyFilled {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            quiet_since: None,
+            ended: BTreeSet::new(),
+            elections: BTreeMap::new(),
+        }
+    }
+}
+
+impl Check for VacancyFilled {
+    fn invariant(&self) -> Invariant {
+        Invariant::L1
+    }
+
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        match what {
+            Happening::Quiet => self.quiet_since = Some(at),
+            Happening::SessionEnded { session, .. } => {
+                self.ended.insert(session.clone());
+            }
+            Happening::Campaigns { prefix } => {
+                let election = self.elections.entry(*prefix).or_default();
+                if election.waiting == 0 {
+                    election.waited_since = at;
+                }
+                election.waiting += 1;
+            }
+            Happening::GotIn { prefix, .. } => {
+                if let Some(election) = self.elections.get_mut(prefix) {
+                    election.waiting = election.waiting.saturating_sub(1);
+                }
+            }
+            Happening::Changed(change) => {
+                if let Subject::Key { after, .. } = &change.of {
+                    let election = self.elections.entry(change.prefix).or_default();
+                    election.is_led = after.as_ref().is_some_and(|key| key.session.is_some());
+                    election.free_since = election.free_since.max(at);
+                    let mut removed = change.removed.iter();
+                    if removed.any(|it| self.ended.contains(&it.session)) {
+                        election.free_since = at + self.bounds.longest_lock_delay;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, at: Instant, _: &[&Belief]) -> Verdict {
+        let Some(quiet_since) = self.quiet_since else {
+            return Ok(());
+        };
+        let within = ACQUIRED_WITHIN + self.bounds.latency * 12;
+        for (prefix, election) in &self.elections {
+            let in_touch_since = quiet_since + BACK_WITHIN;
+            let since = election.free_since.max(election.waited_since);
+            let is_late = at > since.max(in_touch_since) + within;
+            if is_late && election.waiting > 0 && !election.is_led {
+                let prefix = crate::plan::Plan::prefix(*prefix);
+                return Err(format!("nobody leads {prefix} since {since}, in quiet"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! What is done to a world.
+
+use std::time::Duration;
+
+/// What is done to the world. Hosts are named by their numbers.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "fields are named by what they are")]
+pub enum Deed {
+    /// The process ends; another one starts after so long.
+    Kill { host: usize, down: Duration },
+    /// The process stands still.
+    Pause { host: usize, time: Duration },
+    /// All messages of the host are lost.
+    Partition { host: usize, time: Duration },
+    /// All messages of the host are held back.
+    Stall { host: usize, time: Duration },
+    /// The host's agent refuses connections.
+    AgentDown { host: usize, time: Duration },
+    /// The host reads from an agent that lags behind.
+    Lag { host: usize, time: Duration },
+    /// The host's token may not read some keys.
+    Restrict {
+        host: usize,
+        what: Hidden,
+        time: Duration,
+    },
+    /// There is no leader for so long, then TTLs start anew.
+    LoseLeader { time: Duration },
+    /// There is no leader for so long, then one that lacks so many of the last changes, or all of them
+    /// if there are fewer, and takes so long to apply them.
+    SlowLeader {
+        without: Duration,
+        lacks: usize,
+        time: Duration,
+    },
+    /// All indexes are counted anew.
+    ResetIndex,
+    /// The state is saved.
+    Snapshot,
+    /// The state that was saved last is restored.
+    Restore,
+    /// An operator destroys a session.
+    DestroySession { nth: usize },
+    /// An operator deletes a contender key.
+    DeleteKey { prefix: usize, nth: usize },
+    /// An operator takes a holder out of the record, or releases an election's key in its leader's name.
+    RemoveHolder { prefix: usize, nth: usize },
+    /// An operator deletes the record, or the election's key.
+    DeleteRecord { prefix: usize },
+    /// An operator writes something else over the record or the election's key, and deletes that
+    /// after so long.
+    Garble { prefix: usize, time: Duration },
+    /// An operator changes the record's limit.
+    Resize { prefix: usize, limit: u32 },
+    /// An operator changes what an election's key says, without acquiring it.
+    Overwrite { prefix: usize },
+}
+
+/// What a token may not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hidden {
+    /// The contender keys that others have at that moment.
+    Others,
+    /// Every contender key.
+    Contenders,
+    /// Everything.
+    Everything,
+}
+
+impl Deed {
+    /// Its name, for figures.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Kill { .. } => "kill",
+            Self::Pause { .. } => "pause",
+            Self::Partition { .. } => "partition",
+            Self::Stall { .. } => "stall",
+            Self::AgentDown { .. } => "agent down",
+            Self::Lag { .. } => "stale reads",
+            Self::Restrict { .. } => "token restricted",
+            Self::LoseLeader { .. } => "leader lost",
+            Self::SlowLeader { .. } => "leader elected behind its log",
+            Self::ResetIndex => "index reset",
+            Self::Snapshot => "snapshot saved",
+            Self::Restore => "snapshot restored",
+            Self::DestroySession { .. } => "session destroyed",
+            Self::DeleteKey { .. } => "contender key deleted",
+            Self::RemoveHolder { .. } => "holder removed",
+            Self::DeleteRecord { .. } => "record deleted",
+            Self::Garble { .. } => "record garbled",
+            Self::Resize { .. } => "record resized",
+            Self::Overwrite { .. } => "key overwritten",
+        }
+    }
+}

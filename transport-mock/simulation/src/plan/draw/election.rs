@@ -1,0 +1,80 @@
+//! Which prefixes are elections, and what that makes of the rest of a plan.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::{millis, pick, secs};
+use crate::plan::{Deed, Place, Plan, Stranger, Trouble};
+
+/// Makes some prefixes elections. The rest of the plan stays as it is, as far as it has a meaning
+/// there.
+pub(super) fn draw_elections(plan: &mut Plan, rng: &mut Rng) {
+    for prefix in 0..plan.prefixes.len() {
+        if rng.u32(..8) < 4 {
+            plan.prefixes[prefix] = Place::Election {
+                lock_delay: lock_delay(rng),
+            };
+        }
+    }
+    let places = plan.prefixes.clone();
+    let is_election = |prefix: usize| places.get(prefix).is_some_and(Place::is_election);
+    for host in plan.hosts.iter_mut().filter(|it| is_election(it.prefix)) {
+        host.follows = rng.bool();
+        for turn in host.users.iter_mut().flat_map(|it| &mut it.turns) {
+            turn.permits = 1;
+            turn.changes = pick(rng, &[0, 0, 1, 1, 3, 8]);
+        }
+    }
+    for stranger in plan
+        .strangers
+        .iter_mut()
+        .filter(|it| is_election(it.prefix))
+    {
+        stranger.kind = locker(rng);
+    }
+    let caused = plan.hosts.iter_mut().flat_map(|host| {
+        host.troubles
+            .values_mut()
+            .filter_map(|trouble| match trouble {
+                Trouble::Deed(_, deed) => Some(deed),
+                Trouble::Fault(_) => None,
+            })
+    });
+    for deed in plan.deeds.iter_mut().map(|(_, deed)| deed).chain(caused) {
+        translate(deed, &is_election);
+    }
+}
+
+/// Consul's own, or one that is over soon.
+fn lock_delay(rng: &mut Rng) -> Duration {
+    match rng.u32(..6) {
+        0 | 1 => Duration::ZERO,
+        2 => secs(15),
+        3 => millis(rng.u64(1..1_000)),
+        _ => millis(rng.u64(1_000..6_000)),
+    }
+}
+
+/// Somebody with Go's `api.Lock`, or with `consul lock`.
+fn locker(rng: &mut Rng) -> Stranger {
+    let (turns, hold) = (rng.u32(1..=4), millis(rng.u64(10..5_000)));
+    if rng.bool() {
+        Stranger::Go { turns, hold }
+    } else {
+        Stranger::ConsulLock { turns, hold }
+    }
+}
+
+/// An election has no contender keys and no limit.
+fn translate(deed: &mut Deed, is_election: &impl Fn(usize) -> bool) {
+    match *deed {
+        Deed::DeleteKey { prefix, .. } if is_election(prefix) => {
+            *deed = Deed::DeleteRecord { prefix };
+        }
+        Deed::Resize { prefix, .. } if is_election(prefix) => {
+            *deed = Deed::Overwrite { prefix };
+        }
+        _ => {}
+    }
+}

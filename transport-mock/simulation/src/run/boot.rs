@@ -1,0 +1,146 @@
+//! A process starts on a host.
+
+use std::sync::Arc;
+
+use semaphore_core::{Election, Error, Instant, Semaphore};
+use transport_mock::{MockClient, MockProcess};
+
+use super::Run;
+use super::contest::Contest;
+use super::follower::Follower;
+use super::knowledge::Knowledge;
+use super::user::User;
+use super::wire::{Line, Looks, Wire};
+use crate::history::Happening;
+use crate::plan::{Deed, HostPlan, Place};
+
+impl Run<'_> {
+    /// A new process on this host, with a semaphore or an election, and all the host's users.
+    pub(super) fn boot(&mut self, number: usize) {
+        let Some(host) = self.hosts.get(&number) else {
+            return;
+        };
+        let (plan, line, users) = (host.plan, host.line.clone(), host.users.clone());
+        let truth = self.world.client(format!("node-{number}"));
+        let process = MockProcess::new(&truth.clone().with_clock_rate(plan.clock));
+        line.lock().knowledge = Knowledge::default();
+        let wire = self.wire(plan, &line, &process, &truth, Looks::Record);
+        let Ok(contest) = self.contest(plan, wire, &process) else {
+            return;
+        };
+        self.book.happened(Happening::Booted {
+            host: number,
+            place: self.plan.place(plan.prefix),
+        });
+        let tasks = users.iter().map(|(turns, next)| {
+            let user = User {
+                host: number,
+                prefix: plan.prefix,
+                contest: contest.clone(),
+                truth: truth.clone(),
+                book: self.book.clone(),
+                turns: Arc::clone(turns),
+                next: Arc::clone(next),
+                storm_end: self.rounds[0],
+                rounds: self.rounds,
+            };
+            self.world.start(process.living(user.live()))
+        });
+        let tasks = tasks.collect();
+        let follower = self.follower(plan, &line, &process, &truth);
+        let follower = follower.map(|it| self.world.start(process.living(it.live())));
+        if let Some(host) = self.hosts.get_mut(&number) {
+            host.tasks = tasks;
+            host.follower = follower;
+            host.process = Some(process);
+        }
+    }
+
+    fn contest(
+        &self,
+        host: &HostPlan,
+        wire: Wire,
+        process: &MockProcess,
+    ) -> Result<Contest, Error> {
+        let plan = self.plan;
+        let name = format!("node-{}", host.number);
+        let prefix = &self.prefixes[host.prefix];
+        let (transport, runtime) = (Arc::new(wire), Arc::new(process.clone()));
+        match plan.place(host.prefix) {
+            Place::Semaphore => {
+                let mut builder = Semaphore::builder(prefix.as_str(), plan.limit)
+                    .value(name.as_str())
+                    .ttl(plan.ttl)
+                    .behavior(plan.behavior)
+                    .encoding(host.encoding)
+                    .crowd(host.crowd);
+                if plan.access_control.is_some() {
+                    builder = builder.token(name);
+                }
+                if plan.has(|deed| matches!(deed, Deed::Resize { .. })) {
+                    builder = builder.adopt_limit();
+                }
+                let connected = builder.connect_parts(transport, runtime);
+                connected.map(Contest::Semaphore)
+            }
+            Place::Election { lock_delay } => {
+                let mut builder = Election::builder(prefix.lock_key())
+                    .value(name.as_str())
+                    .ttl(plan.ttl)
+                    .lock_delay(lock_delay)
+                    .encoding(host.encoding);
+                if plan.access_control.is_some() {
+                    builder = builder.token(name);
+                }
+                let connected = builder.connect_parts(transport, runtime);
+                connected.map(Contest::Election)
+            }
+        }
+    }
+
+    fn follower(
+        &self,
+        host: &HostPlan,
+        line: &Line,
+        process: &MockProcess,
+        truth: &MockClient,
+    ) -> Option<Follower> {
+        let is_election = self.plan.place(host.prefix).is_election();
+        let wire = || self.wire(host, line, process, truth, Looks::Elsewhere);
+        (host.follows && is_election).then(|| Follower {
+            host: host.number,
+            prefix: host.prefix,
+            key: self.prefixes[host.prefix].lock_key(),
+            scope: self.scope(&format!("node-{}", host.number)),
+            wire: Arc::new(wire()),
+            process: process.clone(),
+            truth: truth.clone(),
+            book: self.book.clone(),
+        })
+    }
+
+    fn wire(
+        &self,
+        host: &HostPlan,
+        line: &Line,
+        process: &MockProcess,
+        truth: &MockClient,
+        looks: Looks,
+    ) -> Wire {
+        let looks = match self.plan.place(host.prefix) {
+            Place::Election { .. } if looks == Looks::Record => Looks::Key,
+            _ => looks,
+        };
+        Wire {
+            client: process.client().clone(),
+            truth: truth.clone(),
+            host: host.number,
+            prefix: self.prefixes[host.prefix].clone(),
+            looks,
+            line: line.clone(),
+            book: self.book.clone(),
+            latency: self.plan.latency,
+            refuses_from: host.refuses_from.map(|at| Instant::ORIGIN + at),
+        }
+    }
+}

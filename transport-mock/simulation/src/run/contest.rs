@@ -1,0 +1,105 @@
+//! What a host contends with, and what it gets: a permit of a semaphore, or a leadership.
+
+use std::time::Duration;
+
+use semaphore_core::{Election, Error, FencingToken, Leadership, Lost, Permit, Semaphore};
+
+/// Clones are the same.
+#[derive(Clone)]
+pub(super) enum Contest {
+    Semaphore(Semaphore),
+    Election(Election),
+}
+
+/// What was granted. It is given back when it is dropped.
+pub(super) enum Held {
+    Permit(Permit),
+    Leadership(Leadership),
+}
+
+impl Contest {
+    /// Waits for so many permits, or to lead.
+    pub(super) async fn wait(&self, permits: u32) -> Result<Held, Error> {
+        match self {
+            Self::Semaphore(it) => it.acquire_many(permits).await.map(Held::Permit),
+            Self::Election(it) => it.campaign().await.map(Held::Leadership),
+        }
+    }
+
+    /// The same, for so long.
+    pub(super) async fn wait_for(&self, permits: u32, time: Duration) -> Result<Held, Error> {
+        match self {
+            Self::Semaphore(it) => {
+                let permit = it.acquire_many_timeout(permits, time).await;
+                permit.map(Held::Permit)
+            }
+            Self::Election(it) => it.campaign_timeout(time).await.map(Held::Leadership),
+        }
+    }
+
+    /// The same, at once or not at all.
+    pub(super) async fn take(&self, permits: u32) -> Result<Option<Held>, Error> {
+        match self {
+            Self::Semaphore(it) => Ok(it.try_acquire_many(permits).await?.map(Held::Permit)),
+            Self::Election(it) => Ok(it.try_campaign().await?.map(Held::Leadership)),
+        }
+    }
+}
+
+impl Held {
+    /// The sessions that it stands on.
+    pub(super) fn sessions(&self) -> Vec<String> {
+        match self {
+            Self::Permit(it) => {
+                let sequencers = it.sequencers().iter();
+                sequencers.map(|it| it.session.to_string()).collect()
+            }
+            Self::Leadership(it) => vec![it.sequencer().session.to_string()],
+        }
+    }
+
+    /// How many slots it is.
+    pub(super) fn permits(&self) -> u32 {
+        match self {
+            Self::Permit(it) => it.permits(),
+            Self::Leadership(_) => 1,
+        }
+    }
+
+    pub(super) fn token(&self) -> FencingToken {
+        match self {
+            Self::Permit(it) => it.fencing_token(),
+            Self::Leadership(it) => it.fencing_token(),
+        }
+    }
+
+    /// Whether its holder believes in it, by its own clock and at this moment.
+    pub(super) fn is_believed(&self) -> bool {
+        match self {
+            Self::Permit(it) => it.is_held(),
+            Self::Leadership(it) => it.is_leader(),
+        }
+    }
+
+    pub(super) async fn lost(&self) -> Lost {
+        match self {
+            Self::Permit(it) => it.lost().await,
+            Self::Leadership(it) => it.lost().await,
+        }
+    }
+
+    /// Changes what an election's key says. A permit has nothing to change.
+    pub(super) async fn set_value(&self, value: &str) -> Result<(), Error> {
+        match self {
+            Self::Permit(_) => Ok(()),
+            Self::Leadership(it) => it.set_value(value).await,
+        }
+    }
+
+    pub(super) async fn give_back(self) -> Result<(), Error> {
+        match self {
+            Self::Permit(it) => it.release().await,
+            Self::Leadership(it) => it.resign().await,
+        }
+    }
+}

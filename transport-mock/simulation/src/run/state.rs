@@ -1,0 +1,65 @@
+//! What stands at a prefix and says who holds: a semaphore's record, or an election's key.
+
+use std::collections::BTreeSet;
+
+use semaphore_core::Record;
+use transport_mock::consul::Entry;
+
+use crate::history::{Found, KeyState, Subject, holders, leader};
+use crate::plan::Place;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum State {
+    Record(Found),
+    Key(Option<KeyState>),
+}
+
+impl State {
+    /// What the entry says, or its absence.
+    pub(super) fn of(place: Place, entry: Option<&Entry>) -> Self {
+        match place {
+            Place::Semaphore => {
+                Self::Record(entry.map(|entry| Record::decode(entry.value(), entry.flags())))
+            }
+            Place::Election { .. } => Self::Key(entry.map(|entry| KeyState {
+                session: entry.session().map(str::to_owned),
+                value: entry.value().to_vec(),
+                flags: entry.flags(),
+                lock_index: entry.lock_index(),
+            })),
+        }
+    }
+
+    /// Who holds by it.
+    pub(super) fn holders(&self) -> BTreeSet<String> {
+        match self {
+            Self::Record(found) => holders(found),
+            Self::Key(key) => leader(key.as_ref()).into_iter().collect(),
+        }
+    }
+
+    /// Whether it is something else than what belongs there.
+    pub(super) fn is_garbled(&self) -> bool {
+        match self {
+            Self::Record(found) => matches!(found, Some(Err(_))),
+            Self::Key(key) => key.as_ref().is_some_and(|key| !key.is_elections()),
+        }
+    }
+
+    /// The change from this to that.
+    pub(super) fn into_change(self, after: Self) -> Subject {
+        match (self, after) {
+            (Self::Key(before), Self::Key(after)) => Subject::Key { before, after },
+            (Self::Record(before), Self::Record(after)) => Subject::Record { before, after },
+            // A prefix does not change what it is for.
+            (Self::Record(before), Self::Key(_)) => {
+                let after = None;
+                Subject::Record { before, after }
+            }
+            (Self::Key(before), Self::Record(_)) => {
+                let after = None;
+                Subject::Key { before, after }
+            }
+        }
+    }
+}

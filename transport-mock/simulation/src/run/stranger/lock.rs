@@ -1,0 +1,113 @@
+//! Strangers in an election: they do what Go's `api.Lock` does, and `consul lock` with one slot.
+//!
+//! A blocking query waits until the key is tied to nobody, then it is acquired. Where that is refused and
+//! nobody has the key, a lock delay is on, and the next attempt comes 5 s later. A key with other flags is
+//! left alone. `consul lock` deletes the key afterwards, by check-and-set, unless somebody has it.
+
+use std::time::Duration;
+
+use semaphore_core::api::{AcquireKey, DeleteKey, Entry, LOCK_FLAGS, ReadKey, ReleaseKey};
+use semaphore_core::{Index, Runtime as _, SessionId};
+
+use super::Visitor;
+
+const VALUE: &[u8] = b"stranger";
+
+/// How long the guide and Go's client wait when a lock delay is on.
+const LOCK_RETRY: Duration = Duration::from_secs(5);
+
+/// The key as one read shows it.
+struct Seen {
+    index: Index,
+    session: Option<String>,
+    flags: u64,
+    /// None where there is no key.
+    modify_index: Option<Index>,
+}
+
+impl Visitor {
+    /// Waits until it leads. Nothing when it can't go on.
+    pub(super) async fn lock(&self, session: &SessionId) -> Option<()> {
+        let mut index = None;
+        loop {
+            let seen = self.read_key(index).await?;
+            if seen.modify_index.is_some() && seen.flags != LOCK_FLAGS {
+                return None;
+            }
+            match &seen.session {
+                Some(leader) if leader == session.as_str() => return Some(()),
+                Some(_) => index = Some(seen.index),
+                None if self.acquire_key(session).await? => return Some(()),
+                None => {
+                    index = None;
+                    let again = self.read_key(None).await?;
+                    match again.session {
+                        Some(_) => index = Some(again.index),
+                        None => self.client.sleep(LOCK_RETRY).await,
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) async fn unlock(&self, session: &SessionId) -> Option<()> {
+        let key = &self.prefix.lock_key();
+        let (value, flags) = (VALUE, LOCK_FLAGS);
+        let release = ReleaseKey {
+            key,
+            session,
+            value,
+            flags,
+        };
+        let released = self.send(|scope| release.request(scope)).await;
+        released.map(drop)
+    }
+
+    /// Takes the key away, unless somebody has it.
+    pub(super) async fn delete_lock(&self) -> Option<()> {
+        let seen = self.read_key(None).await?;
+        if seen.session.is_some() || seen.flags != LOCK_FLAGS {
+            return None;
+        }
+        let key = &self.prefix.lock_key();
+        let index = Some(seen.modify_index?);
+        let delete = DeleteKey { key, index };
+        let deleted = self.send(|scope| delete.request(scope)).await;
+        deleted.map(drop)
+    }
+
+    async fn acquire_key(&self, session: &SessionId) -> Option<bool> {
+        let key = &self.prefix.lock_key();
+        let (value, flags) = (VALUE, LOCK_FLAGS);
+        let acquire = AcquireKey {
+            key,
+            session,
+            value,
+            flags,
+        };
+        let acquired = self.send(|scope| acquire.request(scope)).await?;
+        AcquireKey::parse(&acquired).ok()
+    }
+
+    async fn read_key(&self, index: Option<Index>) -> Option<Seen> {
+        let key = &self.prefix.lock_key();
+        let read = ReadKey {
+            key,
+            wait: index.map(|index| (index, Duration::from_secs(15))),
+            consistent: true,
+        };
+        let answer = self
+            .send(|scope| read.request(scope).with_timeout(Duration::from_secs(25)))
+            .await?;
+        let (index, entry) = ReadKey::parse_at(&answer).ok()?;
+        let session = entry
+            .as_ref()
+            .and_then(|it| it.session().map(str::to_owned));
+        Some(Seen {
+            index,
+            session,
+            flags: entry.as_ref().map_or(LOCK_FLAGS, Entry::flags),
+            modify_index: entry.as_ref().map(Entry::modify_index),
+        })
+    }
+}

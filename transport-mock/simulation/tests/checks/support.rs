@@ -1,0 +1,119 @@
+//! A history that is told to a judge.
+
+use std::time::Duration;
+
+use semaphore_core::{FencingToken, Instant, Lost, SessionId};
+use simulation::check::{Bounds, Invariant, Judge};
+use simulation::history::{Belief, BeliefNo, Ending, Happening, Who};
+
+pub(crate) const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+pub(crate) const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";
+
+pub(crate) fn at(secs: u64) -> Instant {
+    Instant::from_origin(Duration::from_secs(secs))
+}
+
+/// A history that is told to a judge, up to the first verdict.
+pub(crate) struct History {
+    judge: Judge,
+    pub(crate) held: Vec<Belief>,
+    pub(crate) verdict: Option<Invariant>,
+    now: Instant,
+}
+
+pub(crate) fn bounds() -> Bounds {
+    Bounds {
+        limit: 1,
+        retry_cap: Duration::from_secs(1),
+        latency: Duration::from_millis(1),
+        lock_delay: Duration::from_secs(15),
+        longest_lock_delay: Duration::from_secs(15),
+        expects_refusals: false,
+    }
+}
+
+pub(crate) fn history() -> History {
+    history_within(bounds())
+}
+
+pub(crate) fn history_within(bounds: Bounds) -> History {
+    History {
+        judge: Judge::new(bounds),
+        held: Vec::new(),
+        verdict: None,
+        now: at(0),
+    }
+}
+
+impl History {
+    pub(crate) fn at(mut self, secs: u64) -> Self {
+        self.now = at(secs);
+        self.settled()
+    }
+
+    pub(crate) fn then(mut self, what: &Happening) -> Self {
+        let verdict = self.judge.happen(self.now, what);
+        self.note(verdict);
+        self.settled()
+    }
+
+    pub(crate) fn granted(mut self, belief: &Belief, token: u64) -> Self {
+        self.held.push(belief.clone());
+        let (belief, token) = (belief.clone(), FencingToken(token));
+        self.then(&Happening::Granted { belief, token })
+    }
+
+    pub(crate) fn settled(mut self) -> Self {
+        let held: Vec<_> = self.held.iter().collect();
+        let verdict = self.judge.settle(self.now, &held);
+        self.note(verdict);
+        self
+    }
+
+    pub(crate) fn note(&mut self, verdict: Result<(), simulation::check::Violation>) {
+        let found = verdict.err().map(|violation| violation.invariant);
+        self.verdict = self.verdict.or(found);
+    }
+}
+
+pub(crate) fn belief(no: u32, host: usize, session: &str) -> Belief {
+    Belief {
+        no: BeliefNo(no),
+        who: Who::Ours(host),
+        prefix: 0,
+        sessions: vec![session.to_owned()],
+        permits: 1,
+    }
+}
+
+pub(crate) fn began(session: &str, host: usize) -> Happening {
+    let (session, owner) = (session.to_owned(), Who::Ours(host));
+    Happening::SessionBegan { session, owner }
+}
+
+pub(crate) fn ended(session: &str, by: Ending) -> Happening {
+    let session = session.to_owned();
+    Happening::SessionEnded { session, by }
+}
+
+pub(crate) fn taken(session: &str) -> Happening {
+    let session = session.to_owned();
+    Happening::Taken { session }
+}
+
+pub(crate) fn lost(reason: Lost) -> Happening {
+    let belief = belief(1, 0, A);
+    Happening::Lost { belief, reason }
+}
+
+pub(crate) fn lease_expired() -> Lost {
+    Lost::LeaseExpired {
+        session: session(),
+        last_failure: None,
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a test's own constant")]
+pub(crate) fn session() -> SessionId {
+    SessionId::new(A).expect("a session")
+}
