@@ -10,7 +10,7 @@
 //! ```
 //! The rules of the index are Consul's: a poll names the index of the answer before it; an index
 //! that went backwards or is zero starts again without one, and so does one that is answered before
-//! its time with nothing new, as after a restored snapshot. A poll that is under way when nothing is
+//! its time with nothing new, as after a restored snapshot, or not at all. A poll that is under way when nothing is
 //! to be watched any more is left to its end: closed in the middle, it would still count among the
 //! 200 connections that an agent allows.
 
@@ -116,6 +116,8 @@ impl KeyWatch {
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         let wait = self.backoff.next(rng);
+        // A plain read tells at once where Consul is now, also when indexes went backwards meanwhile.
+        self.index = Index::ZERO;
         self.proceed(now + wait);
     }
 

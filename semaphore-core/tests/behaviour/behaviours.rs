@@ -11,6 +11,7 @@ mod claim_under_way;
 mod dead_poll;
 mod discovery;
 mod election;
+mod election_after_silence;
 mod election_by_hand;
 mod election_cancel;
 mod election_chaos;
