@@ -8,9 +8,9 @@
 //!    └── pause() ───────┘                                        │
 //!    └──────────────── answered or failed after pause() ─────────┘
 //! ```
-//! Where a poll goes on from is [`Cursor`]'s. One that is under way when nothing is to be watched any
-//! more is left to its end: closed in the middle, it would still count among the 200 connections that
-//! an agent allows.
+//! Where a poll goes on from is [`Cursor`]'s; after a failure it starts anew. One that is under way
+//! when nothing is to be watched any more is left to its end: closed in the middle, it would still
+//! count among the 200 connections that an agent allows.
 
 use core::time::Duration;
 
@@ -108,6 +108,8 @@ impl KeyWatch {
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         let wait = self.backoff.next(rng);
+        // A plain read tells at once where Consul is now, also when indexes went backwards meanwhile.
+        self.cursor.restart();
         self.proceed(now + wait);
     }
 
