@@ -323,8 +323,9 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
 fn unnoticed_reads(before: &str) -> u64 {
     let burst = before
         .rfind("burst: ")
-        .map_or("", |at| &before[at + "burst: ".len()..]);
-    nanos(burst) / 5 * 4
+        .map(|at| &before[at + "burst: ".len()..]);
+    let burst = burst.and_then(|it| it.split(',').next());
+    nanos(burst.unwrap_or_default()) / 5 * 4
 }
 
 /// A duration as `Debug` shows it.
@@ -379,6 +380,16 @@ mod tests {
             [Token::Timer(2_000_000_000)]
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
+        let budget = "Budget { interval: 10ms, burst: 500ms, full_at: Instant(2s) }";
+        assert_eq!(found(budget), [Token::Timer(1_600_000_000)]);
+        let entry = r#"{"Key":"p/leader","LockIndex":3,"CreateIndex":4}"#;
+        assert_eq!(
+            found(entry),
+            [
+                Token::Index(IndexOf::Term, 3),
+                Token::Index(IndexOf::Key, 4)
+            ]
+        );
         assert_eq!(found("There(Moment(4))"), [Token::Moment(4)]);
         assert_eq!(
             found("There(Moment(4)), seen: Some(Contender { "),
