@@ -252,8 +252,9 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             tokens.push(Token::Index(of, number));
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
-        // Nobody asks when the record was created.
+        // Nobody asks when the record was created, or a session.
         Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
+        Mark::Created | Mark::Modified if is_sessions(before) => {}
         Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
             tokens.push(Token::Index(IndexOf::Lock, number));
         }
@@ -271,6 +272,11 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::Id(of) => tokens.push(Token::Id(of, number)),
         Mark::Nothing | Mark::Instant | Mark::Value => {}
     }
+}
+
+/// Whether what follows belongs to a session, as an answer describes one.
+fn is_sessions(before: &str) -> bool {
+    before.contains("\"ID\":\"") && !before.contains("\"Key\":\"")
 }
 
 /// Whether what follows is a field of this variant.
@@ -396,6 +402,8 @@ mod tests {
             [],
             "nobody asks any more"
         );
+        let renewed = format!(r#"[{{"ID":"{id}","CreateIndex":17,"ModifyIndex":17}}]"#);
+        assert_eq!(found(&renewed), [Token::Session(31)]);
         let applied = r#"{"Results":[{"KV":{"Key":"p/x","ModifyIndex":3}},{"KV":{"Key":"p/.lock","ModifyIndex":9}}]}"#;
         assert_eq!(
             found(applied),
