@@ -1,6 +1,7 @@
 //! What a candidacy sees of the key, and what that means for it.
 
 use super::{Candidacy, CandidacyEvent, Phase, Seen, Term};
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
 use crate::leader;
@@ -65,7 +66,8 @@ impl Candidacy {
             Phase::Campaigning => self.judge(now, settings),
             Phase::Leading(term) => {
                 let session = self.session.id()?.clone();
-                let lost = loss(self.shown(), &session, term)?;
+                let lost = loss(self.shown(), &session, term)
+                    .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
             Phase::Leaving { .. } | Phase::Gone => None,
