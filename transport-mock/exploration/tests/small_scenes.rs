@@ -64,6 +64,69 @@ fn one_caller_to_whom_one_is_a_crowd_and_a_broken_connection_or_a_lost_answer() 
 }
 
 #[test]
+fn one_candidate() {
+    assert_proved(&candidate());
+}
+
+#[test]
+fn one_candidate_that_may_give_up() {
+    assert_proved(&candidate().with_cancels());
+}
+
+#[test]
+fn one_candidate_while_another_client_leads() {
+    assert_proved(&candidate().with(Furniture::Stranger));
+}
+
+#[test]
+fn one_candidate_and_a_key_that_is_no_elections() {
+    assert_proved(&candidate().with(Furniture::Garbage));
+}
+
+#[test]
+fn one_candidate_and_a_broken_connection_or_a_lost_answer() {
+    assert_proved(&candidate().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]));
+}
+
+#[test]
+fn one_candidate_and_a_request_that_arrives_twice() {
+    assert_proved(&candidate().with_faults(1, &[Fault::Repeat]));
+}
+
+#[test]
+fn one_candidate_that_crashes() {
+    assert_proved(&candidate().with_faults(1, &[Fault::Crash]));
+}
+
+#[test]
+fn one_candidate_whose_session_is_destroyed() {
+    assert_proved(&candidate().with_faults(1, &[Fault::Destroy]));
+}
+
+#[test]
+fn two_callers_of_one_candidate() {
+    assert_proved(&Scene::election(&[2]).in_round_trips());
+}
+
+#[test]
+fn two_candidates() {
+    assert_proved(&duel());
+}
+
+#[test]
+fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
+    let scenes = [
+        candidate().with_cancels(),
+        candidate().with(Furniture::Stranger),
+        candidate().with_faults(1, &[Fault::LoseAnswer]),
+        candidate().with_faults(1, &[Fault::Destroy]),
+        Scene::election(&[2]).in_round_trips(),
+        duel(),
+    ];
+    assert_same(&scenes);
+}
+
+#[test]
 fn states_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         one().with_cancels(),
@@ -72,13 +135,7 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
         two(),
         two().in_crowd(),
     ];
-    let bounds = Bounds {
-        checks_sameness: true,
-        ..Bounds::default()
-    };
-    for scene in scenes {
-        assert_proved_within(&scene, bounds);
-    }
+    assert_same(&scenes);
 }
 
 #[test]
@@ -106,6 +163,25 @@ fn one() -> Scene {
 
 fn two() -> Scene {
     Scene::new(1, &[1, 1]).together().in_round_trips()
+}
+
+fn candidate() -> Scene {
+    Scene::election(&[1])
+}
+
+fn duel() -> Scene {
+    Scene::election(&[1, 1]).together().in_round_trips()
+}
+
+#[track_caller]
+fn assert_same(scenes: &[Scene]) {
+    let bounds = Bounds {
+        checks_sameness: true,
+        ..Bounds::default()
+    };
+    for scene in scenes {
+        assert_proved_within(scene, bounds);
+    }
 }
 
 #[track_caller]

@@ -252,8 +252,9 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             tokens.push(Token::Index(of, number));
         }
         Mark::IndexOf(of) => tokens.push(Token::Index(of, number)),
-        // Nobody asks when the record was created.
+        // Nobody asks when the record was created, or a session.
         Mark::Created if is_locks(before, "\"Key\":\"", '"') => {}
+        Mark::Created | Mark::Modified if is_sessions(before) => {}
         Mark::Modified if is_locks(before, "\"Key\":\"", '"') => {
             tokens.push(Token::Index(IndexOf::Lock, number));
         }
@@ -271,6 +272,11 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::Id(of) => tokens.push(Token::Id(of, number)),
         Mark::Nothing | Mark::Instant | Mark::Value => {}
     }
+}
+
+/// Whether what follows belongs to a session, as an answer describes one.
+fn is_sessions(before: &str) -> bool {
+    before.contains("\"ID\":\"") && !before.contains("\"Key\":\"")
 }
 
 /// Whether what follows is a field of this variant.
@@ -323,8 +329,9 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
 fn unnoticed_reads(before: &str) -> u64 {
     let burst = before
         .rfind("burst: ")
-        .map_or("", |at| &before[at + "burst: ".len()..]);
-    nanos(burst) / 5 * 4
+        .map(|at| &before[at + "burst: ".len()..]);
+    let burst = burst.and_then(|it| it.split(',').next());
+    nanos(burst.unwrap_or_default()) / 5 * 4
 }
 
 /// A duration as `Debug` shows it.
@@ -379,12 +386,24 @@ mod tests {
             [Token::Timer(2_000_000_000)]
         );
         assert_eq!(found("Lease { sent_at: Instant(1ns)"), [Token::Origin(1)]);
+        let budget = "Budget { interval: 10ms, burst: 500ms, full_at: Instant(2s) }";
+        assert_eq!(found(budget), [Token::Timer(1_600_000_000)]);
+        let entry = r#"{"Key":"p/leader","LockIndex":3,"CreateIndex":4}"#;
+        assert_eq!(
+            found(entry),
+            [
+                Token::Index(IndexOf::Term, 3),
+                Token::Index(IndexOf::Key, 4)
+            ]
+        );
         assert_eq!(found("There(Moment(4))"), [Token::Moment(4)]);
         assert_eq!(
             found("There(Moment(4)), seen: Some(Contender { "),
             [],
             "nobody asks any more"
         );
+        let renewed = format!(r#"[{{"ID":"{id}","CreateIndex":17,"ModifyIndex":17}}]"#);
+        assert_eq!(found(&renewed), [Token::Session(31)]);
         let applied = r#"{"Results":[{"KV":{"Key":"p/x","ModifyIndex":3}},{"KV":{"Key":"p/.lock","ModifyIndex":9}}]}"#;
         assert_eq!(
             found(applied),
