@@ -1,4 +1,4 @@
-//! Runs the semaphore through everything that can go wrong, on virtual time, and judges every step.
+//! Runs semaphores and elections through everything that can go wrong, on virtual time, and judges every step.
 //!
 //! ```text
 //!  seed ──▶ plan ── what will be done to a world, as a value
@@ -9,7 +9,7 @@
 //!             │
 //!    figures, or a violation ──▶ shrink ── the shortest plan that shows it, and its story
 //! ```
-//! What runs is the semaphore as its users have it, handles and driver included; simulated are
+//! What runs are semaphores and elections as their users have them, handles and driver included; simulated are
 //! Consul, the network, the clocks, the processes and the people. A seed decides a run to the byte.
 
 pub mod check;

@@ -50,8 +50,12 @@ impl Book {
     pub(super) fn granted(&self, host: usize, prefix: usize, granted: &Arc<Held>) -> BeliefNo {
         let hold = Hold::Ours(Arc::downgrade(granted));
         let (sessions, permits) = (granted.sessions(), granted.permits());
+        let (mut pages, token) = (self.lock(), granted.token());
+        if let Held::Leadership(_) = **granted {
+            pages.restore_elected(&sessions, token);
+        }
         let of_whom = (Who::Ours(host), prefix, sessions, permits);
-        self.lock().begin(of_whom, hold, granted.token())
+        pages.begin(of_whom, hold, token)
     }
 
     /// A stranger has a slot.
@@ -133,6 +137,19 @@ impl Pages {
         if self.taken.remove(session).is_some() {
             let session = session.to_owned();
             self.happenings.push(Happening::Restored { session });
+        }
+    }
+
+    /// Whoever is elected by the key as an operator left it has a term that nothing was taken from.
+    fn restore_elected(&mut self, sessions: &[String], token: FencingToken) {
+        for session in sessions {
+            if self
+                .taken
+                .get(session)
+                .is_some_and(|before| token.0 > *before)
+            {
+                self.restore(session);
+            }
         }
     }
 
