@@ -55,15 +55,20 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What its sessions and contender keys are called.
+    /// What its contender keys are called, and how the names of its sessions begin.
     pub fn name(&self) -> String {
         name(self.number, self.incarnation)
+    }
+
+    /// Says where it was for when it is left behind.
+    fn session_name(&self, place: &Place) -> String {
+        format!("{} at {}", self.name(), place.prefix)
     }
 
     fn semaphore(&self, place: &Place) -> Builder {
         Semaphore::builder(&place.prefix, place.limit)
             .ttl(self.ttl)
-            .session_name(self.name())
+            .session_name(self.session_name(place))
             .value(self.name())
             .encoding(self.encoding())
     }
@@ -72,7 +77,7 @@ impl Plan {
         Election::builder(place.lock_key())
             .ttl(self.ttl)
             .lock_delay(self.lock_delay)
-            .session_name(self.name())
+            .session_name(self.session_name(place))
             .value(self.name())
             .encoding(self.encoding())
     }
@@ -94,7 +99,7 @@ impl Plan {
 /// The beginning of the names of all our sessions, and of all values that we write.
 pub const OURS: &str = "chaos-client-";
 
-/// What the sessions and contender keys of an incarnation are called.
+/// What an incarnation is called.
 pub fn name(client: usize, incarnation: u32) -> String {
     format!("{OURS}{client}-{incarnation}")
 }
