@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use semaphore_core::api::{CreateSession, Entry, LOCK_FLAGS, ReadKey, Txn, TxnOutcome};
-use semaphore_core::{Method, Request, Response, SessionId, Term};
+use semaphore_core::{Request, Response, SessionId, Term};
 use serde_json::Value as Json;
 use transport_mock::RequestKind;
 
@@ -96,8 +96,7 @@ impl KeyOracle {
             RequestKind::SessionRenew => self.check_own(of_session("/v1/session/renew/")),
             RequestKind::SessionDestroy => self.check_own(of_session("/v1/session/destroy/")),
             RequestKind::SessionRead => self.check_own(of_session("/v1/session/info/")),
-            RequestKind::SessionCreate => assert_eq!(request.method(), Method::Put),
-            _ => panic!("no candidate sends {request:?}"),
+            kind => assert_eq!(kind, RequestKind::SessionCreate, "{request:?}"),
         }
     }
 
@@ -124,15 +123,14 @@ impl KeyOracle {
     fn check_transaction(&self, request: &Request) {
         let body: Json = serde_json::from_slice(request.body()).expect("a transaction is JSON");
         let operations = body.as_array().expect("a transaction is a list");
-        let [check, lock] = &operations[..] else {
-            panic!("{} operations", operations.len());
-        };
-        let (check, lock) = (&check["KV"], &lock["KV"]);
+        assert_eq!(operations.len(), 2);
+        let (check, lock) = (&operations[0]["KV"], &operations[1]["KV"]);
         assert_eq!((&check["Key"], &lock["Key"]), (&KEY.into(), &KEY.into()));
-        let base = match check["Verb"].as_str() {
-            Some("check-not-exists") => 0,
-            Some("check-index") => check["Index"].as_u64().expect("an index"),
-            verb => panic!("{verb:?} is no check"),
+        let base = if check["Verb"] == "check-not-exists" {
+            0
+        } else {
+            assert_eq!(check["Verb"], "check-index");
+            check["Index"].as_u64().expect("an index")
         };
         assert_eq!(lock["Verb"], "lock");
         let value = STANDARD.decode(lock["Value"].as_str().unwrap_or_default());

@@ -9,10 +9,12 @@
 //!        ├── canon       when two states are the same
 //!        └── story       the shortest run that breaks a promise, step by step
 //! ```
+//! A scene is of a semaphore, whose machines are participants, or of an election with candidates ([`Contest`]).
+//!
 //! `cargo run --release -p exploration` prints the table; this crate's tests explore the small scenes.
 //!
 //! # What is explored
-//! A state is the participants, Consul, the messages between them, how far each caller is, and how many
+//! A state is the machines, Consul, the messages between them, how far each caller is, and how many
 //! faults are left. From each state every action is tried: a caller asks, gives back, gives up; a request
 //! or an answer arrives; time passes; and the [`Fault`]s of the scene. No order is left out by chance or
 //! because another is held to be as good, but see the assumptions.
@@ -24,10 +26,11 @@
 //! each test run, all with `scripts/explore --check`.
 //!
 //! # What must hold
-//! In every state S1 (nobody believes beyond the limit, and every belief is founded on the record), at
-//! every write S3, S4 and S5, at every event L4 (nothing is lost or fails for a fault that is to be
+//! In every state S1 (nobody believes beyond the limit, and every belief is founded on the record, or on the
+//! session of the election's key), at every write S3, S4 (the key of an election is written by `acquire` and
+//! `release` only) and S5, at every event L4 (nothing is lost or fails for a fault that is to be
 //! outlived), and, while nothing has gone wrong, L2 (who is done has left nothing behind). When all states
-//! are known, L1 and the rest of L2: from *each* of them, with no more faults, a state can be reached
+//! are known, L1 and the rest of L2 (of an election, all but its key): from *each* of them, with no more faults, a state can be reached
 //! where all are served and gone and nothing of them is in Consul. [`Violation`] has the list.
 //!
 //! # Assumptions

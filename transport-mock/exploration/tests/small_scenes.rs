@@ -110,7 +110,7 @@ fn two_callers_of_one_candidate() {
 
 #[test]
 fn two_candidates() {
-    assert_proved(&two_candidates());
+    assert_proved(&duel());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
         candidate().with_faults(1, &[Fault::LoseAnswer]),
         candidate().with_faults(1, &[Fault::Destroy]),
         Scene::election(&[2]).in_round_trips(),
-        two_candidates(),
+        duel(),
     ];
     assert_same(&scenes);
 }
@@ -169,7 +169,7 @@ fn candidate() -> Scene {
     Scene::election(&[1])
 }
 
-fn two_candidates() -> Scene {
+fn duel() -> Scene {
     Scene::election(&[1, 1]).together().in_round_trips()
 }
 

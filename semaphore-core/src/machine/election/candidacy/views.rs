@@ -37,10 +37,11 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         self.failure = None;
         let index = |key: Option<&Shown>| key.map_or(Index::ZERO, |key| key.modify_index);
-        let is_news = self
-            .seen
-            .as_ref()
-            .is_none_or(|seen| sent > seen.at || index(shown.as_ref()) > index(seen.key.as_ref()));
+        let is_news = self.seen.as_ref().is_none_or(|seen| {
+            sent > seen.at
+                || index(shown.as_ref()) > index(seen.key.as_ref())
+                || is_on(Defect::OlderViewAccepted)
+        });
         if !is_news {
             // What is older, or of an unknown age, must be looked at again unless it is the same.
             let is_same = self.seen.as_ref().is_some_and(|seen| seen.key == shown);
