@@ -360,7 +360,10 @@ impl ContenderKey {
     ) -> Option<KeyEvent> {
         let key = view.key(session);
         if matches!(key, Key::Tied(found) if found.create_index == self.former) {
-            return None;
+            // A view from before, or the key is back with a restored snapshot: then another session is
+            // needed for a place that nobody takes for the former one.
+            let is_back = matches!(self.state, State::There(since) if sent > since);
+            return (is_back && self.seen.is_none()).then_some(KeyEvent::Unseen);
         }
         match self.state {
             State::Contested(since) if sent > since => match key {

@@ -142,3 +142,25 @@ fn an_index_that_is_wrong_once_changes_nothing() {
         }
     }
 }
+
+/// Found by the simulator: the record names the session that was kept for the next turn, and two of this
+/// host that it has destroyed.
+#[test]
+fn a_record_that_names_ones_own_sessions_of_an_earlier_turn_is_no_bar_to_the_next() {
+    let world = MockConsul::new(6);
+    let a = semaphore(&world, "a", 3);
+    world.run(async {
+        let before = a.acquire_many(3).await.expect("slots");
+        world.sleep(millis(100)).await;
+        before.release().await.expect("released");
+        let permits = a.acquire_many(3).await.expect("slots");
+        world.sleep(secs(1)).await;
+        let snapshot = world.consul(|consul, _| consul.snapshot());
+        permits.release().await.expect("released");
+        world.sleep(millis(500)).await;
+        world.consul(|consul, now| consul.restore(now, &snapshot));
+        let next = a.acquire_timeout(secs(60)).await.expect("a slot");
+        next.release().await.expect("released");
+    });
+    assert_recovered(&world, 3);
+}
