@@ -78,9 +78,14 @@ impl Candidacy {
         match acquired {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
+                self.pace.refused(now, rng);
                 return self.observe(now, Some(shown), (moment, sent), settings);
             }
-            Ok(Acquired::Untold) => self.unresolved = Some(moment),
+            // Whoever is told that it was applied, and shown that it was not, waits as after a refusal.
+            Ok(Acquired::Untold) => {
+                self.unresolved = Some(moment);
+                self.pace.refused(now, rng);
+            }
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
             Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.hurry() => {
                 self.may_hold = false;
