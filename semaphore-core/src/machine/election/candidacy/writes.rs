@@ -18,10 +18,9 @@ impl Candidacy {
         let shown = self.shown();
         if self.is_leaving() {
             let ours = shown.filter(|key| key.session.as_ref() == Some(&session));
-            let (value, flags) = match ours {
-                Some(key) => (&key.value, key.flags),
-                None => (&self.value, LOCK_FLAGS),
-            };
+            let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
+            // A value that was asked for and perhaps never written is nobody's word.
+            let value = shown.map_or(&self.value, |key| &key.value);
             let request = write::release(&session, value, flags, settings);
             self.writing = Some(Writing::Release);
             return Some(request);
@@ -89,9 +88,14 @@ impl Candidacy {
         match acquired {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
+                self.pace.refused(now, rng);
                 return self.observe(now, Some(shown), (moment, sent), settings);
             }
-            Ok(Acquired::Untold) => self.unresolved = Some(moment),
+            // Whoever is told that it was applied, and shown that it was not, waits as after a refusal.
+            Ok(Acquired::Untold) => {
+                self.unresolved = Some(moment);
+                self.pace.refused(now, rng);
+            }
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
             Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.hurry() => {
                 self.may_hold = false;
