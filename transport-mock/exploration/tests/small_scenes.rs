@@ -118,7 +118,6 @@ fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         candidate().with_cancels(),
         candidate().with(Furniture::Stranger),
-        candidate().with_faults(1, &[Fault::LoseAnswer]),
         candidate().with_faults(1, &[Fault::Destroy]),
         Scene::election(&[2]).in_round_trips(),
         duel(),
