@@ -277,6 +277,34 @@ fn a_stranger_ahead_that_never_claims_is_passed() {
     assert_nothing_left(&world);
 }
 
+/// Found by the simulator: whoever had begun to watch the whole prefix when it was no crowd to it yet left the
+/// free slot alone until that poll had ended.
+#[test]
+fn a_stranger_ahead_that_never_claims_is_passed_by_the_next_caller_of_the_same_client() {
+    for seed in 0..20 {
+        let world = MockConsul::new(seed);
+        world.set_latency(millis(1)..=millis(4));
+        let semaphore = connect(builder(1).crowd(1), &world.client("a"));
+        let stuck = Stranger::enters(&world);
+        let callers = [(); 2].map(|()| {
+            let (world, semaphore) = (world.clone(), semaphore.clone());
+            world.clone().start(async move {
+                let permit = semaphore.acquire().await.expect("a slot");
+                let since = world.now();
+                world.sleep(secs(7)).await;
+                permit.release().await.expect("released");
+                since
+            })
+        });
+        let [first, second] = callers.map(|caller| world.run(caller));
+        let took = second.saturating_since(first);
+        assert!(took <= millis(10_200), "{took:?}\n{}", world.trace());
+        stuck.leaves(&world);
+        world.advance(secs(5));
+        assert_nothing_left(&world);
+    }
+}
+
 #[test]
 fn go_clients_in_the_middle_of_a_crowd_get_in_and_so_does_everybody() {
     let world = MockConsul::new(9);

@@ -330,7 +330,9 @@ impl Participant {
             // Who is ahead is not known well enough to pass by them.
             self.refresh.want(now);
         }
-        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. });
+        // A poll of something else under way can last for long: then patience decides.
+        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
+            && (!self.watch.is_polling() || self.watch.is_looking_ahead());
         let holds = |it: &Contender| matches!(it.phase(), Phase::Held(_));
         let is_patched =
             observed.view.source() == Source::NewerRecord && self.contenders.values().any(holds);
