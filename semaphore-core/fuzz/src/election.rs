@@ -1,4 +1,4 @@
-//! A mangled Consul, to a [`Candidate`]: see [`drive`](crate::drive).
+//! A mangled Consul, to a [`Candidate`]: see `drive`.
 
 use std::time::Duration;
 

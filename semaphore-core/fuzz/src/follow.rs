@@ -1,4 +1,4 @@
-//! A mangled Consul, to a [`Follow`]: see [`drive`](crate::drive). In the end it has to show what Consul's key
+//! A mangled Consul, to a [`Follow`]: see `drive`. In the end it has to show what Consul's key
 //! says, unless it was told something that ends it.
 
 use std::collections::VecDeque;

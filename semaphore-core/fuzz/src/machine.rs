@@ -1,4 +1,4 @@
-//! A mangled Consul, to a [`Participant`]: see [`drive`](crate::drive).
+//! A mangled Consul, to a [`Participant`]: see `drive`.
 
 use semaphore_core::{
     AcquireId, CommandNo, Encoding, Error, Grant, Instant, Method, Participant, Prefix, Request,

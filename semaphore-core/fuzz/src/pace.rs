@@ -1,7 +1,7 @@
 //! A Consul that goes on giving the same odd answers, to a participant whose callers wait.
 //!
 //! Input: the callers, then for each kind of request how it is answered, again and again: see
-//! [`Habits`]. The participant is followed for some virtual seconds and has to stay under its ceiling (L3).
+//! `Habits`. The participant is followed for some virtual seconds and has to stay under its ceiling (L3).
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::id::RequestId;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// A machine that takes commands and is run by its owner: a [`Participant`], or a
+/// A machine that takes commands and is run by its owner: a [`Participant`](crate::Participant), or a
 /// [`Candidate`](crate::Candidate). Each of them has the same methods of its own, where more is said.
 ///
 /// Only the commands that ask for something are its own alone: what they answer with becomes a

@@ -35,7 +35,7 @@ impl Builder<Settings> {
         })
     }
 
-    /// The lock delay of the sessions, up to 60 s, see [`SessionOptions::with_lock_delay`].
+    /// The lock delay of the sessions, up to 60 s, see [`SessionOptions::with_lock_delay`](crate::SessionOptions::with_lock_delay).
     pub fn lock_delay(self, delay: Duration) -> Self {
         self.session_option(|options| options.with_lock_delay(delay))
     }
