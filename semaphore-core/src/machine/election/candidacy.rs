@@ -64,6 +64,8 @@ pub(super) struct Candidacy {
     read_backoff: Backoff,
     /// What the key is to show.
     value: Vec<u8>,
+    /// What it showed when it was last seen with our session, before what was seen last.
+    said: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
     /// Why the last request failed, where it did.
@@ -154,6 +156,7 @@ impl Candidacy {
             read_at: None,
             read_backoff: Backoff::new(Duration::from_millis(100), cap),
             value: settings.value.as_bytes().to_vec(),
+            said: None,
             may_hold: false,
             failure: None,
             leave_failure: None,

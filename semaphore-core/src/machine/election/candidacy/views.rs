@@ -51,13 +51,14 @@ impl Candidacy {
         }
         self.unresolved.take_if(|since| sent > *since);
         self.is_outdated = false;
-        self.seen = Some(Seen {
-            key: shown,
-            at: moment,
-        });
+        let at = moment;
+        let former = self.seen.replace(Seen { key: shown, at });
+        let own = self.session.id();
+        let is_own = |key: &Shown| key.session.is_some() && key.session.as_ref() == own;
+        if let Some(key) = former.and_then(|seen| seen.key).filter(is_own) {
+            self.said = Some(key.value);
+        }
         if self.writing.is_none() && self.unresolved.is_none() {
-            let is_own =
-                |key: &Shown| key.session.is_some() && key.session.as_ref() == self.session.id();
             self.may_hold = self.shown().is_some_and(is_own);
         }
         if !self.is_free() {

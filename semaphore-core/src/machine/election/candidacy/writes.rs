@@ -19,8 +19,10 @@ impl Candidacy {
         if self.is_leaving() {
             let ours = shown.filter(|key| key.session.as_ref() == Some(&session));
             let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
-            // A value that was asked for and perhaps never written is nobody's word.
-            let value = shown.map_or(&self.value, |key| &key.value);
+            // The key is to go on saying what it says. A value that was asked for and perhaps never written
+            // is no more than a guess.
+            let said = ours.map(|key| &key.value).or(self.said.as_ref());
+            let value = said.unwrap_or(&self.value);
             let request = write::release(&session, value, flags, settings);
             self.writing = Some(Writing::Release);
             return Some(request);
