@@ -78,6 +78,8 @@ pub(super) fn loss(shown: Option<&Shown>, session: &SessionId, term: TermIndexes
             session,
             by: by.clone(),
         }),
+        // Where the indexes of a term are no others: it was one of a key that had been overwritten before.
+        Some(_) if shown.conflict().is_some() => Some(Lost::KeyOverwritten { session }),
         Some(_) if shown.term() == term => None,
         Some(_) if shown.create_index != term.create_index => Some(Lost::KeyDeleted { session }),
         // Acquired anew in our name: in between it was nobody's, or anybody's.
@@ -128,6 +130,10 @@ mod tests {
         let term = shown(None, 10, 3).term();
         let loss = |shown: Option<Shown>| loss(shown.as_ref(), &session(A), term);
         assert!(loss(Some(shown(Some(A), 10, 3))).is_none());
+        let of_something_else = Shown {
+            flags: 0,
+            ..shown(Some(A), 10, 3)
+        };
         for (found, expected) in [
             (None, "deleted"),
             (Some(shown(None, 10, 3)), "released"),
@@ -135,6 +141,7 @@ mod tests {
             (Some(shown(Some(A), 20, 1)), "deleted"),
             (Some(shown(Some(A), 10, 4)), "released"),
             (Some(shown(Some(A), 10, 0)), "overwritten"),
+            (Some(of_something_else), "overwritten"),
         ] {
             let told = loss(found).map(|it| it.to_string()).unwrap_or_default();
             assert!(told.contains(expected), "{told}");

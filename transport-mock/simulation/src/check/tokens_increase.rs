@@ -17,6 +17,9 @@ pub(super) struct TokensIncrease {
     /// Which write made a session a holder last.
     admissions: BTreeMap<String, Admission>,
     granted: BTreeMap<(usize, u64, u64), FencingToken>,
+    /// Whom a snapshot has made a holder again. Its next turn may be granted by a write that changes no
+    /// holder, with a token from before.
+    brought_back: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -27,6 +30,9 @@ struct Admission {
 
 impl TokensIncrease {
     fn grant(&mut self, prefix: usize, sessions: &[String], token: FencingToken) -> Verdict {
+        if sessions.iter().any(|it| self.brought_back.remove(it)) {
+            return Ok(());
+        }
         let mut admissions = sessions.iter().map(|it| self.admissions.get(it).copied());
         let Some(Some(first)) = admissions.next() else {
             return Err(format!(
@@ -77,9 +83,13 @@ impl Check for TokensIncrease {
                     let admission = Admission { epoch, order };
                     // An operator admits nobody: what a snapshot brings back was admitted before.
                     if change.by == Who::Operator {
+                        if self.admissions.contains_key(session) {
+                            self.brought_back.insert(session.clone());
+                        }
                         let known = self.admissions.entry(session.clone());
                         known.or_insert(admission);
                     } else {
+                        self.brought_back.remove(session);
                         self.admissions.insert(session.clone(), admission);
                     }
                 }

@@ -61,8 +61,8 @@ pub(super) struct LineState {
     /// be believed.
     pub(super) is_fooled: bool,
     highest_index: u64,
-    /// When the last attempt to acquire an election's key was answered.
-    attempted_at: Instant,
+    /// When the last look at the prefix, or attempt to acquire an election's key, was answered.
+    answered_at: Instant,
 }
 
 impl Line {
@@ -75,7 +75,7 @@ impl Line {
             knowledge: Knowledge::default(),
             is_fooled: false,
             highest_index: 0,
-            attempted_at: Instant::ORIGIN,
+            answered_at: Instant::ORIGIN,
         })))
     }
 
@@ -242,12 +242,12 @@ impl Wire {
 
     /// Whatever was taken from a leader shows in the key: it is another's or nobody's, or says no more
     /// whose term it is. A key that is not there may not have been made yet when that was asked for, if
-    /// an attempt was answered since: then one more read tells.
+    /// an attempt or a read was answered since: then one more read tells.
     fn gone_from_key(&self, answer: &Response, sent: &Sent, taken: Vec<String>) -> Vec<String> {
-        let attempted_at = self.line.lock().attempted_at;
+        let answered_at = self.line.lock().answered_at;
         let shows = match ReadKey::parse(answer) {
             Ok(Some(_)) => true,
-            Ok(None) => sent.at > attempted_at,
+            Ok(None) => sent.at >= answered_at,
             Err(_) => false,
         };
         if shows { taken } else { Vec::new() }
@@ -274,9 +274,6 @@ impl Transport for Wire {
         let is_attempt = matches!(what, Asked::Attempt(_));
         self.book.happened(Happening::Sent { host, what });
         let answer = self.client.send_into(request, fault).await;
-        if is_attempt {
-            self.line.lock().attempted_at = self.truth.now();
-        }
         if let Ok(answer) = &answer
             && is_view
             && matches!(answer.status(), 200 | 404)
@@ -285,6 +282,9 @@ impl Transport for Wire {
             if !was_met {
                 self.look_at(answer, &sent);
             }
+        }
+        if is_attempt || is_view {
+            self.line.lock().answered_at = self.truth.now();
         }
         answer
     }
