@@ -25,7 +25,6 @@ const DEFECTS: &[Defect] = &[
     Defect::WatchStoppedAfterTransient,
     Defect::RetryWithoutBackoff,
     Defect::CancelledClaimGranted,
-    Defect::SessionLeftBehind,
 ];
 
 /// One test: a defect is in effect in the whole process.
