@@ -1,7 +1,7 @@
 //! The machine of an election without its driver: any order of calls is right, none is needed twice,
 //! and answers that come late say nothing about what happened since.
 
-use semaphore_core::{ElectionEvent, Instant, Lost, Request, Response};
+use semaphore_core::{ElectionEvent, Error, Instant, Lost, Request, Response, Value};
 use transport_mock::RequestKind;
 
 use crate::election_bench::Bench;
@@ -131,4 +131,23 @@ fn an_acquisition_that_is_answered_when_the_lease_is_over_elects_nobody() {
     bench.keeps = |_| false;
     bench.run_for(1_000);
     assert!(bench.candidate.is_leader(bench.now, campaign));
+}
+
+/// Found by random bytes: whoever resigns is the leader still until nothing is left, and such a change was
+/// never told of.
+#[test]
+fn a_value_that_is_set_after_the_resignation_is_refused() {
+    let (mut bench, campaign) = Bench::leading();
+    bench.candidate.resign(bench.now, campaign);
+    let value = Value::new("late").expect("a value");
+    let change = bench.candidate.set_value(bench.now, campaign, &value);
+    bench.run_for(1_000);
+    let is_told = |event: &ElectionEvent| match event {
+        ElectionEvent::ValueSet { change: it, result } => {
+            *it == change && matches!(result, Err(Error::Closed))
+        }
+        _ => false,
+    };
+    assert!(bench.events.iter().any(is_told), "{:?}", bench.events);
+    assert!(bench.candidate.is_idle());
 }

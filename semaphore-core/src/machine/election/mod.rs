@@ -179,7 +179,8 @@ impl Candidate {
     /// [`ElectionEvent::ValueSet`]. It is written through `acquire` only, one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CampaignId, value: &Value) -> ChangeId {
         let id = ChangeId(self.fresh_id());
-        if self.leader == Some(campaign) {
+        // Whoever is about to leave is the leader still, until nothing is left.
+        if self.leads(campaign) {
             let value = value.as_bytes().to_vec();
             self.changes.push_back(Change { id, value });
             if self.changes.len() == 1 {
