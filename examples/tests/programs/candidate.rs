@@ -1,7 +1,7 @@
 //! The program `leader`, several times at once.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use real_agent::Agent;
 
@@ -75,13 +75,10 @@ pub(crate) fn next_leader(
     before: Option<&str>,
     [one, other]: [Candidate; 2],
 ) -> (Candidate, Candidate) {
-    let next = loop {
+    let next = wait_for("another one leads", || {
         let (value, holder) = shown(agent);
-        if holder.is_some() && holder.as_deref() != before {
-            break value;
-        }
-        rest();
-    };
+        (holder.is_some() && holder.as_deref() != before).then_some(value)
+    });
     if next == one.name {
         (one, other)
     } else {
@@ -91,12 +88,20 @@ pub(crate) fn next_leader(
 }
 
 pub(crate) fn wait_for_sessions(agent: &Agent, count: usize) {
-    while agent.client().sessions().expect("an answer").len() < count {
-        rest();
-    }
+    wait_for("all campaign", || {
+        let sessions = agent.client().sessions().expect("an answer");
+        (sessions.len() >= count).then_some(())
+    });
 }
 
-/// Between two questions.
-fn rest() {
-    thread::sleep(Duration::from_millis(5));
+/// Asks again and again, for a minute at most.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
