@@ -28,9 +28,11 @@ fn measured_on_a_real_agent(args: &str) -> Map<String, Value> {
 }
 
 #[track_caller]
-fn is_served(report: &Map<String, Value>, acquisitions: u64, max_held: u64) {
+fn is_served(report: &Map<String, Value>, acquisitions: u64, limit: u64) {
     assert_eq!(report["acquisitions"], acquisitions, "{report:?}");
-    assert_eq!(report["max_held"], max_held, "{report:?}");
+    // Whether short holds ever fill the limit is up to the speed of the machine.
+    let held = report["max_held"].as_u64().expect("a count");
+    assert!((1..=limit).contains(&held), "{report:?}");
     assert_eq!(report["errors"], 0, "{report:?}");
     let peak = report["peak_connections"].as_u64().expect("a count");
     assert!((1..=200).contains(&peak), "{report:?}");
@@ -191,6 +193,16 @@ fn only_one_holds_once_in_mode_hold() {
 fn contenders_come_back_for_another_round() {
     let args = "--contenders 6 --rounds 3 --participants 2 --limit 2 --hold-ms 200";
     is_served(&measured(Consul::InMemory, args), 18, 2);
+}
+
+#[test]
+fn every_slot_of_a_real_agent_is_taken() {
+    for backend in ["tokio", "threads", "smol"] {
+        let args = format!("--backend {backend} --contenders 4 --limit 3 --hold-ms 1000");
+        let report = measured_on_a_real_agent(&args);
+        is_served(&report, 4, 3);
+        assert_eq!(report["max_held"], 3, "{report:?}");
+    }
 }
 
 #[test]
