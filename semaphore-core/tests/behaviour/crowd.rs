@@ -4,10 +4,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Encoding, Lost, Method, Request, Runtime as _, Semaphore};
+use semaphore_core::{
+    Behavior, Encoding, Error, Lost, Method, Request, RequestError, Response, Runtime as _,
+    Semaphore,
+};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::foreign_clients::{Foreigner, Gauge, Make};
+use crate::steps::claims;
 use crate::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -303,6 +307,31 @@ fn a_stranger_ahead_that_never_claims_is_passed_by_the_next_caller_of_the_same_c
         world.advance(secs(5));
         assert_nothing_left(&world);
     }
+}
+
+/// Found by the simulator: it gave up without leaving the record, in which it was.
+#[test]
+fn whoever_may_not_look_at_the_next_ahead_fails_and_leaves_the_record_all_the_same() {
+    let world = MockConsul::new(1);
+    world.set_latency(millis(1)..=millis(4));
+    let permit = world.run(in_crowd(&world, "first", 2).acquire());
+    drop(permit);
+    world.advance(secs(1));
+    let ahead = Stranger::enters(&world);
+    let a = in_crowd(&world, "a", 2);
+    let claim = Rule::new(Fault::LoseAnswer).host("a").matching(claims);
+    world.inject(claim);
+    let denied = Fault::Answer(Response::new(403, "Permission denied"));
+    let look = Rule::new(denied).host("a").kind(RequestKind::KvWatch);
+    world.inject(look.target(ahead.key()).always());
+    let outcome = world.run(a.acquire());
+    let is_denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
+    assert!(is_denied, "{outcome:?}");
+    assert_eq!(world.pending_rules(), 0, "the claim was not lost");
+    world.advance(secs(10));
+    assert_eq!(holders(&world), [""; 0], "{}", world.trace());
+    ahead.leaves(&world);
+    assert_nothing_left(&world);
 }
 
 #[test]

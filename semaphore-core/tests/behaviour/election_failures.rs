@@ -68,6 +68,23 @@ fn an_instant_try_gives_up_at_the_first_failure() {
     assert!(matches!(outcome, Err(Error::Request(_))), "{outcome:?}");
 }
 
+/// Found by the simulator: it was told of a failed request.
+#[test]
+fn an_instant_try_whose_session_ends_under_it_goes_on_with_another() {
+    let world = MockConsul::new(1);
+    let a = election(&world, "a");
+    world.inject(Rule::new(Fault::Delay(secs(1))).kind(acquisition()));
+    let trying = world.start(async move { a.try_campaign().await.map(|it| (a, it)) });
+    world.advance(millis(500));
+    world.consul(|consul, now| {
+        let ids: Vec<_> = consul.sessions().map(|it| it.id().to_owned()).collect();
+        assert_eq!(ids.len(), 1);
+        consul.destroy_session(now, &ids[0]);
+    });
+    let (_a, leadership) = world.run(trying).expect("no failure");
+    assert!(leadership.expect("free").is_leader());
+}
+
 #[test]
 fn a_campaign_that_times_out_tells_the_last_failure() {
     let world = MockConsul::new(1);

@@ -20,7 +20,7 @@ use core::time::Duration;
 
 use super::{Observed, Participant};
 use crate::api::ReadKey;
-use crate::error::RequestError;
+use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::contender::{Contender, Phase};
@@ -165,8 +165,13 @@ impl Participant {
             }
             Err(error) => {
                 self.watch.failed(now, &mut self.rng);
-                if error.is_permanent() {
-                    self.refuse(now, &error);
+                match self.watch.polled() {
+                    _ if !error.is_permanent() => {}
+                    // Whoever leaves needs the record alone.
+                    Focus::Ahead { .. } => {
+                        self.fail_waiting(now, |_| Error::Request(error.clone()));
+                    }
+                    Focus::Record { .. } | Focus::Prefix => self.refuse(now, &error),
                 }
                 self.note(now, Some(error));
             }

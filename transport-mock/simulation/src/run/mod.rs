@@ -22,6 +22,7 @@ mod seen;
 mod state;
 mod stranger;
 mod transaction;
+mod turns;
 mod user;
 mod wire;
 

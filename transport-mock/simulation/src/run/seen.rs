@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::{Encoding, Prefix, Request};
+use semaphore_core::{Prefix, Request};
 use transport_mock::consul::Consul;
 use transport_mock::{Delivered, RequestKind};
 
 use super::state::State;
 use super::transaction::Transaction;
+use super::turns::{Holders, Turns};
 use crate::history::{Change, Ending, Happening, Removed, Who};
 use crate::plan::{Place, Plan};
 
@@ -18,8 +19,7 @@ pub(super) struct Seen {
     alive: BTreeSet<String>,
     /// Sessions that are there again after they had ended.
     returned: BTreeSet<String>,
-    /// Hosts whose slots pass from user to user. Whose agent refuses transactions goes on without.
-    passing: BTreeSet<Who>,
+    turns: Turns,
 }
 
 /// A prefix, and what was there after the last step.
@@ -39,10 +39,8 @@ impl Seen {
             index: 0,
             state: State::of(*place, None),
         });
-        let passing = plan.hosts.iter();
-        let passing = passing.filter(|it| it.encoding == Encoding::Transactions);
         Self {
-            passing: passing.map(|it| Who::Ours(it.number)).collect(),
+            turns: Turns::new(plan),
             index: 0,
             owners: BTreeMap::new(),
             alive: BTreeSet::new(),
@@ -137,55 +135,50 @@ impl Seen {
         }
         let by = last.and_then(|it| who(&it.host)).unwrap_or(Who::Operator);
         let (had, has) = (before.holders(), after.holders());
-        let removed = had.difference(&has).map(|session| Removed {
-            is_alive: self.lives(consul, number, session),
-            owner: self.owners.get(session).copied(),
-            session: session.clone(),
-        });
+        let removed: Vec<_> = had
+            .difference(&has)
+            .map(|session| Removed {
+                is_alive: self.lives(consul, number, session),
+                owner: self.owners.get(session).copied(),
+                session: session.clone(),
+            })
+            .collect();
         let is_bound = |it: &Delivered| match after {
             State::Record(_) => is_check_and_set(&it.request, &key),
             State::Key(_) => goes_through_session(&it.request, &key),
+        };
+        let passed = match (&after, last) {
+            (State::Record(_), Some(write)) => {
+                let prefix = &self.sites[number].prefix;
+                let since = |session: &str| {
+                    let key = consul.entry(&format!("{prefix}/{session}"));
+                    key.map(transport_mock::consul::Entry::create_index)
+                };
+                let own: BTreeSet<_> = has
+                    .iter()
+                    .filter(|it| self.owners.get(*it) == Some(&by))
+                    .cloned()
+                    .collect();
+                let holders = Holders {
+                    had: &had,
+                    has: &has,
+                    own: &own,
+                };
+                self.turns
+                    .admitted_anew(number, by, &write.request, &holders, since)
+            }
+            _ => Vec::new(),
         };
         changes.push(Happening::Changed(Change {
             prefix: number,
             by,
             sent_at: last.map(|it| it.sent_at),
             is_bound: last.is_some_and(is_bound),
-            removed: removed.collect(),
-            passed: last
-                .filter(|_| matches!(after, State::Record(_)))
-                .map_or_else(Vec::new, |it| self.passed(by, &it.request, &had, &has)),
+            removed,
+            passed,
             added: has.difference(&had).cloned().collect(),
             of: before.into_change(after),
         }));
-    }
-
-    /// Who was in the record before and was admitted anew: the slot passes to the next user of the host.
-    /// A transaction says whom; what takes its place where it was refused may mean any of its host's.
-    fn passed(
-        &self,
-        by: Who,
-        request: &Request,
-        had: &BTreeSet<String>,
-        has: &BTreeSet<String>,
-    ) -> Vec<String> {
-        if !self.passing.contains(&by) {
-            return Vec::new();
-        }
-        let stay = had.intersection(has);
-        match Transaction::of(request) {
-            Some(transaction) => {
-                let tied: BTreeSet<_> = transaction.tied().collect();
-                stay.filter(|it| tied.contains(it.as_str()))
-                    .cloned()
-                    .collect()
-            }
-            None if has.is_subset(had) => {
-                let is_own = |it: &&String| self.owners.get(*it) == Some(&by);
-                stay.filter(is_own).cloned().collect()
-            }
-            None => Vec::new(),
-        }
     }
 
     /// Whether a session, and the contender key that it needs in a semaphore, were there after the last

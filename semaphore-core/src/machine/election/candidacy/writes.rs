@@ -109,7 +109,11 @@ impl Candidacy {
                 }
                 return event;
             }
-            Err(RequestError::InvalidSession { .. }) => self.session.found_gone(),
+            // What ended is the session, and another may do: that is no failure to tell.
+            Err(RequestError::InvalidSession { .. }) => {
+                self.failure = None;
+                self.session.found_gone();
+            }
             Err(_) if is_on(Defect::UnknownTakenForNotApplied) => self.may_hold = false,
             Err(error) if error.was_not_applied() => {
                 self.pace.failed(now, rng);
