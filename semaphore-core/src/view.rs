@@ -1,6 +1,7 @@
 //! One read of the prefix, understood: the record, and who contends, in the order of the queue.
 
 mod changed;
+mod passed;
 
 use std::collections::BTreeSet;
 

@@ -32,11 +32,18 @@ pub(super) struct Ledger {
     retry_at: Option<Instant>,
     conflicts: Backoff,
     failures: Backoff,
-    patience: Option<Instant>,
+    patience: Option<Patience>,
     /// Who was waited for in vain, and until when not to wait for them again.
     overtaken: BTreeMap<SessionId, Instant>,
     #[cfg(semaphore_defects)]
     refused: Option<Write>,
+}
+
+/// Since when a free slot is left to those ahead, and until when.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    since: Instant,
+    end: Instant,
 }
 
 /// A write under way.
@@ -110,7 +117,8 @@ impl Ledger {
         match turn {
             Turn::BehindOthers => {
                 if self.patience.is_none() {
-                    self.patience = Some(now + jitter(PATIENCE, PATIENCE, rng));
+                    let end = now + jitter(PATIENCE, PATIENCE, rng);
+                    self.patience = Some(Patience { since: now, end });
                 }
             }
             Turn::NotYet => self.patience = None,
@@ -124,7 +132,14 @@ impl Ledger {
     }
 
     pub(super) fn patience_is_over(&self, now: Instant) -> bool {
-        self.patience.is_some_and(|end| end <= now) && !is_on(Defect::PatienceInfinite)
+        self.patience.is_some_and(|it| it.end <= now) && !is_on(Defect::PatienceInfinite)
+    }
+
+    /// Whether whoever takes the free slot now has waited for those ahead of it as we have: it does not
+    /// barge, but passes them.
+    pub(super) fn is_being_patient(&self, now: Instant) -> bool {
+        self.patience
+            .is_some_and(|it| it.since + PATIENCE / 2 <= now)
     }
 
     /// Who need not be waited for at the moment.
@@ -149,7 +164,8 @@ impl Ledger {
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.retry_at.into_iter().chain(self.patience).min()
+        let patience = self.patience.map(|it| it.end);
+        self.retry_at.into_iter().chain(patience).min()
     }
 
     /// The write that is due.

@@ -267,18 +267,43 @@ fn a_stranger_ahead_that_never_claims_is_passed() {
         .collect();
     world.advance(secs(1));
     drop(permit);
-    // Each looks at the stranger for 2.1 s, and then at the free slot for its patience of up to 1 s.
-    let each = millis(3_200);
-    let end = world.now() + each;
+    // The first looks at the stranger for 2.1 s, and then at the free slot for its patience of up to 1 s.
+    let end = world.now() + millis(3_200);
     while log.lock().expect("a log").is_empty() {
         assert!(world.step(end), "nobody got in\n{}", world.trace());
     }
     let took = run_all(&world, tasks);
-    assert!(took <= each * 4, "{took:?}");
+    assert!(took <= millis(200), "{took:?}\n{}", world.trace());
     assert!(stuck.is_alive(&world), "it was left alone");
     stuck.leaves(&world);
     world.advance(secs(1));
     assert_nothing_left(&world);
+}
+
+#[test]
+fn a_stranger_ahead_that_never_claims_is_waited_for_once_however_many_wait_behind_it() {
+    for (seed, hosts, crowd) in [(1, 40, 8), (2, 40, 0), (3, 8, 100), (4, 40, 100)] {
+        let world = MockConsul::new(seed);
+        world.set_latency(millis(1)..=millis(2));
+        let log = Log::default();
+        let join = |host: &str| connect(builder(1).crowd(crowd), &world.client(host));
+        let permit = world.run(join("first").acquire()).expect("a free slot");
+        let stuck = Stranger::enters(&world);
+        let tasks: Vec<_> = (0..hosts)
+            .map(|host| {
+                let task = turn(&world, join(&name(host)), &log);
+                world.advance(millis(20));
+                task
+            })
+            .collect();
+        world.advance(secs(1));
+        drop(permit);
+        let took = run_all(&world, tasks);
+        assert!(took <= secs(5), "{hosts} {crowd} {took:?}");
+        stuck.leaves(&world);
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+    }
 }
 
 /// Found by the simulator: whoever had begun to watch the whole prefix when it was no crowd to it yet left the

@@ -231,6 +231,17 @@ fn patience_starts_anew_when_no_slot_was_free_or_one_was_taken() {
 }
 
 #[test]
+fn it_is_being_patient_when_a_slot_has_been_left_to_others_for_a_while() {
+    let mut bench = Bench::new();
+    assert!(!bench.ledger.is_being_patient(at(9_000)));
+    bench.plan(at(1_000), Turn::BehindOthers);
+    assert!(!bench.ledger.is_being_patient(at(1_249)));
+    assert!(bench.ledger.is_being_patient(at(1_250)));
+    bench.plan(at(1_300), Turn::NotYet);
+    assert!(!bench.ledger.is_being_patient(at(9_000)));
+}
+
+#[test]
 fn it_is_due_at_the_first_of_retry_and_end_of_patience() {
     let mut bench = Bench::sending();
     bench.ledger.failed(at(100), END, false, &mut bench.rng);

@@ -226,10 +226,18 @@ impl Participant {
     /// The record as a poll of it alone shows it. Says whether it is another than at this index.
     fn handle_record(&mut self, now: Instant, polled: Index, lock: Option<Lock>) -> bool {
         let moment = self.moment();
+        let Some(known) = self.view.as_ref().map(|it| it.view.lock_index()) else {
+            return true;
+        };
+        if let Some(lock) = &lock
+            && let Ok(record) = &lock.record
+            && lock.modify_index > known
+        {
+            self.learn_who_is_passed(now, record);
+        }
         let Some(observed) = &mut self.view else {
             return true;
         };
-        let known = observed.view.lock_index();
         match lock {
             Some(lock) if lock.modify_index > known => {
                 observed.view.set_lock(lock);

@@ -9,6 +9,7 @@ use crate::error::RequestError;
 use crate::http::Response;
 use crate::machine::contender::ContenderEvent;
 use crate::machine::order::Moment;
+use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Source, View};
 
@@ -77,6 +78,9 @@ impl Participant {
         if consistent {
             self.doubt.take_if(|since| *since < sent);
         }
+        if let Some(record) = view.record() {
+            self.learn_who_is_passed(now, record);
+        }
         let confirmed = consistent && self.ledger.ended_before(sent);
         self.observe(now, &view, sent, consistent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.
@@ -104,6 +108,19 @@ impl Participant {
             read_at: now,
             is_dated: false,
         });
+    }
+
+    /// Whom another one has passed after it had been patient, as we are, need not be waited for by us either:
+    /// otherwise a stuck stranger would cost each who waits behind it its own patience.
+    pub(super) fn learn_who_is_passed(&mut self, now: Instant, record: &Record) {
+        if !self.ledger.is_being_patient(now) {
+            return;
+        }
+        let Some(known) = &self.view else {
+            return;
+        };
+        let passed = known.view.passed_by(record, &self.ledger.overtaken(now));
+        self.ledger.overtake(now, passed);
     }
 
     /// What a record alone tells our contenders.
