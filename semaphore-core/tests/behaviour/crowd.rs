@@ -306,6 +306,39 @@ fn a_stranger_ahead_that_never_claims_is_waited_for_once_however_many_wait_behin
     }
 }
 
+#[test]
+fn a_stranger_that_takes_free_slots_out_of_turn_does_not_let_ours_pass_each_other() {
+    for (seed, crowd) in [(1, 0), (2, 0), (3, 100), (4, 100)] {
+        let world = MockConsul::new(seed);
+        world.set_latency(millis(1)..=millis(4));
+        let log = Log::default();
+        let join = |host: &str| connect(builder(1).crowd(crowd), &world.client(host));
+        let permit = world.run(join("first").acquire()).expect("a free slot");
+        let tasks: Vec<_> = (0..8)
+            .map(|host| turn(&world, join(&name(host)), &log))
+            .collect();
+        world.advance(secs(1));
+        let order = in_line(&world).split_off(1);
+        let barger = Stranger::enters(&world);
+        drop(permit);
+        let mut barged = 0;
+        while log.lock().expect("a log").len() < 8 {
+            assert!(world.step(world.now() + secs(1)), "{}", world.trace());
+            if holders(&world).is_empty() && barger.claims(&world) {
+                world.advance(millis(10));
+                barger.gives_back(&world);
+                barged += 1;
+            }
+        }
+        assert!(barged >= 4, "{barged} times\n{}", world.trace());
+        run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+        barger.leaves(&world);
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+    }
+}
+
 /// Found by the simulator: whoever had begun to watch the whole prefix when it was no crowd to it yet left the
 /// free slot alone until that poll had ended.
 #[test]
