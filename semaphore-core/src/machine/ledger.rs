@@ -39,10 +39,11 @@ pub(super) struct Ledger {
     refused: Option<Write>,
 }
 
-/// Since when a free slot is left to those ahead, and until when.
+/// For how long a free slot is left to those ahead.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    since: Instant,
+    /// From when on whoever takes it from behind them has been patient as well.
+    shared_from: Instant,
     end: Instant,
 }
 
@@ -118,7 +119,8 @@ impl Ledger {
             Turn::BehindOthers => {
                 if self.patience.is_none() {
                     let end = now + jitter(PATIENCE, PATIENCE, rng);
-                    self.patience = Some(Patience { since: now, end });
+                    let shared_from = now + PATIENCE / 2;
+                    self.patience = Some(Patience { shared_from, end });
                 }
             }
             Turn::NotYet => self.patience = None,

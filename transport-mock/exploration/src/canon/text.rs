@@ -302,8 +302,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     let is_in = |what: &str| before.ends_with(what);
     Some(match field {
         // Without a name: until when those who were overtaken are not waited for.
-        "retry_at" | "until" | "respawn_at" | "patience" | "Until" | "wanted_from" | "write_at"
-        | "read_at" | "" => Token::Timer(nanos),
+        "retry_at" | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from"
+        | "write_at" | "read_at" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
