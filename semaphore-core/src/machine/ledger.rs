@@ -140,8 +140,7 @@ impl Ledger {
     /// Whether whoever takes the free slot now has waited for those ahead of it as we have: it does not
     /// barge, but passes them.
     pub(super) fn is_being_patient(&self, now: Instant) -> bool {
-        self.patience
-            .is_some_and(|it| it.since + PATIENCE / 2 <= now)
+        self.patience.is_some_and(|it| it.shared_from <= now)
     }
 
     /// Who need not be waited for at the moment.

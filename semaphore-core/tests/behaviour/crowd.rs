@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use semaphore_core::{
-    Behavior, Encoding, Error, Lost, Method, Request, RequestError, Response, Runtime as _,
-    Semaphore,
+    Behavior, Encoding, Error, Lost, Method, Prefix, Record, Request, RequestError, Response,
+    Runtime as _, Semaphore,
 };
+use transport_mock::consul::Entry;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::foreign_clients::{Foreigner, Gauge, Make};
@@ -89,6 +90,19 @@ fn run_all(world: &MockConsul, tasks: Vec<Task<()>>) -> Duration {
         world.run(task);
     }
     world.now().saturating_since(start)
+}
+
+/// A stranger writes the record. Says whether nobody else was first.
+fn write_record(world: &MockConsul, by: &Stranger, change: impl FnOnce(&mut Record)) -> bool {
+    let key = Prefix::new(PREFIX).expect("a prefix").lock_key();
+    let index = world.consul(|consul, _| consul.entry(&key).map(Entry::modify_index));
+    let index = index.expect("a record");
+    let mut record = record(world).expect("a record");
+    change(&mut record);
+    let value = String::from_utf8(record.encode()).expect("text");
+    let target = format!("/v1/kv/{key}?cas={index}&flags={}", record.flags());
+    let answer = by.call(world, Method::Put, &target, &value);
+    answer.body().trim_ascii() == b"true"
 }
 
 /// Requests and bytes of answers of each acquisition when `hosts` contend for three slots at once.
@@ -324,9 +338,11 @@ fn a_stranger_that_takes_free_slots_out_of_turn_does_not_let_ours_pass_each_othe
         let mut barged = 0;
         while log.lock().expect("a log").len() < 8 {
             assert!(world.step(world.now() + secs(1)), "{}", world.trace());
-            if holders(&world).is_empty() && barger.claims(&world) {
+            let session = barger.session.as_str();
+            if holders(&world).is_empty() && write_record(&world, &barger, |it| it.add(session)) {
                 world.advance(millis(10));
-                barger.gives_back(&world);
+                let leaves = |it: &mut Record| it.retain(|holder| holder != session);
+                assert!(write_record(&world, &barger, leaves), "{}", world.trace());
                 barged += 1;
             }
         }

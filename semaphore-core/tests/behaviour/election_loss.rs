@@ -1,7 +1,8 @@
 //! Losing a leadership: each way has its own reason, and is noticed in time.
 
+use semaphore_core::api::LOCK_FLAGS;
 use semaphore_core::{Election, Error, Leadership, Lost, Method};
-use transport_mock::MockConsul;
+use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::election_support::*;
 use crate::stranger::operate;
@@ -108,6 +109,23 @@ fn a_key_that_was_overwritten_ends_it_and_keeps_what_was_written() {
     assert_eq!((key.value.as_str(), key.flags), ("an operator's", 0));
     assert_eq!(key.session, "");
     leader.ends();
+}
+
+/// Found by the simulator: a release that came late brought back what an operator had mended.
+#[test]
+fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
+    let leader = Leader::new();
+    let slow = Rule::new(Fault::Delay(secs(1))).method(Method::Put).target(KEY);
+    leader.world.inject(slow.host("a"));
+    let target = format!("/v1/kv/{KEY}");
+    operate(&leader.world, Method::Put, &target, "an operator's");
+    assert!(matches!(leader.loses(), Lost::KeyOverwritten { .. }));
+    let mended = format!("{target}?flags={LOCK_FLAGS}");
+    operate(&leader.world, Method::Put, &mended, "mended");
+    leader.world.advance(secs(2));
+    let key = found(&leader.world).expect("a key");
+    assert_eq!((key.value.as_str(), key.flags), ("mended", LOCK_FLAGS));
+    assert_eq!((key.session.as_str(), session_count(&leader.world)), ("", 0));
 }
 
 #[test]

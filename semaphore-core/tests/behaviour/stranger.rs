@@ -1,10 +1,9 @@
 //! Somebody who contends without this crate.
 
-use semaphore_core::{Method, Prefix, Record, Request, Response, SessionId, Transport as _};
-use transport_mock::consul::Entry;
+use semaphore_core::{Method, Prefix, Request, Response, SessionId, Transport as _};
 use transport_mock::{MockClient, MockConsul};
 
-use crate::support::{PREFIX, record};
+use crate::support::PREFIX;
 
 /// A session with a contender key, made request by request.
 pub(crate) struct Stranger {
@@ -43,29 +42,6 @@ impl Stranger {
         );
         let answer = self.call(world, Method::Put, &target, "stranger");
         assert_eq!(answer.body().trim_ascii(), b"true", "{target}");
-    }
-
-    /// Takes a slot, whoever else waits for it. Says whether that came in time.
-    pub(crate) fn claims(&self, world: &MockConsul) -> bool {
-        self.changes_record(world, |record| record.add(self.session.as_str()))
-    }
-
-    /// Takes itself out of the record.
-    pub(crate) fn gives_back(&self, world: &MockConsul) {
-        let leaves = |record: &mut Record| record.retain(|it| it != self.session.as_str());
-        assert!(self.changes_record(world, leaves), "{}", world.trace());
-    }
-
-    fn changes_record(&self, world: &MockConsul, change: impl FnOnce(&mut Record)) -> bool {
-        let key = Prefix::new(PREFIX).expect("a prefix").lock_key();
-        let index = world.consul(|consul, _| consul.entry(&key).map(Entry::modify_index));
-        let mut record = record(world).expect("a record");
-        change(&mut record);
-        let index = index.expect("a record");
-        let target = format!("/v1/kv/{key}?cas={index}&flags=16210313421097356768");
-        let value = String::from_utf8(record.encode()).expect("text");
-        let answer = self.call(world, Method::Put, &target, &value);
-        answer.body().trim_ascii() == b"true"
     }
 
     /// Its contender key.

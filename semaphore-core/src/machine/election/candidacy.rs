@@ -20,7 +20,8 @@
 //!   a session that is destroyed acquires nothing.
 //! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
 //!   election and shows another term. The value is written whenever the key shows another one.
-//! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours.
+//! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
+//!   that has become something else than an election's is left alone.
 
 mod pace;
 mod views;
@@ -364,9 +365,16 @@ impl Candidacy {
             Phase::Leading(_) => {
                 is_resolved && self.shown().is_some_and(|key| key.value != self.value)
             }
-            Phase::Leaving { .. } => self.may_hold,
+            Phase::Leaving { .. } => self.must_release(),
             Phase::Gone => false,
         }
+    }
+
+    /// Whether the key may be tied to the session and is an election's. What has become something else is not
+    /// written: it is untied with the end of the session.
+    fn must_release(&self) -> bool {
+        let is_elections = self.shown().is_none_or(|key| key.conflict().is_none());
+        self.may_hold && is_elections
     }
 
     /// Reads only where no answer under way will tell: the watch shows what changes by itself.
@@ -404,7 +412,8 @@ impl Candidacy {
 
     /// Does what needs no request: one step of the way out leads to the next.
     fn settle(&mut self, settings: &ElectionSettings) {
-        let is_undecided = self.may_hold && self.session.id().is_some() || self.writing.is_some();
+        let is_undecided =
+            self.must_release() && self.session.id().is_some() || self.writing.is_some();
         if !self.is_leaving() || is_undecided || self.session.is_being_created() {
             return;
         }

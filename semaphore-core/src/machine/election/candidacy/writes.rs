@@ -7,6 +7,7 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
 use crate::machine::election::settings::ElectionSettings;
+use crate::machine::election::shown::Shown;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::encoding::Encoding;
 use crate::machine::order::Moment;
@@ -15,15 +16,14 @@ use crate::time::Instant;
 impl Candidacy {
     pub(super) fn write(&mut self, settings: &ElectionSettings) -> Option<Request> {
         let session = self.session.id()?.clone();
-        let shown = self.shown();
         if self.is_leaving() {
-            let ours = shown.filter(|key| key.session.as_ref() == Some(&session));
-            let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
+            let ours = |key: &&Shown| key.session.as_ref() == Some(&session);
+            let ours = self.shown().filter(ours);
             // The key is to go on saying what it says. A value that was asked for and perhaps never written
             // is no more than a guess.
             let said = ours.map(|key| &key.value).or(self.said.as_ref());
             let value = said.unwrap_or(&self.value);
-            let request = write::release(&session, value, flags, settings);
+            let request = write::release(&session, value, settings);
             self.writing = Some(Writing::Release);
             return Some(request);
         }
