@@ -30,6 +30,8 @@ use crate::clock::Clock;
 /// The tokens of one state, participant by participant.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
+    /// Whether the record is read by itself: then its index stands beside those of lists.
+    pub(crate) is_crowd: bool,
     /// What belongs to no participant.
     pub(crate) common: Vec<&'a [Token]>,
     /// What else is common, in no order.
@@ -115,6 +117,7 @@ impl Names {
 
 /// What is ranked in the whole state.
 struct Ranks {
+    is_crowd: bool,
     locks: Vec<u64>,
     keys: Vec<u64>,
     prefixes: Vec<u64>,
@@ -125,6 +128,7 @@ impl Ranks {
     fn new(parts: &Parts<'_>) -> Self {
         // Zero stands for no index and stays itself.
         let mut ranks = Self {
+            is_crowd: parts.is_crowd,
             locks: vec![0],
             keys: vec![0],
             prefixes: vec![0],
@@ -133,8 +137,9 @@ impl Ranks {
         let common = parts.common.iter().copied().flatten();
         for token in common.chain(parts.nodes.iter().flat_map(NodeParts::all)) {
             if let Token::Index(of, index) = *token {
+                let is_crowd = ranks.is_crowd;
                 for (kind, indexes) in ranks.indexes_mut() {
-                    if kind.holds(of) {
+                    if kind.holds(of, is_crowd) {
                         indexes.push(index);
                     }
                 }
@@ -218,7 +223,7 @@ impl Written {
                 Token::Text(hash) => self.word(1, hash),
                 Token::Index(of, index) => {
                     for (kind, indexes) in scale.ranks.indexes() {
-                        if kind.holds(of) {
+                        if kind.holds(of, scale.ranks.is_crowd) {
                             self.word(2, rank(indexes, &index));
                         }
                     }
@@ -238,7 +243,10 @@ impl Written {
                         reads.fold(0, |all, (_, sent)| all << 1 | u64::from(*sent > moment)),
                     );
                 }
-                Token::Read(from, _) => self.word(10, from),
+                Token::Read(from, sent) => {
+                    self.word(10, from);
+                    self.word(10, rank(&local.reads, &(from, sent)));
+                }
                 Token::Origin(at) => self.word(7, scale.clock.since(at, LONGEST_LEASE)),
                 Token::Recent(at) => self.word(7, scale.clock.since(at, LONGEST_RECENT)),
                 Token::Poll(at) => self.word(7, scale.clock.since(at, LEAST_POLL)),

@@ -51,8 +51,9 @@ pub(crate) enum IndexOf {
 
 impl IndexOf {
     /// Whether an index of the other kind is ranked among those of this one.
-    pub(super) fn holds(self, other: Self) -> bool {
-        self == other || other == Self::Any && self != Self::Term
+    pub(super) fn holds(self, other: Self, is_crowd: bool) -> bool {
+        let is_one_of_all = other != Self::Term && is_crowd && self == Self::Prefix;
+        self == other || other == Self::Any && self != Self::Term || is_one_of_all
     }
 }
 
@@ -230,7 +231,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             let of = match field(before) {
                 "base" | "Maybe" | "Yes" | "After" => IndexOf::Lock,
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
-                "modify_index" | "create_index" | "deletable" => IndexOf::Key,
+                "modify_index" | "create_index" | "deletable" | "former" => IndexOf::Key,
                 "index" if is_in_variant(before, "Record") => IndexOf::Lock,
                 "index" if is_in_variant(before, "Ahead") => IndexOf::Key,
                 "index" | "version" => IndexOf::Prefix,
@@ -262,7 +263,7 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
             tokens.push(Token::Index(IndexOf::Lock, number));
         }
         // The claim that marked the key has left the record at the same index.
-        Mark::Modified if before.contains(CLAIMED) => {
+        Mark::Modified if entry(before).contains(CLAIMED) => {
             tokens.push(Token::Index(IndexOf::Key, number));
             tokens.push(Token::Index(IndexOf::Lock, number));
         }
@@ -272,6 +273,11 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::Id(of) => tokens.push(Token::Id(of, number)),
         Mark::Nothing | Mark::Instant | Mark::Value => {}
     }
+}
+
+/// The entry that what follows stands in, from its key on.
+fn entry(before: &str) -> &str {
+    &before[before.rfind("\"Key\":\"").unwrap_or_default()..]
 }
 
 /// Whether what follows belongs to a session, as an answer describes one.
@@ -301,6 +307,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     let field = field(before);
     let is_in = |what: &str| before.ends_with(what);
     Some(match field {
+        // When a list was read, and not when something is to be.
+        "read_at" if is_in("read_at: ") => Token::Origin(nanos),
         // Without a name: until when those who were overtaken are not waited for.
         "retry_at" | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from"
         | "write_at" | "read_at" | "" => Token::Timer(nanos),

@@ -21,6 +21,8 @@ pub(crate) struct Message {
     pub(crate) deadline: Instant,
     /// Whether time passes while it is under way.
     pub(crate) is_slow: bool,
+    /// Whether it answers somebody who looks at one key and not at the index of the answer.
+    is_of_key: bool,
     tokens: Arc<[Token]>,
     due: [Token; 1],
 }
@@ -38,6 +40,8 @@ pub(crate) struct Parked {
     pub(crate) id: RequestId,
     pub(crate) exchange: Exchange,
     pub(crate) deadline: Instant,
+    /// Whether it looks at one key and not at the index of the answer.
+    pub(crate) is_of_key: bool,
     tokens: Arc<[Token]>,
 }
 
@@ -52,8 +56,14 @@ impl Message {
         id: RequestId,
         answer: Result<Response, TransportErrorKind>,
         deadline: Instant,
+        is_of_key: bool,
     ) -> Self {
-        Self::new(node, Some(id), Content::Answer(answer), deadline)
+        let message = Self::new(node, Some(id), Content::Answer(answer), deadline);
+        Self {
+            is_of_key,
+            ..message
+        }
+        .refreshed()
     }
 
     /// The same, with nobody waiting for what comes of it. A read of which nobody learns is nothing.
@@ -105,6 +115,7 @@ impl Message {
             content: Arc::new(content),
             deadline,
             is_slow: false,
+            is_of_key: false,
             tokens: Arc::new([]),
             due: [timer(deadline)],
         }
@@ -120,7 +131,8 @@ impl Message {
                 let _ = write!(text, "{} {} {body}", request.method(), request.target());
             }
             Content::Answer(Ok(response)) => {
-                let index = response.header("X-Consul-Index").unwrap_or("0");
+                let index = response.header("X-Consul-Index");
+                let index = index.filter(|_| !self.is_of_key).unwrap_or("0");
                 let body = String::from_utf8_lossy(response.body());
                 let body = in_order(&body);
                 let _ = write!(text, "{} index={index} {body}", response.status());
@@ -139,16 +151,18 @@ impl Parked {
         node: usize,
         id: RequestId,
         exchange: Exchange,
-        min_index: u64,
+        request: &Request,
+        is_of_key: bool,
         ends_at: Instant,
         deadline: Instant,
     ) -> Self {
-        let text = format!("parked index={min_index} until: {ends_at:?}");
+        let text = format!("parked {} until: {ends_at:?}", request.target());
         Self {
             node,
             id,
             exchange,
             deadline,
+            is_of_key,
             tokens: tokens(&text).into(),
         }
     }

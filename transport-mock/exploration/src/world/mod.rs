@@ -158,6 +158,7 @@ impl<A: Actor> State<A> {
             .collect();
         let nodes = self.nodes.iter().zip(&owned);
         let mut parts = Parts {
+            is_crowd: scene.is_crowd,
             common: vec![&budget, self.agent.tokens(), self.monitor.tokens()],
             loose: self.agent.delays().map(|delay| [delay]).collect(),
             nodes: nodes

@@ -3,7 +3,14 @@
 use super::shown::{Shown, cut, number_after, without_requests, without_settings};
 
 pub(super) fn shown(text: &str) -> Shown {
+    let is_crowd = text.contains(" crowd: 0 ");
     let (text, waiting) = without_requests(without_settings(text));
+    // Only in a crowd a list may become too old.
+    let text = if is_crowd {
+        text
+    } else {
+        cut(&text, "read_at: Instant(", ")").0
+    };
     // It only repeats in which order the keys are there.
     let (text, _) = cut(&text, "places: [", "]");
     let (mut text, sent) = cut(&text, " sent: Moment(", ")");
@@ -25,7 +32,7 @@ pub(super) fn shown(text: &str) -> Shown {
         text = format!("{before}last: {last}, retry_at: Some(Instant(0ns)){after}");
     }
     let waiting = waiting.into_iter().map(|(id, entry)| {
-        let reader = is_read(entry).then(|| sender(entry));
+        let reader = is_read(entry).then(|| kind(entry));
         (id, entry, reader)
     });
     Shown::new(&text, waiting)
@@ -35,6 +42,9 @@ pub(super) fn shown(text: &str) -> Shown {
 struct LastWrite {
     base: u64,
     at: u64,
+    /// Whether it, or one from the same base before it, may have been applied: then the next from there is a
+    /// repetition.
+    was_unknown: bool,
 }
 
 impl LastWrite {
@@ -44,6 +54,7 @@ impl LastWrite {
         Some(Self {
             base: number_after(text, "base: Index(")?,
             at: number_after(text, "at: Moment(")?,
+            was_unknown: text.split('}').next()?.contains("was_unknown: true"),
         })
     }
 
@@ -61,13 +72,21 @@ impl LastWrite {
         let is_later = shown.is_some_and(|shown| shown > self.base);
         let is_newer = sent.is_none_or(|sent| sent > self.at);
         let is_settled = is_later && early.clone().all(|(_, entry)| sender(entry) == "Watch")
-            || (is_later || is_newer) && early.next().is_none();
+            || (is_later || is_newer && !self.was_unknown) && early.next().is_none();
         !is_settled
     }
 }
 
+/// Whether the answer shows the prefix. That of a transaction that enters or writes the record does.
 fn is_read(entry: &str) -> bool {
-    matches!(sender(entry), "Watch" | "Refresh")
+    let is_transaction = entry.contains("encoding: Transactions");
+    matches!(sender(entry), "Watch" | "Refresh") || is_transaction
+}
+
+/// The kind of part that waits for an answer.
+fn kind(entry: &str) -> &str {
+    let sender = sender(entry);
+    sender.split('(').next().unwrap_or(sender)
 }
 
 /// Which part waits for an answer.

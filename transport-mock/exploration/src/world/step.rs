@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Outcome, RequestId, Response, TransportError, TransportErrorKind};
+use semaphore_core::{
+    Method, Outcome, Request, RequestId, Response, TransportError, TransportErrorKind,
+};
 
 use super::State;
 use super::actor::Actor;
@@ -11,7 +13,7 @@ use super::message::{Content, Message, Parked};
 use super::monitor::Monitor;
 use super::node::{Node, Step};
 use crate::action::Action;
-use crate::scene::{Furniture, Messages, Scene};
+use crate::scene::{Contest, Furniture, Messages, Scene};
 use crate::violation::Violation;
 
 impl<A: Actor> State<A> {
@@ -176,11 +178,20 @@ impl<A: Actor> State<A> {
             .consul
             .waits()
             .find(|(waiting, ..)| *waiting == exchange);
-        if let Some((_, index, ends_at)) = wait {
+        if let Some((.., ends_at)) = wait {
             match message.id {
                 Some(id) => {
                     let deadline = message.deadline;
-                    let parked = Parked::new(message.node, id, exchange, index, ends_at, deadline);
+                    let is_of_key = is_of_key(scene, request);
+                    let parked = Parked::new(
+                        message.node,
+                        id,
+                        exchange,
+                        request,
+                        is_of_key,
+                        ends_at,
+                        deadline,
+                    );
                     self.parked.push(parked);
                 }
                 None => self.agent().consul.abandon(exchange),
@@ -210,7 +221,8 @@ impl<A: Actor> State<A> {
             node.call(|actor| actor.handle_response(now, id, Ok(response)));
             return self.pump(scene, at);
         }
-        let answer = Message::answer(at, id, Ok(response), request.deadline);
+        let is_of_key = request.as_request().is_some_and(|it| is_of_key(scene, it));
+        let answer = Message::answer(at, id, Ok(response), request.deadline, is_of_key);
         let answer = if request.is_slow {
             answer.slowed()
         } else {
@@ -301,7 +313,7 @@ impl<A: Actor> State<A> {
     fn fail(&mut self, message: &Message) {
         if let Some(id) = message.id {
             let answer = Err(TransportErrorKind::Unknown);
-            let failure = Message::answer(message.node, id, answer, message.deadline);
+            let failure = Message::answer(message.node, id, answer, message.deadline, false);
             self.messages.push(failure);
         }
     }
@@ -447,7 +459,14 @@ impl<A: Actor> State<A> {
     ) {
         if let Some(place) = self.parked.iter().position(is_it) {
             let parked = self.parked.remove(place);
-            let message = Message::answer(parked.node, parked.id, answer, parked.deadline);
+            let Parked {
+                node,
+                id,
+                deadline,
+                is_of_key,
+                ..
+            } = parked;
+            let message = Message::answer(node, id, answer, deadline, is_of_key);
             self.messages.push(message);
         }
     }
@@ -463,3 +482,10 @@ impl<A: Actor> State<A> {
 
 /// More than any participant of a scene has reason to send at one instant.
 const MOST_REQUESTS: usize = 32;
+
+/// Whether a request reads one key for somebody who does not look at the index of the answer: only an
+/// election's poll goes on from there.
+fn is_of_key(scene: &Scene, request: &Request) -> bool {
+    let is_of_key = request.method() == Method::Get && !request.target().contains("?recurse");
+    is_of_key && scene.contest == Contest::Semaphore
+}
