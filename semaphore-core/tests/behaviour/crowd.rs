@@ -335,7 +335,7 @@ fn a_stranger_that_takes_free_slots_out_of_turn_does_not_let_ours_pass_each_othe
         let order = in_line(&world).split_off(1);
         let barger = Stranger::enters(&world);
         drop(permit);
-        let mut barged = 0;
+        let mut times = 0;
         while log.lock().expect("a log").len() < 8 {
             assert!(world.step(world.now() + secs(1)), "{}", world.trace());
             let session = barger.session.as_str();
@@ -343,10 +343,10 @@ fn a_stranger_that_takes_free_slots_out_of_turn_does_not_let_ours_pass_each_othe
                 world.advance(millis(10));
                 let leaves = |it: &mut Record| it.retain(|holder| holder != session);
                 assert!(write_record(&world, &barger, leaves), "{}", world.trace());
-                barged += 1;
+                times += 1;
             }
         }
-        assert!(barged >= 4, "{barged} times\n{}", world.trace());
+        assert!(times >= 4, "{times} times\n{}", world.trace());
         run_all(&world, tasks);
         assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
         barger.leaves(&world);
