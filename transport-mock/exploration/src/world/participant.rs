@@ -11,8 +11,8 @@ pub(super) fn shown(text: &str) -> Shown {
     } else {
         cut(&text, "read_at: Instant(", ")").0
     };
-    // It only repeats in which order the keys are there.
-    let (text, _) = cut(&text, "places: [", "]");
+    // These only repeat in which order sessions stand by their names.
+    let text = without(&without(&text, "places: ["), "sorted: [");
     let (mut text, sent) = cut(&text, " sent: Moment(", ")");
     let write = LastWrite::find(&text);
     let is_open = |write: &LastWrite| write.is_open(&text, sent.parse().ok(), &waiting);
@@ -36,6 +36,14 @@ pub(super) fn shown(text: &str) -> Shown {
         (id, entry, reader)
     });
     Shown::new(&text, waiting)
+}
+
+/// The text without any of the lists that begin so.
+fn without(text: &str, start: &str) -> String {
+    let mut parts = text.split(start);
+    let first = parts.next().unwrap_or_default().to_owned();
+    let after = parts.map(|it| it.split_once(']').map_or(it, |(_, after)| after));
+    after.fold(first, |all, after| all + after)
 }
 
 /// The last write of the record, which had ended at this moment.
