@@ -1,10 +1,12 @@
 //! The two classes of failure: what passes is waited out, what does not is told at once.
 
-use semaphore_core::{Error, RequestError, Response};
+use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::{Error, Method, RequestError, Response};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election_support::*;
 use crate::election_unknown::acquisition;
+use crate::stranger::operate;
 use crate::support::*;
 
 #[test]
@@ -66,6 +68,31 @@ fn an_instant_try_gives_up_at_the_first_failure() {
     let a = election(&world, "a");
     let outcome = world.run(a.try_campaign());
     assert!(matches!(outcome, Err(Error::Request(_))), "{outcome:?}");
+}
+
+/// By the guide's requests it comes all the same, for an acquisition names no index.
+#[test]
+fn an_attempt_that_comes_after_the_key_has_become_something_else_is_untied_by_a_release() {
+    let world = MockConsul::new(1);
+    let a = election(&world, "a");
+    let late = Rule::new(Fault::Delay(secs(1))).host("a");
+    world.inject(late.kind(acquisition()));
+    let campaigning = world.start(async move { a.campaign().await });
+    world.advance(millis(500));
+    operate(&world, Method::Put, &format!("/v1/kv/{KEY}"), "an operator's");
+    let refused = world.run(campaigning);
+    assert!(matches!(refused, Err(Error::NotAnElection { .. })), "{refused:?}");
+    world.advance(secs(2));
+    assert_eq!(session_count(&world), 0);
+    let is_elections = found(&world).is_some_and(|key| key.flags == LOCK_FLAGS);
+    let before = world.now();
+    let outcome = world.run(election(&world, "b").try_campaign());
+    match outcome {
+        Ok(Some(_)) => assert!(is_elections),
+        Err(Error::NotAnElection { .. }) => assert!(!is_elections),
+        other => panic!("a lock delay is on: {other:?}"),
+    }
+    assert!(world.now().saturating_since(before) < secs(1));
 }
 
 /// Found by the simulator: it was told of a failed request.

@@ -21,7 +21,7 @@
 //! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
 //!   election and shows another term. The value is written whenever the key shows another one.
 //! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
-//!   that has become something else than an election's is left alone.
+//!   of ours that has become something else than an election's is left alone.
 
 mod pace;
 mod views;
@@ -370,11 +370,15 @@ impl Candidacy {
         }
     }
 
-    /// Whether the key may be tied to the session and is an election's. What has become something else is not
-    /// written: it is untied with the end of the session.
+    /// Whether the key may be tied to the session and is to be untied by a write. What has become something
+    /// else is not written: it is untied with the end of the session.
     fn must_release(&self) -> bool {
-        let is_elections = self.shown().is_none_or(|key| key.conflict().is_none());
-        self.may_hold && is_elections
+        let is_own = |key: &Shown| key.session.as_ref() == self.session.id();
+        let is_something_else = |key: &Shown| is_own(key) && key.conflict().is_some();
+        // A write of ours may have come after what was seen.
+        let is_left_alone =
+            self.unresolved.is_none() && self.shown().is_some_and(is_something_else);
+        self.may_hold && !is_left_alone
     }
 
     /// Reads only where no answer under way will tell: the watch shows what changes by itself.

@@ -69,14 +69,19 @@ pub(super) fn acquire(
     acquire.request(scope)
 }
 
-/// Unties the key. It keeps the value that it was last seen with.
-pub(super) fn release(session: &SessionId, value: &[u8], settings: &ElectionSettings) -> Request {
+/// Unties the key. It keeps the value and the flags that it was last seen with.
+pub(super) fn release(
+    session: &SessionId,
+    value: &[u8],
+    flags: u64,
+    settings: &ElectionSettings,
+) -> Request {
     let key = settings.key.as_str();
     let release = ReleaseKey {
         key,
         session,
         value,
-        flags: LOCK_FLAGS,
+        flags,
     };
     release.request(settings.scope())
 }

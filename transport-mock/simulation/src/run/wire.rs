@@ -61,8 +61,8 @@ pub(super) struct LineState {
     /// be believed.
     pub(super) is_fooled: bool,
     highest_index: u64,
-    /// When the last look at the prefix, or attempt to acquire an election's key, was answered.
-    answered_at: Instant,
+    /// How many looks at the prefix, or attempts to acquire an election's key, have been answered.
+    answers: u64,
 }
 
 impl Line {
@@ -75,7 +75,7 @@ impl Line {
             knowledge: Knowledge::default(),
             is_fooled: false,
             highest_index: 0,
-            answered_at: Instant::ORIGIN,
+            answers: 0,
         })))
     }
 
@@ -142,9 +142,11 @@ impl Wire {
 
     fn sent(&self, request: &Request) -> Sent {
         let is_consistent = request.target().contains("consistent");
-        let lags_since = self.line.lock().lags_since;
+        let line = self.line.lock();
+        let lags_since = line.lags_since;
         Sent {
             at: self.truth.now(),
+            answers_before: line.answers,
             is_consistent,
             lags_since: lags_since.filter(|_| !is_consistent),
         }
@@ -244,10 +246,10 @@ impl Wire {
     /// whose term it is. A key that is not there may not have been made yet when that was asked for, if
     /// an attempt or a read was answered since: then one more read tells.
     fn gone_from_key(&self, answer: &Response, sent: &Sent, taken: Vec<String>) -> Vec<String> {
-        let answered_at = self.line.lock().answered_at;
+        let answers = self.line.lock().answers;
         let shows = match ReadKey::parse(answer) {
             Ok(Some(_)) => true,
-            Ok(None) => sent.at >= answered_at,
+            Ok(None) => sent.answers_before == answers,
             Err(_) => false,
         };
         if shows { taken } else { Vec::new() }
@@ -257,6 +259,8 @@ impl Wire {
 /// How a request was sent.
 struct Sent {
     at: Instant,
+    /// How many others had been answered by then.
+    answers_before: u64,
     is_consistent: bool,
     /// Since when the agent lags behind that is to answer it.
     lags_since: Option<Instant>,
@@ -284,7 +288,7 @@ impl Transport for Wire {
             }
         }
         if is_attempt || is_view {
-            self.line.lock().answered_at = self.truth.now();
+            self.line.lock().answers += 1;
         }
         answer
     }

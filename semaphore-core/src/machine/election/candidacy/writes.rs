@@ -19,11 +19,12 @@ impl Candidacy {
         if self.is_leaving() {
             let ours = |key: &&Shown| key.session.as_ref() == Some(&session);
             let ours = self.shown().filter(ours);
+            let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
             // The key is to go on saying what it says. A value that was asked for and perhaps never written
             // is no more than a guess.
             let said = ours.map(|key| &key.value).or(self.said.as_ref());
             let value = said.unwrap_or(&self.value);
-            let request = write::release(&session, value, settings);
+            let request = write::release(&session, value, flags, settings);
             self.writing = Some(Writing::Release);
             return Some(request);
         }
