@@ -3,7 +3,7 @@
 use super::shown::{Shown, cut, number_after, without_requests, without_settings};
 
 pub(super) fn shown(text: &str) -> Shown {
-    let is_crowd = text.contains(" crowd: 0 ");
+    let is_crowd = is_crowd(text);
     let (text, waiting) = without_requests(without_settings(text));
     // Only in a crowd a list may become too old.
     let text = if is_crowd {
@@ -36,6 +36,11 @@ pub(super) fn shown(text: &str) -> Shown {
         (id, entry, reader)
     });
     Shown::new(&text, waiting)
+}
+
+/// Whether any two are a crowd to it, as the settings say that stand in the text.
+fn is_crowd(text: &str) -> bool {
+    text.contains(" crowd: 0 ")
 }
 
 /// The text without any of the lists that begin so.
@@ -102,4 +107,20 @@ fn sender(entry: &str) -> &str {
     let start = entry.strip_prefix("InFlight { from: ");
     let sender = start.and_then(|it| it.split(", encoding: ").next());
     sender.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use semaphore_core::{Participant, Prefix, Settings};
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_participant_says_whether_any_two_are_a_crowd() {
+        let prefix = Prefix::new("p").expect("a prefix");
+        let settings = Settings::new(prefix, 1).expect("a limit");
+        let text = |settings| format!("{:?}", Participant::new(settings, 1));
+        assert!(!is_crowd(&text(settings.clone())));
+        assert!(is_crowd(&text(settings.with_crowd(0))));
+    }
 }
