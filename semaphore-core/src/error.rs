@@ -228,8 +228,9 @@ pub enum Error {
         #[source]
         conflict: Conflict,
     },
-    /// The key is not an election's: a semaphore's, or held or with a value and without the flags of a
-    /// lock. It was not touched. Use another key, or remove what is there.
+    /// The key is not an election's: a semaphore's, or it has the flags of something else, or a value or
+    /// session that was stored without `acquire`. It was not touched. Use another key, or remove what is
+    /// there.
     #[error("the key {key:?} is not an election's")]
     NotAnElection {
         /// The key.

@@ -110,14 +110,17 @@ impl LeaderStatus {
             return Err(garbled("an entry of another key"));
         }
         let value = entry.value()?;
-        if let Some(conflict) = conflict(entry, &value) {
+        let session = entry
+            .session()
+            .map(|id| SessionId::read(id).ok_or_else(|| garbled("a session that is none")))
+            .transpose()?;
+        if let Some(conflict) = conflict(key, entry.flags(), session.as_ref(), &value) {
             return Ok(Err(conflict));
         }
-        let Some(session) = entry.session() else {
+        let Some(session) = session else {
             let last_value = Some(value);
             return Ok(Ok(Self::Leaderless { last_value }));
         };
-        let session = SessionId::read(session).ok_or_else(|| garbled("a session that is none"))?;
         Ok(Ok(Self::Led(Leader {
             key: key.to_string(),
             value,
@@ -129,15 +132,24 @@ impl LeaderStatus {
 
 /// The guide's `curl` leaves the flags at 0, Go's client sets its own and refuses all others. A
 /// semaphore's record in the guide's dialect has 0, too, but is never tied to a session.
-fn conflict(entry: &Entry<'_>, value: &[u8]) -> Option<Conflict> {
-    match entry.flags() {
+fn conflict(
+    key: &LockKey,
+    flags: u64,
+    session: Option<&SessionId>,
+    value: &[u8],
+) -> Option<Conflict> {
+    let is_record = || session.is_none() && Record::decode(value, 0).is_ok();
+    match flags {
         LOCK_FLAGS => None,
-        0 if entry.session().is_none() && Record::decode(value, 0).is_ok() => {
-            Some(Conflict::Semaphore)
-        }
-        0 => None,
+        0 => (is_contender_key(key, flags, session) || is_record()).then_some(Conflict::Semaphore),
         flags => Some(conflict_of(flags)),
     }
+}
+
+/// Whether it is where somebody contends for a semaphore as in the guide: without flags, on the key that
+/// ends with its session.
+pub(crate) fn is_contender_key(key: &LockKey, flags: u64, session: Option<&SessionId>) -> bool {
+    flags == 0 && session.is_some() && key.last_session().as_ref() == session
 }
 
 fn garbled(what: &'static str) -> RequestError {

@@ -150,7 +150,8 @@ impl KeyOracle {
     fn may_acquire(&self, shown: &Shown) -> bool {
         match &shown.session {
             Some(session) => self.ours.contains(session),
-            None => shown.flags == LOCK_FLAGS || shown.flags == 0 && shown.value.is_empty(),
+            None if shown.flags == 0 => shown.value.is_empty() || shown.lock_index > 0,
+            None => shown.flags == LOCK_FLAGS,
         }
     }
 

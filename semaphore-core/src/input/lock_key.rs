@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::path::{self, Flaw};
 use crate::error::InvalidInput;
+use crate::id::SessionId;
 
 /// The key whose holder is the leader, in canonical form: `service/db/leader`.
 ///
@@ -37,6 +38,12 @@ impl LockKey {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The session that its last segment names, as that of a semaphore's contender key does.
+    pub(crate) fn last_session(&self) -> Option<SessionId> {
+        let (_, last) = self.0.rsplit_once('/')?;
+        SessionId::read(last)
+    }
 }
 
 impl AsRef<str> for LockKey {
@@ -54,6 +61,21 @@ impl fmt::Display for LockKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_at_the_end_is_read_in_either_case() {
+        const ID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+        for (key, is_session) in [
+            (format!("service/db/{ID}"), true),
+            (format!("service/db/{}", ID.to_uppercase()), true),
+            (format!("service/db-{ID}"), false),
+            (format!("{ID}/leader"), false),
+            (ID.to_owned(), false),
+        ] {
+            let found = LockKey::new(&key).unwrap().last_session();
+            assert_eq!(found.is_some_and(|it| it.is(ID)), is_session, "{key}");
+        }
+    }
 
     #[test]
     fn keys_of_any_depth_are_taken_also_consul_locks() {

@@ -12,6 +12,7 @@ mod dead_poll;
 mod discovery;
 mod election;
 mod election_bench;
+mod election_beside_the_guide;
 mod election_after_silence;
 mod election_by_hand;
 mod election_cancel;

@@ -1,10 +1,7 @@
 //! Campaigning, leading and resigning.
 
-use std::fs;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use real_agent::Agent;
 use semaphore_core::api::LOCK_FLAGS;
 use semaphore_core::{
     Conflict, Discovery, Election, ElectionBuilder, Error, LeaderEvent, Leadership, Lost, Scope,
@@ -25,16 +22,16 @@ pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> ElectionBu
 }
 
 /// A candidate of its own, with its name as the value.
-fn candidate<B: Backend>(scene: &Scene<'_, B>, key: &str, name: &str) -> Election {
+pub(crate) fn candidate<B: Backend>(scene: &Scene<'_, B>, key: &str, name: &str) -> Election {
     let builder = builder(scene, key).value(name);
     builder.connect(scene.adapter()).unwrap()
 }
 
-fn lead<B: Backend>(scene: &Scene<'_, B>, election: &Election) -> Leadership {
+pub(crate) fn lead<B: Backend>(scene: &Scene<'_, B>, election: &Election) -> Leadership {
     scene.run(election.campaign()).unwrap()
 }
 
-fn start_campaign<B: Backend>(
+pub(crate) fn start_campaign<B: Backend>(
     scene: &Scene<'_, B>,
     election: &Election,
 ) -> Task<Result<Leadership, Error>> {
@@ -52,7 +49,7 @@ pub(crate) fn sessions<B: Backend>(scene: &Scene<'_, B>) -> usize {
     left.sessions.len()
 }
 
-fn discovery<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Discovery {
+pub(crate) fn discovery<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Discovery {
     Discovery::connect(key, Scope::new(), scene.adapter()).unwrap()
 }
 
@@ -278,89 +275,6 @@ pub fn an_election_and_a_semaphore_refuse_each_others_keys(backend: &impl Backen
     assert!(leadership.is_leader());
     scene.run(leadership.resign()).unwrap();
     clean_up(&scene, &key);
-}
-
-/// Ends with the test, whatever happens to it.
-struct Locker(Child);
-
-impl Drop for Locker {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Locker {
-    /// `consul lock`, whose child has the file `held` until there is a file `end`, or no folder any more.
-    fn start(agent: &Agent, prefix: &str, folder: &std::path::Path) -> Self {
-        const CHILD: &str =
-            "echo > $1/held; while test -d $1 && ! test -e $1/end; do sleep 0.02; done; rm $1/held";
-        let child = Command::new(agent.binary())
-            .args(["lock", "-shell=false"])
-            .arg(format!("-http-addr={}", agent.addr()))
-            .args([prefix, "sh", "-c", CHILD, "sh"])
-            .arg(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(child.unwrap())
-    }
-}
-
-pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Backend) {
-    let agent = Agent::start().unwrap();
-    let scene = Scene::on(backend, &agent);
-    let folder = tempfile::tempdir().unwrap();
-    let is_held = || folder.path().join("held").exists();
-    let key = scene.lock_key();
-    let (one, other) = (
-        candidate(&scene, &key, "one"),
-        candidate(&scene, &key, "other"),
-    );
-
-    // Ours first: theirs waits for it.
-    let first = lead(&scene, &one);
-    let mut locker = Locker::start(&agent, scene.prefix(), folder.path());
-    wait_until("both campaign", || {
-        agent.client().sessions().unwrap().len() == 2
-    });
-    assert!(scene.run(other.try_campaign()).unwrap().is_none());
-    assert!(first.is_leader() && !is_held());
-    let token = first.fencing_token();
-    scene.run(first.resign()).unwrap();
-    // Theirs: ours waits for it.
-    wait_until("it is theirs", is_held);
-    assert!(scene.run(one.try_campaign()).unwrap().is_none());
-    let waiting = start_campaign(&scene, &other);
-    let named = |name: &str| {
-        let sessions = agent.client().sessions().unwrap();
-        let name_of = |id: &String| scene.session_info(id)["Name"].to_string();
-        sessions
-            .iter()
-            .filter(|id| name_of(id).contains(name))
-            .count()
-    };
-    wait_until("ours waits", || named("election") == 1);
-    assert!(is_held());
-    let leader = scene
-        .run(discovery(&scene, &key).leader())
-        .unwrap()
-        .unwrap();
-    let name = scene.session_info(leader.session.as_str())["Name"].to_string();
-    assert!(!name.contains("election"), "{name}");
-    fs::write(folder.path().join("end"), "").unwrap();
-    let second = scene.finish(waiting).unwrap();
-    assert!(!is_held(), "two lead");
-    assert!(second.is_leader());
-    // `consul lock` may have deleted the key: terms start anew then, tokens go on.
-    assert!(second.fencing_token() > token);
-    assert!(locker.0.wait().unwrap().success());
-    scene.run(second.resign()).unwrap();
-    wait_until("no session is left", || {
-        agent.client().sessions().unwrap().is_empty()
-    });
 }
 
 pub fn a_thread_campaigns_leads_and_resigns(backend: &impl Backend) {

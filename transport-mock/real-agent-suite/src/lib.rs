@@ -47,6 +47,7 @@ pub mod leaders;
 pub mod long_waits;
 pub mod loss;
 pub mod manage;
+pub mod mixed_elections;
 pub mod mixed_fleet;
 pub mod outages;
 pub mod permits;
@@ -168,7 +169,6 @@ macro_rules! tests {
                 a_leader_whose_key_is_deleted_notices,
                 nobody_leads_during_the_lock_delay_of_a_session_that_was_destroyed,
                 an_election_and_a_semaphore_refuse_each_others_keys,
-                consul_lock_and_our_clients_elect_one_leader_among_them,
                 a_thread_campaigns_leads_and_resigns;
             https: an_agent_that_demands_client_certificates_is_used_with_one;
             keys:
@@ -196,6 +196,9 @@ macro_rules! tests {
                 a_smaller_limit_evicts_nobody,
                 only_an_unused_semaphore_is_destroyed,
                 a_sequencer_is_current_for_as_long_as_its_slot_is_held;
+            mixed_elections:
+                consul_lock_and_our_clients_elect_one_leader_among_them,
+                the_guides_requests_and_our_clients_elect_one_leader_among_them;
             mixed_fleet: a_fleet_of_consul_lock_and_our_clients_keeps_the_limit;
             permits:
                 several_permits_are_taken_and_given_back_together,

@@ -1,13 +1,17 @@
 //! The election's key as an answer shows it, and what that means for whom.
 //!
-//! | flags | session or value | |
+//! | flags | written last | |
 //! |---|---|---|
-//! | a lock's | any | an election's, Go's `api.Lock` and `consul lock` included |
-//! | 0 | neither | nobody's: it may be taken |
-//! | 0 | either | a conflict: somebody stores something else here |
-//! | others, such as a semaphore's | any | a conflict |
+//! | a lock's | in any way | an election's, Go's `api.Lock` and `consul lock` included |
+//! | 0 | through `acquire` or `release` | an election's as in the guide, whose `curl` sends no flags |
+//! | 0 | without them, and neither a session nor a value is there | nobody's: it may be taken |
+//! | 0 | without them, and either is there | a conflict: somebody stores something else here |
+//! | others, such as a semaphore's | in any way | a conflict |
 //!
-//! Go refuses every key without a lock's flags, also an empty one.
+//! How it was written last is told by `LockIndex`: `acquire` raises it above 0, where it stays until a write
+//! without `acquire` or `release` resets it. The guide's contenders for a semaphore send no flags either:
+//! theirs is the key that ends with the session it is tied to. Go refuses every key without a lock's flags,
+//! also an empty one.
 
 use crate::api::{Entry, LOCK_FLAGS};
 use crate::error::{Lost, RequestError};
@@ -54,7 +58,11 @@ impl Shown {
     /// The flags that make it somebody else's.
     pub(super) fn conflict(&self) -> Option<u64> {
         let is_empty = self.session.is_none() && self.value.is_empty();
-        let may_be_taken = self.flags == LOCK_FLAGS || self.flags == 0 && is_empty;
+        let may_be_taken = match self.flags {
+            LOCK_FLAGS => true,
+            0 => is_empty || self.lock_index > 0,
+            _ => false,
+        };
         (!may_be_taken).then_some(self.flags)
     }
 
@@ -107,22 +115,26 @@ mod tests {
 
     #[test]
     fn whose_key_it_is_is_told_by_its_flags() {
-        let of = |flags, session: Option<&str>, value: &[u8]| {
+        let of = |flags, lock_index, session: Option<&str>, value: &[u8]| {
             let value = value.to_vec();
             let key = Shown {
                 flags,
                 value,
-                ..shown(session, 1, 1)
+                ..shown(session, 1, lock_index)
             };
             key.conflict()
         };
-        assert_eq!(of(LOCK_FLAGS, Some(A), b"x"), None);
-        assert_eq!(of(LOCK_FLAGS, None, b""), None);
-        assert_eq!(of(0, None, b""), None);
-        assert_eq!(of(0, Some(A), b""), Some(0));
-        assert_eq!(of(0, None, b"x"), Some(0));
-        assert_eq!(of(SEMAPHORE_FLAGS, None, b""), Some(SEMAPHORE_FLAGS));
-        assert_eq!(of(7, Some(A), b"x"), Some(7));
+        for lock_index in [0, 1] {
+            let of = |flags, session, value| of(flags, lock_index, session, value);
+            assert_eq!(of(LOCK_FLAGS, Some(A), b"x"), None);
+            assert_eq!(of(LOCK_FLAGS, None, b""), None);
+            assert_eq!(of(0, None, b""), None);
+            let if_overwritten = (lock_index == 0).then_some(0);
+            assert_eq!(of(0, Some(A), b""), if_overwritten);
+            assert_eq!(of(0, None, b"x"), if_overwritten);
+            assert_eq!(of(SEMAPHORE_FLAGS, None, b""), Some(SEMAPHORE_FLAGS));
+            assert_eq!(of(7, Some(A), b"x"), Some(7));
+        }
     }
 
     #[test]
@@ -131,7 +143,7 @@ mod tests {
         let loss = |shown: Option<Shown>| loss(shown.as_ref(), &session(A), term);
         assert!(loss(Some(shown(Some(A), 10, 3))).is_none());
         let of_something_else = Shown {
-            flags: 0,
+            flags: 7,
             ..shown(Some(A), 10, 3)
         };
         for (found, expected) in [

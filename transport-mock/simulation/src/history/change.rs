@@ -64,7 +64,12 @@ impl KeyState {
     /// Whether a leader may be elected by it: it is an election's, or nobody's.
     pub fn is_elections(&self) -> bool {
         let is_blank = self.session.is_none() && self.value.is_empty();
-        self.flags == LOCK_FLAGS || self.flags == 0 && is_blank
+        match self.flags {
+            LOCK_FLAGS => true,
+            // As in the guide, unless it was written without `acquire` and `release` since.
+            0 => is_blank || self.lock_index > 0,
+            _ => false,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use semaphore_core::Semaphore;
-use semaphore_core::api::LOCK_FLAGS;
 
+use super::state::State;
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
 use crate::history::{Followed, Happening, Who};
@@ -114,16 +114,16 @@ impl Run<'_> {
                     continue;
                 }
                 let lock = prefix.lock_key();
-                let is_election = self.plan.place(number).is_election();
+                let place = self.plan.place(number);
+                let is_election = place.is_election();
                 for entry in consul.entries(&prefix.directory()) {
                     if entry.key() != lock {
                         left.push(format!("key {}", entry.key()));
                         continue;
                     }
                     if is_election {
-                        let is_blank = entry.session().is_none() && entry.value().is_empty();
-                        let is_elections = entry.flags() == LOCK_FLAGS || is_blank;
-                        left.extend((!is_elections).then(|| format!("the key {lock}, changed")));
+                        let is_garbled = State::of(place, Some(entry)).is_garbled();
+                        left.extend(is_garbled.then(|| format!("the key {lock}, changed")));
                         continue;
                     }
                     let record = semaphore_core::Record::decode(entry.value(), entry.flags());

@@ -1,13 +1,15 @@
-//! Strangers in an election: they do what Go's `api.Lock` does, and `consul lock` with one slot.
+//! Strangers in an election: they do what Go's `api.Lock` does, and `consul lock` with one slot; or, where
+//! they spell records in another dialect than Go's, what the guide does with `curl`.
 //!
 //! A blocking query waits until the key is tied to nobody, then it is acquired. Where that is refused and
-//! nobody has the key, a lock delay is on, and the next attempt comes 5 s later. A key with other flags is
-//! left alone. `consul lock` deletes the key afterwards, by check-and-set, unless somebody has it.
+//! nobody has the key, a lock delay is on, and the next attempt comes 5 s later. Go's leave a key with other
+//! flags alone; the guide's neither send nor mind flags. `consul lock` deletes the key afterwards, by
+//! check-and-set, unless somebody has it or the flags are not its own.
 
 use std::time::Duration;
 
 use semaphore_core::api::{AcquireKey, DeleteKey, Entry, LOCK_FLAGS, ReadKey, ReleaseKey};
-use semaphore_core::{Index, Runtime as _, SessionId};
+use semaphore_core::{Dialect, Index, Runtime as _, SessionId};
 
 use super::Visitor;
 
@@ -31,7 +33,7 @@ impl Visitor {
         let mut index = None;
         loop {
             let seen = self.read_key(index).await?;
-            if seen.modify_index.is_some() && seen.flags != LOCK_FLAGS {
+            if self.minds_flags() && seen.modify_index.is_some() && seen.flags != LOCK_FLAGS {
                 return None;
             }
             match &seen.session {
@@ -52,7 +54,7 @@ impl Visitor {
 
     pub(super) async fn unlock(&self, session: &SessionId) -> Option<()> {
         let key = &self.prefix.lock_key();
-        let (value, flags) = (VALUE, LOCK_FLAGS);
+        let (value, flags) = (VALUE, self.lock_flags());
         let release = ReleaseKey {
             key,
             session,
@@ -76,9 +78,17 @@ impl Visitor {
         deleted.map(drop)
     }
 
+    fn minds_flags(&self) -> bool {
+        self.dialect == Dialect::Map
+    }
+
+    fn lock_flags(&self) -> u64 {
+        if self.minds_flags() { LOCK_FLAGS } else { 0 }
+    }
+
     async fn acquire_key(&self, session: &SessionId) -> Option<bool> {
         let key = &self.prefix.lock_key();
-        let (value, flags) = (VALUE, LOCK_FLAGS);
+        let (value, flags) = (VALUE, self.lock_flags());
         let acquire = AcquireKey {
             key,
             session,

@@ -1,0 +1,150 @@
+//! Elections with other clients in them: `consul lock`, and whoever does what the guide does with `curl`.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use real_agent::Agent;
+use semaphore_core::SequencerStatus;
+use semaphore_core::api::LOCK_FLAGS;
+
+use crate::Backend;
+use crate::elections::{candidate, clean_up, discovery, key, lead, sessions, start_campaign};
+use crate::scene::{Scene, value, wait_until};
+
+/// Ends with the test, whatever happens to it.
+struct Locker(Child);
+
+impl Drop for Locker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Locker {
+    /// `consul lock`, whose child has the file `held` until there is a file `end`, or no folder any more.
+    fn start(agent: &Agent, prefix: &str, folder: &std::path::Path) -> Self {
+        const CHILD: &str =
+            "echo > $1/held; while test -d $1 && ! test -e $1/end; do sleep 0.02; done; rm $1/held";
+        let child = Command::new(agent.binary())
+            .args(["lock", "-shell=false"])
+            .arg(format!("-http-addr={}", agent.addr()))
+            .args([prefix, "sh", "-c", CHILD, "sh"])
+            .arg(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+}
+
+pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Backend) {
+    let agent = Agent::start().unwrap();
+    let scene = Scene::on(backend, &agent);
+    let folder = tempfile::tempdir().unwrap();
+    let is_held = || folder.path().join("held").exists();
+    let key = scene.lock_key();
+    let (one, other) = (
+        candidate(&scene, &key, "one"),
+        candidate(&scene, &key, "other"),
+    );
+
+    // Ours first: theirs waits for it.
+    let first = lead(&scene, &one);
+    let mut locker = Locker::start(&agent, scene.prefix(), folder.path());
+    wait_until("both campaign", || {
+        agent.client().sessions().unwrap().len() == 2
+    });
+    assert!(scene.run(other.try_campaign()).unwrap().is_none());
+    assert!(first.is_leader() && !is_held());
+    let token = first.fencing_token();
+    scene.run(first.resign()).unwrap();
+    // Theirs: ours waits for it.
+    wait_until("it is theirs", is_held);
+    assert!(scene.run(one.try_campaign()).unwrap().is_none());
+    let waiting = start_campaign(&scene, &other);
+    let named = |name: &str| {
+        let sessions = agent.client().sessions().unwrap();
+        let name_of = |id: &String| scene.session_info(id)["Name"].to_string();
+        sessions
+            .iter()
+            .filter(|id| name_of(id).contains(name))
+            .count()
+    };
+    wait_until("ours waits", || named("election") == 1);
+    assert!(is_held());
+    let leader = scene
+        .run(discovery(&scene, &key).leader())
+        .unwrap()
+        .unwrap();
+    let name = scene.session_info(leader.session.as_str())["Name"].to_string();
+    assert!(!name.contains("election"), "{name}");
+    fs::write(folder.path().join("end"), "").unwrap();
+    let second = scene.finish(waiting).unwrap();
+    assert!(!is_held(), "two lead");
+    assert!(second.is_leader());
+    // `consul lock` may have deleted the key: terms start anew then, tokens go on.
+    assert!(second.fencing_token() > token);
+    assert!(locker.0.wait().unwrap().success());
+    scene.run(second.resign()).unwrap();
+    wait_until("no session is left", || {
+        agent.client().sessions().unwrap().is_empty()
+    });
+}
+
+pub fn the_guides_requests_and_our_clients_elect_one_leader_among_them(backend: &impl Backend) {
+    let scene = Scene::shared(backend);
+    let key = key(&scene);
+    let session = r#"{"Name":"dbservice","LockDelay":"0s"}"#;
+    let session = scene.admin().create_session(session).unwrap();
+    let put = |query: &str, body: &str| {
+        let answer = scene
+            .admin()
+            .put(&format!("/v1/kv/{key}?{query}={session}"), body.as_bytes());
+        answer.unwrap().is_true()
+    };
+    assert!(put("acquire", "guide"));
+    assert_eq!(scene.entry(&key).unwrap()["Flags"], 0);
+    let (one, other) = (
+        candidate(&scene, &key, "one"),
+        candidate(&scene, &key, "other"),
+    );
+    assert!(scene.run(one.try_campaign()).unwrap().is_none());
+    let waiting = start_campaign(&scene, &one);
+    wait_until("both campaign", || sessions(&scene) == 2);
+    let discovery = discovery(&scene, &key);
+    let leader = scene.run(discovery.leader()).unwrap().unwrap();
+    assert_eq!(
+        (leader.text(), leader.session.as_str()),
+        (Some("guide"), session.as_str())
+    );
+    let verify = || scene.run(discovery.verify(&leader.sequencer())).unwrap();
+    assert_eq!(verify(), SequencerStatus::Current);
+
+    // The guide's release says nothing more of itself.
+    assert!(put("release", ""));
+    let second = scene.finish(waiting).unwrap();
+    assert_eq!(second.term(), 2);
+    assert_eq!(verify(), SequencerStatus::Stale);
+    let entry = scene.entry(&key).unwrap();
+    assert_eq!(
+        (value(&entry).as_slice(), &entry["Flags"]),
+        (&b"one"[..], &LOCK_FLAGS.into())
+    );
+    assert!(!put("acquire", "guide"));
+    let token = second.fencing_token();
+    scene.run(second.resign()).unwrap();
+
+    // A session that ends leaves the value, and no flags.
+    assert!(put("acquire", "guide"));
+    let waiting = start_campaign(&scene, &other);
+    wait_until("both campaign", || sessions(&scene) == 2);
+    scene.admin().destroy_session(&session).unwrap();
+    let fourth = scene.finish(waiting).unwrap();
+    assert_eq!(fourth.term(), 4);
+    assert!(fourth.fencing_token() > token);
+    scene.run(fourth.resign()).unwrap();
+    clean_up(&scene, &key);
+}
