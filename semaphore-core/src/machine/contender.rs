@@ -392,6 +392,18 @@ impl Contender {
         event.or(self.observe_record(moment, view, confirmed, settings))
     }
 
+    /// Compares its key with a view that is older than what is known of the record.
+    pub(super) fn observe_older(
+        &mut self,
+        view: &View,
+        sent: Moment,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        let session = self.session.id()?.clone();
+        let event = self.key.observe_older(view, sent, &session)?;
+        self.key_event(event, settings)
+    }
+
     /// Compares with what the record says.
     pub(super) fn observe_record(
         &mut self,

@@ -12,6 +12,7 @@ include!("behaviours.rs");
 mod atomic_steps;
 mod crowd;
 mod first_moments;
+mod loss_beside_a_write;
 mod lost_transactions;
 mod passing;
 mod refused_transactions;

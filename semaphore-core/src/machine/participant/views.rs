@@ -65,6 +65,10 @@ impl Participant {
             // A transaction that changed nothing does not tell its index, so that it proves nothing.
             let is_dated = view.source() == Source::List;
             if is_older && (sent <= known.received || !is_dated) {
+                // A write of ours that came since tells of the record, and not of all our keys.
+                if is_dated && !self.watch.asks_leader() {
+                    self.observe_older(now, &view, sent);
+                }
                 return;
             }
             if !consistent && (is_older || self.watch.asks_leader()) {
@@ -136,6 +140,18 @@ impl Participant {
         }
         self.settle_claim(now, view);
         self.dismiss_strays(now);
+    }
+
+    /// What a view tells of our keys that is older than what is known of the record.
+    fn observe_older(&mut self, now: Instant, view: &View, sent: Moment) {
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        for no in numbers {
+            let event = self
+                .contenders
+                .get_mut(&no)
+                .and_then(|it| it.observe_older(view, sent, &self.settings));
+            self.handle_contender_event(now, no, event);
+        }
     }
 
     fn observe(

@@ -54,7 +54,9 @@ impl Visitor {
 
     pub(super) async fn unlock(&self, session: &SessionId) -> Option<()> {
         let key = &self.prefix.lock_key();
-        let (value, flags) = (VALUE, self.lock_flags());
+        let flags = self.lock_flags();
+        // The guide's release has no body, and the key says nothing after it.
+        let value = if self.minds_flags() { VALUE } else { b"" };
         let release = ReleaseKey {
             key,
             session,
