@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use real_agent::StartError;
+use semaphore_core::{BuildError, Error};
 
 /// Why a scene, or the whole run, has no figures.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,12 @@ pub(crate) enum Failure {
         /// Its exit code, if it had one.
         code: Option<i32>,
     },
+    /// An HTTP client can't be made.
+    #[error("no client for an election")]
+    Client(#[from] BuildError),
+    /// An election failed.
+    #[error("an election failed")]
+    Election(#[from] Error),
     /// Something did not happen in time.
     #[error("{what} took longer than {after:?}")]
     Late {

@@ -10,6 +10,7 @@
 
 mod counter;
 mod document;
+mod election;
 mod failure;
 mod holder;
 mod ours;

@@ -1,4 +1,4 @@
-//! `consul lock -n`: the peer that every Consul binary brings along.
+//! `consul lock`: the peer that every Consul binary brings along. With one slot it elects a leader.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,8 +16,10 @@ use crate::counter::Counter;
 use crate::failure::Failure;
 use crate::ours::{read_or_empty, without_consul};
 
-/// How many may hold at once, in all scenes.
+/// How many may hold at once, in all scenes of semaphores.
 pub(crate) const LIMIT: usize = 3;
+/// How many lead.
+pub(crate) const ONE: usize = 1;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(5);
@@ -28,6 +30,7 @@ pub(crate) struct Lockers {
     address: SocketAddr,
     client: Client,
     prefix: String,
+    slots: usize,
     folder: TempDir,
 }
 
@@ -49,12 +52,13 @@ impl Lockers {
     ///
     /// # Errors
     /// [`Failure::System`].
-    pub(crate) fn new(agent: &Agent, prefix: &str) -> Result<Self, Failure> {
+    pub(crate) fn new(agent: &Agent, prefix: &str, slots: usize) -> Result<Self, Failure> {
         Ok(Self {
             binary: agent.binary(),
             address: agent.addr(),
             client: agent.client(),
             prefix: prefix.to_owned(),
+            slots,
             folder: tempfile::tempdir().map_err(Failure::system("no folder for holds"))?,
         })
     }
@@ -92,7 +96,7 @@ impl Lockers {
         let here = std::env::current_exe().map_err(Failure::system("this program is nowhere"))?;
         let mut command = Command::new(&self.binary);
         without_consul(&mut command)
-            .args(["lock", "-shell=false", "-n", &LIMIT.to_string()])
+            .args(["lock", "-shell=false", "-n", &self.slots.to_string()])
             .args(["-http-addr", &format!("http://{address}"), &self.prefix])
             .arg(here)
             .args(["hold", "--millis", &millis.to_string(), "--holds"])
@@ -116,16 +120,15 @@ impl Lockers {
             self.start(address, millis, until, holds).map(Lock)
         };
         let mut locks = Vec::new();
-        for _ in 0..LIMIT {
+        for _ in 0..self.slots {
             locks.push(start(Some(&gate), &first)?);
         }
-        wait_for("three `consul lock` to hold", || self.holders() == LIMIT)?;
+        wait_for("`consul lock` to hold", || self.holders() == self.slots)?;
         for _ in 0..waiters {
             locks.push(start(None, &self.holds())?);
         }
-        // The record is one key more.
-        let all = LIMIT + waiters + 1;
-        wait_for("`consul lock` to queue", || self.keys() == all)?;
+        let all = self.slots + waiters;
+        wait_for("`consul lock` to queue", || self.contenders() == all)?;
         let began = Instant::now();
         fs::write(&gate, "").map_err(Failure::system("the gate can't be opened"))?;
         let deadline = Instant::now() + PATIENCE;
@@ -139,8 +142,13 @@ impl Lockers {
     }
 
     fn holders(&self) -> usize {
-        let path = format!("/v1/kv/{}/.lock?raw", self.prefix);
-        let record = self.client.get(&path).and_then(|answer| answer.json());
+        let path = format!("/v1/kv/{}/.lock", self.prefix);
+        if self.slots == ONE {
+            let entry = self.client.get(&path).and_then(|answer| answer.json());
+            return entry.map_or(0, |entry| usize::from(entry[0]["Session"].is_string()));
+        }
+        let record = self.client.get(&format!("{path}?raw"));
+        let record = record.and_then(|answer| answer.json());
         record.map_or(0, |record| {
             record["Holders"]
                 .as_object()
@@ -148,10 +156,16 @@ impl Lockers {
         })
     }
 
-    fn keys(&self) -> usize {
+    /// Who holds or waits: with one slot they have a session each, with more a key beside the record.
+    fn contenders(&self) -> usize {
+        if self.slots == ONE {
+            let left = self.client.leftovers(&self.prefix);
+            return left.map_or(0, |left| left.sessions.len());
+        }
         let path = format!("/v1/kv/{}/?keys", self.prefix);
         let keys = self.client.get(&path).and_then(|answer| answer.json());
-        keys.map_or(0, |keys| keys.as_array().map_or(0, Vec::len))
+        let keys = keys.map_or(0, |keys| keys.as_array().map_or(0, Vec::len));
+        keys.saturating_sub(1)
     }
 }
 
@@ -159,18 +173,18 @@ impl Lockers {
 ///
 /// # Errors
 /// [`Failure`].
-pub(crate) fn crowd(agent: &Agent, waiters: usize) -> Result<Cost, Failure> {
-    let prefix = format!("bench/lock-{waiters}");
-    let timed = Lockers::new(agent, &prefix)?;
+pub(crate) fn crowd(agent: &Agent, slots: usize, waiters: usize) -> Result<Cost, Failure> {
+    let prefix = format!("bench/lock-{slots}-{waiters}");
+    let timed = Lockers::new(agent, &prefix, slots)?;
     let per_s = timed.herd(waiters, timed.address)?;
     let counter = Counter::start(agent.addr())?;
-    let again = Lockers::new(agent, &format!("{prefix}-counted"))?;
+    let again = Lockers::new(agent, &format!("{prefix}-counted"), slots)?;
     again.herd(waiters, counter.addr())?;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     Ok(Cost {
         waiters,
         per_s,
-        requests: counter.requests() as f64 / (waiters + LIMIT) as f64,
+        requests: counter.requests() as f64 / (waiters + slots) as f64,
         connections: counter.peak() as f64,
     })
 }
@@ -179,9 +193,9 @@ pub(crate) fn crowd(agent: &Agent, waiters: usize) -> Result<Cost, Failure> {
 ///
 /// # Errors
 /// [`Failure`].
-pub(crate) fn alone(agent: &Agent) -> Result<f64, Failure> {
+pub(crate) fn alone(agent: &Agent, slots: usize) -> Result<f64, Failure> {
     let counter = Counter::start(agent.addr())?;
-    let mut lockers = Lockers::new(agent, "bench/lock-alone")?;
+    let mut lockers = Lockers::new(agent, &format!("bench/lock-{slots}-alone"), slots)?;
     lockers.address = counter.addr();
     lockers.lock_once(0)?;
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -223,7 +237,10 @@ fn finish(status: ExitStatus) -> Result<(), Failure> {
     }
 }
 
-fn wait_for(what: &'static str, mut happened: impl FnMut() -> bool) -> Result<(), Failure> {
+pub(crate) fn wait_for(
+    what: &'static str,
+    mut happened: impl FnMut() -> bool,
+) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
     while !happened() {
         if Instant::now() > deadline {
@@ -241,7 +258,7 @@ fn late(what: &'static str) -> Failure {
     }
 }
 
-fn number(count: usize) -> f64 {
+pub(crate) fn number(count: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     {
         count as f64

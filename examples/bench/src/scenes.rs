@@ -5,6 +5,7 @@ use std::thread;
 use clap::ValueEnum;
 use examples::gauge::most_at_once;
 
+use crate::election;
 use crate::failure::Failure;
 use crate::ours::{Figures, Runs};
 use crate::peer::{self, Cost, Lockers};
@@ -33,6 +34,8 @@ pub(crate) enum Scene {
     Beside,
     /// One who only holds
     Hold,
+    /// Leaders that follow one another, beside `consul lock -n 1`
+    Election,
     /// A cluster of three servers
     Cluster,
 }
@@ -82,6 +85,7 @@ impl Scene {
             Self::Participants => participants(world, care, found),
             Self::Beside => beside(world, found),
             Self::Hold => hold(world, care, found),
+            Self::Election => elections(world, care, found),
             Self::Cluster => cluster(world, care, found),
         }
     }
@@ -89,7 +93,7 @@ impl Scene {
 
 fn peers(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
     let agent = world.agent()?;
-    let alone = peer::alone(agent)?;
+    let alone = peer::alone(agent, peer::LIMIT)?;
     found.peer_alone = Some(alone);
     let requests = "requests per acquisition";
     found
@@ -97,7 +101,7 @@ fn peers(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure>
         .push(Row::new("`consul lock -n 3`, nobody else", requests, alone).floor(2.0));
     let crowds: &[usize] = if care.quick { &[15] } else { &[15, 30] };
     for waiters in crowds {
-        let cost = peer::crowd(agent, *waiters)?;
+        let cost = peer::crowd(agent, peer::LIMIT, *waiters)?;
         let scene = format!("`consul lock -n 3`, {waiters} wait");
         found.rows.extend([
             Row::new(&scene, "handoffs per second", cost.per_s).floor(300.0),
@@ -245,7 +249,7 @@ fn participants(world: &World, care: Care, found: &mut Findings) -> Result<(), F
 fn beside(world: &World, found: &mut Findings) -> Result<(), Failure> {
     const OURS: u64 = 3 * 30;
     const TURNS: usize = 4;
-    let lockers = Lockers::new(world.agent()?, "bench/beside")?;
+    let lockers = Lockers::new(world.agent()?, "bench/beside", peer::LIMIT)?;
     let contend = world.contend()?;
     let args = "--participants 3 --contenders 3 --rounds 30 --limit 3 --hold-ms 50";
     let turns = || {
@@ -291,6 +295,28 @@ fn hold(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> 
         Row::new(&scene, "watch requests", watches).at_most((5.0 * share).ceil()),
         errors(&scene, &runs),
     ]);
+    Ok(())
+}
+
+fn elections(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let agent = world.agent()?;
+    let requests = "requests per leadership";
+    let alone = election::alone(agent)?;
+    let peer = peer::alone(agent, peer::ONE)?;
+    let row = Row::new("1 candidate", requests, alone).floor(2.0);
+    found.rows.push(row.peer(Some(peer)));
+    let crowds: &[usize] = if care.quick { &[3] } else { &[3, 15] };
+    for waiters in crowds {
+        let ours = election::crowd(agent, *waiters, care.runs)?;
+        let peer = peer::crowd(agent, peer::ONE, *waiters)?;
+        let scene = format!("{waiters} candidates wait");
+        let rate = Row::new(&scene, "handoffs per second", ours.per_s);
+        let count = Row::new(&scene, requests, ours.requests);
+        found.rows.extend([
+            rate.floor(election::IDEAL_PER_S).peer(Some(peer.per_s)),
+            count.floor(2.0).peer(Some(peer.requests)),
+        ]);
+    }
     Ok(())
 }
 

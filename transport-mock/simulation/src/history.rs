@@ -80,7 +80,11 @@ pub enum Followed {
 #[expect(missing_docs, reason = "fields are named by what they are")]
 pub enum Happening {
     /// A process starts, which has its part in this.
-    Booted { host: usize, place: Place },
+    Booted {
+        host: usize,
+        prefix: usize,
+        place: Place,
+    },
     /// A request is sent.
     Sent { host: usize, what: Asked },
     /// What goes wrong for this host, or for all, can be felt until then.

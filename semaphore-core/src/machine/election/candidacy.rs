@@ -11,9 +11,9 @@
 //! ```
 //! - *Campaigning*: the session is made and renewed while the key is watched. When the key is free
 //!   it is acquired; when that is refused, the lock delay of the leader before may be on, so the next
-//!   attempt waits between half a second and a whole one. An attempt that came too late, since the
-//!   key has changed under it, is repeated at once from what is there now, but only once until
-//!   somebody else is seen to lead. [`pace`] has the times: two attempts a second at most, and one more.
+//!   attempt waits between half a second and a whole one, unless somebody else is seen to have led: that
+//!   explains it. An attempt that came too late, since the key has changed under it, is repeated at once
+//!   from what is there now, but only once until somebody else is seen to have led. [`pace`] has the times.
 //! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
 //!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
 //!   later than that still is one of ours: whatever view shows our session makes us the leader, and

@@ -27,8 +27,8 @@
 //! # What it costs
 //! A leader or a candidate that waits holds one long poll open, which the leader of the cluster
 //! confirms, and renews its session three times per TTL. The ceiling (L3): ten polls a second in the
-//! long run, two attempts a second, and one read after each write whose answer does not tell what
-//! became of it.
+//! long run, two attempts a second and one more for each acquisition by somebody else, and one read
+//! after each write whose answer does not tell what became of it.
 
 mod answers;
 mod candidacy;

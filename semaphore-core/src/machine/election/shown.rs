@@ -74,6 +74,17 @@ impl Shown {
     }
 }
 
+/// Whether somebody has acquired the key between one sighting and the next, or deleted it: `consul lock` does so
+/// after its turn. A write without `acquire` is no such thing.
+pub(super) fn was_acquired_since(former: Option<&Shown>, shown: Option<&Shown>) -> bool {
+    let Some(shown) = shown else {
+        return former.is_some();
+    };
+    let is_same_key = |former: &&Shown| former.create_index == shown.create_index;
+    let acquired_before = former.filter(is_same_key).map_or(0, |key| key.lock_index);
+    shown.session.is_some() || shown.lock_index > acquired_before
+}
+
 /// Why whoever has led this term does so no more; none while it does.
 pub(super) fn loss(shown: Option<&Shown>, session: &SessionId, term: TermIndexes) -> Option<Lost> {
     let session = session.clone();
@@ -134,6 +145,27 @@ mod tests {
             assert_eq!(of(0, None, b"x"), if_overwritten);
             assert_eq!(of(SEMAPHORE_FLAGS, None, b""), Some(SEMAPHORE_FLAGS));
             assert_eq!(of(7, Some(A), b"x"), Some(7));
+        }
+    }
+
+    #[test]
+    fn an_acquisition_between_two_sightings_is_told_by_the_session_or_the_lock_index() {
+        let free = |create_index, lock_index| Some(shown(None, create_index, lock_index));
+        let held = Some(shown(Some(A), 10, 3));
+        for (former, now, expected) in [
+            (None, None, false),
+            (None, free(10, 0), false),
+            (None, free(10, 1), true),
+            (None, held.clone(), true),
+            (free(10, 3), None, true),
+            (free(10, 3), free(10, 3), false),
+            (free(10, 3), free(10, 4), true),
+            (free(10, 3), free(20, 1), true),
+            (free(10, 3), free(10, 0), false),
+            (free(10, 3), held.clone(), true),
+        ] {
+            let told = was_acquired_since(former.as_ref(), now.as_ref());
+            assert_eq!(told, expected, "{former:?} {now:?}");
         }
     }
 

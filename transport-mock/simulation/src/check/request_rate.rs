@@ -6,15 +6,15 @@
 //!
 //! In an election there is less to do. A candidate polls ten times a second in the long run and 20 times
 //! at once, and reads once more for what each answer leaves open; a follower beside it adds ten a second
-//! and ten at once. Each session attempts to acquire the key twice a second in the long run, beside
-//! what follows from failures and from other values.
+//! and ten at once. Each session attempts to acquire the key twice a second in the long run, and once more
+//! for each acquisition by somebody else, beside what follows from failures and from other values.
 
 use std::collections::BTreeMap;
 
 use semaphore_core::Instant;
 
 use super::{Check, Invariant, Verdict};
-use crate::history::{Asked, Happening};
+use crate::history::{Asked, Change, Happening, Subject, leader};
 use crate::plan::FASTEST_CLOCK;
 
 const READS: Ceiling = Ceiling {
@@ -43,6 +43,7 @@ pub(super) struct RequestRate {
 #[derive(Default)]
 struct Rates {
     is_election: bool,
+    prefix: usize,
     reads: Level,
     writes: Level,
     /// Those of each session.
@@ -79,9 +80,14 @@ impl Check for RequestRate {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
-            Happening::Booted { host, place } => {
+            Happening::Booted {
+                host,
+                place,
+                prefix,
+            } => {
                 let rates = Rates {
                     is_election: place.is_election(),
+                    prefix: *prefix,
                     ..Rates::default()
                 };
                 self.hosts.insert(*host, rates);
@@ -92,9 +98,35 @@ impl Check for RequestRate {
                     .add(at, what)
                     .map_err(|how| format!("node-{host} {how} more often than the ceiling"));
             }
+            Happening::Changed(change) => self.allow_for(change),
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl RequestRate {
+    /// Whoever else acquires an election's key explains a refusal, and whoever deletes it: the next attempt of
+    /// those who wait need not keep its distance.
+    fn allow_for(&mut self, change: &Change) {
+        let Subject::Key { before, after } = &change.of else {
+            return;
+        };
+        let [former, now] = [before, after].map(|key| leader(key.as_ref()));
+        let is_acquired = now.is_some() && former != now;
+        if !is_acquired && after.is_some() {
+            return;
+        }
+        let hosts = self.hosts.values_mut();
+        for rates in hosts.filter(|it| it.prefix == change.prefix) {
+            for (_, level) in rates
+                .attempts
+                .iter_mut()
+                .filter(|it| Some(it.0) != now.as_ref())
+            {
+                level.level = (level.level - 1.0).max(0.0);
+            }
+        }
     }
 }
 

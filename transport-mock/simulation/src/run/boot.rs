@@ -30,6 +30,7 @@ impl Run<'_> {
         };
         self.book.happened(Happening::Booted {
             host: number,
+            prefix: plan.prefix,
             place: self.plan.place(plan.prefix),
         });
         let tasks = users.iter().map(|(turns, next)| {

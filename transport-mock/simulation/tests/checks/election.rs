@@ -29,7 +29,11 @@ fn key(session: Option<&str>, value: &str) -> Option<KeyState> {
 
 /// The same, of something else.
 fn garbled(session: Option<&str>) -> Option<KeyState> {
-    key(session, "maintenance").map(|key| KeyState { flags: 0, ..key })
+    key(session, "maintenance").map(|key| KeyState {
+        flags: 0,
+        lock_index: 0,
+        ..key
+    })
 }
 
 fn change(by: Who, before: Option<KeyState>, after: Option<KeyState>) -> Change {
@@ -294,22 +298,49 @@ fn l2_whoever_leaves_has_released_the_key_unless_it_was_late() {
     assert_eq!(late.verdict, None, "acquired 2 s after it was asked for");
 }
 
+/// Host 0 has its part in an election.
+fn booted() -> Happening {
+    Happening::Booted {
+        host: 0,
+        prefix: 0,
+        place: Place::Election {
+            lock_delay: Duration::ZERO,
+        },
+    }
+}
+
+/// Host 0 asks for something so often at once.
+fn asked(begin: History, what: &Asked, count: usize) -> History {
+    let sent = Happening::Sent {
+        host: 0,
+        what: what.clone(),
+    };
+    (0..count).fold(begin, |history, _| history.then(&sent))
+}
+
+#[test]
+fn l3_an_attempt_more_is_allowed_for_each_that_somebody_else_won() {
+    let attempt = Asked::Attempt(A.to_owned());
+    let free = || key(None, "");
+    for (change, more) in [
+        (changed(Who::Ours(1), free(), key(Some(B), "node-1")), 1),
+        (changed(Who::Operator, free(), None), 1),
+        (changed(OURS, free(), key(Some(A), "node-0")), 0),
+        (changed(Who::Operator, key(Some(B), "node-1"), free()), 0),
+    ] {
+        let begin = || world().then(&booted());
+        let many = || asked(begin(), &attempt, 12).then(&change);
+        assert_eq!(asked(many(), &attempt, more).verdict, None);
+        assert_eq!(
+            asked(many(), &attempt, more + 1).verdict,
+            Some(Invariant::L3)
+        );
+    }
+}
+
 #[test]
 fn l3_an_election_asks_less_often_than_a_semaphore() {
-    let booted = |lock_delay| Happening::Booted {
-        host: 0,
-        place: Place::Election { lock_delay },
-    };
-    let ask = |what: &Asked, count| {
-        let sent = Happening::Sent {
-            host: 0,
-            what: what.clone(),
-        };
-        let begin = history().then(&booted(Duration::ZERO));
-        (0..count)
-            .fold(begin, |history, _| history.then(&sent))
-            .verdict
-    };
+    let ask = |what: &Asked, count| asked(history().then(&booted()), what, count).verdict;
     let attempt = Asked::Attempt(A.to_owned());
     for (what, allowed) in [(Asked::Read, 50), (attempt, 12), (Asked::Write, 150)] {
         assert_eq!(ask(&what, allowed), None, "{what:?}");

@@ -2,9 +2,12 @@
 //!
 //! | after | it waits |
 //! |---|---|
-//! | a refusal: another holds the key, or a lock delay is on | half a second to a whole one |
+//! | a refusal, when a lock delay may be on | half a second to a whole one |
+//! | a refusal that somebody else's acquisition explains, seen meanwhile or later | not |
 //! | an attempt that came too late, since the key has changed under it | not, the first time; else as after a refusal |
 //! | a failure | a growing time |
+//!
+//! So there are two attempts a second in the long run, and one more for each acquisition by somebody else.
 
 use core::time::Duration;
 
@@ -16,7 +19,11 @@ use crate::time::Instant;
 pub(super) struct Pace {
     at: Option<Instant>,
     backoff: Backoff,
-    /// Whether an attempt has followed at once on one that came too late, and the key was free since.
+    /// Whether that is since a lock delay may be on.
+    is_for_delay: bool,
+    /// Whether somebody else has acquired the key since the last write was sent.
+    is_explained: bool,
+    /// Whether an attempt has followed at once on one that came too late, and nobody has led since.
     is_hurried: bool,
 }
 
@@ -25,6 +32,8 @@ impl Pace {
         Self {
             at: None,
             backoff: Backoff::new(Duration::from_millis(100), cap),
+            is_for_delay: false,
+            is_explained: false,
             is_hurried: false,
         }
     }
@@ -37,6 +46,7 @@ impl Pace {
     /// A write was sent, or is of no more use.
     pub(super) fn clear(&mut self) {
         self.at = None;
+        self.is_explained = false;
     }
 
     /// What was written was taken, or something else is to be written.
@@ -47,10 +57,13 @@ impl Pace {
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         self.at = Some(now + self.backoff.next(rng));
+        self.is_for_delay = false;
     }
 
     pub(super) fn refused(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        self.at = Some(now + jitter(STEP / 2, STEP / 2, rng));
+        let wait = jitter(STEP / 2, STEP / 2, rng);
+        self.at = (!self.is_explained).then_some(now + wait);
+        self.is_for_delay = true;
         if is_on(Defect::LockDelayIgnored) {
             self.at = None;
         }
@@ -65,9 +78,11 @@ impl Pace {
         !core::mem::replace(&mut self.is_hurried, true)
     }
 
-    /// The key was seen with a session: what comes after that is another matter.
-    pub(super) fn calm_down(&mut self) {
+    /// Somebody else has acquired the key: what comes after that is another matter.
+    pub(super) fn somebody_led(&mut self) {
         self.is_hurried = false;
+        self.is_explained = true;
+        self.at.take_if(|_| self.is_for_delay);
     }
 }
 
@@ -84,8 +99,27 @@ mod tests {
         assert!(pace.hurry());
         assert!(!pace.hurry());
         assert!(!pace.hurry());
-        pace.calm_down();
+        pace.somebody_led();
         assert!(pace.hurry());
+    }
+
+    #[test]
+    fn a_refusal_waits_for_nothing_when_somebody_led_meanwhile_or_leads_after_it() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let now = Instant::from_origin(Duration::from_secs(9));
+        let mut pace = Pace::new(Duration::from_secs(5));
+        pace.refused(now, &mut rng);
+        pace.somebody_led();
+        assert_eq!(pace.due(), Instant::ORIGIN);
+        pace.refused(now, &mut rng);
+        assert_eq!(pace.due(), Instant::ORIGIN);
+        // That was before the next attempt.
+        pace.clear();
+        pace.refused(now, &mut rng);
+        assert!(pace.due() > now);
+        pace.failed(now, &mut rng);
+        pace.somebody_led();
+        assert!(pace.due() > now, "a failure is another reason");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::id::{FencingToken, Index, SessionId};
 use crate::input::LockKey;
 use crate::leader;
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::shown::{Shown, loss};
+use crate::machine::election::shown::{self, Shown, loss};
 use crate::machine::order::Moment;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
@@ -54,16 +54,18 @@ impl Candidacy {
         self.is_outdated = false;
         let at = moment;
         let former = self.seen.replace(Seen { key: shown, at });
+        let former = former.and_then(|seen| seen.key);
         let own = self.session.id();
         let is_own = |key: &Shown| key.session.is_some() && key.session.as_ref() == own;
-        if let Some(key) = former.and_then(|seen| seen.key).filter(is_own) {
+        let is_ours = self.shown().is_some_and(is_own);
+        if !is_ours && shown::was_acquired_since(former.as_ref(), self.shown()) {
+            self.pace.somebody_led();
+        }
+        if let Some(key) = former.filter(is_own) {
             self.said = Some(key.value);
         }
         if self.writing.is_none() && self.unresolved.is_none() {
-            self.may_hold = self.shown().is_some_and(is_own);
-        }
-        if !self.is_free() {
-            self.pace.calm_down();
+            self.may_hold = is_ours;
         }
         match self.phase {
             Phase::Campaigning => self.judge(now, settings),
