@@ -216,6 +216,28 @@ fn s5_tokens_strictly_increase_while_indexes_do() {
     assert_eq!(without_a_write.verdict, Some(Invariant::S5));
 }
 
+/// A session that was left in the record and enters anew may be admitted by any write that keeps it there, and
+/// each write gives one grant.
+#[test]
+fn s5_whoever_stays_in_the_record_is_admitted_by_one_of_the_writes_that_keep_it() {
+    let both = || record(2, &[A, B]);
+    let keeps = |passed: &[&str]| {
+        let passed = passed.iter().map(|it| (*it).to_owned()).collect();
+        let change = change(Who::Ours(0), both(), both(), &[]);
+        Happening::Changed(Change { passed, ..change })
+    };
+    let first = || {
+        let admitted = written(record(2, &[]), both(), &[A, B]);
+        let history = history().then(&admitted).then(&keeps(&[A, B]));
+        history.granted(&belief(1, 0, A), 10)
+    };
+    assert_eq!(first().verdict, None);
+    let second = |history: History, token| history.granted(&belief(2, 0, B), token).verdict;
+    assert_eq!(second(first().then(&keeps(&[])), 11), None);
+    assert_eq!(second(first().then(&keeps(&[])), 10), Some(Invariant::S5));
+    assert_eq!(second(first(), 11), Some(Invariant::S5), "no other write");
+}
+
 #[test]
 fn l1_whoever_waits_gets_in_in_time() {
     let round = || {
