@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  step.rs      what an action does            options.rs   which actions there are
-//!     │
+//!     │                                        told.rs      what callers learn of it
 //!  node.rs      a machine, its callers         message.rs   what is under way
 //!  actor.rs     which machine: participant.rs, candidate.rs say what of it matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
@@ -21,6 +21,7 @@ mod options;
 mod participant;
 mod shown;
 mod step;
+mod told;
 mod transaction;
 mod words;
 
