@@ -7,6 +7,7 @@ use crate::scene::{Fault, Furniture, Scene};
 pub fn small() -> Vec<Scene> {
     let mut scenes = small_semaphores();
     scenes.extend(small_elections());
+    scenes.extend(small_changes());
     scenes
 }
 
@@ -56,6 +57,24 @@ fn small_elections() -> Vec<Scene> {
         one().with_faults(1, &[Fault::Destroy]),
         Scene::election(&[2]).in_round_trips(),
         Scene::election(&[1, 1]).together().in_round_trips(),
+    ])
+}
+
+/// Leaders that change what the key says.
+fn small_changes() -> Vec<Scene> {
+    let one = || Scene::election(&[1]).with_changes(1);
+    in_both_encodings(&[
+        one(),
+        one().with_cancels(),
+        one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
+        one().with_faults(1, &[Fault::Repeat]),
+        one().with_faults(1, &[Fault::Crash]),
+        one().with_faults(1, &[Fault::Destroy]),
+        Scene::election(&[1]).with_changes(2),
+        Scene::election(&[1, 1])
+            .together()
+            .in_round_trips()
+            .with_changes(1),
     ])
 }
 

@@ -66,7 +66,7 @@ pub(crate) enum IdOf {
 }
 
 /// Where a token begins, and how the number after it is read.
-const MARKS: [(&str, Mark); 18] = [
+const MARKS: [(&str, Mark); 19] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
@@ -75,6 +75,7 @@ const MARKS: [(&str, Mark); 18] = [
     ("AcquireId(", Mark::Id(IdOf::Acquire)),
     ("CampaignId(", Mark::Id(IdOf::Acquire)),
     ("CommandNo(", Mark::Id(IdOf::Acquire)),
+    ("ChangeId(", Mark::Id(IdOf::Acquire)),
     ("ContenderNo(", Mark::Id(IdOf::Contender)),
     // How often a key was acquired: more or less is all that is ever asked.
     ("lock_index: ", Mark::IndexOf(IndexOf::Term)),
