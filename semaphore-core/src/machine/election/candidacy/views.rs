@@ -52,14 +52,10 @@ impl Candidacy {
         self.unresolved.take_if(|since| sent > *since);
         self.is_outdated = false;
         let at = moment;
-        let former = self.seen.replace(Seen { key: shown, at });
-        let own = self.session.id();
-        let is_own = |key: &Shown| key.session.is_some() && key.session.as_ref() == own;
-        if let Some(key) = former.and_then(|seen| seen.key).filter(is_own) {
-            self.said = Some(key.value);
-        }
+        self.seen = Some(Seen { key: shown, at });
+        self.note_said();
         if self.writing.is_none() && self.unresolved.is_none() {
-            self.may_hold = self.shown().is_some_and(is_own);
+            self.may_hold = self.shown_as_own().is_some();
         }
         if !self.is_free() {
             self.pace.calm_down();
@@ -73,6 +69,17 @@ impl Candidacy {
                 Some(CandidacyEvent::Lost(lost))
             }
             Phase::Leaving { .. } | Phase::Gone => None,
+        }
+    }
+
+    /// Remembers what the key is known to have said for us. Where that is something else than it is to say,
+    /// it is an older value, or an operator's.
+    pub(super) fn note_said(&mut self) {
+        let is_wanted = |key: &Shown| self.said.is_none() || key.value == self.value;
+        let is_ours = |key: &&Shown| key.conflict().is_none() && is_wanted(key);
+        let says = self.shown_as_own().filter(is_ours).map(|key| &key.value);
+        if let Some(says) = says.filter(|says| self.said.as_ref() != Some(says)) {
+            self.said = Some(says.clone());
         }
     }
 
