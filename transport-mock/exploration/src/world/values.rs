@@ -151,3 +151,58 @@ pub(super) fn text(value: u8) -> String {
 fn number(text: &[u8]) -> Option<u8> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_leaves_what_was_shown_and_nothing_older_than_what_it_was_told() {
+        let mut values = Values::default();
+        let may_leave = |values: &Values| [0, 1, 2].map(|value| values.may_leave("a", value));
+        values.ask("a", 1);
+        values.ask("a", 2);
+        assert_eq!(may_leave(&values), [true, false, false]);
+        values.note_shown("b", Some(1));
+        values.note_shown("a", Some(1));
+        assert_eq!(may_leave(&values), [true, true, false]);
+        assert!(values.told(1));
+        assert_eq!(may_leave(&values), [false, true, false]);
+        values.note_shown("a", Some(2));
+        assert_eq!(may_leave(&values), [false, true, true]);
+    }
+
+    #[test]
+    fn a_leader_writes_what_was_asked_for_and_only_a_late_copy_goes_back() {
+        let mut values = Values::default();
+        values.ask("a", 1);
+        let may_write = |values: &Values, value| {
+            [false, true].map(|is_late| values.may_write("a", value, is_late))
+        };
+        assert_eq!(may_write(&values, 0), [true, true]);
+        assert_eq!(may_write(&values, 1), [true, true]);
+        assert_eq!(may_write(&values, 2), [false, false]);
+        values.note_shown("a", Some(1));
+        assert!(values.told(1));
+        assert_eq!(may_write(&values, 0), [false, true]);
+    }
+
+    #[test]
+    fn what_the_key_has_never_said_was_told_for_nothing() {
+        let mut values = Values::default();
+        values.ask("a", 1);
+        assert!(!values.told(1));
+        assert!(!values.told(2));
+    }
+
+    #[test]
+    fn a_change_is_known_until_its_session_has_ended_and_its_leader_has_learned_of_it() {
+        let mut values = Values::default();
+        values.ask("a", 1);
+        values.note_shown("a", Some(1));
+        values.forget(|_| false);
+        assert!(values.told(1), "the answer came after the session's end");
+        values.forget(|_| false);
+        assert_eq!(values.of("a").count(), 0);
+    }
+}
