@@ -123,3 +123,20 @@ fn the_next_leadership_begins_with_the_builders_value() {
     let _again = world.run(election.campaign()).expect("elected");
     assert_eq!(found(&world).expect("a key").value, "a");
 }
+
+/// By the guide's requests, a late copy of the first attempt brings the first value back.
+#[test]
+fn a_leader_that_resigns_leaves_the_value_that_it_was_told_last() {
+    let world = MockConsul::new(1);
+    let is_write = |request: &semaphore_core::Request| {
+        request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
+    };
+    world.inject(Rule::new(Fault::Duplicate(secs(2))).matching(is_write));
+    let (_election, leadership) = leader(&world);
+    world.run(leadership.set_value("b")).expect("set");
+    world.inject(Rule::new(Fault::Refuse).matching(is_write).times(100));
+    world.advance(secs(3));
+    world.run(leadership.resign()).expect("resigned");
+    assert_eq!(found(&world).expect("a key").value, "b");
+    assert_only_key_left(&world);
+}

@@ -9,6 +9,8 @@ pub(crate) enum Action {
     Release(u8, u8),
     /// A caller gives up.
     Cancel(u8, u8),
+    /// A leader changes what the key says.
+    SetValue(u8, u8),
     /// A message arrives.
     Deliver(u8),
     /// A request that nobody waits for is lost.
@@ -78,6 +80,7 @@ impl Action {
             Self::Pause(at) => (13, at),
             Self::Destroy(at) => (14, at),
             Self::Resign => (15, 0),
+            Self::SetValue(node, caller) => (16, node << 4 | caller),
         };
         u16::from_be_bytes([kind, number])
     }
@@ -101,6 +104,7 @@ impl Action {
             12 => Self::Crash(at),
             13 => Self::Pause(at),
             14 => Self::Destroy(at),
+            16 => Self::SetValue(node, caller),
             _ => Self::Resign,
         }
     }

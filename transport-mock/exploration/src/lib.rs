@@ -15,8 +15,8 @@
 //!
 //! # What is explored
 //! A state is the machines, Consul, the messages between them, how far each caller is, and how many
-//! faults are left. From each state every action is tried: a caller asks, gives back, gives up; a request
-//! or an answer arrives; time passes; and the [`Fault`]s of the scene. No order is left out by chance or
+//! faults are left. From each state every action is tried: a caller asks, gives back, gives up, changes what the
+//! election's key says ([`Scene::changes`]); a request or an answer arrives; time passes; and the [`Fault`]s of the scene. No order is left out by chance or
 //! because another is held to be as good, but see the assumptions.
 //!
 //! States are told apart by what decides what can follow from them (`canon` says by what), not by how
@@ -28,10 +28,12 @@
 //! # What must hold
 //! In every state S1 (nobody believes beyond the limit, and every belief is founded on the record, or on the
 //! session of the election's key), at every write S3, S4 (the key of an election is written by `acquire` and
-//! `release` only) and S5, at every event L4 (nothing is lost or fails for a fault that is to be
+//! `release` only, says what its leader was asked to write, and is left with nothing older than what the leader
+//! was told last) and S5, at every event L4 (nothing is lost or fails for a fault that is to be
 //! outlived), and, while nothing has gone wrong, L2 (who is done has left nothing behind). When all states
 //! are known, L1 and the rest of L2 (of an election, all but its key): from *each* of them, with no more faults, a state can be reached
-//! where all are served and gone and nothing of them is in Consul. [`Violation`] has the list.
+//! where all are served and gone and nothing of them is in Consul, and no leader has to go for a change of its value
+//! to end. Each of these ends once, in their order. [`Violation`] has the list.
 //!
 //! # Assumptions
 //! - A participant acts at once on what it learns, as its driver does, unless it is paused.

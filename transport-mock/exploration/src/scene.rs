@@ -28,6 +28,8 @@ pub struct Scene {
     pub messages: Messages,
     /// Whether callers may give up while they wait.
     pub cancels: bool,
+    /// How many changes of a value leaders may ask for in one run.
+    pub changes: u8,
     /// What is in Consul at the start.
     pub furniture: Furniture,
     /// What may go wrong.
@@ -141,6 +143,7 @@ impl Scene {
             arrivals: Arrivals::AtAnyTime,
             messages: Messages::Each,
             cancels: false,
+            changes: 0,
             furniture: Furniture::Nothing,
             faults: Vec::new(),
             budget: 0,
@@ -190,6 +193,15 @@ impl Scene {
     pub fn with_cancels(mut self) -> Self {
         self.cancels = true;
         self.name.push_str(", cancels");
+        self
+    }
+
+    /// The same scene where leaders may ask for so many changes of what the key says.
+    #[must_use]
+    pub fn with_changes(mut self, changes: u8) -> Self {
+        self.changes = changes;
+        let plural = if changes == 1 { "" } else { "s" };
+        let _ = write!(self.name, ", {changes} change{plural}");
         self
     }
 

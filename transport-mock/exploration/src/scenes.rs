@@ -7,6 +7,7 @@ use crate::scene::{Fault, Furniture, Scene};
 pub fn small() -> Vec<Scene> {
     let mut scenes = small_semaphores();
     scenes.extend(small_elections());
+    scenes.extend(small_changes());
     scenes
 }
 
@@ -14,6 +15,7 @@ pub fn small() -> Vec<Scene> {
 pub fn large() -> Vec<Scene> {
     let mut scenes = large_semaphores();
     scenes.extend(large_elections());
+    scenes.extend(large_changes());
     scenes
 }
 
@@ -56,6 +58,22 @@ fn small_elections() -> Vec<Scene> {
         one().with_faults(1, &[Fault::Destroy]),
         Scene::election(&[2]).in_round_trips(),
         Scene::election(&[1, 1]).together().in_round_trips(),
+    ])
+}
+
+/// Leaders that change what the key says.
+fn small_changes() -> Vec<Scene> {
+    let one = || Scene::election(&[1]).with_changes(1);
+    let trips = || one().in_round_trips();
+    in_both_encodings(&[
+        one(),
+        one().with_cancels(),
+        one().with_faults(1, &[Fault::Crash]),
+        trips().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
+        trips().with_faults(1, &[Fault::Repeat]),
+        trips().with_faults(1, &[Fault::Destroy]),
+        Scene::election(&[1]).with_changes(2),
+        Scene::election(&[2]).with_changes(1).in_round_trips(),
     ])
 }
 
@@ -178,5 +196,53 @@ fn large_elections() -> Vec<Scene> {
         trips(&[1, 1, 1]).with_faults(1, &[Crash]),
         trips(&[1, 1, 1]).with_faults(1, &[Destroy]),
         trips(&[1, 1, 1, 1]),
+    ])
+}
+
+fn large_changes() -> Vec<Scene> {
+    use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, Pause, Repeat};
+
+    let one = |changes| Scene::election(&[1]).with_changes(changes);
+    let trips = |callers: &[usize], changes| {
+        let scene = Scene::election(callers).with_changes(changes);
+        scene.together().in_round_trips()
+    };
+    in_both_encodings(&[
+        one(1).with(Furniture::Stranger),
+        one(1).with_faults(1, &[Cut, LoseAnswer]),
+        one(1).with_faults(1, &[Repeat]),
+        one(1).with_faults(1, &[Destroy]),
+        one(1).with_faults(1, &[Pause]),
+        one(1).with_faults(1, &[Delay]),
+        one(1).with_faults(2, &[Cut, LoseAnswer, Crash]),
+        one(1).with_cancels().with_faults(1, &[Cut, LoseAnswer]),
+        one(1).with_cancels().with_faults(1, &[Destroy]),
+        one(1).with_rounds(2),
+        one(2).with_cancels(),
+        one(2).with_faults(1, &[Cut, LoseAnswer]),
+        one(2).with_faults(1, &[Repeat]),
+        one(2).with_faults(1, &[Crash]),
+        one(2).with_faults(1, &[Destroy]),
+        one(2).with_rounds(2),
+        // In round trips.
+        trips(&[1], 2).with_faults(1, &[Cut, LoseAnswer]),
+        trips(&[1], 2).with_faults(1, &[Repeat]),
+        trips(&[1], 1).with_faults(2, &[Cut, LoseAnswer, Repeat]),
+        trips(&[1], 1).with_faults(1, &[Pause]),
+        trips(&[1], 1).with_faults(1, &[Delay]),
+        trips(&[2], 2).with_cancels(),
+        // Two and three candidates.
+        trips(&[1, 1], 1),
+        trips(&[1, 1], 1).with_cancels(),
+        trips(&[1, 1], 1).with_faults(1, &[Cut]),
+        trips(&[1, 1], 1).with_faults(1, &[LoseAnswer]),
+        trips(&[1, 1], 1).with_faults(1, &[Repeat]),
+        trips(&[1, 1], 1).with_faults(1, &[Crash]),
+        trips(&[1, 1], 1).with_faults(1, &[Pause]),
+        trips(&[1, 1], 1).with_faults(1, &[Delay]),
+        trips(&[1, 1], 1).with_faults(1, &[Destroy]),
+        trips(&[1, 1], 2),
+        Scene::election(&[1, 1]).together().with_changes(1),
+        trips(&[1, 1, 1], 1),
     ])
 }

@@ -171,7 +171,7 @@ impl Search {
                 if bounds.checks_sameness && !self.is_same(scene, &next, to, is_new) {
                     return Ok(End::Broken(number, action, Violation::NotTheSame));
                 }
-                if action.is_progress() && to != number {
+                if state.counts_on(action) && to != number {
                     self.progress.push((number, to));
                 }
                 if is_new {

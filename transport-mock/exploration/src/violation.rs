@@ -52,6 +52,30 @@ pub enum Violation {
         /// Who did.
         writer: String,
     },
+    /// A leader wrote what nobody had asked it to write, or what is older than what it was told last.
+    #[error("S4: {writer} wrote {value:?} into the key, which it was not asked for, or no more")]
+    WrongValueWritten {
+        /// Who did.
+        writer: String,
+        /// What the key says.
+        value: String,
+    },
+    /// A leader left the key with what it had not written, or with what is older than what it was told last.
+    #[error("S4: {writer} left the key with {value:?}, which is not the last that it had said")]
+    WrongValueLeft {
+        /// Who did.
+        writer: String,
+        /// What the key says.
+        value: String,
+    },
+    /// A leader was told that the key says what it has never said.
+    #[error("S4: {caller} was told that the key says {value:?}, which it never did")]
+    ToldUnshown {
+        /// Who was told.
+        caller: String,
+        /// What the key should say.
+        value: String,
+    },
     /// Tokens are not in the order of the writes that admitted.
     #[error("S5: token {token} is not in order with {other}, which was granted too")]
     TokenOutOfOrder {
@@ -59,6 +83,20 @@ pub enum Violation {
         token: u64,
         /// Another grant's.
         other: u64,
+    },
+    /// A leader learned of its changes in another order than it had asked for them.
+    #[error("L1: {caller} was told of its changes out of their order")]
+    ToldOutOfOrder {
+        /// Who was told.
+        caller: String,
+    },
+    /// A machine told what nobody waits for, or was told already.
+    #[error("L1: {node} told what nobody waits for: {outcome}")]
+    ToldForNothing {
+        /// Which machine.
+        node: String,
+        /// What it told.
+        outcome: String,
     },
     /// Nothing more can happen, and not everybody is served and gone.
     #[error("L1: nothing can go on, and not everybody was served and left nothing behind")]

@@ -114,6 +114,47 @@ fn two_candidates() {
 }
 
 #[test]
+fn one_leader_that_changes_its_value_and_may_give_up() {
+    assert_proved(&changing(1).with_cancels());
+}
+
+#[test]
+fn one_leader_that_changes_its_value_twice() {
+    assert_proved(&changing(2).in_round_trips());
+}
+
+#[test]
+fn one_leader_that_changes_its_value_and_a_broken_connection() {
+    let scene = changing(1).with_faults(1, &[Fault::Cut]);
+    assert_proved_as_it_is(&scene.in_round_trips(), Bounds::default());
+}
+
+#[test]
+fn one_leader_that_changes_its_value_and_a_request_that_arrives_twice() {
+    let scene = changing(1).with_faults(1, &[Fault::Repeat]);
+    assert_proved_as_it_is(&scene.in_round_trips().by_requests(), Bounds::default());
+}
+
+#[test]
+fn one_leader_that_changes_its_value_and_crashes() {
+    assert_proved(&changing(1).with_faults(1, &[Fault::Crash]).in_round_trips());
+}
+
+#[test]
+fn one_leader_that_changes_its_value_and_whose_session_is_destroyed() {
+    assert_proved(
+        &changing(1)
+            .with_faults(1, &[Fault::Destroy])
+            .in_round_trips(),
+    );
+}
+
+#[test]
+fn two_callers_of_one_candidate_that_change_its_value() {
+    assert_proved(&Scene::election(&[2]).with_changes(1).in_round_trips());
+}
+
+#[test]
 fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         candidate().with_cancels(),
@@ -123,6 +164,11 @@ fn states_of_elections_that_are_taken_for_one_lead_to_the_same_ones() {
         duel(),
     ];
     assert_same(&scenes);
+}
+
+#[test]
+fn states_with_changes_of_values_that_are_taken_for_one_lead_to_the_same_ones() {
+    assert_same(&[changing(1)]);
 }
 
 #[test]
@@ -174,6 +220,11 @@ fn two() -> Scene {
 
 fn candidate() -> Scene {
     Scene::election(&[1])
+}
+
+/// One candidate, which changes its value so often while it leads.
+fn changing(changes: u8) -> Scene {
+    candidate().with_changes(changes)
 }
 
 fn duel() -> Scene {

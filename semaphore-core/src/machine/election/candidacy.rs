@@ -65,7 +65,7 @@ pub(super) struct Candidacy {
     read_backoff: Backoff,
     /// What the key is to show.
     value: Vec<u8>,
-    /// What it showed when it was last seen with our session, before what was seen last.
+    /// What of ours it was last seen to show. A late copy of an older write may have come after that.
     said: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
@@ -193,6 +193,7 @@ impl Candidacy {
     /// What the key is to show from now on.
     pub(super) fn set_value(&mut self, value: Vec<u8>) {
         self.value = value;
+        self.note_said();
         self.pace.reset();
     }
 
@@ -330,6 +331,12 @@ impl Candidacy {
 
     fn shown(&self) -> Option<&Shown> {
         self.seen.as_ref()?.key.as_ref()
+    }
+
+    /// The key as it was last seen, if that was with our session.
+    fn shown_as_own(&self) -> Option<&Shown> {
+        let own = self.session.id()?;
+        self.shown().filter(|key| key.session.as_ref() == Some(own))
     }
 
     fn is_leaving(&self) -> bool {

@@ -66,7 +66,7 @@ pub(crate) enum IdOf {
 }
 
 /// Where a token begins, and how the number after it is read.
-const MARKS: [(&str, Mark); 18] = [
+const MARKS: [(&str, Mark); 19] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
@@ -75,6 +75,7 @@ const MARKS: [(&str, Mark); 18] = [
     ("AcquireId(", Mark::Id(IdOf::Acquire)),
     ("CampaignId(", Mark::Id(IdOf::Acquire)),
     ("CommandNo(", Mark::Id(IdOf::Acquire)),
+    ("ChangeId(", Mark::Id(IdOf::Acquire)),
     ("ContenderNo(", Mark::Id(IdOf::Contender)),
     // How often a key was acquired: more or less is all that is ever asked.
     ("lock_index: ", Mark::IndexOf(IndexOf::Term)),
@@ -229,6 +230,8 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         }
         Mark::Index => {
             let of = match field(before) {
+                // Of an election's key.
+                "base" if is_in_variant(before, "Acquisition") => IndexOf::Key,
                 "base" | "Maybe" | "Yes" | "After" => IndexOf::Lock,
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
                 "modify_index" | "create_index" | "deletable" | "former" => IndexOf::Key,

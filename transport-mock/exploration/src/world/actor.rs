@@ -5,12 +5,12 @@ use core::fmt;
 
 use semaphore_core::{
     Candidate, CommandNo, ElectionSettings, Error, Grant, Instant, LockKey, Machine, Participant,
-    Prefix, Settings, Term,
+    Prefix, Settings, Term, Value,
 };
 
 use super::agent::{LEADER, PREFIX};
 use super::shown::Shown;
-use super::{candidate, participant};
+use super::{candidate, participant, values};
 use crate::scene::Scene;
 
 /// A machine that can be asked, cloned and shown.
@@ -18,6 +18,8 @@ pub(crate) trait Actor: Machine + Clone + fmt::Debug {
     fn new(scene: &Scene, seed: u64) -> Result<Self, Error>;
     /// Somebody wants what it is for.
     fn ask(&mut self, now: Instant) -> Result<CommandNo, Error>;
+    /// A leader wants the key to say something else. None for what has nothing to say.
+    fn change(&mut self, now: Instant, command: CommandNo, value: &str) -> Option<CommandNo>;
     /// It draws its jitter from this seed from now on.
     fn reseed(&mut self, seed: u64);
     /// What a caller has won.
@@ -50,6 +52,10 @@ impl Actor for Participant {
         self.acquire(now, 1, None).map(CommandNo::from)
     }
 
+    fn change(&mut self, _: Instant, _: CommandNo, _: &str) -> Option<CommandNo> {
+        None
+    }
+
     fn reseed(&mut self, seed: u64) {
         self.reseed(seed);
     }
@@ -69,12 +75,19 @@ impl Actor for Participant {
 
 impl Actor for Candidate {
     fn new(scene: &Scene, seed: u64) -> Result<Self, Error> {
-        let settings = ElectionSettings::new(LockKey::new(LEADER)?);
-        Ok(Self::new(settings.with_encoding(scene.encoding), seed))
+        let settings = ElectionSettings::new(LockKey::new(LEADER)?)
+            .with_encoding(scene.encoding)
+            .with_value(Value::new(values::text(values::FIRST))?);
+        Ok(Self::new(settings, seed))
     }
 
     fn ask(&mut self, now: Instant) -> Result<CommandNo, Error> {
         self.campaign(now, None).map(CommandNo::from)
+    }
+
+    fn change(&mut self, now: Instant, command: CommandNo, value: &str) -> Option<CommandNo> {
+        let value = Value::new(value).ok()?;
+        Some(self.set_value(now, command.into(), &value).into())
     }
 
     fn reseed(&mut self, seed: u64) {

@@ -80,6 +80,13 @@ impl Agent {
         self.consul.entry(self.contest.key())
     }
 
+    /// What an election's key says.
+    pub(crate) fn says(&self) -> Option<String> {
+        let is_elections = self.contest == Contest::Election;
+        let key = self.subject().filter(|_| is_elections)?;
+        Some(String::from_utf8_lossy(key.value()).into_owned())
+    }
+
     /// Whether the stranger leads and may stop doing so.
     pub(crate) fn may_resign(&self) -> bool {
         let leads = |id: &String| self.holders.contains(id);

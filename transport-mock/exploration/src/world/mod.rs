@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  step.rs      what an action does            options.rs   which actions there are
-//!     │
+//!     │                                        told.rs      what callers learn of it
 //!  node.rs      a machine, its callers         message.rs   what is under way
 //!  actor.rs     which machine: participant.rs, candidate.rs say what of it matters
 //!  agent.rs     Consul                         monitor.rs   what must hold for its writes
-//!  contest.rs   what they contend for
+//!  contest.rs   what they contend for          values.rs    what leaders say
 //! ```
 //! Parts are shared between states until one of them changes.
 
@@ -21,7 +21,9 @@ mod options;
 mod participant;
 mod shown;
 mod step;
+mod told;
 mod transaction;
+mod values;
 mod words;
 
 use std::sync::Arc;
@@ -50,6 +52,8 @@ pub(crate) struct State<A> {
     monitor: Arc<Monitor>,
     /// How many things may still go wrong.
     budget: u8,
+    /// How many changes of a value may still be asked for.
+    changes: u8,
 }
 
 impl<A: Actor> State<A> {
@@ -67,6 +71,7 @@ impl<A: Actor> State<A> {
             parked: Vec::new(),
             monitor: Arc::default(),
             budget: scene.budget,
+            changes: scene.changes,
         };
         if scene.arrivals == Arrivals::Together {
             for at in 0..state.nodes.len() {
@@ -146,7 +151,8 @@ impl<A: Actor> State<A> {
 
     /// The same for all states that nothing to come tells apart.
     pub(crate) fn fingerprint(&self, scene: &Scene) -> u128 {
-        let budget = [Token::Text(u64::from(self.budget))];
+        let left = u16::from_be_bytes([self.changes, self.budget]);
+        let budget = [Token::Text(u64::from(left))];
         let owned: Vec<Vec<Token>> = (0..self.nodes.len())
             .map(|at| {
                 let mut tokens = Vec::new();

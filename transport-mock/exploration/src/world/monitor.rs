@@ -7,6 +7,7 @@ use transport_mock::consul::Entry;
 
 use super::agent::Agent;
 use super::transaction::Transaction;
+use super::values::Values;
 use crate::canon::{Token, tokens};
 use crate::scene::{Contest, Scene};
 use crate::violation::Violation;
@@ -22,7 +23,25 @@ pub(crate) struct Monitor {
     grants: Vec<(u64, u64)>,
     /// Sessions that an operator has ended.
     destroyed: Vec<String>,
+    /// What leaders have asked the key to say.
+    pub(super) values: Values,
     tokens: Vec<Token>,
+}
+
+/// A request that arrives, and who sent it.
+pub(super) struct Sent<'a> {
+    pub(super) node: usize,
+    pub(super) name: char,
+    pub(super) request: &'a Request,
+    /// Whether nobody waits for its answer any more.
+    pub(super) is_late: bool,
+}
+
+impl Sent<'_> {
+    /// Whether it gives a key back.
+    pub(super) fn is_release(&self) -> bool {
+        self.request.target().contains("?release=")
+    }
 }
 
 impl Monitor {
@@ -51,13 +70,9 @@ impl Monitor {
     }
 
     /// Refuses a change of the key by which others' writes could be overwritten unseen.
-    pub(crate) fn judge_request(
-        contest: Contest,
-        writer: char,
-        request: &Request,
-    ) -> Result<(), Violation> {
-        if contest.is_plain_write(request) {
-            let writer = writer.into();
+    pub(crate) fn judge_request(contest: Contest, sent: &Sent<'_>) -> Result<(), Violation> {
+        if contest.is_plain_write(sent.request) {
+            let writer = sent.name.into();
             return Err(Violation::PlainWrite { writer });
         }
         Ok(())
@@ -67,29 +82,28 @@ impl Monitor {
     pub(crate) fn judge_change(
         &mut self,
         scene: &Scene,
-        writer: (usize, char),
-        request: &Request,
+        sent: &Sent<'_>,
         before: Option<&Entry>,
         agent: &Agent,
     ) -> Result<(), Violation> {
         let after = agent.subject();
         if before != after {
-            self.judge_write(scene, writer, before, after, agent)?;
-            self.note_passed(scene.contest, request, before, after);
+            self.judge_write(scene, sent, before, after, agent)?;
+            self.note_passed(scene.contest, sent.request, before, after);
         }
-        self.refresh(agent, Some(writer.0));
+        self.refresh(agent, Some(sent.node));
         Ok(())
     }
 
     fn judge_write(
         &mut self,
         scene: &Scene,
-        (node, name): (usize, char),
+        sent: &Sent<'_>,
         before: Option<&Entry>,
         after: Option<&Entry>,
         agent: &Agent,
     ) -> Result<(), Violation> {
-        let writer = String::from(name);
+        let writer = String::from(sent.name);
         let Some(after) = after else {
             return Err(Violation::PlainWrite { writer });
         };
@@ -107,10 +121,13 @@ impl Monitor {
             return Err(Violation::OverfullRecord { holders, limit });
         }
         for session in had.iter().filter(|session| !has.contains(session)) {
-            if agent.is_tied(session) && self.owner(session) != Some(node) {
+            if agent.is_tied(session) && self.owner(session) != Some(sent.node) {
                 let session = session.clone();
                 return Err(Violation::LiveHolderRemoved { writer, session });
             }
+        }
+        if scene.contest == Contest::Election {
+            self.values.judge(sent, before, after)?;
         }
         let added = has.into_iter().filter(|it| !had.contains(it));
         let index = after.modify_index();
@@ -187,6 +204,7 @@ impl Monitor {
         self.grants.retain(|grant| {
             Some(*grant) == newest || oldest_awaited.is_some_and(|awaited| grant.0 > awaited)
         });
+        self.values.forget(|session| agent.is_alive(session));
         let mut text = String::new();
         for (session, index) in &self.admitted {
             let _ = write!(text, "{session} base: Index({index});");
@@ -195,6 +213,7 @@ impl Monitor {
             let _ = write!(text, "base: Index({index}) base: Index({token});");
         }
         let _ = write!(text, "{:?}", self.destroyed);
+        self.values.show_in(&mut text);
         self.tokens = tokens(&text);
     }
 }

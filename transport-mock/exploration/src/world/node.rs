@@ -27,6 +27,15 @@ pub(crate) struct Caller {
     pub(crate) rounds_left: u8,
     /// The sessions of its hold.
     pub(crate) sessions: Vec<String>,
+    /// The changes of its value of which it has yet to learn, in their order.
+    pub(crate) changes: Vec<Change>,
+}
+
+/// A change of what the key says, that somebody has asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) command: CommandNo,
+    pub(crate) value: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +57,7 @@ impl<A: Actor> Node<A> {
             command: None,
             rounds_left: scene.rounds,
             sessions: Vec::new(),
+            changes: Vec::new(),
         };
         let mut node = Self {
             name: char::from(b'A' + u8::try_from(at).unwrap_or(25)),
@@ -79,14 +89,24 @@ impl<A: Actor> Node<A> {
 
     /// Whether all its callers are served and gone, as far as it knows.
     pub(crate) fn is_done(&self) -> bool {
-        self.callers.iter().all(|caller| caller.step == Step::Done)
-            && self.actor.as_ref().is_none_or(A::is_idle)
+        let is_served = |it: &Caller| it.step == Step::Done && it.changes.is_empty();
+        self.callers.iter().all(is_served) && self.actor.as_ref().is_none_or(A::is_idle)
     }
 
     pub(crate) fn caller_of(&self, command: CommandNo) -> Option<usize> {
         self.callers
             .iter()
             .position(|caller| caller.command == Some(command))
+    }
+
+    /// Whose change it is, and its place among theirs.
+    pub(crate) fn change_of(&self, command: CommandNo) -> Option<(usize, usize)> {
+        let mut callers = self.callers.iter().enumerate();
+        callers.find_map(|(at, caller)| {
+            let mut changes = caller.changes.iter();
+            let place = changes.position(|it| it.command == command)?;
+            Some((at, place))
+        })
     }
 
     pub(crate) fn name_of(&self, caller: usize) -> String {
@@ -113,8 +133,8 @@ impl<A: Actor> Node<A> {
             let command = caller.command.filter(|_| caller.step != Step::Done);
             let _ = write!(
                 callers,
-                "{:?} {command:?} {} {:?};",
-                caller.step, caller.rounds_left, caller.sessions
+                "{:?} {command:?} {} {:?} {:?};",
+                caller.step, caller.rounds_left, caller.sessions, caller.changes
             );
         }
         let _ = write!(callers, "{}", self.is_paused);

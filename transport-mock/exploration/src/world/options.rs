@@ -35,6 +35,19 @@ impl<A: Actor> State<A> {
         options
     }
 
+    /// Whether it may be counted on to happen. A leader that has asked for a change need not go before that
+    /// has ended.
+    pub(crate) fn counts_on(&self, action: Action) -> bool {
+        let waits = |at: u8, caller: u8| {
+            let node = &self.nodes[usize::from(at)];
+            !node.callers[usize::from(caller)].changes.is_empty()
+        };
+        match action {
+            Action::Release(at, caller) => !waits(at, caller),
+            _ => action.is_progress(),
+        }
+    }
+
     /// When time stops next. It stands still while a message is under way that takes no time.
     pub(crate) fn next_stop(&self, scene: &Scene) -> Option<Instant> {
         let holds_time_up = |message: &Message| {
@@ -79,6 +92,9 @@ impl<A: Actor> State<A> {
                     Step::Away if is_next() => options.push(Action::Acquire(at, caller)),
                     Step::Holds | Step::Lost => options.push(Action::Release(at, caller)),
                     _ => {}
+                }
+                if self.changes > 0 && matches!(it.step, Step::Holds | Step::Lost) {
+                    options.push(Action::SetValue(at, caller));
                 }
                 if scene.cancels && matches!(it.step, Step::Waits | Step::Holds) {
                     options.push(Action::Cancel(at, caller));

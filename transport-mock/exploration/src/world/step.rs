@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{
-    Method, Outcome, Request, RequestId, Response, TransportError, TransportErrorKind,
-};
+use semaphore_core::{Method, Request, RequestId, Response, TransportError, TransportErrorKind};
 
 use super::State;
 use super::actor::Actor;
 use super::agent::Agent;
 use super::message::{Content, Message, Parked};
-use super::monitor::Monitor;
-use super::node::{Node, Step};
+use super::monitor::{Monitor, Sent};
+use super::node::{Change, Node, Step};
+use super::values;
 use crate::action::Action;
-use crate::scene::{Contest, Furniture, Messages, Scene};
+use crate::scene::{Contest, Messages, Scene};
 use crate::violation::Violation;
 
 impl<A: Actor> State<A> {
@@ -47,6 +46,7 @@ impl<A: Actor> State<A> {
             Action::Acquire(at, caller) => self.acquire(scene, place(at), place(caller)),
             Action::Release(at, caller) => self.release(scene, place(at), place(caller)),
             Action::Cancel(at, caller) => self.cancel(scene, place(at), place(caller)),
+            Action::SetValue(at, caller) => self.set_value(scene, place(at), place(caller)),
             Action::Deliver(at) => self.deliver(scene, place(at)),
             Action::Vanish(at) => {
                 self.messages.remove(place(at));
@@ -141,6 +141,25 @@ impl<A: Actor> State<A> {
         self.pump(scene, at)
     }
 
+    fn set_value(&mut self, scene: &Scene, at: usize, caller: usize) -> Result<(), Violation> {
+        self.changes -= 1;
+        let value = scene.changes - self.changes;
+        let now = self.now;
+        let node = self.node(at);
+        if let Some(command) = node.callers[caller].command {
+            let change = node.call(|actor| actor.change(now, command, &values::text(value)));
+            let change = change.flatten().map(|command| Change { command, value });
+            node.callers[caller].changes.extend(change);
+        }
+        let sessions = self.nodes[at].callers[caller].sessions.iter();
+        let monitor = Arc::make_mut(&mut self.monitor);
+        for session in sessions {
+            monitor.values.ask(session, value);
+        }
+        monitor.refresh(&self.agent, None);
+        self.pump(scene, at)
+    }
+
     fn deliver(&mut self, scene: &Scene, at: usize) -> Result<(), Violation> {
         let message = self.messages.remove(at);
         match &*message.content {
@@ -160,8 +179,13 @@ impl<A: Actor> State<A> {
         let Some(request) = message.as_request() else {
             return Ok(());
         };
-        let writer = (message.node, self.nodes[message.node].name);
-        Monitor::judge_request(scene.contest, writer.1, request)?;
+        let sent = Sent {
+            node: message.node,
+            name: self.nodes[message.node].name,
+            request,
+            is_late: message.id.is_none(),
+        };
+        Monitor::judge_request(scene.contest, &sent)?;
         let before = self.agent.subject().cloned();
         let now = self.now;
         let exchange = self.agent().consul.submit(now, request);
@@ -199,7 +223,7 @@ impl<A: Actor> State<A> {
         }
         self.agent().refresh();
         let monitor = Arc::make_mut(&mut self.monitor);
-        monitor.judge_change(scene, writer, request, before.as_ref(), &self.agent)?;
+        monitor.judge_change(scene, &sent, before.as_ref(), &self.agent)?;
         match answer {
             Some((id, response)) => self.answer(scene, message, id, response),
             None => Ok(()),
@@ -319,12 +343,17 @@ impl<A: Actor> State<A> {
     }
 
     fn crash(&mut self, at: usize) {
-        let node = self.node(at);
+        let monitor = Arc::make_mut(&mut self.monitor);
+        let node = Arc::make_mut(&mut self.nodes[at]);
         node.actor = None;
         node.is_paused = false;
         for caller in &mut node.callers {
             caller.step = Step::Done;
+            for change in caller.changes.drain(..) {
+                monitor.values.ended(change.value);
+            }
         }
+        monitor.refresh(&self.agent, None);
         let ids: Vec<_> = self
             .messages
             .iter()
@@ -391,67 +420,6 @@ impl<A: Actor> State<A> {
         }
     }
 
-    /// A caller learns something.
-    fn take(
-        &mut self,
-        scene: &Scene,
-        at: usize,
-        outcome: Outcome<A::Grant>,
-    ) -> Result<(), Violation> {
-        let (Outcome::Granted(command, _)
-        | Outcome::NotAvailable(command)
-        | Outcome::Failed(command, _)
-        | Outcome::Lost(command, _)
-        | Outcome::Done(command, _)) = outcome;
-        let Some(caller) = self.nodes[at].caller_of(command) else {
-            return Ok(());
-        };
-        let name = self.nodes[at].name_of(caller);
-        let monitor = Arc::clone(&self.monitor);
-        let it = &mut self.node(at).callers[caller];
-        let is_excused = scene.may_lose_leases()
-            || it
-                .sessions
-                .iter()
-                .any(|session| monitor.is_destroyed(session));
-        match outcome {
-            Outcome::Granted(_, grant) => {
-                let won = A::won(&grant);
-                it.step = Step::Holds;
-                it.sessions.clone_from(&won.sessions);
-                let monitor = Arc::make_mut(&mut self.monitor);
-                monitor.judge_grant(&won.sessions, won.token)?;
-                monitor.refresh(&self.agent, None);
-            }
-            Outcome::Lost(_, reason) => {
-                it.step = Step::Lost;
-                if !is_excused {
-                    let (caller, reason) = (name, reason.to_string());
-                    return Err(Violation::LostForNothing { caller, reason });
-                }
-            }
-            Outcome::Done(_, result) => {
-                it.end();
-                if let Err(error) = result
-                    && !is_excused
-                {
-                    let (caller, error) = (name, error.to_string());
-                    return Err(Violation::FailedForNothing { caller, error });
-                }
-            }
-            Outcome::Failed(_, error) => {
-                it.rounds_left = 1;
-                it.end();
-                if scene.furniture != Furniture::Garbage {
-                    let (caller, error) = (name, error.to_string());
-                    return Err(Violation::FailedForNothing { caller, error });
-                }
-            }
-            Outcome::NotAvailable(_) => {}
-        }
-        Ok(())
-    }
-
     fn unpark(
         &mut self,
         is_it: impl Fn(&Parked) -> bool,
@@ -471,7 +439,7 @@ impl<A: Actor> State<A> {
         }
     }
 
-    fn node(&mut self, at: usize) -> &mut Node<A> {
+    pub(super) fn node(&mut self, at: usize) -> &mut Node<A> {
         Arc::make_mut(&mut self.nodes[at])
     }
 

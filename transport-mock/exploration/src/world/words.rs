@@ -25,6 +25,7 @@ impl<A: Actor> State<A> {
             Action::Acquire(at, it) => format!("{} asks", caller(at, it)),
             Action::Release(at, it) => format!("{} gives back", caller(at, it)),
             Action::Cancel(at, it) => format!("{} gives up", caller(at, it)),
+            Action::SetValue(at, it) => format!("{} changes its value", caller(at, it)),
             Action::Deliver(at) => message(at),
             Action::Vanish(at) => format!("lost: {}", message(at)),
             Action::Resume(at) => format!("{} goes on", node(at)),
@@ -58,6 +59,9 @@ impl<A: Actor> State<A> {
                     Step::Done => "done",
                 };
                 let _ = write!(summary, "{} {word}, ", node.name_of(at));
+                for change in &caller.changes {
+                    let _ = write!(summary, "is to say {}, ", change.value);
+                }
             }
         }
         let holders: Vec<_> = self.agent.holders().iter().map(|it| short(it)).collect();
@@ -68,6 +72,9 @@ impl<A: Actor> State<A> {
             holders.join(" "),
             sessions.join(" ")
         );
+        if let Some(says) = self.agent.says() {
+            let _ = write!(summary, ", the key says {says:?}");
+        }
         summary
     }
 

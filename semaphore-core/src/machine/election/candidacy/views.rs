@@ -54,18 +54,14 @@ impl Candidacy {
         self.is_outdated = false;
         let at = moment;
         let former = self.seen.replace(Seen { key: shown, at });
-        let former = former.and_then(|seen| seen.key);
-        let own = self.session.id();
-        let is_own = |key: &Shown| key.session.is_some() && key.session.as_ref() == own;
-        let is_ours = self.shown().is_some_and(is_own);
-        if !is_ours && shown::was_acquired_since(former.as_ref(), self.shown()) {
-            self.pace.somebody_led();
-        }
-        if let Some(key) = former.filter(is_own) {
-            self.said = Some(key.value);
-        }
+        self.note_said();
+        let is_ours = self.shown_as_own().is_some();
         if self.writing.is_none() && self.unresolved.is_none() {
             self.may_hold = is_ours;
+        }
+        let former = former.and_then(|seen| seen.key);
+        if !is_ours && shown::was_acquired_since(former.as_ref(), self.shown()) {
+            self.pace.somebody_led();
         }
         match self.phase {
             Phase::Campaigning => self.judge(now, settings),
@@ -76,6 +72,17 @@ impl Candidacy {
                 Some(CandidacyEvent::Lost(lost))
             }
             Phase::Leaving { .. } | Phase::Gone => None,
+        }
+    }
+
+    /// Remembers what the key is known to have said for us. Where that is something else than it is to say,
+    /// it is an older value, or an operator's.
+    pub(super) fn note_said(&mut self) {
+        let is_wanted = |key: &Shown| self.said.is_none() || key.value == self.value;
+        let is_ours = |key: &&Shown| key.conflict().is_none() && is_wanted(key);
+        let says = self.shown_as_own().filter(is_ours).map(|key| &key.value);
+        if let Some(says) = says.filter(|says| self.said.as_ref() != Some(says)) {
+            self.said = Some(says.clone());
         }
     }
 

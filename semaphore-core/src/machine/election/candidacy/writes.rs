@@ -7,7 +7,6 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::shown::Shown;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::encoding::Encoding;
 use crate::machine::order::Moment;
@@ -17,12 +16,12 @@ impl Candidacy {
     pub(super) fn write(&mut self, settings: &ElectionSettings) -> Option<Request> {
         let session = self.session.id()?.clone();
         if self.is_leaving() {
-            let ours = |key: &&Shown| key.session.as_ref() == Some(&session);
-            let ours = self.shown().filter(ours);
+            let ours = self.shown_as_own();
             let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
-            // The key is to go on saying what it says. A value that was asked for and perhaps never written
-            // is no more than a guess.
-            let said = ours.map(|key| &key.value).or(self.said.as_ref());
+            // The key is to go on saying what it has said for us. A value that was asked for and perhaps never
+            // written is no more than a guess. What has become something else keeps its own.
+            let anothers = ours.filter(|key| key.conflict().is_some());
+            let said = anothers.map(|key| &key.value).or(self.said.as_ref());
             let value = said.unwrap_or(&self.value);
             let request = write::release(&session, value, flags, settings);
             self.writing = Some(Writing::Release);

@@ -1,0 +1,208 @@
+//! What leaders want the election's key to say, and what it says: S4 of values.
+//!
+//! A value is a number: zero is what every candidate starts with, the others count the changes that are
+//! asked for in a run, so that each is another one.
+
+use std::fmt::Write as _;
+
+use transport_mock::consul::Entry;
+
+use super::monitor::Sent;
+use crate::violation::Violation;
+
+/// What every candidate starts with.
+pub(super) const FIRST: u8 = 0;
+
+/// The changes that leaders have asked for, as long as a check may ask for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values(Vec<Wanted>);
+
+#[derive(Clone, Debug)]
+struct Wanted {
+    value: u8,
+    /// Of the leader that asked for it.
+    session: String,
+    /// Whether its leader has yet to learn what became of it.
+    is_pending: bool,
+    /// Whether the key has said it, tied to the session.
+    was_shown: bool,
+    /// Whether the leader was told so.
+    was_told: bool,
+}
+
+impl Values {
+    pub(super) fn ask(&mut self, session: &str, value: u8) {
+        self.0.push(Wanted {
+            value,
+            session: session.into(),
+            is_pending: true,
+            was_shown: false,
+            was_told: false,
+        });
+    }
+
+    /// A leader learns that the key says what it wanted. Says whether it ever did.
+    #[must_use]
+    pub(super) fn told(&mut self, value: u8) -> bool {
+        let mut wanted = self.0.iter_mut();
+        let Some(wanted) = wanted.find(|it| it.value == value) else {
+            return false;
+        };
+        wanted.is_pending = false;
+        wanted.was_told = true;
+        let was_shown = wanted.was_shown;
+        let session = wanted.session.clone();
+        // No check asks any more what became of those before it.
+        let before = |it: &&mut Wanted| it.session == session && it.value < value;
+        for it in self.0.iter_mut().filter(before) {
+            (it.was_shown, it.was_told) = (false, false);
+        }
+        was_shown
+    }
+
+    /// A leader learns that the key will not say it, or there is nobody any more to learn it.
+    pub(super) fn ended(&mut self, value: u8) {
+        if let Some(wanted) = self.0.iter_mut().find(|it| it.value == value) {
+            wanted.is_pending = false;
+        }
+    }
+
+    /// Looks at a write of the key: a leader writes what it was asked to write and leaves what it has written,
+    /// and in neither it goes back behind what it was told last. A late copy of an older write may: the guide's
+    /// requests can't name what they were made from. What the key said when a session ends, it goes on saying.
+    pub(super) fn judge(
+        &mut self,
+        sent: &Sent<'_>,
+        before: Option<&Entry>,
+        after: &Entry,
+    ) -> Result<(), Violation> {
+        let writer = String::from(sent.name);
+        let value = String::from_utf8_lossy(after.value()).into_owned();
+        let of = number(after.value());
+        if let Some(session) = after.session() {
+            let may = of.is_some_and(|of| self.may_write(session, of, sent.is_late));
+            if !may {
+                return Err(Violation::WrongValueWritten { writer, value });
+            }
+            self.note_shown(session, of);
+        } else if let Some(session) = before.and_then(Entry::session)
+            && sent.is_release()
+            && !of.is_some_and(|of| self.may_leave(session, of))
+        {
+            return Err(Violation::WrongValueLeft { writer, value });
+        }
+        Ok(())
+    }
+
+    /// Forgets what no check will ask for.
+    pub(super) fn forget(&mut self, is_alive: impl Fn(&str) -> bool) {
+        self.0.retain(|it| it.is_pending || is_alive(&it.session));
+    }
+
+    pub(super) fn show_in(&self, text: &mut String) {
+        for it in &self.0 {
+            let Wanted {
+                value,
+                session,
+                is_pending,
+                was_shown,
+                was_told,
+            } = it;
+            let _ = write!(
+                text,
+                "{value} {session} {is_pending} {was_shown} {was_told};"
+            );
+        }
+    }
+
+    fn note_shown(&mut self, session: &str, value: Option<u8>) {
+        let is_it = |it: &&mut Wanted| it.session == session && Some(it.value) == value;
+        for it in self.0.iter_mut().filter(is_it) {
+            it.was_shown = true;
+        }
+    }
+
+    fn may_write(&self, session: &str, value: u8, is_late: bool) -> bool {
+        let was_asked_for = value == FIRST || self.of(session).any(|it| it.value == value);
+        was_asked_for && (is_late || value >= self.told_last(session))
+    }
+
+    fn may_leave(&self, session: &str, value: u8) -> bool {
+        let is_shown = |it: &Wanted| it.value == value && it.was_shown;
+        let was_shown = value == FIRST || self.of(session).any(is_shown);
+        was_shown && value >= self.told_last(session)
+    }
+
+    fn told_last(&self, session: &str) -> u8 {
+        let told = self.of(session).filter(|it| it.was_told);
+        told.map(|it| it.value).max().unwrap_or(FIRST)
+    }
+
+    fn of(&self, session: &str) -> impl Iterator<Item = &Wanted> {
+        self.0.iter().filter(move |it| it.session == session)
+    }
+}
+
+/// How a value is written.
+pub(super) fn text(value: u8) -> String {
+    value.to_string()
+}
+
+fn number(text: &[u8]) -> Option<u8> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_leaves_what_was_shown_and_nothing_older_than_what_it_was_told() {
+        let mut values = Values::default();
+        let may_leave = |values: &Values| [0, 1, 2].map(|value| values.may_leave("a", value));
+        values.ask("a", 1);
+        values.ask("a", 2);
+        assert_eq!(may_leave(&values), [true, false, false]);
+        values.note_shown("b", Some(1));
+        values.note_shown("a", Some(1));
+        assert_eq!(may_leave(&values), [true, true, false]);
+        assert!(values.told(1));
+        assert_eq!(may_leave(&values), [false, true, false]);
+        values.note_shown("a", Some(2));
+        assert_eq!(may_leave(&values), [false, true, true]);
+    }
+
+    #[test]
+    fn a_leader_writes_what_was_asked_for_and_only_a_late_copy_goes_back() {
+        let mut values = Values::default();
+        values.ask("a", 1);
+        let may_write = |values: &Values, value| {
+            [false, true].map(|is_late| values.may_write("a", value, is_late))
+        };
+        assert_eq!(may_write(&values, 0), [true, true]);
+        assert_eq!(may_write(&values, 1), [true, true]);
+        assert_eq!(may_write(&values, 2), [false, false]);
+        values.note_shown("a", Some(1));
+        assert!(values.told(1));
+        assert_eq!(may_write(&values, 0), [false, true]);
+    }
+
+    #[test]
+    fn what_the_key_has_never_said_was_told_for_nothing() {
+        let mut values = Values::default();
+        values.ask("a", 1);
+        assert!(!values.told(1));
+        assert!(!values.told(2));
+    }
+
+    #[test]
+    fn a_change_is_known_until_its_session_has_ended_and_its_leader_has_learned_of_it() {
+        let mut values = Values::default();
+        values.ask("a", 1);
+        values.note_shown("a", Some(1));
+        values.forget(|_| false);
+        assert!(values.told(1), "the answer came after the session's end");
+        values.forget(|_| false);
+        assert_eq!(values.of("a").count(), 0);
+    }
+}
