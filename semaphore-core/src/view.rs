@@ -16,7 +16,6 @@ use crate::record::Record;
 pub struct View {
     index: Index,
     version: Index,
-    newest: Index,
     filtered: bool,
     lock: Option<Lock>,
     /// In the order of the queue.
@@ -116,7 +115,6 @@ impl View {
         let mut view = Self {
             index: list.index,
             version: list.index,
-            newest: Index::ZERO,
             filtered: list.filtered,
             lock: None,
             contenders: Vec::with_capacity(list.entries.len()),
@@ -127,14 +125,13 @@ impl View {
             source: Source::List,
         };
         for entry in &list.entries {
-            view.newest = view.newest.max(entry.modify_index());
+            view.version = view.version.max(entry.modify_index());
             match prefix.child_name(entry.key()) {
                 Some(LOCK_NAME) => view.lock = Some(Lock::new(entry)),
                 Some(name) => view.add(name, entry),
                 None => {}
             }
         }
-        view.version = view.version.max(view.newest);
         // Of equal sessions the first of the list stays first.
         view.orphans.sort_by(|a, b| a.session.cmp(&b.session));
         view.line_up();
@@ -206,12 +203,6 @@ impl View {
     /// that is too low would let every older view after it pass for a newer one.
     pub(crate) fn version(&self) -> Index {
         self.version
-    }
-
-    /// When the newest of the keys that were read was changed: whatever was there by then and is not shown
-    /// is gone, also where the index of the read is somebody else's word.
-    pub(crate) fn newest(&self) -> Index {
-        self.newest
     }
 
     /// Whether the server says that it left keys out. Nobody may be pruned then (invariant S3).

@@ -27,7 +27,7 @@ use crate::id::{AcquireId, Index, SessionId};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
-use crate::view::{Contender as Shown, View};
+use crate::view::{Contender as Shown, Key, View};
 
 pub(super) use presence::Presence;
 pub(super) use succession::Spare;
@@ -392,7 +392,8 @@ impl Contender {
         event.or(self.observe_record(moment, view, confirmed, settings))
     }
 
-    /// Compares its key with a view that is older than what is known of the record.
+    /// Compares its key with a view that is older than what is known. A record that has changed since before it was
+    /// admitted tells that the key had been there: if it is not, it is gone.
     pub(super) fn observe_older(
         &mut self,
         view: &View,
@@ -400,7 +401,11 @@ impl Contender {
         settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
-        let event = self.key.observe_older(view, sent, &session)?;
+        let is_after = matches!(self.presence, Presence::Yes(base) if base < view.lock_index());
+        if !is_after || matches!(view.key(&session), Key::Tied(_)) {
+            return None;
+        }
+        let event = self.key.observe(view, sent, &session)?;
         self.key_event(event, settings)
     }
 

@@ -413,22 +413,6 @@ impl ContenderKey {
         None
     }
 
-    /// Compares with a view that is older than what is known of the record, but not than the key as it was
-    /// last seen: where it shows that key no more, the key is gone.
-    pub(super) fn observe_older(
-        &mut self,
-        view: &View,
-        sent: Moment,
-        session: &SessionId,
-    ) -> Option<KeyEvent> {
-        let seen = self.seen.as_ref().filter(|_| self.is_there())?;
-        let is_gone = !matches!(view.key(session), Key::Tied(_));
-        if !is_gone || view.newest() < seen.modify_index {
-            return None;
-        }
-        self.observe(view, sent, session)
-    }
-
     /// Only a view tells what became of the reservation. Another one has to wait.
     fn contest(&mut self, now: Instant, moment: Moment, rng: &mut fastrand::Rng) {
         if self.state == State::Reserving {
