@@ -48,6 +48,38 @@ fn the_same_inputs_give_the_same_outputs() {
 }
 
 #[test]
+fn another_seed_is_as_good_as_one_from_the_start() {
+    let [mut reseeded, other, same] = [1, 2, 7].map(|seed| Bench::new(seed).candidate);
+    reseeded.reseed(7);
+    assert_eq!(format!("{reseeded:?}"), format!("{same:?}"));
+    assert_ne!(format!("{reseeded:?}"), format!("{other:?}"));
+}
+
+#[test]
+fn belief_ends_at_its_deadline_and_not_after_it() {
+    let (bench, campaign) = Bench::leading();
+    let deadline = bench.candidate.deadline(campaign).expect("a lease");
+    assert!(bench.candidate.is_leader(deadline - millis(1), campaign));
+    assert!(!bench.candidate.is_leader(deadline, campaign));
+}
+
+#[test]
+fn whoever_gives_up_cleaning_up_needs_the_answers_no_more() {
+    let (mut bench, campaign) = Bench::leading();
+    bench.candidate.resign(bench.now, campaign);
+    let release = bench.candidate.poll_transmit(bench.now).expect("a release");
+    assert!(bench.candidate.poll_abort().is_none(), "it is waited for");
+    let late = bench.now + secs(30);
+    bench.candidate.handle_timeout(late);
+    assert!(bench.candidate.is_idle());
+    assert_eq!(bench.candidate.poll_abort(), Some(release.id));
+    assert!(bench.candidate.poll_abort().is_none());
+    let answer = Response::new(200, "true");
+    bench.candidate.handle_response(late, release.id, Ok(answer));
+    assert!(bench.candidate.is_idle());
+}
+
+#[test]
 fn spurious_calls_do_nothing() {
     let (mut bench, campaign) = Bench::leading();
     let before = bench.sent.len();

@@ -1,7 +1,7 @@
 //! Whoever gives up, at whatever point, leaves nothing but the key.
 
 use semaphore_core::Error;
-use transport_mock::MockConsul;
+use transport_mock::{MockConsul, RequestKind};
 
 use crate::election_support::*;
 use crate::support::*;
@@ -41,6 +41,7 @@ fn a_campaign_that_waits_is_dropped_without_touching_the_key() {
     waiting.abort();
     world.advance(secs(1));
     assert_eq!(found(&world), before);
+    assert_eq!(world.stats().requests_of(RequestKind::KvRelease), 0);
     assert_eq!(session_count(&world), 1);
     assert!(first.is_leader());
 }
