@@ -80,6 +80,19 @@ fn whoever_gives_up_cleaning_up_needs_the_answers_no_more() {
 }
 
 #[test]
+fn after_a_loss_there_is_nothing_to_wait_for() {
+    let (mut bench, campaign) = Bench::leading();
+    let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
+    bench.write(&delete);
+    bench.run_for(10);
+    assert_eq!(bench.losses().len(), 1);
+    assert!(bench.candidate.is_idle());
+    assert_eq!(bench.candidate.poll_timeout(), None);
+    bench.candidate.resign(bench.now, campaign);
+    assert_eq!(bench.candidate.poll_timeout(), None);
+}
+
+#[test]
 fn spurious_calls_do_nothing() {
     let (mut bench, campaign) = Bench::leading();
     let before = bench.sent.len();

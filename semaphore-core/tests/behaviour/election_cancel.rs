@@ -1,7 +1,7 @@
 //! Whoever gives up, at whatever point, leaves nothing but the key.
 
 use semaphore_core::Error;
-use transport_mock::{MockConsul, RequestKind};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election_support::*;
 use crate::support::*;
@@ -46,6 +46,21 @@ fn a_campaign_that_waits_is_dropped_without_touching_the_key() {
     assert!(first.is_leader());
 }
 
+/// Its poll, which is left to its end, tells of nothing before the key changes.
+#[test]
+fn whoever_tries_again_while_its_former_poll_is_open_is_answered_at_once() {
+    let world = MockConsul::new(1);
+    let (_a, _first) = leader(&world);
+    let b = election(&world, "b");
+    assert!(world.run(b.campaign_timeout(secs(2))).is_err());
+    world.advance(millis(10));
+    assert_eq!(world.stats_of("b").open, 1);
+    let before = world.now();
+    assert!(world.run(b.try_campaign()).expect("tried").is_none());
+    let took = world.now().saturating_since(before);
+    assert!(took <= millis(20), "{took:?}");
+}
+
 #[test]
 fn a_leadership_that_is_dropped_is_given_back_in_the_background() {
     let world = MockConsul::new(1);
@@ -57,6 +72,19 @@ fn a_leadership_that_is_dropped_is_given_back_in_the_background() {
     world.advance(millis(20));
     assert_only_key_left(&world);
     assert_eq!(found(&world).expect("a key").value, "a");
+}
+
+#[test]
+fn a_renewal_that_hangs_is_given_up_once_nothing_is_left() {
+    let world = MockConsul::new(1);
+    let (_a, first) = leader(&world);
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::SessionRenew));
+    world.advance(secs(6));
+    assert_eq!(world.pending_rules(), 0);
+    assert_eq!(world.stats_of("a").open, 2, "it, and the poll");
+    world.run(first.resign()).expect("resigned");
+    assert_eq!(world.stats_of("a").open, 0);
+    assert_only_key_left(&world);
 }
 
 #[test]

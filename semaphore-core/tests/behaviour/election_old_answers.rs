@@ -2,7 +2,7 @@
 //! which it is answered, and what was asked for after it may tell of one before that.
 
 use semaphore_core::api::{CreateSession, LOCK_FLAGS};
-use semaphore_core::{CampaignId, Method, Request, RequestId, Response, TransportError, TransportErrorKind};
+use semaphore_core::{CampaignId, Lost, Method, Request, RequestId, Response, TransportError, TransportErrorKind};
 use transport_mock::RequestKind;
 
 use crate::election_bench::Bench;
@@ -29,6 +29,38 @@ fn a_read_from_before_the_election_does_not_end_the_term() {
     bench.run_for(60_000);
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
     assert!(bench.candidate.is_leader(bench.now, campaign));
+}
+
+/// Its index is higher than that of the term: nothing need be asked again.
+#[test]
+fn a_poll_from_before_the_election_that_shows_what_came_after_it_ends_the_term() {
+    let (mut bench, campaign) = elected();
+    let delete = Request::new(Method::Delete, format!("/v1/kv/{KEY}"));
+    ask(&mut bench, &delete);
+    let other = led_by_another(&mut bench);
+    let (poll, _) = take_answer(&mut bench, is_read);
+    bench.candidate.handle_response(bench.now, poll, Ok(other));
+    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    bench.turn();
+    let losses = bench.losses();
+    assert!(matches!(losses[..], [Lost::KeyTaken { .. }]), "{losses:?}");
+}
+
+/// It shows no key, so that it may be from before the key was there. The next poll goes on from its index
+/// and tells nothing of that.
+#[test]
+fn a_poll_from_before_the_election_that_shows_no_key_is_followed_by_a_read() {
+    let (mut bench, campaign) = elected();
+    let delete = Request::new(Method::Delete, format!("/v1/kv/{KEY}"));
+    ask(&mut bench, &delete);
+    let nothing = ask(&mut bench, &Request::new(Method::Get, format!("/v1/kv/{KEY}")));
+    let (poll, _) = take_answer(&mut bench, is_read);
+    bench.candidate.handle_response(bench.now, poll, Ok(nothing));
+    assert!(bench.candidate.is_leader(bench.now, campaign));
+    bench.turn();
+    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    let losses = bench.losses();
+    assert!(matches!(losses[..], [Lost::KeyDeleted { .. }]), "{losses:?}");
 }
 
 /// Its answer is late, and by then the poll has told who leads now.
@@ -58,6 +90,17 @@ fn attempting() -> (Bench, CampaignId) {
         |kind| kind == crate::election_unknown::acquisition() || kind == RequestKind::KvWatch;
     let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.run_for(100);
+    (bench, campaign)
+}
+
+/// A leader. The answer of the poll that it had asked before its election is kept back.
+fn elected() -> (Bench, CampaignId) {
+    let (mut bench, campaign) = attempting();
+    let (attempt, applied) = take_answer(&mut bench, |answer| !is_read(answer));
+    bench.keeps = |kind| kind == RequestKind::KvWatch;
+    bench.candidate.handle_response(bench.now, attempt, Ok(applied));
+    bench.turn();
+    assert!(bench.candidate.is_leader(bench.now, campaign));
     (bench, campaign)
 }
 
