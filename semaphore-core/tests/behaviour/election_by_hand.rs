@@ -196,3 +196,17 @@ fn a_value_that_is_set_after_the_resignation_is_refused() {
     assert!(bench.events.iter().any(is_told), "{:?}", bench.events);
     assert!(bench.candidate.is_idle());
 }
+
+/// The watch may not have shown it yet.
+#[test]
+fn whoever_resigns_right_after_a_change_leaves_the_changed_value() {
+    let (mut bench, campaign) = Bench::leading();
+    bench.keeps = |kind| kind == RequestKind::KvWatch;
+    let value = Value::new("changed").expect("a value");
+    bench.candidate.set_value(bench.now, campaign, &value);
+    bench.turn();
+    bench.candidate.resign(bench.now, campaign);
+    let release = bench.candidate.poll_transmit(bench.now).expect("a release");
+    assert!(release.request.target().contains("release="));
+    assert_eq!(release.request.body(), b"changed");
+}

@@ -88,6 +88,21 @@ fn a_renewal_that_hangs_is_given_up_once_nothing_is_left() {
 }
 
 #[test]
+fn the_next_of_the_same_handle_does_not_carry_a_renewal_that_hangs() {
+    let world = MockConsul::new(1);
+    let (a, first) = leader(&world);
+    let second = world.start(async move { a.campaign().await.map(|it| (a, it)) });
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::SessionRenew));
+    world.advance(secs(6));
+    assert_eq!(world.pending_rules(), 0);
+    world.run(first.resign()).expect("resigned");
+    let (_a, second) = world.run(second).expect("elected");
+    world.advance(millis(10));
+    assert_eq!(world.stats_of("a").open, 1, "the poll");
+    assert!(second.is_leader());
+}
+
+#[test]
 fn closing_ends_campaigns_and_leaves_the_leader_alone() {
     let world = MockConsul::new(1);
     let (a, first) = leader(&world);
