@@ -197,6 +197,21 @@ fn a_value_that_is_set_after_the_resignation_is_refused() {
     assert!(bench.candidate.is_idle());
 }
 
+/// No poll has told of that.
+#[test]
+fn a_leader_whose_change_finds_another_key_reads_at_once() {
+    let (mut bench, campaign) = Bench::leading();
+    bench.keeps = |kind| kind == RequestKind::KvWatch;
+    let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
+    bench.write(&delete);
+    let value = Value::new("changed").expect("a value");
+    bench.candidate.set_value(bench.now, campaign, &value);
+    bench.turn();
+    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    let losses = bench.losses();
+    assert!(matches!(losses[..], [Lost::KeyDeleted { .. }]), "{losses:?}");
+}
+
 /// The watch may not have shown it yet.
 #[test]
 fn whoever_resigns_right_after_a_change_leaves_the_changed_value() {

@@ -4,6 +4,7 @@ use semaphore_core::Error;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election_support::*;
+use crate::election_unknown::acquisition;
 use crate::support::*;
 
 #[test]
@@ -75,31 +76,20 @@ fn a_leadership_that_is_dropped_is_given_back_in_the_background() {
 }
 
 #[test]
-fn a_renewal_that_hangs_is_given_up_once_nothing_is_left() {
+fn a_read_that_hangs_is_given_up_once_nothing_is_left() {
     let world = MockConsul::new(1);
     let (_a, first) = leader(&world);
-    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::SessionRenew));
-    world.advance(secs(6));
+    world.inject(Rule::new(Fault::ResetAfter).kind(acquisition()));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvRead));
+    world.run(async {
+        let change = Box::pin(first.set_value("b"));
+        futures_util::future::select(change, Box::pin(world.sleep(millis(50)))).await;
+    });
     assert_eq!(world.pending_rules(), 0);
     assert_eq!(world.stats_of("a").open, 2, "it, and the poll");
     world.run(first.resign()).expect("resigned");
     assert_eq!(world.stats_of("a").open, 0);
     assert_only_key_left(&world);
-}
-
-#[test]
-fn the_next_of_the_same_handle_does_not_carry_a_renewal_that_hangs() {
-    let world = MockConsul::new(1);
-    let (a, first) = leader(&world);
-    let second = world.start(async move { a.campaign().await.map(|it| (a, it)) });
-    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::SessionRenew));
-    world.advance(secs(6));
-    assert_eq!(world.pending_rules(), 0);
-    world.run(first.resign()).expect("resigned");
-    let (_a, second) = world.run(second).expect("elected");
-    world.advance(millis(10));
-    assert_eq!(world.stats_of("a").open, 1, "the poll");
-    assert!(second.is_leader());
 }
 
 #[test]

@@ -196,6 +196,20 @@ fn a_session_is_not_renewed_while_its_key_is_given_back() {
 }
 
 #[test]
+fn a_resignation_that_is_refused_for_good_is_told_at_once_and_ends_the_session() {
+    let world = MockConsul::new(1);
+    let (_a, leadership) = leader(&world);
+    let denied = Fault::Answer(Response::new(403, "Permission denied"));
+    world.inject(Rule::new(denied).kind(RequestKind::KvRelease).always());
+    let before = world.now();
+    let resigned = world.run(leadership.resign());
+    let denied = matches!(resigned, Err(Error::Request(RequestError::Denied { .. })));
+    assert!(denied, "{resigned:?}");
+    assert!(world.now().saturating_since(before) <= millis(20));
+    assert_only_key_left(&world);
+}
+
+#[test]
 fn a_resignation_that_can_not_reach_consul_ends_with_the_ttl() {
     let world = MockConsul::new(1);
     let (_a, first) = leader(&world);
