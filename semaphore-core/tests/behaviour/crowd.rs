@@ -512,6 +512,26 @@ fn a_holder_that_is_evicted_notices_within_one_answer() {
 }
 
 #[test]
+fn whoever_a_restored_snapshot_does_not_know_enters_again_though_the_record_is_as_it_was() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let first = in_crowd(&world, "first", 1);
+    let permit = world.run(first.acquire()).expect("a free slot");
+    world.advance(secs(1));
+    let snapshot = world.consul(|consul, _| consul.snapshot());
+    let waiting = turn(&world, in_crowd(&world, "waiting", 1), &log);
+    world.advance(secs(1));
+    world.consul(|consul, now| consul.restore(now, &snapshot));
+    assert_eq!(contender_keys(&world).len(), 1);
+    world.advance(secs(1));
+    assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
+    drop(permit);
+    run_all(&world, vec![waiting]);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn whoever_watches_the_next_ahead_shares_a_semaphore_with_who_watches_all() {
     let world = MockConsul::new(3);
     world.set_latency(millis(1)..=millis(4));
