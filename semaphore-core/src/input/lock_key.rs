@@ -86,7 +86,9 @@ mod tests {
             ("service/db/.lock", "service/db/.lock"),
             (".lock", ".lock"),
         ] {
-            assert_eq!(LockKey::new(given).unwrap().as_str(), canonical);
+            let key = LockKey::new(given).unwrap();
+            assert_eq!(key.as_str(), canonical);
+            assert_eq!(key.as_ref(), canonical);
         }
     }
 

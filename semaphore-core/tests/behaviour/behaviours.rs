@@ -20,6 +20,7 @@ mod election_chaos;
 mod election_conflicts;
 mod election_failures;
 mod election_frozen_reads;
+mod election_handles;
 mod election_handover;
 mod election_hostile;
 mod election_loss;

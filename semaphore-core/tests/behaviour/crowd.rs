@@ -295,6 +295,28 @@ fn a_stranger_ahead_that_never_claims_is_passed() {
 }
 
 #[test]
+fn a_stranger_ahead_that_writes_its_key_anew_is_ahead_still() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let first = in_crowd(&world, "first", 1);
+    let permit = world.run(first.acquire()).expect("a free slot");
+    let ahead = Stranger::enters(&world);
+    let behind = turn(&world, in_crowd(&world, "behind", 1), &log);
+    world.advance(secs(1));
+    let target = format!("/v1/kv/{}?acquire={}", ahead.key(), ahead.session);
+    ahead.call(&world, Method::Put, &target, "anew");
+    world.advance(millis(20));
+    drop(permit);
+    world.advance(millis(400));
+    assert!(log.lock().expect("a log").is_empty(), "{}", world.trace());
+    ahead.leaves(&world);
+    let took = run_all(&world, vec![behind]);
+    assert!(took <= millis(100), "{took:?}");
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn a_stranger_ahead_that_never_claims_is_waited_for_once_however_many_wait_behind_it() {
     for (seed, hosts, crowd) in [(1, 40, 8), (2, 40, 0), (3, 8, 100), (4, 40, 100)] {
         let world = MockConsul::new(seed);
@@ -383,6 +405,24 @@ fn a_stranger_ahead_that_never_claims_is_passed_by_the_next_caller_of_the_same_c
     }
 }
 
+#[test]
+fn polls_that_fail_for_a_while_end_no_wait_and_change_no_order() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, tasks) = line(&world, 3, &log);
+    let order = in_line(&world).split_off(1);
+    let fails = Rule::new(Fault::unavailable()).kind(RequestKind::KvWatch);
+    world.inject(fails.times(8));
+    world.break_connections();
+    world.advance(secs(3));
+    assert_eq!(world.pending_rules(), 0);
+    drop(permit);
+    run_all(&world, tasks);
+    assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
 /// Found by the simulator: it gave up without leaving the record, in which it was.
 #[test]
 fn whoever_may_not_look_at_the_next_ahead_fails_and_leaves_the_record_all_the_same() {
@@ -467,6 +507,26 @@ fn a_holder_that_is_evicted_notices_within_one_answer() {
     drop(permit);
     run_all(&world, tasks);
     assert_eq!(log.lock().expect("a log").len(), 3);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_a_restored_snapshot_does_not_know_enters_again_though_the_record_is_as_it_was() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let first = in_crowd(&world, "first", 1);
+    let permit = world.run(first.acquire()).expect("a free slot");
+    world.advance(secs(1));
+    let snapshot = world.consul(|consul, _| consul.snapshot());
+    let waiting = turn(&world, in_crowd(&world, "waiting", 1), &log);
+    world.advance(secs(1));
+    world.consul(|consul, now| consul.restore(now, &snapshot));
+    assert_eq!(contender_keys(&world).len(), 1);
+    world.advance(secs(1));
+    assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
+    drop(permit);
+    run_all(&world, vec![waiting]);
     world.advance(secs(1));
     assert_nothing_left(&world);
 }

@@ -1,10 +1,12 @@
 //! Electing a leader: one at a time, the next at once after a resignation, later after a crash.
 
 use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Error, InvalidInput};
-use transport_mock::{MockConsul, MockProcess};
+use semaphore_core::{Encoding, Error, InvalidInput};
+use transport_mock::{MockConsul, MockProcess, RequestKind};
 
+use crate::ENCODING;
 use crate::election_support::*;
+use crate::election_unknown::acquisition;
 use crate::support::*;
 
 #[test]
@@ -22,6 +24,19 @@ fn who_campaigns_alone_leads_and_the_key_shows_it() {
     let until = leadership.deadline().expect("a deadline");
     assert!(until > world.now());
     assert!(leadership.remaining() <= Some(millis(13_500)));
+}
+
+#[test]
+fn whoever_campaigns_alone_makes_a_session_reads_once_and_attempts_once() {
+    let world = MockConsul::new(1);
+    let (_election, _leadership) = leader(&world);
+    let stats = world.stats();
+    assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
+    assert_eq!(stats.requests_of(acquisition()), 1);
+    // The answer to a plain attempt does not tell the indexes of the term.
+    let is_told = ENCODING == Encoding::Transactions;
+    let reads = stats.requests_of(RequestKind::KvRead);
+    assert_eq!(reads, if is_told { 1 } else { 2 });
 }
 
 #[test]

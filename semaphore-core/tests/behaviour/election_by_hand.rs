@@ -48,6 +48,51 @@ fn the_same_inputs_give_the_same_outputs() {
 }
 
 #[test]
+fn another_seed_is_as_good_as_one_from_the_start() {
+    let [mut reseeded, other, same] = [1, 2, 7].map(|seed| Bench::new(seed).candidate);
+    reseeded.reseed(7);
+    assert_eq!(format!("{reseeded:?}"), format!("{same:?}"));
+    assert_ne!(format!("{reseeded:?}"), format!("{other:?}"));
+}
+
+#[test]
+fn belief_ends_at_its_deadline_and_not_after_it() {
+    let (bench, campaign) = Bench::leading();
+    let deadline = bench.candidate.deadline(campaign).expect("a lease");
+    assert!(bench.candidate.is_leader(deadline - millis(1), campaign));
+    assert!(!bench.candidate.is_leader(deadline, campaign));
+}
+
+#[test]
+fn whoever_gives_up_cleaning_up_needs_the_answers_no_more() {
+    let (mut bench, campaign) = Bench::leading();
+    bench.candidate.resign(bench.now, campaign);
+    let release = bench.candidate.poll_transmit(bench.now).expect("a release");
+    assert!(bench.candidate.poll_abort().is_none(), "it is waited for");
+    let late = bench.now + secs(30);
+    bench.candidate.handle_timeout(late);
+    assert!(bench.candidate.is_idle());
+    assert_eq!(bench.candidate.poll_abort(), Some(release.id));
+    assert!(bench.candidate.poll_abort().is_none());
+    let answer = Response::new(200, "true");
+    bench.candidate.handle_response(late, release.id, Ok(answer));
+    assert!(bench.candidate.is_idle());
+}
+
+#[test]
+fn after_a_loss_there_is_nothing_to_wait_for() {
+    let (mut bench, campaign) = Bench::leading();
+    let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
+    bench.write(&delete);
+    bench.run_for(10);
+    assert_eq!(bench.losses().len(), 1);
+    assert!(bench.candidate.is_idle());
+    assert_eq!(bench.candidate.poll_timeout(), None);
+    bench.candidate.resign(bench.now, campaign);
+    assert_eq!(bench.candidate.poll_timeout(), None);
+}
+
+#[test]
 fn spurious_calls_do_nothing() {
     let (mut bench, campaign) = Bench::leading();
     let before = bench.sent.len();
@@ -150,4 +195,33 @@ fn a_value_that_is_set_after_the_resignation_is_refused() {
     };
     assert!(bench.events.iter().any(is_told), "{:?}", bench.events);
     assert!(bench.candidate.is_idle());
+}
+
+/// No poll has told of that.
+#[test]
+fn a_leader_whose_change_finds_another_key_reads_at_once() {
+    let (mut bench, campaign) = Bench::leading();
+    bench.keeps = |kind| kind == RequestKind::KvWatch;
+    let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
+    bench.write(&delete);
+    let value = Value::new("changed").expect("a value");
+    bench.candidate.set_value(bench.now, campaign, &value);
+    bench.turn();
+    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    let losses = bench.losses();
+    assert!(matches!(losses[..], [Lost::KeyDeleted { .. }]), "{losses:?}");
+}
+
+/// The watch may not have shown it yet.
+#[test]
+fn whoever_resigns_right_after_a_change_leaves_the_changed_value() {
+    let (mut bench, campaign) = Bench::leading();
+    bench.keeps = |kind| kind == RequestKind::KvWatch;
+    let value = Value::new("changed").expect("a value");
+    bench.candidate.set_value(bench.now, campaign, &value);
+    bench.turn();
+    bench.candidate.resign(bench.now, campaign);
+    let release = bench.candidate.poll_transmit(bench.now).expect("a release");
+    assert!(release.request.target().contains("release="));
+    assert_eq!(release.request.body(), b"changed");
 }

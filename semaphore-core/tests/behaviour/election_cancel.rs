@@ -1,9 +1,10 @@
 //! Whoever gives up, at whatever point, leaves nothing but the key.
 
 use semaphore_core::Error;
-use transport_mock::MockConsul;
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election_support::*;
+use crate::election_unknown::acquisition;
 use crate::support::*;
 
 #[test]
@@ -41,8 +42,24 @@ fn a_campaign_that_waits_is_dropped_without_touching_the_key() {
     waiting.abort();
     world.advance(secs(1));
     assert_eq!(found(&world), before);
+    assert_eq!(world.stats().requests_of(RequestKind::KvRelease), 0);
     assert_eq!(session_count(&world), 1);
     assert!(first.is_leader());
+}
+
+/// Its poll, which is left to its end, tells of nothing before the key changes.
+#[test]
+fn whoever_tries_again_while_its_former_poll_is_open_is_answered_at_once() {
+    let world = MockConsul::new(1);
+    let (_a, _first) = leader(&world);
+    let b = election(&world, "b");
+    assert!(world.run(b.campaign_timeout(secs(2))).is_err());
+    world.advance(millis(10));
+    assert_eq!(world.stats_of("b").open, 1);
+    let before = world.now();
+    assert!(world.run(b.try_campaign()).expect("tried").is_none());
+    let took = world.now().saturating_since(before);
+    assert!(took <= millis(20), "{took:?}");
 }
 
 #[test]
@@ -56,6 +73,23 @@ fn a_leadership_that_is_dropped_is_given_back_in_the_background() {
     world.advance(millis(20));
     assert_only_key_left(&world);
     assert_eq!(found(&world).expect("a key").value, "a");
+}
+
+#[test]
+fn a_read_that_hangs_is_given_up_once_nothing_is_left() {
+    let world = MockConsul::new(1);
+    let (_a, first) = leader(&world);
+    world.inject(Rule::new(Fault::ResetAfter).kind(acquisition()));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvRead));
+    world.run(async {
+        let change = Box::pin(first.set_value("b"));
+        futures_util::future::select(change, Box::pin(world.sleep(millis(50)))).await;
+    });
+    assert_eq!(world.pending_rules(), 0);
+    assert_eq!(world.stats_of("a").open, 2, "it, and the poll");
+    world.run(first.resign()).expect("resigned");
+    assert_eq!(world.stats_of("a").open, 0);
+    assert_only_key_left(&world);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use semaphore_core::{Conflict, Encoding, Error, Method, Request};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election_support::*;
+use crate::election_unknown::acquisition;
 use crate::stranger::{Stranger, operate};
 use crate::support::*;
 
@@ -148,6 +149,23 @@ fn a_key_that_is_deleted_under_an_attempt_is_tried_again_at_once() {
     assert_eq!(leadership.term(), 1, "of a new key");
     let took = world.now().saturating_since(deleted);
     assert!(took <= millis(100), "{took:?}");
+}
+
+#[test]
+fn a_key_that_changes_under_an_attempt_is_read_where_no_poll_tells() {
+    let world = MockConsul::new(1);
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvWatch).always());
+    world.inject(Rule::new(Fault::Delay(millis(20))).kind(acquisition()));
+    let election = election(&world, "a");
+    let before = world.now();
+    let waiting = world.start(async move { election.campaign().await.map(|it| (election, it)) });
+    world.advance(millis(10));
+    operate(&world, Method::Put, &format!("/v1/kv/{KEY}?flags={LOCK_FLAGS}"), "former");
+    let (_election, leadership) = world.run(waiting).expect("elected");
+    assert!(leadership.is_leader());
+    assert_eq!(world.pending_rules(), 0);
+    let took = world.now().saturating_since(before);
+    assert!(took <= secs(1), "{took:?}");
 }
 
 /// Somebody who writes the free key again and again is no reason for a hot loop, or to give up.

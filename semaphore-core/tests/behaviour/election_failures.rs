@@ -145,6 +145,71 @@ fn a_session_that_ends_while_one_waits_is_replaced() {
 }
 
 #[test]
+fn sessions_that_consul_does_not_know_are_replaced_within_a_stated_rate() {
+    let world = MockConsul::new(1);
+    let unknown = Fault::Answer(Response::new(500, "invalid session \"x\""));
+    world.inject(Rule::new(unknown).kind(acquisition()).always());
+    let a = election(&world, "a");
+    let mut waiting = world.start(async move { a.campaign().await.map(|it| (a, it)) });
+    world.advance(secs(60));
+    assert!(waiting.try_take().is_none());
+    let sessions = world.stats().requests_of(RequestKind::SessionCreate);
+    assert!((40..=85).contains(&sessions), "{sessions} in a minute");
+    world.clear_faults();
+    let (_a, leadership) = world.run(waiting).expect("elected");
+    assert!(leadership.is_leader());
+}
+
+#[test]
+fn reads_that_fail_again_and_again_are_repeated_within_a_stated_rate() {
+    let world = MockConsul::new(1);
+    let (_a, leadership) = leader(&world);
+    world.advance(secs(1));
+    for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
+        world.inject(Rule::new(Fault::unavailable()).kind(kind).always());
+    }
+    // Only a read tells what became of the change.
+    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+    let change = async move { leadership.set_value("b").await.map(|()| leadership) };
+    let mut change = world.start(change);
+    world.advance(secs(60));
+    assert!(change.try_take().is_none());
+    let reads = world.stats().requests_of(RequestKind::KvRead);
+    assert!((80..=180).contains(&reads), "{reads} in a minute");
+    world.clear_faults();
+    let leadership = world.run(change).expect("set");
+    assert!(leadership.is_leader());
+    assert_eq!(found(&world).expect("a key").value, "b");
+}
+
+#[test]
+fn a_session_is_not_renewed_while_its_key_is_given_back() {
+    let world = MockConsul::new(1);
+    let (_a, leadership) = leader(&world);
+    world.inject(Rule::new(Fault::unavailable()).kind(RequestKind::KvRelease).always());
+    let resigning = world.start(async move { leadership.resign().await });
+    world.advance(secs(20));
+    assert_eq!(world.stats().requests_of(RequestKind::SessionRenew), 0);
+    world.clear_faults();
+    world.run(resigning).expect("resigned");
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn a_resignation_that_is_refused_for_good_is_told_at_once_and_ends_the_session() {
+    let world = MockConsul::new(1);
+    let (_a, leadership) = leader(&world);
+    let denied = Fault::Answer(Response::new(403, "Permission denied"));
+    world.inject(Rule::new(denied).kind(RequestKind::KvRelease).always());
+    let before = world.now();
+    let resigned = world.run(leadership.resign());
+    let denied = matches!(resigned, Err(Error::Request(RequestError::Denied { .. })));
+    assert!(denied, "{resigned:?}");
+    assert!(world.now().saturating_since(before) <= millis(20));
+    assert_only_key_left(&world);
+}
+
+#[test]
 fn a_resignation_that_can_not_reach_consul_ends_with_the_ttl() {
     let world = MockConsul::new(1);
     let (_a, first) = leader(&world);

@@ -72,6 +72,22 @@ fn a_session_that_is_destroyed_ends_it() {
 }
 
 #[test]
+fn whoever_campaigns_anew_after_a_loss_waits_a_moment() {
+    let world = MockConsul::new(1);
+    let builder = builder_for(KEY).lock_delay(secs(0));
+    let election = elect_with(builder, &world.client("a"));
+    let leadership = world.run(election.campaign()).expect("elected");
+    let session = leadership.sequencer().session.clone();
+    world.consul(|consul, now| consul.destroy_session(now, session.as_str()));
+    world.run(leadership.lost());
+    let lost = world.now();
+    let again = world.run(election.campaign()).expect("elected");
+    let took = world.now().saturating_since(lost);
+    assert!(took >= millis(50) && took <= millis(150), "{took:?}");
+    assert!(again.is_leader());
+}
+
+#[test]
 fn a_node_that_is_deregistered_ends_it() {
     let leader = Leader::new();
     leader

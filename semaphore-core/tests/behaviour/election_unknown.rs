@@ -122,6 +122,36 @@ fn an_attempt_whose_answer_is_lost_is_read_and_not_repeated() {
 }
 
 #[test]
+fn an_attempt_is_not_repeated_while_a_slow_read_is_to_tell_of_it() {
+    let world = MockConsul::new(1);
+    world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvWatch).always());
+    // The first read is the one before the attempt.
+    let slow = Rule::new(Fault::DelayAnswer(secs(2))).kind(RequestKind::KvRead);
+    world.inject(slow.skip(1));
+    let (_election, leadership) = leader(&world);
+    assert!(leadership.is_leader());
+    assert_eq!(world.pending_rules(), 0);
+    assert_eq!(world.stats().requests_of(acquisition()), 1);
+}
+
+/// It ends after 15 s to 16 s, while a read of the third attempt is under way.
+#[test]
+fn a_poll_from_before_an_attempt_does_not_tell_what_became_of_it() {
+    let world = MockConsul::new(1);
+    world.inject(Rule::new(Fault::LoseRequest).kind(acquisition()).always());
+    let slow = Rule::new(Fault::DelayAnswer(millis(2_500))).kind(RequestKind::KvRead);
+    world.inject(slow.skip(1).always());
+    let election = election(&world, "a");
+    let _campaign = world.start(async move { election.campaign().await });
+    // An attempt is given up after 3 s.
+    world.advance(millis(16_400));
+    assert_eq!(world.stats().requests_of(acquisition()), 3);
+    world.advance(millis(500));
+    assert_eq!(world.stats().requests_of(acquisition()), 4);
+}
+
+#[test]
 fn whoever_gives_up_while_its_attempt_is_unknown_leaves_no_lock_delay() {
     let world = MockConsul::new(1);
     world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()).host("a"));

@@ -202,6 +202,16 @@ fn what_lay_there_while_nobody_asked_is_neither_news_nor_a_failure() {
 }
 
 #[test]
+fn an_answer_that_is_a_second_later_than_its_time_counts_still() {
+    for (answered, counts) in [(secs(11), true), (millis(11_001), false)] {
+        let mut follow = follow();
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(1) + answered, id, &Ok(led(7)));
+        assert_eq!(event(&mut follow).is_some(), counts, "after {answered:?}");
+    }
+}
+
+#[test]
 fn after_a_failure_a_plain_read_tells_at_once_that_consul_is_back() {
     let mut follow = follow();
     let (id, _) = send(&mut follow, at(1));

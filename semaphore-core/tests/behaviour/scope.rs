@@ -3,14 +3,17 @@
 
 use semaphore_core::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, Operation, ReadKey,
-    RenewSession, SessionInfo, Txn,
+    ReleaseKey, RenewSession, SessionInfo, Txn,
 };
 use semaphore_core::{
     Index, Instant, Method, Participant, Prefix, Request, Scope, SessionId,
     SessionOptions, Token,
 };
 use transport_mock::MockConsul;
+use transport_mock::consul::{Access, Policy};
 
+use crate::election_support::*;
+use crate::spy::Spy;
 use crate::support::*;
 
 const SECRET: &str = "5ecret-5ecret";
@@ -57,6 +60,13 @@ fn every_request(scope: &Scope) -> Vec<Request> {
             flags,
         }
         .request(scope),
+        ReleaseKey {
+            key,
+            session,
+            value,
+            flags,
+        }
+        .request(scope),
         CasKey {
             key,
             index: Index(7),
@@ -89,6 +99,30 @@ fn every_request_carries_all_of_it() {
         }
         let is_consistent = parameters.contains(&"consistent");
         assert_eq!(is_consistent, request.method() == Method::Get, "{query}");
+        let headers: Vec<_> = request.headers().collect();
+        assert_eq!(headers, [("X-Consul-Token", SECRET)]);
+    }
+}
+
+#[test]
+fn an_election_needs_no_more_than_a_token_for_its_key_and_for_sessions() {
+    let world = MockConsul::new(1);
+    let policy = Policy::new()
+        .with_key(KEY, Access::Write)
+        .with_session_prefix("", Access::Write);
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token(SECRET, policy);
+    });
+    let spy = Spy::on(&world);
+    let builder = builder_for(KEY).token(SECRET).datacenter("dc1");
+    let election = elect_with(builder, &world.client("a"));
+    let leadership = world.run(election.campaign()).expect("elected");
+    world.advance(secs(20));
+    world.run(leadership.set_value("b")).expect("set");
+    world.run(leadership.resign()).expect("resigned");
+    for request in spy.requests() {
+        assert!(request.target().contains("dc=dc1"), "{}", request.target());
         let headers: Vec<_> = request.headers().collect();
         assert_eq!(headers, [("X-Consul-Token", SECRET)]);
     }

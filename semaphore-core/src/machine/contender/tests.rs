@@ -267,6 +267,19 @@ fn a_claim_is_settled_by_the_record_that_comes_after_it() {
 }
 
 #[test]
+fn a_claim_that_was_refused_for_certain_leaves_nothing_in_the_record() {
+    let mut bench = Bench::claiming();
+    bench
+        .contender
+        .claim_refused(Moment(0), BASE, &bench.settings);
+    assert_eq!(bench.contender.phase(), Phase::Waiting);
+    assert_eq!(bench.contender.presence(), Presence::No);
+    assert!(bench.contender.is_admissible(at(0)), "it may claim again");
+    bench.leave(0);
+    assert!(!bench.contender.must_withdraw());
+}
+
+#[test]
 fn it_loses_its_slot_when_the_record_no_longer_names_it() {
     let mut bench = Bench::held();
     assert!(bench.observe(0, unheld(BASE), false).is_none(), "too old");

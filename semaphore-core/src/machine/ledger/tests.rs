@@ -132,6 +132,28 @@ fn a_write_that_certainly_was_not_applied_is_decided_again_from_the_same_view() 
 }
 
 #[test]
+fn a_write_is_a_repetition_after_one_from_the_same_record_that_may_yet_be_applied() {
+    for (is_unknown, base, is_repeated) in [
+        (true, SENT, true),
+        (false, SENT, false),
+        (true, Index(51), false),
+    ] {
+        let mut bench = Bench::sending();
+        let (now, again) = (at(9_000), Write { base, ..write() });
+        bench
+            .ledger
+            .failed(at(100), END, is_unknown, &mut bench.rng);
+        bench
+            .ledger
+            .plan(now, Some(again), Turn::Now, &mut bench.rng);
+        let again = bench.ledger.transmit(Rest::default(), &bench.settings);
+        assert!(again.is_some());
+        let sent = bench.ledger.applied(END).unwrap();
+        assert_eq!(sent.is_repeated, is_repeated, "{is_unknown} {base:?}");
+    }
+}
+
+#[test]
 fn only_what_became_of_an_unknown_write_has_to_be_read() {
     let mut bench = Bench::sending();
     assert!(!bench.ledger.needs_read(Some(SENT), Moment::START));

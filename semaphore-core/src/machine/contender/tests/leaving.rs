@@ -233,3 +233,19 @@ fn giving_up_names_the_failure_that_is_nearest() {
     bench.handle_timeout(30_000, Some(&others));
     assert!(text(&bench).contains("another request's"), "it was mended");
 }
+
+/// The deletion may not be seen yet by the server that is asked.
+#[test]
+fn a_former_key_of_its_session_is_not_taken_for_its_place() {
+    let mut bench = Bench::held();
+    bench
+        .contender
+        .leave_orderly(at(0), Moment(0), &bench.settings);
+    bench.withdrawn(0);
+    bench.exchange(0, &format!("/v1/kv/jobs/{A}"), (200, "true"));
+    let spare = bench.contender.take_session().unwrap();
+    bench.contender = Contender::with_session(spare, Moment(1), &bench.settings, &mut bench.rng);
+    bench.exchange(1, &format!("/v1/kv/jobs/{A}?acquire={A}"), (200, "true"));
+    bench.observe(2, unheld(BASE), false);
+    assert_eq!(bench.contender.create_index(), None);
+}
