@@ -17,8 +17,9 @@ use crate::transport::{Runtime, Transport};
 /// Clones share one candidate; its local campaigns lead in turn. It writes the key as HashiCorp's Go
 /// client and `consul lock -n 1` do (whose key is `<prefix>/.lock`), and elects one leader among
 /// them, whoever does what Consul's guide does with `curl`, and us. Its sessions are its own: two who
-/// campaign with one session could not be told apart by the key. When the last clone and the [`Leadership`] are gone, the driver cleans up in the
-/// background and ends. The key stays, with its last value and without a session.
+/// campaign with one session could not be told apart by the key. When the last clone and the
+/// [`Leadership`] are gone, the driver cleans up in the background and ends. The key stays, with its
+/// last value and without a session.
 ///
 /// ```
 /// use semaphore_core::{Election, Error};
