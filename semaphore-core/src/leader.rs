@@ -265,6 +265,21 @@ mod tests {
     }
 
     #[test]
+    fn a_contender_key_of_the_guide_ends_with_its_session_and_has_no_flags() {
+        let session = SessionId::new(SESSION).unwrap();
+        let is_one = |key: &str, flags, session| {
+            let key = LockKey::new(key).unwrap();
+            is_contender_key(&key, flags, session)
+        };
+        let key = format!("service/db/{SESSION}");
+        assert!(is_one(&key, 0, Some(&session)));
+        assert!(!is_one(&key, LOCK_FLAGS, Some(&session)));
+        assert!(!is_one(&key, 0, None));
+        assert!(!is_one("service/db", 0, None));
+        assert!(!is_one("service/db", 0, Some(&session)));
+    }
+
+    #[test]
     fn what_is_not_of_this_key_or_no_session_is_garbled() {
         let key = LockKey::new("b").unwrap();
         let other = Response::new(200, r#"[{"Key":"a"}]"#).with_header("X-Consul-Index", "7");

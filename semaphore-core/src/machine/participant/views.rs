@@ -66,7 +66,7 @@ impl Participant {
             let is_dated = view.source() == Source::List;
             if is_older && (sent <= known.received || !is_dated) {
                 // A write of ours that came since tells of the record, and not of all our keys.
-                if is_dated && !self.watch.asks_leader() {
+                if !self.watch.asks_leader() {
                     self.observe_older(now, &view, sent);
                 }
                 return;
