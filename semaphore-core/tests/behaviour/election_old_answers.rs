@@ -15,13 +15,7 @@ use crate::election_support::*;
 /// all the same. The poll tells of it before the read, which does not know it yet, is answered.
 #[test]
 fn a_read_from_before_the_election_does_not_end_the_term() {
-    let (mut bench, campaign) = attempting();
-    let (attempt, _) = take_answer(&mut bench, |answer| !is_read(answer));
-    bench.keeps = |kind| matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
-    break_off(&mut bench, attempt);
-    let (poll, elected) = take_answer(&mut bench, is_read);
-    bench.candidate.handle_response(bench.now, poll, Ok(elected));
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    let (mut bench, campaign) = elected_by_the_poll();
     let (read, _) = take_answer(&mut bench, is_read);
     let nothing = Response::new(404, "").with_header("X-Consul-Index", "1");
     bench.candidate.handle_response(bench.now, read, Ok(nothing));
@@ -35,14 +29,8 @@ fn a_read_from_before_the_election_does_not_end_the_term() {
 /// The poll was asked before the attempt, and tells by its index.
 #[test]
 fn a_read_that_shows_what_a_poll_has_told_already_is_the_last_one() {
-    let (mut bench, campaign) = attempting();
-    let (attempt, _) = take_answer(&mut bench, |answer| !is_read(answer));
-    bench.keeps = |kind| matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
-    break_off(&mut bench, attempt);
-    let (poll, elected) = take_answer(&mut bench, is_read);
-    bench.candidate.handle_response(bench.now, poll, Ok(elected));
+    let (mut bench, campaign) = elected_by_the_poll();
     bench.turn();
-    assert!(bench.candidate.is_leader(bench.now, campaign));
     let (read, same) = take_answer(&mut bench, is_read);
     let sent = bench.sent.len();
     bench.candidate.handle_response(bench.now, read, Ok(same));
@@ -128,6 +116,18 @@ fn an_attempt_that_was_overtaken_elects_nobody() {
     bench.run_for(1_000);
     assert!(!bench.candidate.is_leader(bench.now, campaign));
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
+}
+
+/// A leader whose attempt broke off. The read for it is under way, and the poll has told before.
+fn elected_by_the_poll() -> (Bench, CampaignId) {
+    let (mut bench, campaign) = attempting();
+    let (attempt, _) = take_answer(&mut bench, |answer| !is_read(answer));
+    bench.keeps = |kind| matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
+    break_off(&mut bench, attempt);
+    let (poll, elected) = take_answer(&mut bench, is_read);
+    bench.candidate.handle_response(bench.now, poll, Ok(elected));
+    assert!(bench.candidate.is_leader(bench.now, campaign));
+    (bench, campaign)
 }
 
 /// A candidate whose attempt was applied; its answer and that of the poll are kept back.

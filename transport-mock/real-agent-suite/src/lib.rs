@@ -44,6 +44,7 @@ pub mod elections;
 pub mod https;
 pub mod keys;
 pub mod leaders;
+mod locker;
 pub mod long_waits;
 pub mod loss;
 pub mod manage;

@@ -1,7 +1,6 @@
 //! Elections with other clients in them: `consul lock`, and whoever does what the guide does with `curl`.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
 
 use real_agent::Agent;
 use semaphore_core::SequencerStatus;
@@ -9,36 +8,12 @@ use semaphore_core::api::LOCK_FLAGS;
 
 use crate::Backend;
 use crate::elections::{candidate, clean_up, discovery, key, lead, sessions, start_campaign};
+use crate::locker::Locker;
 use crate::scene::{Scene, value, wait_until};
 
-/// Ends with the test, whatever happens to it.
-struct Locker(Child);
-
-impl Drop for Locker {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Locker {
-    /// `consul lock`, whose child has the file `held` until there is a file `end`, or no folder any more.
-    fn start(agent: &Agent, prefix: &str, folder: &std::path::Path) -> Self {
-        const CHILD: &str =
-            "echo > $1/held; while test -d $1 && ! test -e $1/end; do sleep 0.02; done; rm $1/held";
-        let child = Command::new(agent.binary())
-            .args(["lock", "-shell=false"])
-            .arg(format!("-http-addr={}", agent.addr()))
-            .args([prefix, "sh", "-c", CHILD, "sh"])
-            .arg(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(child.unwrap())
-    }
-}
+/// It has the file `held` until there is a file `end`, or no folder `$1` any more.
+const CHILD: &str =
+    "echo > $1/held; while test -d $1 && ! test -e $1/end; do sleep 0.02; done; rm $1/held";
 
 pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
@@ -53,7 +28,7 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
 
     // Ours first: theirs waits for it.
     let first = lead(&scene, &one);
-    let mut locker = Locker::start(&agent, scene.prefix(), folder.path());
+    let locker = Locker::start(&agent, 1, scene.prefix(), CHILD, folder.path());
     wait_until("both campaign", || {
         agent.client().sessions().unwrap().len() == 2
     });
@@ -87,7 +62,7 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
     assert!(second.is_leader());
     // `consul lock` may have deleted the key: terms start anew then, tokens go on.
     assert!(second.fencing_token() > token);
-    assert!(locker.0.wait().unwrap().success());
+    locker.ends_well();
     scene.run(second.resign()).unwrap();
     wait_until("no session is left", || {
         agent.client().sessions().unwrap().is_empty()

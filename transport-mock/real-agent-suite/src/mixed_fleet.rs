@@ -6,13 +6,13 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use real_agent::Agent;
 use semaphore_core::Runtime as _;
 
 use crate::Backend;
+use crate::locker::Locker;
 use crate::scene::{Scene, wait_until};
 
 const LIMIT: u32 = 3;
@@ -24,32 +24,6 @@ const MOMENT: Duration = Duration::from_millis(10);
 /// `$1` is the file.
 const CHILD: &str = "echo +lock >> $1; sleep 0.05; echo -lock >> $1";
 
-/// Ends with the test, whatever happens to it.
-struct Locker(Child);
-
-impl Locker {
-    fn start(agent: &Agent, prefix: &str, log: &Path) -> Self {
-        let child = Command::new(agent.binary())
-            .args(["lock", "-shell=false", "-n", &LIMIT.to_string()])
-            .arg(format!("-http-addr={}", agent.addr()))
-            .args([prefix, "sh", "-c", CHILD, "sh"])
-            .arg(log)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(child.unwrap())
-    }
-}
-
-impl Drop for Locker {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Backend) {
     let agent = Agent::start().unwrap();
     let scene = Scene::on(backend, &agent);
@@ -60,8 +34,8 @@ pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Bac
     // All slots are taken while the fleet gathers.
     let gate = scene.semaphore(LIMIT);
     let permit = scene.run(gate.acquire_many(LIMIT)).unwrap();
-    let mut lockers: Vec<_> = (0..PROCESSES)
-        .map(|_| Locker::start(&agent, scene.prefix(), &log))
+    let lockers: Vec<_> = (0..PROCESSES)
+        .map(|_| Locker::start(&agent, LIMIT, scene.prefix(), CHILD, &log))
         .collect();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
@@ -90,9 +64,7 @@ pub fn a_fleet_of_consul_lock_and_our_clients_keeps_the_limit(backend: &impl Bac
     for client in clients {
         scene.finish(client);
     }
-    for Locker(child) in &mut lockers {
-        assert!(child.wait().unwrap().success());
-    }
+    lockers.into_iter().for_each(Locker::ends_well);
     let log = fs::read_to_string(&log).unwrap();
     let count = |line| log.lines().filter(|found| *found == line).count();
     for line in ["+ours", "-ours"] {
