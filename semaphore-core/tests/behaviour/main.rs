@@ -11,6 +11,8 @@ include!("behaviours.rs");
 // What separate requests can't do, or need not.
 mod atomic_steps;
 mod crowd;
+mod crowd_strangers;
+mod crowd_support;
 mod first_moments;
 mod loss_beside_a_write;
 mod lost_transactions;

@@ -14,8 +14,10 @@
 //! also an empty one.
 
 use crate::api::{Entry, LOCK_FLAGS};
-use crate::error::{Lost, RequestError};
+use crate::error::{Conflict, Lost, RequestError};
 use crate::id::{Index, SessionId};
+use crate::input::LockKey;
+use crate::leader;
 
 /// The key, where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,14 @@ impl Shown {
             _ => false,
         };
         (!may_be_taken).then_some(self.flags)
+    }
+
+    /// What makes it somebody else's, as what is found at this key.
+    pub(super) fn conflict_at(&self, key: &LockKey) -> Option<Conflict> {
+        if leader::is_contender_key(key, self.flags, self.session.as_ref()) {
+            return Some(Conflict::Semaphore);
+        }
+        self.conflict().map(leader::conflict_of)
     }
 
     pub(super) fn term(&self) -> TermIndexes {

@@ -2,10 +2,8 @@
 
 use super::{Candidacy, CandidacyEvent, Phase, Seen, Term};
 use crate::defect::{Defect, is_on};
-use crate::error::{Conflict, Error, Lost, RequestError};
+use crate::error::{Error, Lost, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
-use crate::input::LockKey;
-use crate::leader;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::shown::{self, Shown, loss};
 use crate::machine::order::Moment;
@@ -94,7 +92,7 @@ impl Candidacy {
         if key.session.is_some() && (key.session == own || is_believed) {
             return self.elect(now, own?, settings);
         }
-        if let Some(conflict) = conflict(key, &settings.key) {
+        if let Some(conflict) = key.conflict_at(&settings.key) {
             return Some(CandidacyEvent::Refused(Error::NotAnElection {
                 key: settings.key.to_string(),
                 conflict,
@@ -152,12 +150,4 @@ impl Candidacy {
             self.set_value(value);
         }
     }
-}
-
-/// What makes this key, as it is shown, somebody else's.
-fn conflict(shown: &Shown, key: &LockKey) -> Option<Conflict> {
-    if leader::is_contender_key(key, shown.flags, shown.session.as_ref()) {
-        return Some(Conflict::Semaphore);
-    }
-    shown.conflict().map(leader::conflict_of)
 }

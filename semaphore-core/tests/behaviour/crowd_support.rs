@@ -1,0 +1,54 @@
+//! Those who wait in a crowd, one turn each.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use semaphore_core::Semaphore;
+use transport_mock::{MockConsul, Task};
+
+use crate::support::*;
+
+/// The sessions that got in, in order.
+pub(crate) type Log = Arc<Mutex<Vec<String>>>;
+
+/// A semaphore to which any two are a crowd.
+pub(crate) fn in_crowd(world: &MockConsul, host: &str, limit: u32) -> Semaphore {
+    connect(builder(limit).crowd(0), &world.client(host))
+}
+
+pub(crate) fn name(host: usize) -> String {
+    format!("node-{host}")
+}
+
+/// Takes one turn, and notes whose it was.
+pub(crate) fn turn(world: &MockConsul, semaphore: Semaphore, log: &Log) -> Task<()> {
+    let (log, clock) = (Arc::clone(log), world.clone());
+    world.start(async move {
+        let permit = semaphore.acquire().await.expect("a slot");
+        let session = permit.sequencers()[0].session.to_string();
+        log.lock().expect("a log").push(session);
+        clock.sleep(millis(10)).await;
+        assert!(permit.is_held());
+        permit.release().await.expect("released");
+    })
+}
+
+/// The sessions that have a contender key, first come first.
+pub(crate) fn in_line(world: &MockConsul) -> Vec<String> {
+    let mut keys = world.consul(|consul, _| {
+        let entries = consul.entries(PREFIX);
+        let tied = entries.filter_map(|it| Some((it.create_index(), it.session()?.to_owned())));
+        tied.collect::<Vec<_>>()
+    });
+    keys.sort();
+    keys.into_iter().map(|(_, session)| session).collect()
+}
+
+/// Runs all of them, and says how long that took.
+pub(crate) fn run_all(world: &MockConsul, tasks: Vec<Task<()>>) -> Duration {
+    let start = world.now();
+    for task in tasks {
+        world.run(task);
+    }
+    world.now().saturating_since(start)
+}
