@@ -56,13 +56,15 @@ impl Consul {
         self.wake();
     }
 
-    /// Adds a node, on which sessions can then be created.
+    /// Adds a node, on which sessions can then be created, or brings one back that was removed.
     pub fn register_node(&mut self, now: Instant, node: &str) {
         self.handle_timeout(now);
         self.state.register_node(node);
     }
 
-    /// Removes a node. All its sessions end, whatever checks they are tied to.
+    /// Removes a node, as an operator does, and autopilot some ten seconds after a server died or was cut
+    /// off. All its sessions end, whatever their TTL and the checks they are tied to; lock delays begin.
+    /// Sessions are refused on it until it is [registered](Self::register_node) again.
     pub fn deregister_node(&mut self, now: Instant, node: &str) {
         self.handle_timeout(now);
         self.state.deregister_node(now, node);
