@@ -72,6 +72,9 @@ fn host(number: usize, clock: f64) -> HostPlan {
     HostPlan {
         number,
         prefix: 0,
+        server: None,
+        ttl: secs(10),
+        lock_delay: None,
         clock,
         encoding: Encoding::default(),
         crowd: 8,
@@ -110,6 +113,7 @@ fn broken_clock() -> Plan {
         prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(2),
         lifetime: 1.0,
+        lock_delay_length: 1.0,
         access_control: None,
         storm: secs(40),
         hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
@@ -197,6 +201,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(1),
         lifetime: 2.0,
+        lock_delay_length: 1.0,
         access_control: None,
         storm: secs(40),
         hosts: vec![host(0, 1.0)],
@@ -213,7 +218,9 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
 /// An election whose leader is killed 5 s after it began, and another host that campaigns and follows.
 fn a_leader_killed(lock_delay: Duration) -> Plan {
     let mut plan = broken_clock();
-    plan.prefixes = vec![Place::Election { lock_delay }];
+    plan.prefixes = vec![Place::Election {
+        lock_delay: Some(lock_delay),
+    }];
     plan.hosts = vec![host(0, 1.0), host(1, 1.0)];
     plan.hosts[1].follows = true;
     plan.hosts[1].users[0].turns[0].idle = secs(2);
