@@ -64,6 +64,8 @@ struct Missing {
     was_seen: bool,
     /// Whether its key is there and tied to another session: that one has acquired it.
     is_taken: bool,
+    /// Whether a read of its key alone has shown that it is gone.
+    is_gone: bool,
     /// When Consul has said "not yet", and from when on to ask again.
     ask_again_at: Option<Instant>,
 }
@@ -129,6 +131,7 @@ impl Vanished {
                     lock_delay: seen.unwrap_or_else(|| longest_lock_delay(view, settings)),
                     was_seen: seen.is_some(),
                     is_taken,
+                    is_gone: false,
                     ask_again_at: None,
                 }
             });
@@ -153,6 +156,9 @@ impl Vanished {
     /// The poll was interrupted: who was dead before may not be any more.
     pub(super) fn forget(&mut self) {
         self.dead.clear();
+        for missing in self.missing.values_mut() {
+            missing.is_gone = false;
+        }
         self.is_outdated = self.asked.is_some();
     }
 
@@ -171,15 +177,18 @@ impl Vanished {
 
     /// Who may be pruned.
     pub(super) fn dead(&self, now: Instant) -> BTreeSet<SessionId> {
-        let is_over = |it: &Missing| it.is_taken && it.since + it.lock_delay <= now;
-        let given_on = self.missing.iter().filter(|(_, it)| is_over(it));
-        let given_on = given_on.map(|(session, _)| session);
-        self.dead.iter().chain(given_on).cloned().collect()
+        let is_over = |it: &Missing| it.only_waits() && it.until() <= now;
+        let over = self.missing.iter().filter(|(_, it)| is_over(it));
+        let over = over.map(|(session, _)| session);
+        self.dead.iter().chain(over).cloned().collect()
     }
 
     /// Whose place can't be had at present, for all that is known.
     pub(super) fn withheld(&self, now: Instant, settings: &Settings) -> BTreeSet<SessionId> {
-        let is_withheld = |it: &Missing| it.until(settings) > now || it.ask_again_at.is_some();
+        let waits = |it: &Missing| {
+            it.was_seen || it.only_waits() || settings.encoding == Encoding::Requests
+        };
+        let is_withheld = |it: &Missing| waits(it) && it.until() > now || it.ask_again_at.is_some();
         let withheld = self.missing.iter().filter(|(_, it)| is_withheld(it));
         let withheld = withheld.map(|(session, _)| session);
         withheld
@@ -189,9 +198,9 @@ impl Vanished {
     }
 
     pub(super) fn timeout(&self, settings: &Settings) -> Option<Instant> {
-        let given_on = self.missing.values().filter(|it| it.is_taken);
-        let given_on = given_on.map(|it| it.since + it.lock_delay).min();
-        self.asks_at(settings).into_iter().chain(given_on).min()
+        let waiting = self.missing.values().filter(|it| it.only_waits());
+        let over = waiting.map(Missing::until).min();
+        self.asks_at(settings).into_iter().chain(over).min()
     }
 
     fn asks_at(&self, settings: &Settings) -> Option<Instant> {
@@ -317,23 +326,28 @@ impl Vanished {
     fn pending(&self) -> impl Iterator<Item = (&SessionId, &Missing)> {
         let of = |session| self.missing.get_key_value(session);
         let pending = self.suspects.iter().filter_map(of);
-        pending.filter(|(session, it)| !it.is_taken && !self.dead.contains(session))
+        pending.filter(|(session, it)| !it.only_waits() && !self.dead.contains(session))
     }
 }
 
 impl Missing {
     /// Until when our own clock leaves its place alone.
-    fn until(&self, settings: &Settings) -> Instant {
-        let waits = self.was_seen || self.is_taken || !asks_by_probe(settings);
-        if waits && !is_on(Defect::PruneAtOnce) {
-            self.since + self.lock_delay
-        } else {
-            self.since
+    fn until(&self) -> Instant {
+        if is_on(Defect::PruneAtOnce) {
+            return self.since;
         }
+        self.since + self.lock_delay
     }
 
+    /// Whether there is nothing to ask: it is dead when its time is over.
+    fn only_waits(&self) -> bool {
+        self.is_taken || self.is_gone
+    }
+
+    /// When to ask for it. A read that shows that it is gone holds good for later.
     fn due(&self, settings: &Settings) -> Instant {
-        let until = self.until(settings);
+        let waits = self.was_seen && asks_by_probe(settings);
+        let until = if waits { self.until() } else { self.since };
         self.ask_again_at.map_or(until, |at| until.max(at))
     }
 }

@@ -5,6 +5,7 @@ const CHECK: &str = "key \"jobs/x\" exists";
 const HELD: &str = "failed to lock key \"jobs/x\", lock is already held";
 const DELAYED: &str = "failed to lock key \"jobs/x\" due to lock delay";
 const NO_LEADER: (u16, &str) = (500, "No cluster leader");
+const GONE: (u16, &str) = (404, "");
 const DENIED: (u16, &str) = (403, "Permission denied");
 
 /// `C` waits for those whom the record names: first `A`, or `A` and `B`.
@@ -60,7 +61,7 @@ impl Bench {
     }
 
     fn answer(&mut self, now: u64, (status, body): (u16, &str)) -> Finding {
-        let response = Response::new(status, body);
+        let response = Response::new(status, body).with_header("X-Consul-Index", "9");
         self.vanished
             .handle(at(now), Ok(&response), 0, &mut self.rng)
     }
@@ -111,30 +112,43 @@ fn rolled_back(faults: &[(usize, &str)]) -> String {
 
 #[test]
 fn who_has_seen_the_key_asks_when_the_lock_delay_is_over_by_its_own_clock() {
-    for encoding in [Encoding::Transactions, Encoding::Requests] {
-        let mut bench = Bench::witness(encoding);
-        assert_eq!(
-            bench.timeout(),
-            Some(at(25_000)),
-            "15 s, as plain flags say"
-        );
-        assert_eq!(bench.asks(24_999), None);
-        assert_eq!(bench.withheld(24_999), set(&[A]));
-        assert!(bench.asks(25_000).is_some());
-        assert_eq!(bench.asks(25_000), None, "one question at a time");
-        assert_eq!(bench.timeout(), None);
-    }
+    let mut bench = Bench::witness(Encoding::Transactions);
+    assert_eq!(
+        bench.timeout(),
+        Some(at(25_000)),
+        "15 s, as plain flags say"
+    );
+    assert_eq!(bench.asks(24_999), None);
+    assert_eq!(bench.withheld(24_999), set(&[A]));
+    assert_eq!(bench.asks(25_000).as_deref(), Some("PUT /v1/txn"));
+    assert_eq!(bench.asks(25_000), None, "one question at a time");
+    assert_eq!(bench.timeout(), None);
 }
 
 #[test]
-fn whoever_comes_later_asks_at_once_where_consul_can_be_asked_and_waits_elsewhere() {
+fn whoever_comes_later_asks_at_once() {
     let mut bench = Bench::latecomer(Encoding::Transactions);
+    assert_eq!(bench.withheld(10_000), set(&[]), "nothing is known yet");
     assert_eq!(bench.asks(10_000).as_deref(), Some("PUT /v1/txn"));
-    let mut bench = Bench::latecomer(Encoding::Requests);
-    assert_eq!(bench.timeout(), Some(at(25_000)));
-    assert_eq!(bench.asks(24_999), None);
-    let read = format!("GET /v1/kv/jobs/{A}?consistent");
-    assert_eq!(bench.asks(25_000), Some(read));
+}
+
+#[test]
+fn by_requests_the_key_is_read_at_once_and_the_wait_is_everybodys() {
+    for mut bench in [
+        Bench::witness(Encoding::Requests),
+        Bench::latecomer(Encoding::Requests),
+    ] {
+        assert_eq!(bench.withheld(10_000), set(&[A]));
+        let read = format!("GET /v1/kv/jobs/{A}?consistent");
+        assert_eq!(bench.asks(10_000), Some(read));
+        bench.answer(10_000, GONE);
+        assert_eq!(bench.timeout(), Some(at(25_000)));
+        assert_eq!(bench.withheld(24_999), set(&[A]));
+        assert_eq!(bench.dead(24_999), set(&[]));
+        assert_eq!(bench.withheld(25_000), set(&[]));
+        assert_eq!(bench.dead(25_000), set(&[A]));
+        assert_eq!(bench.asks(25_000), None, "once is enough");
+    }
 }
 
 #[test]
@@ -158,6 +172,7 @@ fn the_wait_is_what_the_flags_of_the_key_said_or_the_longest_that_is_known() {
     let mut bench = Bench::by(Encoding::Requests);
     bench.observe(10_000, None, &with_flags(&[A], B));
     bench.suspect(&[A]);
+    bench.exchange(10_000, GONE);
     assert_eq!(bench.timeout(), Some(at(50_000)));
 }
 
@@ -261,23 +276,13 @@ fn many_are_asked_for_at_once_and_each_has_its_answer() {
 }
 
 #[test]
-fn by_requests_the_key_itself_tells() {
-    let missing = Response::new(404, "").with_header("X-Consul-Index", "9");
-    let found = |session: &str| {
-        Response::new(
-            200,
-            format!(r#"[{{"Key":"jobs/{A}","Session":"{session}"}}]"#),
-        )
-    };
-    for (answer, is_dead) in [(missing, true), (found(""), true), (found(A), false)] {
+fn by_requests_a_key_that_is_not_tied_to_its_session_is_as_good_as_gone() {
+    let found = |session: &str| format!(r#"[{{"Key":"jobs/{A}","Session":"{session}"}}]"#);
+    for (session, is_gone) in [("", true), (B, true), (A, false)] {
         let mut bench = Bench::witness(Encoding::Requests);
-        bench.asks(25_000);
-        let finding = bench
-            .vanished
-            .handle(at(25_000), Ok(&answer), 0, &mut bench.rng);
+        let finding = bench.exchange(10_000, (200, &found(session)));
         assert!(matches!(finding, Finding::Settled));
-        assert_eq!(bench.dead(25_000).len(), usize::from(is_dead));
-        assert_eq!(bench.timeout().is_none(), is_dead);
+        assert_eq!(bench.dead(25_000).len(), usize::from(is_gone), "{session}");
     }
 }
 
@@ -352,6 +357,13 @@ fn an_interrupted_poll_makes_the_dead_suspects_again_and_an_answer_under_way_wor
     assert!(bench.asks(10_000).is_some(), "it is asked again at once");
     bench.answer_faults(10_000, &[(1, CHECK)]);
     assert_eq!(bench.dead(10_000), set(&[A]));
+
+    let mut bench = Bench::latecomer(Encoding::Requests);
+    bench.exchange(10_000, GONE);
+    bench.vanished.forget();
+    assert_eq!(bench.dead(25_000), set(&[]));
+    bench.exchange(25_000, GONE);
+    assert_eq!(bench.dead(25_000), set(&[A]));
 }
 
 #[test]
@@ -374,5 +386,6 @@ fn a_question_that_is_taken_back_is_asked_anew() {
     bench.asks(10_000);
     bench.vanished.take_back();
     bench.settings = bench.settings.with_encoding(Encoding::Requests);
+    bench.exchange(10_000, GONE);
     assert_eq!(bench.timeout(), Some(at(25_000)), "by requests it waits");
 }
