@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::backoff::{Backoff, jitter};
 use super::encoding::{Encoding, Probed};
 use super::settings::Settings;
-use crate::api::{ReadKey, Txn};
+use crate::api::{Entry, ReadKey, Txn};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -260,32 +260,14 @@ impl Vanished {
         };
         let is_outdated = core::mem::take(&mut self.is_outdated);
         let settled = match asked {
-            Asked::Key(session) => answer.and_then(ReadKey::parse).map(|found| {
-                // What is outdated is asked again at once.
-                if is_outdated {
-                    return;
-                }
-                let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
-                if is_tied {
-                    // It stays a suspect until a view shows it.
-                    self.retry_at = Some(now + self.backoff.next(rng));
-                } else {
-                    self.backoff.reset();
-                    self.bury(session);
-                }
-            }),
+            // What is outdated is asked again at once.
+            _ if is_outdated && answer.is_ok() => Ok(()),
+            Asked::Key(session) => answer
+                .and_then(ReadKey::parse)
+                .map(|found| self.was_read(&session, found.as_ref(), now, rng)),
             Asked::Probe(sessions) => answer
                 .and_then(|response| Encoding::probed(response, sessions.len()))
-                .map(|probed| {
-                    self.backoff.reset();
-                    for (session, probed) in sessions.into_iter().zip(probed) {
-                        match probed {
-                            Probed::Free if !is_outdated => self.bury(session),
-                            Probed::Free | Probed::Unknown => {}
-                            Probed::NotYet => self.put_off(&session, now, ahead, rng),
-                        }
-                    }
-                }),
+                .map(|probed| self.was_probed(sessions, probed, now, ahead, rng)),
         };
         match settled {
             Ok(()) => Finding::Settled,
@@ -307,9 +289,43 @@ impl Vanished {
         }
     }
 
-    fn bury(&mut self, session: SessionId) {
-        self.suspects.remove(&session);
-        self.dead.insert(session);
+    fn was_read(
+        &mut self,
+        session: &SessionId,
+        found: Option<&Entry<'_>>,
+        now: Instant,
+        rng: &mut fastrand::Rng,
+    ) {
+        let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
+        if is_tied {
+            // It stays a suspect until a view shows it.
+            self.retry_at = Some(now + self.backoff.next(rng));
+            return;
+        }
+        self.backoff.reset();
+        if let Some(missing) = self.missing.get_mut(session) {
+            missing.is_gone = true;
+        }
+    }
+
+    fn was_probed(
+        &mut self,
+        sessions: Vec<SessionId>,
+        probed: Vec<Probed>,
+        now: Instant,
+        ahead: u32,
+        rng: &mut fastrand::Rng,
+    ) {
+        self.backoff.reset();
+        for (session, probed) in sessions.into_iter().zip(probed) {
+            match probed {
+                Probed::Free => {
+                    self.dead.insert(session);
+                }
+                Probed::NotYet => self.put_off(&session, now, ahead, rng),
+                Probed::Unknown => {}
+            }
+        }
     }
 
     /// Whoever is the first asks again soon, the others the later the more are ahead: what one of them
