@@ -430,8 +430,9 @@ mod tests {
             // Its maker's choice.
             (r#"[{"TTL":"30s","LockDelay":0}]"#, 30, 0),
             (r#"[{"TTL":"30s","LockDelay":9000000000}]"#, 30, 9),
-            // An answer that does not say.
+            // An answer that does not say: then it is Consul's default.
             (r#"[{"TTL":"10s"}]"#, 10, 15),
+            (r#"[{"TTL":"30s"}]"#, 15, 15),
         ] {
             let mut session = Session::new(&settings);
             let mut rng = fastrand::Rng::with_seed(1);
@@ -566,8 +567,8 @@ mod tests {
             ..settings()
         };
         let mut session = Session::new(&settings);
-        exchange(&mut session, 100, 100, 200, r#"[{"TTL":"20s"}]"#);
-        assert_eq!(deadline(&session), Some(at(118)));
+        exchange(&mut session, 100, 100, 200, r#"[{"TTL":"10s"}]"#);
+        assert_eq!(deadline(&session), Some(at(109)));
         session.end(&settings);
         assert!(session.has_ended());
         assert!(session.transmit(at(200), &settings).is_none());

@@ -59,10 +59,11 @@ impl SessionSettings {
             // Its lock delay was made for the TTL that it was made with, whatever an answer says.
             SessionSource::Create(options) => told.min(options.ttl),
             // A lock delay that no renewals could keep is its maker's choice, with all that it risks.
-            SessionSource::Callers(_) => match renewed.lock_delay {
-                Some(delay) if delay >= SessionOptions::MIN_TTL => told.min(delay),
-                _ => told,
-            },
+            SessionSource::Callers(_) => {
+                let delay = renewed.lock_delay.unwrap_or(self.lock_delay());
+                let is_chosen = delay < SessionOptions::MIN_TTL;
+                if is_chosen { told } else { told.min(delay) }
+            }
         }
     }
 

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::backoff::{Backoff, jitter};
 use super::encoding::{Encoding, Probed};
 use super::settings::Settings;
-use crate::api::{ReadKey, Txn};
+use crate::api::{Entry, ReadKey, Txn};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -64,6 +64,8 @@ struct Missing {
     was_seen: bool,
     /// Whether its key is there and tied to another session: that one has acquired it.
     is_taken: bool,
+    /// Whether a read of its key alone has shown that it is gone.
+    is_gone: bool,
     /// When Consul has said "not yet", and from when on to ask again.
     ask_again_at: Option<Instant>,
 }
@@ -129,6 +131,7 @@ impl Vanished {
                     lock_delay: seen.unwrap_or_else(|| longest_lock_delay(view, settings)),
                     was_seen: seen.is_some(),
                     is_taken,
+                    is_gone: false,
                     ask_again_at: None,
                 }
             });
@@ -153,6 +156,9 @@ impl Vanished {
     /// The poll was interrupted: who was dead before may not be any more.
     pub(super) fn forget(&mut self) {
         self.dead.clear();
+        for missing in self.missing.values_mut() {
+            missing.is_gone = false;
+        }
         self.is_outdated = self.asked.is_some();
     }
 
@@ -171,15 +177,21 @@ impl Vanished {
 
     /// Who may be pruned.
     pub(super) fn dead(&self, now: Instant) -> BTreeSet<SessionId> {
-        let is_over = |it: &Missing| it.is_taken && it.since + it.lock_delay <= now;
-        let given_on = self.missing.iter().filter(|(_, it)| is_over(it));
-        let given_on = given_on.map(|(session, _)| session);
-        self.dead.iter().chain(given_on).cloned().collect()
+        let is_over = |it: &Missing| it.only_waits() && it.until() <= now;
+        let over = self.missing.iter().filter(|(_, it)| is_over(it));
+        let over = over.map(|(session, _)| session);
+        self.dead.iter().chain(over).cloned().collect()
     }
 
     /// Whose place can't be had at present, for all that is known.
     pub(super) fn withheld(&self, now: Instant, settings: &Settings) -> BTreeSet<SessionId> {
-        let is_withheld = |it: &Missing| it.until(settings) > now || it.ask_again_at.is_some();
+        let waits = |it: &Missing| {
+            it.was_seen || it.only_waits() || settings.encoding == Encoding::Requests
+        };
+        // When it is time to ask again it may be free: an instant try waits for that answer.
+        let is_put_off = |at: Instant| at > now;
+        let is_withheld =
+            |it: &Missing| waits(it) && it.until() > now || it.ask_again_at.is_some_and(is_put_off);
         let withheld = self.missing.iter().filter(|(_, it)| is_withheld(it));
         let withheld = withheld.map(|(session, _)| session);
         withheld
@@ -189,9 +201,9 @@ impl Vanished {
     }
 
     pub(super) fn timeout(&self, settings: &Settings) -> Option<Instant> {
-        let given_on = self.missing.values().filter(|it| it.is_taken);
-        let given_on = given_on.map(|it| it.since + it.lock_delay).min();
-        self.asks_at(settings).into_iter().chain(given_on).min()
+        let waiting = self.missing.values().filter(|it| it.only_waits());
+        let over = waiting.map(Missing::until).min();
+        self.asks_at(settings).into_iter().chain(over).min()
     }
 
     fn asks_at(&self, settings: &Settings) -> Option<Instant> {
@@ -251,32 +263,14 @@ impl Vanished {
         };
         let is_outdated = core::mem::take(&mut self.is_outdated);
         let settled = match asked {
-            Asked::Key(session) => answer.and_then(ReadKey::parse).map(|found| {
-                // What is outdated is asked again at once.
-                if is_outdated {
-                    return;
-                }
-                let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
-                if is_tied {
-                    // It stays a suspect until a view shows it.
-                    self.retry_at = Some(now + self.backoff.next(rng));
-                } else {
-                    self.backoff.reset();
-                    self.bury(session);
-                }
-            }),
+            // What is outdated is asked again at once.
+            _ if is_outdated && answer.is_ok() => Ok(()),
+            Asked::Key(session) => answer
+                .and_then(ReadKey::parse)
+                .map(|found| self.was_read(&session, found.as_ref(), now, rng)),
             Asked::Probe(sessions) => answer
                 .and_then(|response| Encoding::probed(response, sessions.len()))
-                .map(|probed| {
-                    self.backoff.reset();
-                    for (session, probed) in sessions.into_iter().zip(probed) {
-                        match probed {
-                            Probed::Free if !is_outdated => self.bury(session),
-                            Probed::Free | Probed::Unknown => {}
-                            Probed::NotYet => self.put_off(&session, now, ahead, rng),
-                        }
-                    }
-                }),
+                .map(|probed| self.was_probed(sessions, probed, now, ahead, rng)),
         };
         match settled {
             Ok(()) => Finding::Settled,
@@ -298,9 +292,43 @@ impl Vanished {
         }
     }
 
-    fn bury(&mut self, session: SessionId) {
-        self.suspects.remove(&session);
-        self.dead.insert(session);
+    fn was_read(
+        &mut self,
+        session: &SessionId,
+        found: Option<&Entry<'_>>,
+        now: Instant,
+        rng: &mut fastrand::Rng,
+    ) {
+        let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
+        if is_tied {
+            // It stays a suspect until a view shows it.
+            self.retry_at = Some(now + self.backoff.next(rng));
+            return;
+        }
+        self.backoff.reset();
+        if let Some(missing) = self.missing.get_mut(session) {
+            missing.is_gone = true;
+        }
+    }
+
+    fn was_probed(
+        &mut self,
+        sessions: Vec<SessionId>,
+        probed: Vec<Probed>,
+        now: Instant,
+        ahead: u32,
+        rng: &mut fastrand::Rng,
+    ) {
+        self.backoff.reset();
+        for (session, probed) in sessions.into_iter().zip(probed) {
+            match probed {
+                Probed::Free => {
+                    self.dead.insert(session);
+                }
+                Probed::NotYet => self.put_off(&session, now, ahead, rng),
+                Probed::Unknown => {}
+            }
+        }
     }
 
     /// Whoever is the first asks again soon, the others the later the more are ahead: what one of them
@@ -317,23 +345,28 @@ impl Vanished {
     fn pending(&self) -> impl Iterator<Item = (&SessionId, &Missing)> {
         let of = |session| self.missing.get_key_value(session);
         let pending = self.suspects.iter().filter_map(of);
-        pending.filter(|(session, it)| !it.is_taken && !self.dead.contains(session))
+        pending.filter(|(session, it)| !it.only_waits() && !self.dead.contains(session))
     }
 }
 
 impl Missing {
     /// Until when our own clock leaves its place alone.
-    fn until(&self, settings: &Settings) -> Instant {
-        let waits = self.was_seen || self.is_taken || !asks_by_probe(settings);
-        if waits && !is_on(Defect::PruneAtOnce) {
-            self.since + self.lock_delay
-        } else {
-            self.since
+    fn until(&self) -> Instant {
+        if is_on(Defect::PruneAtOnce) {
+            return self.since;
         }
+        self.since + self.lock_delay
     }
 
+    /// Whether there is nothing to ask: it is dead when its time is over.
+    fn only_waits(&self) -> bool {
+        self.is_taken || self.is_gone
+    }
+
+    /// When to ask for it. A read that shows that it is gone holds good for later.
     fn due(&self, settings: &Settings) -> Instant {
-        let until = self.until(settings);
+        let waits = self.was_seen && asks_by_probe(settings);
+        let until = if waits { self.until() } else { self.since };
         self.ask_again_at.map_or(until, |at| until.max(at))
     }
 }
@@ -370,109 +403,4 @@ const ASK_AGAIN_AT_MOST: Duration = Duration::from_secs(30);
 const MOST_ASKED: usize = Txn::MAX_OPERATIONS - 1;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Prefix;
-
-    const SESSION: &str = "aaaaaaaa-0000-0000-0000-000000000000";
-
-    fn finding(answer: Result<&Response, RequestError>) -> (Finding, Inquest) {
-        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
-        let now = Instant::from_origin(Duration::from_secs(1));
-        let mut inquest = Inquest::new(&settings);
-        assert!(inquest.transmit(now, &settings).is_none(), "no suspects");
-        inquest.open(BTreeSet::from([SessionId::new(SESSION).unwrap()]));
-        let read = inquest.transmit(now, &settings).unwrap();
-        assert_eq!(read.target(), format!("/v1/kv/jobs/{SESSION}?consistent"));
-        assert!(inquest.transmit(now, &settings).is_none(), "one at a time");
-        let mut rng = fastrand::Rng::with_seed(1);
-        (inquest.handle(now, answer, &mut rng), inquest)
-    }
-
-    fn found(session: &str) -> Response {
-        let body = format!(r#"[{{"Key":"jobs/{SESSION}","Session":"{session}"}}]"#);
-        Response::new(200, body)
-    }
-
-    #[test]
-    fn whose_key_is_missing_or_not_tied_to_it_is_dead() {
-        let missing = Response::new(404, "").with_header("X-Consul-Index", "9");
-        for answer in [missing, found("")] {
-            let (finding, inquest) = finding(Ok(&answer));
-            assert!(matches!(finding, Finding::Settled));
-            assert_eq!(inquest.dead().len(), 1);
-            assert_eq!(inquest.timeout(), None);
-        }
-    }
-
-    #[test]
-    fn whose_key_is_tied_to_it_lives() {
-        let (finding, inquest) = finding(Ok(&found(SESSION)));
-        assert!(matches!(finding, Finding::Settled));
-        assert!(inquest.dead().is_empty());
-    }
-
-    #[test]
-    fn who_may_not_be_seen_is_hidden_and_not_dead() {
-        let (finding, inquest) = finding(Ok(&Response::new(403, "Permission denied")));
-        assert!(matches!(finding, Finding::Hidden));
-        assert!(inquest.dead().is_empty());
-    }
-
-    #[test]
-    fn a_failure_decides_nothing_and_is_tried_again_later() {
-        for answer in [
-            Response::new(500, "No cluster leader"),
-            Response::new(404, "<html>"),
-        ] {
-            let (finding, inquest) = finding(Ok(&answer));
-            assert!(matches!(finding, Finding::Failed(_)));
-            assert!(inquest.dead().is_empty());
-            assert!(
-                inquest
-                    .timeout()
-                    .is_some_and(|at| at > Instant::from_origin(Duration::from_secs(1)))
-            );
-        }
-    }
-
-    #[test]
-    fn it_is_tried_again_at_its_time_and_not_before() {
-        let (_, mut inquest) = finding(Ok(&Response::new(500, "No cluster leader")));
-        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
-        let due = inquest.timeout().unwrap();
-        let early = due - Duration::from_nanos(1);
-        assert!(inquest.transmit(early, &settings).is_none());
-        assert!(inquest.transmit(due, &settings).is_some());
-    }
-
-    #[test]
-    fn an_interrupted_poll_makes_the_dead_suspects_again_and_an_answer_under_way_worthless() {
-        let missing = Response::new(404, "").with_header("X-Consul-Index", "9");
-        let (_, mut inquest) = finding(Ok(&missing));
-        inquest.forget();
-        assert!(inquest.dead().is_empty());
-        let settings = Settings::new(Prefix::new("jobs").unwrap(), 1).unwrap();
-        let now = Instant::from_origin(Duration::from_secs(1));
-        let mut rng = fastrand::Rng::with_seed(1);
-        inquest.open(BTreeSet::from([SessionId::new(SESSION).unwrap()]));
-        inquest.transmit(now, &settings).unwrap();
-        inquest.forget();
-        inquest.handle(now, Ok(&missing), &mut rng);
-        assert!(inquest.dead().is_empty());
-        inquest.transmit(now, &settings).unwrap();
-        inquest.handle(now, Ok(&missing), &mut rng);
-        assert_eq!(inquest.dead().len(), 1);
-    }
-
-    #[test]
-    fn the_dead_are_forgotten_with_their_place_in_the_record() {
-        let (_, mut inquest) = finding(Ok(&found("")));
-        let mut record = Record::new(1);
-        record.add(SESSION);
-        inquest.bury(&record);
-        assert_eq!(inquest.dead().len(), 1);
-        inquest.bury(&Record::new(1));
-        assert!(inquest.dead().is_empty());
-    }
-}
+mod tests;
