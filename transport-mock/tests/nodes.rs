@@ -1,6 +1,8 @@
 //! Agents on nodes of their own: a session stands on the node of the agent that it was made through, and ends
 //! with it.
 
+#![expect(clippy::expect_used, reason = "helpers of tests")]
+
 mod support;
 
 use semaphore_core::{Method, Request, Transport, TransportErrorKind};
@@ -18,11 +20,11 @@ fn nodes_of_sessions(world: &MockConsul) -> Vec<String> {
 }
 
 async fn said(client: &MockClient, request: Request) -> String {
-    text(&client.send(request).await.unwrap())
+    text(&client.send(request).await.expect("an answer"))
 }
 
 async fn new_session(client: &MockClient) -> String {
-    session_id(&client.send(create_session()).await.unwrap())
+    session_id(&client.send(create_session()).await.expect("an answer"))
 }
 
 fn acquire(key: &str, session: &str) -> Request {

@@ -13,7 +13,7 @@ mod story;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Dialect, Encoding};
+use semaphore_core::{Behavior, Dialect, Encoding, SessionOptions};
 use transport_mock::Fault;
 
 pub use deed::{Deed, Fate, Hidden};
@@ -29,10 +29,10 @@ pub const FASTEST_CLOCK: f64 = 1.05;
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
 /// The lock delay of strangers' sessions: Consul's own.
-pub(crate) const STRANGERS_LOCK_DELAY: Duration = Duration::from_secs(15);
+pub(crate) const STRANGERS_LOCK_DELAY: Duration = SessionOptions::DEFAULT_LOCK_DELAY;
 
 /// A lock delay is no longer than this, and belief no longer than it.
-const MAX_LOCK_DELAY: Duration = Duration::from_mins(1);
+const MAX_LOCK_DELAY: Duration = SessionOptions::MAX_LOCK_DELAY;
 
 /// Everything that will be done to a world, and when.
 #[derive(Clone, Debug, PartialEq)]

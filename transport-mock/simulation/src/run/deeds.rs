@@ -73,9 +73,8 @@ impl Run<'_> {
                 back_after,
             } => {
                 self.lose_server(*server, *fate, *time);
-                if reaped_after < time {
-                    let time = *time - *reaped_after + *back_after;
-                    let server = *server;
+                if let Some(time) = time.checked_sub(*reaped_after) {
+                    let (server, time) = (*server, time + *back_after);
                     let reap = Deed::Deregister { server, time };
                     self.plan_act(self.world.now() + *reaped_after, Act::Do(reap));
                 }
@@ -287,6 +286,10 @@ impl Run<'_> {
             host.line.calm();
         }
         self.world.clear_faults();
+        // A restored snapshot may have forgotten one that has long been back.
+        for server in self.plan.hosts.iter().filter_map(|it| it.server) {
+            self.world.register_node(Plan::node(server));
+        }
         for prefix in 0..self.prefixes.len() {
             self.repair(prefix)?;
         }

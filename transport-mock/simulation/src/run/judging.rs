@@ -118,7 +118,9 @@ impl Run<'_> {
                 (Place::Election { .. }, false) => "session of a leader ended, who was told",
             });
         }
-        names.into_iter().for_each(|name| book.count_fault(name));
+        for name in names {
+            book.count_fault(name);
+        }
     }
 
     fn count(&mut self, what: &Happening) {
