@@ -123,11 +123,7 @@ async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> 
             lost = lost(&leadership) => lost,
             () = rest(hold) => return leadership.resign().await,
         };
-        println!(
-            "leads no more since {}: {}",
-            WallTime::now(),
-            with_causes(&lost)
-        );
+        println!("leads no more since {since}: {}", with_causes(&lost));
     }
 }
 
