@@ -12,9 +12,9 @@ use crate::ports::Ports;
 /// How many servers a [`Cluster`] has.
 pub const SERVERS: usize = 3;
 
-/// Dead servers are kept, as members and as nodes. By default Consul removes them after a while,
-/// and with a node go its sessions. Sessions of production live on the nodes of client agents,
-/// which are not removed; those of a test live on a server's.
+/// Dead servers are kept, as members and as nodes, unless [`Builder::reaped`] says otherwise. By default
+/// Consul removes them after some ten seconds, and with a node go its sessions: a test of something
+/// else does without that.
 const KEEP_DEAD_SERVERS: &str = "autopilot { cleanup_dead_servers = false }";
 
 /// Three servers on 127.0.0.1 that keep their state on disk. Dropping it kills them.
@@ -151,7 +151,10 @@ impl Cluster {
             }
         }
         let peers: Vec<_> = ports.iter().map(|ports| ports.serf_lan).collect();
-        let builder = builder.clone().durable().config(KEEP_DEAD_SERVERS);
+        let mut builder = builder.clone().durable();
+        if !builder.is_reaped() {
+            builder = builder.config(KEEP_DEAD_SERVERS);
+        }
         let servers = ports
             .into_iter()
             .map(|ports| builder.clone().launch(ports, Some(&peers)))
