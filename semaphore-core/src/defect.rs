@@ -40,6 +40,10 @@ defects! {
     PruneFiltered,
     /// A holder whose key is not in the view is pruned without asking for the key alone.
     PruneWithoutInquest,
+    /// A holder whose key has gone is pruned as soon as a read of the key alone says so too.
+    PruneAtOnce,
+    /// The lock delay of a session is far shorter than its lease.
+    LockDelayShort,
     /// A claim, or an attempt to lead, whose outcome is unknown counts as not applied.
     UnknownTakenForNotApplied,
     /// A claim whose outcome is unknown counts as applied.

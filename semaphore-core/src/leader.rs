@@ -3,14 +3,14 @@
 //! The rules are the guide's: a key that is tied to a session is led by whoever made that session, and
 //! its value is what the leader tells of itself. A key without a session has no leader.
 
-use crate::api::{Entry, LOCK_FLAGS, ReadKey, SEMAPHORE_FLAGS, is_filtered};
+use crate::api::{Entry, LOCK_FLAGS, ReadKey, is_filtered};
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::input::LockKey;
 use crate::record::Record;
 use crate::sequencer::Sequencer;
-use crate::view::{CLAIMED_LAST, CLAIMED_ONE};
+use crate::view::ContenderFlags;
 
 /// The leader of an election at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,15 +164,17 @@ fn hidden() -> RequestError {
 
 /// What flags say that are not an election's.
 pub(crate) fn conflict_of(flags: u64) -> Conflict {
-    match flags {
-        SEMAPHORE_FLAGS | CLAIMED_LAST | CLAIMED_ONE => Conflict::Semaphore,
-        flags => Conflict::ElectionFlags { flags },
+    if ContenderFlags::decode(flags).is_some() {
+        Conflict::Semaphore
+    } else {
+        Conflict::ElectionFlags { flags }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::SEMAPHORE_FLAGS;
 
     const SESSION: &str = "4ca8e74b-6350-7587-addf-a18084928f3c";
 

@@ -1,15 +1,18 @@
 //! One read of the prefix, understood: the record, and who contends, in the order of the queue.
 
 mod changed;
+mod flags;
 mod passed;
 
 use std::collections::BTreeSet;
 
-use crate::api::{Entry, KeyList, SEMAPHORE_FLAGS};
+use crate::api::{Entry, KeyList};
 use crate::error::Conflict;
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
 use crate::record::Record;
+
+pub(crate) use flags::{Claimed, ContenderFlags};
 
 /// What one read of a prefix showed.
 #[derive(Clone, Debug)]
@@ -40,12 +43,6 @@ pub(crate) enum Source {
     /// A record that is newer than the list: its holders may have come after the list.
     NewerRecord,
 }
-
-/// The flags of a contender key whose contender has claimed a slot: the last that was free, or one of
-/// several. Clients of other kinds read no meaning into the flags of contender keys. Changing them moves
-/// the key's index, which wakes whoever watches it.
-pub(crate) const CLAIMED_LAST: u64 = SEMAPHORE_FLAGS ^ 1;
-pub(crate) const CLAIMED_ONE: u64 = SEMAPHORE_FLAGS ^ 2;
 
 /// The key `<prefix>/.lock`.
 #[derive(Clone, Debug)]

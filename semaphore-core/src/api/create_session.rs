@@ -26,7 +26,7 @@ impl CreateSession<'_> {
             name: options.name.as_deref(),
             node: options.node.as_deref(),
             ttl: go_duration(options.ttl),
-            lock_delay: go_duration(options.lock_delay),
+            lock_delay: go_duration(options.lock_delay()),
             behavior: options.behavior.as_str(),
             node_checks: &options.node_checks,
             service_checks: options

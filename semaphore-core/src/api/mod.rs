@@ -43,7 +43,7 @@ pub use entry::Entry;
 pub use list_keys::{KeyList, ListKeys};
 pub use read_key::ReadKey;
 pub use release_key::ReleaseKey;
-pub use renew_session::RenewSession;
+pub use renew_session::{RenewSession, Renewed};
 pub use session_info::{SessionDetails, SessionInfo};
 pub use txn::{Operation, Txn};
 pub use txn_answer::{Results, TxnFault, TxnFaultKind, TxnOutcome};

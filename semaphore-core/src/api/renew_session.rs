@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 use super::answer;
 use super::target::Target;
@@ -26,12 +27,11 @@ impl RenewSession<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// The TTL that the session has from now on, which a server may have changed; none when the
-    /// session has no TTL.
+    /// The session as it is from now on.
     ///
     /// # Errors
     /// [`RequestError::InvalidSession`] when the session is gone, or whatever else the answer is.
-    pub fn parse(response: &Response) -> Result<Option<Duration>, RequestError> {
+    pub fn parse(response: &Response) -> Result<Renewed, RequestError> {
         // Only Consul's own 404 speaks of the session: a proxy's would end a live hold.
         if response.status() == 404 {
             let text = answer::excerpt(response.body());
@@ -44,24 +44,49 @@ impl RenewSession<'_> {
                 }
             });
         }
-        let [renewed]: [Renewed; 1] = answer::json(response, "not one renewed session")?;
-        match renewed.ttl.as_deref() {
-            None | Some("") => Ok(None),
+        let [found]: [Found; 1] = answer::json(response, "not one renewed session")?;
+        let ttl = match found.ttl.as_deref() {
+            None | Some("") => None,
             // Consul takes a TTL of zero for none, and gives it back as it was spelled.
             Some(text) => parse_go_duration(text)
                 .map(|ttl| Some(ttl).filter(|ttl| !ttl.is_zero()))
                 .ok_or(RequestError::Garbled {
                     what: "a session's TTL that is no duration",
                     source: None,
-                }),
-        }
+                })?,
+        };
+        Ok(Renewed {
+            ttl,
+            lock_delay: found.lock_delay(),
+        })
     }
 }
 
+/// What the answer to a renewal says of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Renewed {
+    /// Its TTL, which a server may have changed; none when it has no TTL.
+    pub ttl: Option<Duration>,
+    /// Its lock delay; none where Consul does not say.
+    pub lock_delay: Option<Duration>,
+}
+
 #[derive(Deserialize)]
-struct Renewed {
+#[serde(rename_all = "PascalCase")]
+struct Found {
     #[serde(rename = "TTL")]
     ttl: Option<String>,
+    // Where it is not as expected, the rest counts all the same.
+    #[serde(default)]
+    lock_delay: Json,
+}
+
+impl Found {
+    /// Consul counts nanoseconds.
+    fn lock_delay(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.lock_delay.as_f64()? / 1e9).ok()
+    }
 }
 
 #[cfg(test)]
@@ -69,7 +94,7 @@ mod tests {
     use super::super::examples::{SESSION, line, session};
     use super::*;
 
-    fn parse(status: u16, body: &str) -> Result<Option<Duration>, RequestError> {
+    fn parse(status: u16, body: &str) -> Result<Renewed, RequestError> {
         RenewSession::parse(&Response::new(status, body))
     }
 
@@ -83,11 +108,28 @@ mod tests {
 
     #[test]
     fn the_answer_carries_the_ttl() {
-        let ttl = |text: &str| parse(200, &format!(r#"[{{"ID":"{SESSION}","TTL":"{text}"}}]"#));
+        let ttl = |text: &str| {
+            let answer = format!(r#"[{{"ID":"{SESSION}","TTL":"{text}"}}]"#);
+            parse(200, &answer).map(|renewed| renewed.ttl)
+        };
         assert_eq!(ttl("15s").unwrap(), Some(Duration::from_secs(15)));
         assert_eq!(ttl("").unwrap(), None);
         assert!(matches!(ttl("soon"), Err(RequestError::Garbled { .. })));
         assert_eq!(ttl("0s").unwrap(), None);
+    }
+
+    #[test]
+    fn the_answer_carries_the_lock_delay_in_nanoseconds() {
+        let delay = |text: &str| {
+            let answer = format!(r#"[{{"TTL":"15s","LockDelay":{text}}}]"#);
+            parse(200, &answer).unwrap().lock_delay
+        };
+        assert_eq!(delay("15000000000"), Some(Duration::from_secs(15)));
+        assert_eq!(delay("0"), Some(Duration::ZERO));
+        for unsaid in ["null", "-1", "\"15s\"", "[]"] {
+            assert_eq!(delay(unsaid), None, "{unsaid}");
+        }
+        assert_eq!(parse(200, r#"[{"TTL":"15s"}]"#).unwrap().lock_delay, None);
     }
 
     #[test]

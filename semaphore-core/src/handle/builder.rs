@@ -65,9 +65,21 @@ impl<S: Clone> Builder<S> {
     }
 
     /// How long a holder or leader that falls silent stays one at least, 10 s to 24 h; 15 s unless
-    /// given. Shorter means that a crash is noticed sooner, longer that longer outages cost nothing.
+    /// given. Shorter means that a crash is noticed sooner, longer that longer outages cost nothing, up to a
+    /// minute: see [`SessionOptions::with_ttl`].
     pub fn ttl(self, ttl: Duration) -> Self {
         self.session_option(|options| options.with_ttl(ttl))
+    }
+
+    /// For how long after the session of a holder or leader was invalidated nobody takes its place: up to
+    /// 60 s, and as long as the TTL unless given; in an election 15 s at least.
+    ///
+    /// It keeps two from holding at once when a session ends before its time, as when a server of
+    /// Consul dies and its clients are cut off with it. In return nobody has the place for that long after a
+    /// crash; what is released, resigned or dropped is free at once. A shorter one risks two: read
+    /// [`SessionOptions::with_lock_delay`].
+    pub fn lock_delay(self, delay: Duration) -> Self {
+        self.session_option(|options| options.with_lock_delay(delay))
     }
 
     /// The name of the sessions.
@@ -134,7 +146,17 @@ impl<S: Clone> Builder<S> {
 
     /// Everything that was told, or the first thing that was wrong with it.
     fn parts(self) -> Result<Parts<S>, Error> {
-        Ok(self.parts?)
+        let parts = self.parts?;
+        let options = &parts.session_options;
+        if options.outlasts_lock_delay() {
+            tracing::warn!(
+                lock_delay = ?options.lock_delay(),
+                ttl = ?options.ttl(),
+                "the lock delay is shorter than the TTL: when a session ends before its time, as when a \
+                 server of Consul dies, two may hold at once"
+            );
+        }
+        Ok(parts)
     }
 
     fn session_option(

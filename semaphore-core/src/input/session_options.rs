@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::{LockKey, Prefix, checked_name};
+use crate::defect::{Defect, is_on};
 use crate::error::InvalidInput;
 
 /// What becomes of the keys of a session that is invalidated.
@@ -26,13 +27,15 @@ impl Behavior {
 
 /// How the sessions of a semaphore are created, see the session page of Consul's HTTP API.
 ///
-/// The defaults tie a session to its TTL alone: 15 s, no health checks, behavior `delete`.
+/// The defaults tie a session to its TTL alone: 15 s, no health checks, behavior `delete`. Its lock delay
+/// is as long as its TTL, see [`Self::with_lock_delay`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
     pub(crate) name: Option<String>,
     pub(crate) node: Option<String>,
     pub(crate) ttl: Duration,
-    pub(crate) lock_delay: Duration,
+    /// None as long as nobody has chosen one: then it follows from the TTL.
+    pub(crate) lock_delay: Option<Duration>,
     pub(crate) behavior: Behavior,
     pub(crate) node_checks: Vec<String>,
     pub(crate) service_checks: Vec<String>,
@@ -44,7 +47,7 @@ impl Default for SessionOptions {
             name: None,
             node: None,
             ttl: Duration::from_secs(15),
-            lock_delay: Duration::from_secs(15),
+            lock_delay: None,
             behavior: Behavior::Delete,
             node_checks: Vec::new(),
             service_checks: Vec::new(),
@@ -59,6 +62,8 @@ impl SessionOptions {
     pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
     /// The longest lock delay.
     pub const MAX_LOCK_DELAY: Duration = Duration::from_secs(60);
+    /// The lock delay of sessions whose maker names none: Consul's.
+    pub const DEFAULT_LOCK_DELAY: Duration = Duration::from_secs(15);
 
     /// The defaults.
     pub fn new() -> Self {
@@ -83,8 +88,12 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// How long a holder that falls silent keeps its slot at least; Consul frees it within twice
-    /// this time. A renewal is sent every third of it.
+    /// How long a holder that falls silent keeps its slot at least; Consul ends its session within twice
+    /// this time, and the lock delay follows. A renewal is sent every third of it.
+    ///
+    /// Belief ends at nine tenths of it, and of a minute where it is longer: a session may end before
+    /// its time, and the lock delay that keeps others away until then is a minute at most. So a TTL over a
+    /// minute lets nobody hold through a longer outage; it only lets Consul clean up later.
     ///
     /// # Errors
     /// [`InvalidInput::Ttl`] outside [`Self::MIN_TTL`] and [`Self::MAX_TTL`].
@@ -96,9 +105,22 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// How long Consul refuses to lock a key of the session again after an invalidation. It does not
-    /// protect a semaphore's slot: contender keys belong to one session each. It does protect a
-    /// leadership, see [`Election::builder`](crate::Election::builder).
+    /// For how long after the session of a holder or leader was invalidated nobody takes its place: up
+    /// to 60 s. Unless given it is the TTL, 60 s at most; in an election no less than 15 s.
+    ///
+    /// It protects from one that does not know yet that its session is gone. A session stands on the node
+    /// of the agent it was made through, and ends with it, whatever its TTL: when a server dies, freezes or is
+    /// cut off, Consul takes its node out of the catalog some ten seconds later. So does an operator who
+    /// destroys the session or deregisters the node, and a health check that fails. Whoever is cut off then goes on
+    /// believing until its lease is over, at nine tenths of the TTL; the other tenth is for clocks that run at
+    /// different rates.
+    ///
+    /// In return nobody has the place for that long after a crash. What is given back in order is free at
+    /// once, and a holder that learns that its session is gone leaves at once.
+    ///
+    /// With a shorter one two may hold for as long as it is shorter than nine tenths of the TTL; with zero, the
+    /// slot of a holder whose session has ended is free at once, as with Go's client. A warning in the log says so when
+    /// the handle is connected. How long others wait for *them* is not changed by it.
     ///
     /// # Errors
     /// [`InvalidInput::LockDelay`] over [`Self::MAX_LOCK_DELAY`].
@@ -106,7 +128,7 @@ impl SessionOptions {
         if lock_delay > Self::MAX_LOCK_DELAY {
             return Err(InvalidInput::LockDelay(lock_delay));
         }
-        self.lock_delay = lock_delay;
+        self.lock_delay = Some(lock_delay);
         Ok(self)
     }
 
@@ -154,10 +176,18 @@ impl SessionOptions {
     }
 
     /// As an election needs it: the key stays when the session ends, since its `LockIndex` counts
-    /// the terms.
-    pub(crate) fn for_election(self, key: &LockKey) -> Self {
+    /// the terms. Its lock delay is Consul's default at least, which other clients of elections have.
+    pub(crate) fn for_election(mut self, key: &LockKey) -> Self {
+        let least = Self::DEFAULT_LOCK_DELAY.max(self.lock_delay());
+        self.lock_delay.get_or_insert(least);
         self.or_named(|| format!("election {key}"))
             .with_behavior(Behavior::Release)
+    }
+
+    /// Whether a holder may believe for longer than the lock delay keeps others away.
+    pub(crate) fn outlasts_lock_delay(&self) -> bool {
+        self.lock_delay
+            .is_some_and(|delay| delay < self.ttl.min(Self::MAX_LOCK_DELAY))
     }
 
     fn or_named(mut self, name: impl FnOnce() -> String) -> Self {
@@ -168,6 +198,15 @@ impl SessionOptions {
     /// The TTL.
     pub fn ttl(&self) -> Duration {
         self.ttl
+    }
+
+    /// The lock delay: what was given, or what follows from the TTL.
+    pub fn lock_delay(&self) -> Duration {
+        if is_on(Defect::LockDelayShort) {
+            return Duration::from_secs(1);
+        }
+        self.lock_delay
+            .unwrap_or_else(|| self.ttl.min(Self::MAX_LOCK_DELAY))
     }
 }
 
@@ -237,12 +276,34 @@ mod tests {
         for bad in [s(0), s(9), s(24 * 3600 + 1), Duration::from_millis(9_999)] {
             assert_eq!(options().with_ttl(bad), Err(InvalidInput::Ttl(bad)));
         }
-        assert!(options().with_lock_delay(s(0)).is_ok());
-        assert!(options().with_lock_delay(s(60)).is_ok());
+        for delay in [s(0), s(60)] {
+            let chosen = options().with_lock_delay(delay).unwrap();
+            assert_eq!(chosen.lock_delay(), delay);
+        }
         assert_eq!(
             options().with_lock_delay(s(61)),
             Err(InvalidInput::LockDelay(s(61)))
         );
+    }
+
+    #[test]
+    fn a_lock_delay_that_nobody_has_chosen_follows_from_the_ttl() {
+        let s = Duration::from_secs;
+        let key = LockKey::new("leader").unwrap();
+        for (ttl, of_semaphore, of_election) in [
+            (10, 10, 15),
+            (15, 15, 15),
+            (30, 30, 30),
+            (60, 60, 60),
+            (600, 60, 60),
+        ] {
+            let options = SessionOptions::new().with_ttl(s(ttl)).unwrap();
+            assert_eq!(options.lock_delay(), s(of_semaphore), "{ttl}");
+            let options = options.for_election(&key);
+            assert_eq!(options.lock_delay(), s(of_election), "{ttl}");
+        }
+        let chosen = SessionOptions::new().with_lock_delay(s(1)).unwrap();
+        assert_eq!(chosen.for_election(&key).lock_delay(), s(1));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::id::{AcquireId, Index, SessionId};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
-use crate::view::{Contender as Shown, Key, View};
+use crate::view::{Contender as Shown, ContenderFlags, Key, View};
 
 pub(super) use presence::Presence;
 pub(super) use succession::Spare;
@@ -152,9 +152,9 @@ impl Contender {
         self.is_leaving() && self.presence != Presence::No
     }
 
-    /// Until when it may believe in its slot; for ever if its session has no TTL.
+    /// Until when it may believe in its slot.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.session.lease().and_then(Lease::deadline)
+        self.session.lease().map(Lease::deadline)
     }
 
     /// Why its last request failed.
@@ -170,6 +170,11 @@ impl Contender {
     /// When its key was created, if a view has shown it: its place in the queue.
     pub(super) fn create_index(&self) -> Option<Index> {
         self.key.seen().map(|seen| seen.create_index)
+    }
+
+    /// The flags of its key as it enters.
+    pub(super) fn flags(&self) -> ContenderFlags {
+        ContenderFlags::entering(self.session.lock_delay())
     }
 
     /// The sequencer of its key.
@@ -327,7 +332,7 @@ impl Contender {
         }
         if self.key_is_active()
             && let Some(session) = self.session.id()
-            && let Some(request) = self.key.transmit(now, session, settings)
+            && let Some(request) = self.key.transmit(now, session, self.flags(), settings)
         {
             return Some((Part::Key, request));
         }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | enter | `[lock contender, get-tree]` | `PUT ?acquire` of the contender key |
 //! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
+//! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back | `GET` of the contender key |
 //!
 //! A transaction makes its step atomic. Whoever it admits is tied to its key in the moment of
 //! admission, and whoever it prunes has none (S3, S5). Its answer tells the record's new index, so
@@ -12,13 +13,12 @@
 use super::plan::{ContenderNo, Write};
 use super::settings::Settings;
 use crate::api::{
-    AcquireKey, CasKey, Entry, Operation, Results, SEMAPHORE_FLAGS, Txn, TxnFault, TxnFaultKind,
-    TxnOutcome,
+    AcquireKey, CasKey, Entry, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
-use crate::view::{Contender, View};
+use crate::view::{Contender, ContenderFlags, View};
 
 /// How the steps of the protocol become requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -65,6 +65,17 @@ pub(super) struct After {
     pub(super) view: Option<View>,
 }
 
+/// What Consul says of the contender key of a holder that has vanished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probed {
+    /// Nobody has it, and its lock delay is over.
+    Free,
+    /// Somebody has it, or its lock delay is not over.
+    NotYet,
+    /// Nothing: what was said of others kept the agent from looking.
+    Unknown,
+}
+
 impl Encoding {
     /// How a request that was made here, or elsewhere, is encoded.
     pub(super) fn of(request: &Request) -> Self {
@@ -97,13 +108,17 @@ impl Encoding {
 
     /// Ties the contender key to its session. Says how it is encoded: with a large value it is no
     /// transaction.
-    pub(super) fn enter(session: &SessionId, settings: &Settings) -> (Self, Request) {
+    pub(super) fn enter(
+        session: &SessionId,
+        flags: ContenderFlags,
+        settings: &Settings,
+    ) -> (Self, Request) {
         let scope = settings.scope();
         let acquire = AcquireKey {
             key: &settings.prefix.contender_key(session),
             session,
             value: settings.value.as_bytes(),
-            flags: SEMAPHORE_FLAGS,
+            flags: flags.encode(),
         };
         let operations = [
             Operation::Lock {
@@ -158,6 +173,61 @@ impl Encoding {
                 fault => Err(refusal(fault)),
             },
         }
+    }
+
+    /// Asks whether our session could acquire the contender keys of these. The last operation fails if the
+    /// first has not, so that nothing is ever changed by it. Only a transaction can ask so.
+    pub(super) fn probe(
+        sessions: &[SessionId],
+        own: &SessionId,
+        settings: &Settings,
+    ) -> Option<Request> {
+        let keys = sessions.iter().map(|it| settings.prefix.contender_key(it));
+        let keys: Vec<_> = keys.collect();
+        let lock = |key| Operation::Lock {
+            key,
+            session: own,
+            value: &[],
+            flags: 0,
+        };
+        let key = keys.first()?;
+        let operations = keys.iter().map(|key| lock(key));
+        let operations: Vec<_> = operations
+            .chain([Operation::CheckNotExists { key }])
+            .collect();
+        transaction(&operations, settings)
+    }
+
+    /// Reads the answer to [`Self::probe`] of so many.
+    pub(super) fn probed(
+        response: &Response,
+        sessions: usize,
+    ) -> Result<Vec<Probed>, RequestError> {
+        let TxnOutcome::RolledBack(faults) = Txn::parse(response)? else {
+            return Err(garbled("a transaction that can't be applied, and was"));
+        };
+        let mut probed = vec![Probed::Free; sessions];
+        let mut is_checked = false;
+        let mut is_delayed = false;
+        for fault in faults {
+            match probed.get_mut(fault.operation) {
+                Some(probed) if is_taken(fault.kind) => {
+                    is_delayed |= fault.kind == TxnFaultKind::Delayed;
+                    *probed = Probed::NotYet;
+                }
+                None if fault.operation == sessions && fault.kind == TxnFaultKind::Check => {
+                    is_checked = true;
+                }
+                _ => return Err(refusal(Some(fault))),
+            }
+        }
+        // Lock delays are looked at before anything else, and whoever finds one looks no further.
+        if is_delayed || !is_checked {
+            for free in probed.iter_mut().filter(|it| **it == Probed::Free) {
+                *free = Probed::Unknown;
+            }
+        }
+        Ok(probed)
     }
 
     /// Writes the record. Says how it is encoded: what is too large for a transaction is not one.
@@ -244,9 +314,9 @@ pub(super) enum Step {
     Free(SessionId),
     /// A contender of ours that waited claims: whoever watches its key learns by these flags that it
     /// went ahead.
-    Claim(ContenderNo, SessionId, u64),
+    Claim(ContenderNo, SessionId, ContenderFlags),
     /// A contender of ours enters.
-    Enter(ContenderNo, SessionId),
+    Enter(ContenderNo, SessionId, ContenderFlags),
     /// A contender of ours leaves, whose key was seen at this index.
     Leave(SessionId, Index),
 }
@@ -258,7 +328,7 @@ impl Step {
             | Self::Absent(session)
             | Self::Free(session)
             | Self::Claim(_, session, _)
-            | Self::Enter(_, session)
+            | Self::Enter(_, session, _)
             | Self::Leave(session, _) => session,
         }
     }
@@ -272,17 +342,11 @@ impl Step {
             },
             Self::Absent(_) => Operation::CheckNotExists { key },
             Self::Free(_) => Operation::CheckSession { key, session: None },
-            Self::Claim(_, session, flags) => Operation::Lock {
+            Self::Claim(_, session, flags) | Self::Enter(_, session, flags) => Operation::Lock {
                 key,
                 session,
                 value,
-                flags: *flags,
-            },
-            Self::Enter(_, session) => Operation::Lock {
-                key,
-                session,
-                value,
-                flags: SEMAPHORE_FLAGS,
+                flags: flags.encode(),
             },
             Self::Leave(_, _) if settings.owns_sessions() => Operation::Delete { key },
             Self::Leave(_, index) => Operation::DeleteCas { key, index: *index },
@@ -344,7 +408,7 @@ impl Rest {
         }
         let index = heads.last()?.modify_index();
         let locked = steps().zip(&heads).filter_map(|(step, entry)| match step {
-            Step::Claim(no, session, _) | Step::Enter(no, session) => {
+            Step::Claim(no, session, _) | Step::Enter(no, session, _) => {
                 Some((*no, Contender::new(session.clone(), entry)))
             }
             _ => None,

@@ -44,6 +44,13 @@ pub(super) struct Shown<'a> {
 
 impl Shown<'_> {
     pub(super) fn view(self) -> View {
+        let keys = self.keys.iter();
+        let keys: Vec<_> = keys.map(|(name, session)| (*name, *session, 0)).collect();
+        self.view_with_flags(&keys)
+    }
+
+    /// With these keys in place of its own: each with its session and flags.
+    pub(super) fn view_with_flags(self, keys: &[(&str, &str, u64)]) -> View {
         let mut entries = Vec::new();
         if let Some((index, record)) = self.lock {
             let value = STANDARD.encode(record);
@@ -51,9 +58,9 @@ impl Shown<'_> {
                 r#"{{"Key":"jobs/.lock","Flags":0,"Value":"{value}","ModifyIndex":{index}}}"#
             ));
         }
-        for (index, (name, session)) in (1..).zip(self.keys) {
+        for (index, (name, session, flags)) in (1..).zip(keys) {
             entries.push(format!(
-                r#"{{"Key":"jobs/{name}","Session":"{session}","CreateIndex":{index},"ModifyIndex":{index},"LockIndex":1,"Value":null}}"#
+                r#"{{"Key":"jobs/{name}","Session":"{session}","Flags":{flags},"CreateIndex":{index},"ModifyIndex":{index},"LockIndex":1,"Value":null}}"#
             ));
         }
         let filtered = if self.filtered { "true" } else { "false" };

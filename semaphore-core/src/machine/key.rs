@@ -23,7 +23,7 @@ use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::time::Instant;
-use crate::view::{Contender, Key, View};
+use crate::view::{Contender, ContenderFlags, Key, View};
 
 #[derive(Clone, Debug)]
 pub(super) struct ContenderKey {
@@ -192,6 +192,7 @@ impl ContenderKey {
         &mut self,
         now: Instant,
         session: &SessionId,
+        flags: ContenderFlags,
         settings: &Settings,
     ) -> Option<Request> {
         if !self.is_due(now, settings) {
@@ -212,7 +213,7 @@ impl ContenderKey {
                 (Sent::Reservation, request)
             }
             State::Acquiring => {
-                let (encoding, request) = Encoding::enter(session, settings);
+                let (encoding, request) = Encoding::enter(session, flags, settings);
                 (Sent::Acquisition(encoding), request)
             }
             State::Deleting(_) => {

@@ -1,77 +1,91 @@
-//! The lease clock: how long a session certainly lives without another word from Consul
-//! (invariant S2).
+//! The lease clock: how long a holder may believe without another word from Consul (invariant S2).
 //!
 //! ```text
 //!   sent          sent + TTL/3                  sent + TTL - margin   sent + TTL
 //!    |-----------------|---------------------------------|----------------|----…
-//!    renewal sent      next renewal due                  belief ends      Consul may expire it
+//!    renewal sent      next renewal due                  belief ends      somebody else may hold
 //! ```
 //! It counts from the moment when the request was *sent*: the server starts its clock later. The
 //! margin absorbs clocks that run at different rates, by up to a tenth.
+//!
+//! A session may end before its TTL, with the node that it stands on. Then its lock delay keeps the place, from
+//! after the last renewal that succeeded on. Consul's lock delays last [`SessionOptions::MAX_LOCK_DELAY`] at
+//! most, so that a lease is no longer than that, whatever the TTL, also of a session that has none.
 
 use core::time::Duration;
 
 use crate::defect::{Defect, is_on};
+use crate::input::SessionOptions;
 use crate::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     sent_at: Instant,
-    ttl: Option<Duration>,
+    length: Duration,
 }
 
 impl Lease {
-    pub(super) const fn new(sent_at: Instant, ttl: Option<Duration>) -> Self {
-        Self { sent_at, ttl }
+    /// Of a session that Consul keeps, with its lock delay, for `length` after `sent_at` at least.
+    pub(super) fn new(sent_at: Instant, length: Duration) -> Self {
+        let length = length.min(SessionOptions::MAX_LOCK_DELAY);
+        Self { sent_at, length }
     }
 
-    /// When belief ends; never for a session without a TTL.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    /// When belief ends.
+    pub(super) fn deadline(&self) -> Instant {
         if is_on(Defect::LeaseEndIgnored) {
-            return None;
+            return self.sent_at + FOR_EVER;
         }
         if is_on(Defect::LeaseMarginGone) {
-            return self.ttl.map(|ttl| self.sent_at + ttl);
+            return self.sent_at + self.length;
         }
-        self.ttl.map(|ttl| self.sent_at + ttl - ttl / MARGIN)
+        self.sent_at + self.length - self.length / MARGIN
     }
 
     /// When the next renewal is due.
-    pub(super) fn renew_at(&self) -> Option<Instant> {
-        self.ttl.map(|ttl| self.sent_at + ttl / RENEWALS)
+    pub(super) fn renew_at(&self) -> Instant {
+        self.sent_at + self.length / RENEWALS
     }
 
     pub(super) fn is_valid(&self, now: Instant) -> bool {
-        self.deadline().is_none_or(|deadline| now < deadline)
+        now < self.deadline()
     }
 }
 
-/// One part in ten of the TTL is not relied on.
+/// Longer than any test.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// One part in ten of the lease is not relied on.
 const MARGIN: u32 = 10;
 
-/// A renewal is due after a third of the TTL, so that two more can fail.
+/// A renewal is due after a third of the lease, so that two more can fail.
 const RENEWALS: u32 = 3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn s(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
     #[test]
     fn belief_ends_before_the_ttl_does() {
-        let s = Duration::from_secs;
         let sent = Instant::from_origin(s(100));
-        let lease = Lease::new(sent, Some(s(15)));
-        assert_eq!(lease.renew_at(), Some(sent + s(5)));
+        let lease = Lease::new(sent, s(15));
+        assert_eq!(lease.renew_at(), sent + s(5));
         let deadline = sent + Duration::from_millis(13_500);
-        assert_eq!(lease.deadline(), Some(deadline));
+        assert_eq!(lease.deadline(), deadline);
         assert!(lease.is_valid(deadline - Duration::from_nanos(1)));
         assert!(!lease.is_valid(deadline));
     }
 
     #[test]
-    fn a_session_without_a_ttl_has_no_deadline() {
-        let lease = Lease::new(Instant::ORIGIN, None);
-        assert_eq!(lease.deadline(), None);
-        assert!(lease.is_valid(Instant::from_origin(Duration::MAX)));
+    fn no_lease_outlasts_the_longest_lock_delay() {
+        for length in [s(60), s(61), s(24 * 3600), Duration::MAX] {
+            let lease = Lease::new(Instant::ORIGIN, length);
+            assert_eq!(lease.renew_at(), Instant::from_origin(s(20)));
+            assert_eq!(lease.deadline(), Instant::from_origin(s(54)));
+        }
     }
 }

@@ -3,9 +3,9 @@
 //! ```text
 //!                        Participant          commands, polls and events
 //!     ┌───────────┬──────────┼──────────┬──────────┐
-//!   Watch      Inquest     Ledger     queue    Contender  one per slot that is wanted, held or left
-//! long poll   dead, or    writes of  callers    ┌──┴─────┐
-//!              hidden?   the record           Session  ContenderKey
+//!   Watch     Vanished     Ledger     queue    Contender  one per slot that is wanted, held or left
+//! long poll   may they   writes of  callers    ┌──┴─────┐
+//!            be pruned?  the record           Session  ContenderKey
 //!                            │
 //!                           plan                which write comes next: the rules of admission
 //!                         encoding              how a step becomes a request
@@ -28,7 +28,6 @@ mod encoding;
 #[cfg(test)]
 mod fixture;
 mod follow;
-mod inquest;
 mod key;
 mod key_watch;
 mod lease;
@@ -40,6 +39,7 @@ mod queue;
 mod session;
 mod session_settings;
 mod settings;
+mod vanished;
 mod watch;
 
 pub(crate) use backoff::Backoff;

@@ -4,8 +4,8 @@
 //! - A record that is not there yet is created without holders. A claim then always replaces a
 //!   record, and that record's `ModifyIndex` is the grant's fencing token (S5).
 //! - Holders without a live session are pruned, if the view shows a key of ours, the server does not
-//!   say that it left keys out, and an inquest has found that the holder's key is not merely hidden
-//!   (S3).
+//!   say that it left keys out, and the holder's key is not merely hidden (S3), and not before its
+//!   belief must have ended (S1): see [`vanished`](super::vanished).
 //! - Contenders of ours that leave are taken out. So is one whose admission may still be applied:
 //!   writing the record from the same index makes sure that it is not (L2).
 //! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
@@ -50,8 +50,12 @@ pub(super) struct Situation<'a> {
     pub(super) sees_ours: bool,
     /// Who has been waited for in vain.
     pub(super) overtaken: &'a BTreeSet<SessionId>,
-    /// Holders that an inquest has found dead.
+    /// Holders whose contender key has gone and who may be pruned.
     pub(super) dead: &'a BTreeSet<SessionId>,
+    /// Those of whom it is known that they may not be pruned yet.
+    pub(super) withheld: &'a BTreeSet<SessionId>,
+    /// Those whom a list has shown to be without a key.
+    pub(super) suspected: &'a BTreeSet<SessionId>,
 }
 
 /// A write of the record.
@@ -119,7 +123,9 @@ impl Situation<'_> {
         let mut record = self.without_admissible(record);
         self.withdraw(&mut record);
         // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
-        record.retain(|holder| self.view.is_filtered() || self.view.is_alive(holder));
+        record.retain(|holder| {
+            self.view.is_filtered() || self.view.is_alive(holder) || self.is_withheld(holder)
+        });
         self.ahead().count() + permits as usize <= free(&record)
     }
 
@@ -148,8 +154,8 @@ impl Situation<'_> {
         sessions.collect()
     }
 
-    /// Holders that seem dead and may be hidden. They stay until that is known; the next write then
-    /// prunes them.
+    /// Holders that seem dead. They stay until it is known that they may go; the next write then prunes
+    /// them.
     pub(super) fn suspects(&self) -> BTreeSet<SessionId> {
         if !self.may_prune() || self.view.source() != Source::List {
             return BTreeSet::new();
@@ -179,15 +185,7 @@ impl Situation<'_> {
         if !self.may_prune() {
             return;
         }
-        // Holders who came after the list are not in it: only those who were found dead may go, and the
-        // same transaction makes sure of it.
-        let is_dead = |holder: &str| match self.view.source() {
-            Source::NewerRecord => {
-                SessionId::new(holder).is_ok_and(|session| self.dead.contains(&session))
-            }
-            Source::List | Source::Transaction => self.is_dead(holder),
-        };
-        record.retain(|holder| self.view.is_alive(holder) || !is_dead(holder));
+        record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
     }
 
     fn may_prune(&self) -> bool {
@@ -196,15 +194,16 @@ impl Situation<'_> {
 
     /// Whether somebody seems dead of whom only a list can raise suspicion.
     pub(super) fn needs_list(&self) -> bool {
-        self.view.source() == Source::Transaction && !self.missing().is_empty()
+        self.view.source() == Source::Transaction && !self.missing().is_subset(self.suspected)
     }
 
-    /// Of a holder that is not alive in the view. A name that is no session's can't live; a key that
-    /// is there and not tied to its session is not hidden.
+    /// Of a holder that is not alive in the view. A name that is no session's can't live.
     fn is_dead(&self, holder: &str) -> bool {
-        SessionId::new(holder).map_or(true, |session| {
-            self.dead.contains(&session) || self.view.key(&session) != Key::Absent
-        })
+        SessionId::new(holder).map_or(true, |session| self.dead.contains(&session))
+    }
+
+    fn is_withheld(&self, holder: &str) -> bool {
+        SessionId::new(holder).is_ok_and(|session| self.withheld.contains(&session))
     }
 
     fn admit(&self, record: &mut Record) -> (Vec<ContenderNo>, Turn) {

@@ -36,6 +36,8 @@ pub(super) struct Session {
     in_flight: Option<InFlight>,
     /// What a renewal's answer says and the leader has to confirm.
     doubt: Option<Doubt>,
+    /// How long nobody acquires its keys after it was invalidated.
+    lock_delay: Duration,
     retry_at: Option<Instant>,
     backoff: Backoff,
     /// Why the last attempt at the present step failed.
@@ -88,6 +90,7 @@ impl Session {
             state,
             in_flight: None,
             doubt: None,
+            lock_delay: settings.lock_delay(),
             retry_at: None,
             backoff: Backoff::new(Duration::from_millis(200), settings.retry_cap()),
             failure: None,
@@ -100,6 +103,7 @@ impl Session {
             state: State::Ended,
             in_flight: None,
             doubt: None,
+            lock_delay: Duration::ZERO,
             retry_at: None,
             backoff: Backoff::new(Duration::ZERO, Duration::ZERO),
             failure: None,
@@ -126,6 +130,11 @@ impl Session {
             State::Live(_, lease) => Some(lease),
             _ => None,
         }
+    }
+
+    /// How long nobody acquires its keys after it was invalidated.
+    pub(super) fn lock_delay(&self) -> Duration {
+        self.lock_delay
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -199,7 +208,7 @@ impl Session {
             State::Live(..) if self.doubt.is_some() => {
                 Some(self.retry_at.unwrap_or(Instant::ORIGIN))
             }
-            State::Live(_, lease) => self.retry_at.or_else(|| lease.renew_at()),
+            State::Live(_, lease) => Some(self.retry_at.unwrap_or_else(|| lease.renew_at())),
             State::Gone(_) | State::Ended => None,
         }
     }
@@ -249,16 +258,21 @@ impl Session {
         };
         let outcome = match (sent, &self.state) {
             (Sent::Creation, State::Creating) => {
-                let lease = Lease::new(sent_at, Some(settings.ttl()));
+                let lease = Lease::new(sent_at, settings.ttl());
                 answer
                     .and_then(CreateSession::parse)
                     .map(|id| State::Live(id, lease))
             }
-            (Sent::Renewal, State::Adopting(id) | State::Live(id, _)) => answer
-                .and_then(RenewSession::parse)
-                // One of ours was made with a TTL, also where an answer leaves it out.
-                .map(|ttl| ttl.or(settings.owns_sessions().then(|| settings.ttl())))
-                .map(|ttl| State::Live(id.clone(), Lease::new(sent_at, ttl))),
+            (Sent::Renewal, State::Adopting(id) | State::Live(id, _)) => {
+                answer.and_then(RenewSession::parse).map(|renewed| {
+                    if !settings.owns_sessions() {
+                        let told = renewed.lock_delay.unwrap_or(self.lock_delay);
+                        self.lock_delay = told;
+                    }
+                    let lease = Lease::new(sent_at, settings.lease(renewed));
+                    State::Live(id.clone(), lease)
+                })
+            }
             (Sent::Inquiry, State::Adopting(_) | State::Live(..)) => {
                 return self.handle_inquiry(now, answer, rng);
             }
@@ -373,17 +387,63 @@ mod tests {
     }
 
     fn deadline(session: &Session) -> Option<Instant> {
-        session.lease().and_then(Lease::deadline)
+        session.lease().map(Lease::deadline)
     }
 
     #[test]
-    fn its_lease_counts_from_when_the_request_was_sent_and_takes_the_servers_ttl_over() {
+    fn its_lease_counts_from_when_the_request_was_sent() {
         let mut session = live();
         let half = Duration::from_millis(500);
         assert_eq!(deadline(&session), Some(at(113) + half));
-        exchange(&mut session, 105, 109, 200, r#"[{"TTL":"30s"}]"#);
-        assert_eq!(deadline(&session), Some(at(105 + 27)));
-        assert_eq!(session.timeout(), Some(at(115)));
+        exchange(&mut session, 105, 109, 200, r#"[{"TTL":"15s"}]"#);
+        assert_eq!(deadline(&session), Some(at(118) + half));
+        assert_eq!(session.timeout(), Some(at(110)));
+    }
+
+    #[test]
+    fn its_lease_takes_a_shorter_ttl_of_the_servers_over_and_no_longer_one() {
+        let mut session = live();
+        exchange(&mut session, 105, 105, 200, r#"[{"TTL":"12s"}]"#);
+        assert_eq!(
+            deadline(&session),
+            Some(at(105) + Duration::from_millis(10_800))
+        );
+        assert_eq!(session.timeout(), Some(at(109)));
+        // Its lock delay is as long as the TTL that it was made with.
+        exchange(&mut session, 109, 109, 200, r#"[{"TTL":"30s"}]"#);
+        assert_eq!(
+            deadline(&session),
+            Some(at(109) + Duration::from_millis(13_500))
+        );
+    }
+
+    #[test]
+    fn the_lease_of_a_callers_session_is_no_longer_than_its_lock_delay() {
+        let id = SessionId::new(ID).unwrap();
+        let mut settings = settings();
+        settings.source = SessionSource::Callers(id);
+        for (answer, lease, lock_delay) in [
+            (r#"[{"TTL":"10s","LockDelay":15000000000}]"#, 10, 15),
+            (r#"[{"TTL":"30s","LockDelay":15000000000}]"#, 15, 15),
+            (r#"[{"TTL":"","LockDelay":15000000000}]"#, 15, 15),
+            (r#"[{"TTL":"","LockDelay":60000000000}]"#, 60, 60),
+            // Its maker's choice.
+            (r#"[{"TTL":"30s","LockDelay":0}]"#, 30, 0),
+            (r#"[{"TTL":"30s","LockDelay":9000000000}]"#, 30, 9),
+            // An answer that does not say: then it is Consul's default.
+            (r#"[{"TTL":"10s"}]"#, 10, 15),
+            (r#"[{"TTL":"30s"}]"#, 15, 15),
+        ] {
+            let mut session = Session::new(&settings);
+            let mut rng = fastrand::Rng::with_seed(1);
+            session.transmit(at(100), &settings).unwrap();
+            let response = Response::new(200, answer);
+            session.handle(at(100), Ok(&response), &settings, &mut rng);
+            let belief = Duration::from_secs(lease) * 9 / 10;
+            assert_eq!(deadline(&session), Some(at(100) + belief), "{answer}");
+            let delay = Duration::from_secs(lock_delay);
+            assert_eq!(session.lock_delay(), delay, "{answer}");
+        }
     }
 
     #[test]
@@ -507,8 +567,8 @@ mod tests {
             ..settings()
         };
         let mut session = Session::new(&settings);
-        exchange(&mut session, 100, 100, 200, r#"[{"TTL":"20s"}]"#);
-        assert_eq!(deadline(&session), Some(at(118)));
+        exchange(&mut session, 100, 100, 200, r#"[{"TTL":"10s"}]"#);
+        assert_eq!(deadline(&session), Some(at(109)));
         session.end(&settings);
         assert!(session.has_ended());
         assert!(session.transmit(at(200), &settings).is_none());

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::api::Renewed;
 use crate::id::SessionId;
 use crate::input::{Scope, SessionOptions};
 
@@ -40,6 +41,29 @@ impl SessionSettings {
         match &self.source {
             SessionSource::Create(options) => options.ttl,
             SessionSource::Callers(_) => SessionOptions::default().ttl,
+        }
+    }
+
+    /// The lock delay of new sessions. That of a caller's is learned in the same way.
+    pub(crate) fn lock_delay(&self) -> Duration {
+        match &self.source {
+            SessionSource::Create(options) => options.lock_delay(),
+            SessionSource::Callers(_) => SessionOptions::DEFAULT_LOCK_DELAY,
+        }
+    }
+
+    /// How long the lease of a session is that was renewed so.
+    pub(crate) fn lease(&self, renewed: Renewed) -> Duration {
+        let told = renewed.ttl.unwrap_or(Duration::MAX);
+        match &self.source {
+            // Its lock delay was made for the TTL that it was made with, whatever an answer says.
+            SessionSource::Create(options) => told.min(options.ttl),
+            // A lock delay that no renewals could keep is its maker's choice, with all that it risks.
+            SessionSource::Callers(_) => {
+                let delay = renewed.lock_delay.unwrap_or(self.lock_delay());
+                let is_chosen = delay < SessionOptions::MIN_TTL;
+                if is_chosen { told } else { told.min(delay) }
+            }
         }
     }
 

@@ -1,12 +1,12 @@
 //! Removes what dead contenders with behavior `release` leave behind.
 
 use super::{Step, Task};
-use crate::api::{DeleteKey, ListKeys, SEMAPHORE_FLAGS};
+use crate::api::{DeleteKey, ListKeys};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{Prefix, Scope};
-use crate::view::{CLAIMED_LAST, CLAIMED_ONE, Orphan, View};
+use crate::view::{ContenderFlags, Orphan, View};
 use std::collections::BTreeSet;
 
 /// Deletes contender keys that are tied to no session, each by check-and-set. Its output is how many
@@ -40,9 +40,8 @@ impl Task for Collect {
 
     fn step(&mut self, answer: &Response) -> Result<Step<usize>, RequestError> {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
-        let is_contenders = |orphan: &&Orphan| {
-            [0, SEMAPHORE_FLAGS, CLAIMED_LAST, CLAIMED_ONE].contains(&orphan.flags)
-        };
+        let is_contenders =
+            |orphan: &&Orphan| orphan.flags == 0 || ContenderFlags::decode(orphan.flags).is_some();
         let Some(orphan) = view.orphans().iter().find(is_contenders) else {
             return Ok(Step::Done(Ok(self.tried.len())));
         };

@@ -44,35 +44,52 @@ fn it_is_used_and_renewed_and_not_destroyed() {
 }
 
 #[test]
-fn its_ttl_is_learned_from_a_renewal() {
-    let world = MockConsul::new(1);
-    let own = Stranger::session_with(&world, WITH_TTL);
-    let semaphore = with(&world, "a", 1, &own);
-    let permit = world.run(semaphore.acquire()).expect("a free slot");
-    let remaining = permit.remaining().expect("a lease");
-    assert!(
-        remaining > millis(17_900) && remaining <= secs(18),
-        "{remaining:?}"
-    );
-    world.run(permit.release()).expect("released");
-    own.leaves(&world);
-    assert_nothing_left(&world);
+fn its_lease_is_learned_from_a_renewal_and_no_longer_than_its_ttl_and_its_lock_delay() {
+    for (body, lease) in [
+        // Consul's default of the lock delay is 15 s.
+        (WITH_TTL, secs(15)),
+        (r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"20s"}"#, secs(20)),
+        (r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"60s"}"#, secs(20)),
+        (r#"{"NodeChecks":[],"TTL":"600s","LockDelay":"60s"}"#, secs(60)),
+        // A lock delay that no renewals could keep is its maker's choice.
+        (r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"0s"}"#, secs(20)),
+        // A session without a TTL can end early, too.
+        (r#"{"NodeChecks":[]}"#, secs(15)),
+        (r#"{"NodeChecks":[],"LockDelay":"60s"}"#, secs(60)),
+        (r#"{"NodeChecks":[],"TTL":"0s","LockDelay":"60s"}"#, secs(60)),
+    ] {
+        let world = MockConsul::new(1);
+        let own = Stranger::session_with(&world, body);
+        let semaphore = with(&world, "a", 1, &own);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        let remaining = permit.remaining().expect("a lease");
+        let most = lease * 9 / 10;
+        assert!(
+            remaining > most - millis(100) && remaining <= most,
+            "{body}: {remaining:?}"
+        );
+        world.advance(secs(1_000));
+        assert!(permit.is_held(), "{body}: it is renewed");
+        world.run(permit.release()).expect("released");
+        own.leaves(&world);
+        assert_nothing_left(&world);
+    }
 }
 
 #[test]
-fn one_without_a_ttl_has_no_deadline() {
+fn one_without_a_ttl_is_not_believed_in_for_ever() {
     let world = MockConsul::new(1);
     let own = Stranger::session(&world);
     let semaphore = with(&world, "a", 1, &own);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    assert_eq!(permit.deadline(), None);
-    assert_eq!(permit.remaining(), None);
     world.partition("a");
-    world.advance(secs(1_000));
-    assert!(permit.is_held(), "Consul does not end it either");
+    world.advance(secs(15));
+    assert!(!permit.is_held(), "it may have ended with its node");
     world.heal("a");
     world.advance(secs(30));
-    world.run(permit.release()).expect("released");
+    drop(permit);
+    world.advance(secs(5));
+    assert!(own.is_alive(&world), "it is its maker's to destroy");
     own.leaves(&world);
     assert_nothing_left(&world);
 }
@@ -440,20 +457,6 @@ fn one_that_the_record_still_names_gets_its_slot_back() {
         own.leaves(&world);
         assert_nothing_left(&world);
     }
-}
-
-#[test]
-fn a_ttl_of_zero_is_none() {
-    let world = MockConsul::new(1);
-    let own = Stranger::session_with(&world, r#"{"NodeChecks":[],"TTL":"0s"}"#);
-    let semaphore = with(&world, "a", 1, &own);
-    let permit = world
-        .run(semaphore.acquire_timeout(secs(30)))
-        .expect("free");
-    assert_eq!(permit.deadline(), None);
-    world.run(permit.release()).expect("released");
-    own.leaves(&world);
-    assert_nothing_left(&world);
 }
 
 #[test]

@@ -185,10 +185,10 @@ fn a_key_that_outlives_its_session_does_not_break_the_chain() {
 }
 
 #[test]
-fn a_holder_that_dies_is_pruned_after_two_polls_of_the_record() {
+fn a_holder_that_dies_is_pruned_its_lock_delay_after_two_polls_of_the_record() {
     // The first of the line looks at the prefix when what it knows is 5 s old, and sees that when a
-    // poll of the record ends, which lasts 5 s and a little. The rest is for the inquest.
-    let bound = millis(11_000);
+    // poll of the record ends, which lasts 5 s and a little. The rest is for the questions to Consul.
+    let bound = millis(11_000) + secs(15);
     for after in 0..6 {
         let world = MockConsul::new(after);
         let log = Log::default();

@@ -11,7 +11,7 @@ use crate::stranger::{Stranger, operate};
 use crate::support::*;
 
 #[test]
-fn a_dead_holder_is_pruned_when_its_session_has_expired() {
+fn a_dead_holder_is_pruned_when_its_session_has_expired_and_its_lock_delay_is_over() {
     let world = MockConsul::new(4);
     let process = MockProcess::new(&world.client("dead"));
     let dead = builder(1).connect(process.clone()).expect("valid settings");
@@ -23,8 +23,8 @@ fn a_dead_holder_is_pruned_when_its_session_has_expired() {
         let permit_of_next = next.acquire().await.expect("a slot");
         assert!(!permit.is_held());
         let waited = world.now().saturating_since(granted);
-        // Consul expires a session after twice its TTL.
-        assert!(waited > secs(29) && waited < secs(31), "{waited:?}");
+        // Consul expires a session after twice its TTL, and the lock delay is as long as the TTL.
+        assert!(waited > secs(44) && waited < secs(46), "{waited:?}");
         assert!(permit_of_next.fencing_token() > permit.fencing_token());
         permit_of_next.release().await.expect("released");
     });
@@ -32,7 +32,7 @@ fn a_dead_holder_is_pruned_when_its_session_has_expired() {
 }
 
 #[test]
-fn a_dead_holder_is_pruned_at_once_when_its_session_is_destroyed() {
+fn a_holder_that_learns_that_its_session_is_gone_makes_room_at_once() {
     let world = MockConsul::new(4);
     let (a, b) = (semaphore(&world, "a", 1), semaphore(&world, "b", 1));
     world.run(async {
@@ -253,7 +253,8 @@ fn keys_of_another_prefix_keep_nobody_alive() {
         put("/v1/kv/service/db/.lock".to_owned(), &record)
             .await
             .expect("an answer");
-        let permit = semaphore.acquire_timeout(secs(5)).await;
+        // By the guide's requests whoever finds it waits for its lock delay.
+        let permit = semaphore.acquire_timeout(secs(20)).await;
         let permit = permit.expect("the holder counts as dead");
         assert!(!holders(&world).contains(&id));
         permit.release().await.expect("released");
@@ -347,7 +348,11 @@ fn who_was_found_dead_is_not_asked_for_again_while_polls_go_on() {
     }
     assert!(permit.is_held());
     let trace = world.trace();
-    let asked = |line: &&str| line.contains("GET") && line.contains(dead);
+    let asked = |line: &&str| match ENCODING {
+        // Nothing else is rolled back here.
+        Encoding::Transactions => line.contains("< 409"),
+        _ => line.contains("GET") && line.contains(dead),
+    };
     assert_eq!(trace.lines().filter(asked).count(), 1, "{trace}");
 }
 

@@ -20,12 +20,12 @@ fn sent(world: &MockConsul, path: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_session_is_renewed_every_third_of_its_ttl() {
-    for (ttl, third) in [(15, 5.0), (30, 10.0), (10, 10.0 / 3.0), (3_600, 1_200.0)] {
+fn a_session_is_renewed_every_third_of_its_ttl_and_every_twenty_seconds_at_least() {
+    for (ttl, third) in [(15, 5.0), (30, 10.0), (10, 10.0 / 3.0), (60, 20.0), (3_600, 20.0)] {
         let world = MockConsul::new(1);
         let semaphore = connect(builder(1).ttl(secs(ttl)), &world.client("a"));
         let permit = world.run(semaphore.acquire()).expect("a free slot");
-        world.advance(secs(ttl * 10));
+        world.advance(secs(ttl.min(60) * 10));
         let created = sent(&world, "/v1/session/create")[0];
         let mut last = created;
         let renewals = sent(&world, "/v1/session/renew");
@@ -139,27 +139,22 @@ fn renewals_that_keep_failing_are_paced() {
 }
 
 #[test]
-fn a_ttl_that_the_server_changed_is_honoured() {
+fn a_longer_ttl_that_the_server_tells_makes_no_longer_lease() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    // A leader whose configuration gives sessions longer.
+    // A leader under load may ask for fewer renewals. The lock delay is as long as the TTL that was asked for.
     let longer = Response::new(200, r#"[{"ID":"x","TTL":"1m0s"}]"#);
     let rule = Rule::new(Fault::AnswerAfter(longer)).kind(RequestKind::SessionRenew);
     world.inject(rule.times(1));
     world.advance(secs(6));
     let remaining = permit.remaining().expect("a lease");
     assert!(
-        remaining > secs(50) && remaining < secs(54),
+        remaining > secs(12) && remaining < millis(12_600),
         "{remaining:?}"
     );
-    // The next renewal is due after a third of a minute. The mock's own TTL is the old one.
-    world.advance(secs(18));
-    assert_eq!(sent(&world, "/v1/session/renew").len(), 1);
-    world.advance(secs(2));
+    world.advance(secs(5));
     assert_eq!(sent(&world, "/v1/session/renew").len(), 2);
-    let remaining = permit.remaining().expect("a lease");
-    assert!(remaining < secs(14), "{remaining:?}");
     world.run(permit.release()).expect("released");
     assert_nothing_left(&world);
 }

@@ -1,6 +1,5 @@
 //! What only an election is told.
 
-use core::time::Duration;
 use std::sync::Arc;
 
 use super::Builder;
@@ -14,18 +13,6 @@ use crate::transport::{BlockOn, Runtime, Transport};
 impl Builder<ElectionSettings> {
     pub(in crate::handle) fn for_election(key: &str) -> Self {
         Self::of(LockKey::new(key).map(ElectionSettings::new))
-    }
-
-    /// How long nobody may lead after a leader's session was invalidated: up to 60 s, 15 s unless
-    /// given.
-    ///
-    /// It protects from a leader that does not know yet that it is none: an operator destroyed its
-    /// session, or a health check failed, while it can't reach Consul. Such a leader stops by itself
-    /// when its lease is over, at nine tenths of the TTL, so a lock delay of at least the TTL keeps
-    /// the two from overlapping. A leader whose session *expires* has stopped long before. In return
-    /// nobody leads for that long after a crash. A resignation has no delay.
-    pub fn lock_delay(self, delay: Duration) -> Self {
-        self.session_option(|options| options.with_lock_delay(delay))
     }
 
     /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.

@@ -1,6 +1,5 @@
 //! What only a semaphore is told.
 
-use core::time::Duration;
 use std::sync::Arc;
 
 use super::Builder;
@@ -33,11 +32,6 @@ impl Builder<Settings> {
             parts.settings = parts.settings.clone().with_limit_adopted(true);
             Ok(())
         })
-    }
-
-    /// The lock delay of the sessions, up to 60 s, see [`SessionOptions::with_lock_delay`](crate::SessionOptions::with_lock_delay).
-    pub fn lock_delay(self, delay: Duration) -> Self {
-        self.session_option(|options| options.with_lock_delay(delay))
     }
 
     /// What becomes of contender keys whose session is invalidated.

@@ -178,7 +178,7 @@ impl Candidacy {
 
     /// Until when it may believe that it leads.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.session.lease().and_then(Lease::deadline)
+        self.session.lease().map(Lease::deadline)
     }
 
     pub(super) fn failure(&self) -> Option<&RequestError> {

@@ -6,7 +6,7 @@ use super::*;
 use crate::input::Value;
 use crate::machine::fixture::{self, A, B, C, session};
 use crate::record::Record;
-use crate::view::{CLAIMED_ONE, Key};
+use crate::view::{Claimed, ContenderFlags, Key};
 
 fn settings() -> Settings {
     let settings = fixture::settings().with_encoding(Encoding::Transactions);
@@ -56,11 +56,18 @@ fn rest(steps: Vec<Step>) -> Rest {
     }
 }
 
+/// Of a session with a lock delay of half a minute.
+const ENTERING: ContenderFlags = ContenderFlags::entering(core::time::Duration::from_secs(30));
+const CLAIMING: ContenderFlags = ContenderFlags {
+    claim: Claimed::One,
+    ..ENTERING
+};
+
 /// One entry of a key below the prefix, as a result.
 fn result(name: &str, tied_to: &str, index: u64) -> Json {
     json!({"KV": {
         "Key": format!("jobs/{name}"), "Session": tied_to, "CreateIndex": 7, "ModifyIndex": index,
-        "LockIndex": 1, "Flags": CLAIMED_ONE, "Value": null,
+        "LockIndex": 1, "Flags": CLAIMING.encode(), "Value": null,
     }})
 }
 
@@ -84,13 +91,13 @@ const OTHER: &str = "raft apply failed";
 
 #[test]
 fn entering_locks_the_key_and_reads_the_prefix() {
-    let (encoding, request) = Encoding::enter(&session(A), &settings());
+    let (encoding, request) = Encoding::enter(&session(A), ENTERING, &settings());
     assert_eq!(encoding, Encoding::Transactions);
     assert_eq!(Encoding::of(&request), Encoding::Transactions);
     assert_eq!(
         lines(&request),
         [
-            format!("lock jobs/{A} {A} - {SEMAPHORE_FLAGS} us"),
+            format!("lock jobs/{A} {A} - {} us", ENTERING.encode()),
             "get-tree jobs/ - - - -".to_owned(),
         ]
     );
@@ -104,7 +111,7 @@ fn entering_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() 
         settings().with_encoding(Encoding::Requests),
         settings().with_value(large),
     ] {
-        let (encoding, request) = Encoding::enter(&session(A), &settings);
+        let (encoding, request) = Encoding::enter(&session(A), ENTERING, &settings);
         assert_eq!(encoding, Encoding::Requests);
         assert_eq!(Encoding::of(&request), Encoding::Requests);
         let target = format!("/v1/kv/jobs/{A}?acquire={A}&");
@@ -172,8 +179,8 @@ fn why_nobody_entered_is_told() {
 fn each_step_of_a_write_is_one_operation_before_the_records() {
     let steps = vec![
         Step::Tied(session(A)),
-        Step::Claim(ContenderNo(0), session(A), CLAIMED_ONE),
-        Step::Enter(ContenderNo(1), session(B)),
+        Step::Claim(ContenderNo(0), session(A), CLAIMING),
+        Step::Enter(ContenderNo(1), session(B), ENTERING),
         Step::Absent(session(C)),
         Step::Free(session(C)),
         Step::Leave(session(B), Index(12)),
@@ -182,8 +189,8 @@ fn each_step_of_a_write_is_one_operation_before_the_records() {
     let flags = write(&[A]).record.flags();
     let mut expected = vec![
         format!("check-session jobs/{A} {A} - - -"),
-        format!("lock jobs/{A} {A} - {CLAIMED_ONE} us"),
-        format!("lock jobs/{B} {B} - {SEMAPHORE_FLAGS} us"),
+        format!("lock jobs/{A} {A} - {} us", CLAIMING.encode()),
+        format!("lock jobs/{B} {B} - {} us", ENTERING.encode()),
         format!("check-not-exists jobs/{C} - - - -"),
         format!("check-session jobs/{C}  - - -"),
         format!("delete jobs/{B} - - - -"),
@@ -233,8 +240,8 @@ fn a_write_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() {
 fn claim(reads: bool) -> Rest {
     let steps = vec![
         Step::Tied(session(A)),
-        Step::Claim(ContenderNo(0), session(A), CLAIMED_ONE),
-        Step::Enter(ContenderNo(1), session(B)),
+        Step::Claim(ContenderNo(0), session(A), CLAIMING),
+        Step::Enter(ContenderNo(1), session(B), ENTERING),
         Step::Absent(session(C)),
         Step::Leave(session(C), Index(12)),
     ];
@@ -269,8 +276,8 @@ fn an_applied_write_tells_the_index_and_the_keys_that_it_locked() {
     assert_eq!(
         locked,
         [
-            (ContenderNo(0), A, Index(61), CLAIMED_ONE),
-            (ContenderNo(1), B, Index(61), CLAIMED_ONE),
+            (ContenderNo(0), A, Index(61), CLAIMING.encode()),
+            (ContenderNo(1), B, Index(61), CLAIMING.encode()),
         ]
     );
     assert!(after.view.is_none(), "it was not read along");
@@ -407,4 +414,58 @@ fn whose_keys_a_write_deletes_is_known() {
     assert_eq!(rest.leaving(), [session(C)]);
     assert!(rest.deletes_key_of(&session(C)));
     assert!(!rest.deletes_key_of(&session(A)));
+}
+
+#[test]
+fn a_probe_asks_for_every_key_and_can_never_be_applied() {
+    let request = Encoding::probe(&[session(B), session(C)], &session(A), &settings()).unwrap();
+    assert_eq!(
+        lines(&request),
+        [
+            format!("lock jobs/{B} {A} - 0 "),
+            format!("lock jobs/{C} {A} - 0 "),
+            format!("check-not-exists jobs/{B} - - - -"),
+        ]
+    );
+    assert!(Encoding::probe(&[], &session(A), &settings()).is_none());
+}
+
+#[test]
+fn a_probe_tells_of_each_key_whether_it_could_be_acquired() {
+    use Probed::{Free, NotYet, Unknown};
+    for (faults, probed) in [
+        (&[(2, CHECK)][..], [Free, Free]),
+        (&[(0, HELD), (2, CHECK)], [NotYet, Free]),
+        (&[(1, HELD), (2, CHECK)], [Free, NotYet]),
+        // Lock delays are told of alone.
+        (&[(0, DELAYED)], [NotYet, Unknown]),
+        (&[(0, DELAYED), (1, DELAYED)], [NotYet, NotYet]),
+        (&[(0, DELAYED), (2, CHECK)], [NotYet, Unknown]),
+        // Without the last one it is not known whether the others were looked at.
+        (&[(0, HELD)], [NotYet, Unknown]),
+    ] {
+        let found = Encoding::probed(&rolled_back(faults), 2).unwrap();
+        assert_eq!(found, probed, "{faults:?}");
+    }
+}
+
+#[test]
+fn a_probe_that_failed_tells_nothing() {
+    let error = |faults: &[(usize, &str)]| Encoding::probed(&rolled_back(faults), 1).unwrap_err();
+    for faults in [&[(0, GONE)][..], &[(0, GONE), (1, CHECK)]] {
+        assert!(matches!(error(faults), RequestError::InvalidSession { .. }));
+    }
+    assert!(matches!(error(&[(0, DENIED)]), RequestError::Denied { .. }));
+    assert!(matches!(error(&[(1, DENIED)]), RequestError::Denied { .. }));
+    for faults in [
+        &[(0, OTHER)][..],
+        &[(0, CHECK)],
+        &[(1, HELD)],
+        &[(2, CHECK)],
+    ] {
+        let error = error(faults);
+        assert!(matches!(error, RequestError::Rejected { .. }), "{error:?}");
+    }
+    let applied = Encoding::probed(&applied(&[]), 1);
+    assert!(matches!(applied, Err(RequestError::Garbled { .. })));
 }

@@ -1,12 +1,13 @@
 use super::*;
 use crate::Settings;
 use crate::api::ListKeys;
-use crate::api::SEMAPHORE_FLAGS;
 use crate::machine::fixture::{A, B, at, session, settings};
 use crate::transport::{TransportError, TransportErrorKind};
 
 const TRUE: (u16, &str) = (200, "true");
 const FALSE: (u16, &str) = (200, "false");
+/// Of a session with a lock delay of half a minute.
+const FLAGS: ContenderFlags = ContenderFlags::entering(Duration::from_secs(30));
 const NO_LEADER: (u16, &str) = (500, "No cluster leader");
 
 /// The key of the session [`A`].
@@ -51,7 +52,9 @@ impl Bench {
     }
 
     fn send(&mut self, now: u64) -> Option<String> {
-        let request = self.key.transmit(at(now), &session(A), &self.settings)?;
+        let request = self
+            .key
+            .transmit(at(now), &session(A), FLAGS, &self.settings)?;
         Some(format!("{} {}", request.method(), request.target()))
     }
 
@@ -141,7 +144,7 @@ fn a_view_that_overtakes_the_answer_shows_that_the_key_is_there() {
 fn the_key_of_a_session_of_ours_is_acquired_at_once() {
     let mut bench = Bench::ours();
     let (sent, event) = bench.exchange(100, TRUE);
-    let flags = SEMAPHORE_FLAGS;
+    let flags = FLAGS.encode();
     assert_eq!(
         sent,
         format!("PUT /v1/kv/jobs/{A}?acquire={A}&flags={flags}")

@@ -269,7 +269,7 @@ impl Participant {
             self.watch.pause();
             if self.is_idle() {
                 self.refresh.stop();
-                self.inquest.open(BTreeSet::new());
+                self.vanished.suspect(BTreeSet::new());
                 self.view = None;
                 self.look_up = LookUp::Not;
                 self.lingers = false;
@@ -355,10 +355,10 @@ impl Participant {
         }
         self.lingers &= turn != Turn::NotYet || self.look_up != LookUp::Not;
         if let Some(record) = observed.view.record() {
-            self.inquest.bury(record);
+            self.vanished.forget_the_removed(record);
         }
         if is_list {
-            self.inquest.open(suspects);
+            self.vanished.suspect(suspects);
         }
         if let Some(ahead) = ahead {
             self.ledger.overtake(now, ahead);
@@ -384,7 +384,9 @@ impl Participant {
                 && observed.view.source() != Source::NewerRecord,
             sees_ours: self.sees_ours(&observed.view),
             overtaken: &self.ledger.overtaken(now),
-            dead: self.inquest.dead(),
+            dead: &self.vanished.dead(now),
+            withheld: &self.vanished.withheld(now, &self.settings),
+            suspected: self.vanished.suspects(),
         })
     }
 

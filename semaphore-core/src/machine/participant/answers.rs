@@ -6,8 +6,8 @@ use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::contender::{Contender, Part};
 use crate::machine::encoding::Encoding;
-use crate::machine::inquest::Finding;
 use crate::machine::order::Moment;
+use crate::machine::vanished::Finding;
 use crate::machine::watch::Focus;
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -48,7 +48,7 @@ impl Participant {
             From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
             From::Watch | From::Refresh => self.handle_view(now, from, Moment::of(id), answer),
             From::Ledger => self.handle_write(now, Moment::of(id), answer),
-            From::Inquest => self.handle_finding(now, answer),
+            From::Vanished => self.handle_finding(now, answer),
             From::Contender(no, part) => {
                 if part == Part::Key {
                     self.watch.credit();
@@ -107,7 +107,9 @@ impl Participant {
     }
 
     fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
-        match self.inquest.handle(now, answer, &mut self.rng) {
+        let ahead = self.current().and_then(|it| self.next_ahead(now, it));
+        let ahead = ahead.map_or(0, |(_, rank)| rank);
+        match self.vanished.handle(now, answer, ahead, &mut self.rng) {
             Finding::Settled => self.note(now, None),
             Finding::Hidden => {
                 let prefix = self.settings.prefix.to_string();

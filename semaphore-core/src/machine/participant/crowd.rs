@@ -28,7 +28,7 @@ use crate::machine::encoding::Encoding;
 use crate::machine::plan::CREATORS;
 use crate::machine::watch::Focus;
 use crate::time::Instant;
-use crate::view::{CLAIMED_LAST, CLAIMED_ONE, Contender as Shown, Lock};
+use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock};
 
 /// How long whoever waits behind one other looks at its key before it looks at the record.
 const LOOK_UP: Duration = Duration::from_secs(2);
@@ -100,7 +100,11 @@ impl Participant {
     }
 
     /// Who waits next ahead of the first of ours, and how many do in all.
-    fn next_ahead<'v>(&self, now: Instant, observed: &'v Observed) -> Option<(&'v Shown, u32)> {
+    pub(super) fn next_ahead<'v>(
+        &self,
+        now: Instant,
+        observed: &'v Observed,
+    ) -> Option<(&'v Shown, u32)> {
         let overtaken = self.ledger.overtaken(now);
         let first = self
             .contenders
@@ -209,12 +213,15 @@ impl Participant {
         let Some(observed) = &mut self.view else {
             return true;
         };
-        self.look_up = match shown.flags {
+        let claim = ContenderFlags::decode(shown.flags)
+            .filter(|_| is_changed)
+            .map_or(Claimed::None, |flags| flags.claim);
+        self.look_up = match claim {
             // The claim has changed the record at the same index, and left nothing to claim.
-            CLAIMED_LAST if is_changed => LookUp::After(shown.modify_index),
-            _ => LookUp::Now,
+            Claimed::Last => LookUp::After(shown.modify_index),
+            Claimed::One | Claimed::None => LookUp::Now,
         };
-        if is_changed && [CLAIMED_LAST, CLAIMED_ONE].contains(&shown.flags) {
+        if claim != Claimed::None {
             observed.view.pass(session);
             observed.is_dated = true;
         } else if is_changed {

@@ -38,12 +38,12 @@ use self::refresh::Refresh;
 use self::spare::Spares;
 use super::contender::{Contender, Part, Phase};
 use super::encoding::Encoding;
-use super::inquest::Inquest;
 use super::ledger::Ledger;
 use super::order::Moment;
 use super::plan::ContenderNo;
 use super::queue::{Patience, Queue, Ticket};
 use super::settings::Settings;
+use super::vanished::Vanished;
 use super::watch::Watch;
 use crate::error::{Error, InvalidInput, Lost, RequestError};
 use crate::http::Request;
@@ -65,7 +65,7 @@ pub struct Participant {
     watch: Watch,
     refresh: Refresh,
     ledger: Ledger,
-    inquest: Inquest,
+    vanished: Vanished,
     queue: Queue<AcquireId>,
     contenders: BTreeMap<ContenderNo, Contender>,
     holds: BTreeMap<AcquireId, Hold>,
@@ -221,7 +221,7 @@ enum From {
     Watch,
     Refresh,
     Ledger,
-    Inquest,
+    Vanished,
     Contender(ContenderNo, Part),
 }
 
@@ -233,7 +233,7 @@ impl Participant {
             watch: Watch::new(&settings),
             refresh: Refresh::new(&settings),
             ledger: Ledger::new(&settings),
-            inquest: Inquest::new(&settings),
+            vanished: Vanished::new(&settings),
             respawn: super::backoff::Backoff::new(
                 core::time::Duration::from_millis(100),
                 settings.retry_cap(),
@@ -392,7 +392,7 @@ impl Participant {
             self.watch.timeout(),
             refresh.map(|at| at.max(self.watch.ready_at())),
             self.ledger.timeout(),
-            self.inquest.timeout(),
+            self.vanished.timeout(&self.settings),
             self.queue.timeout(),
             self.spares.timeout(),
             self.first_view_until(),

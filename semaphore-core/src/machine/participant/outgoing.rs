@@ -58,8 +58,11 @@ impl Participant {
         if self.short_requests() >= MAX_IN_FLIGHT {
             return None;
         }
-        if let Some(request) = self.inquest.transmit(now, &self.settings) {
-            return Some((From::Inquest, request));
+        let is_there = |it: &&Contender| it.key_index().is_some();
+        let own = self.contenders.values().find(is_there);
+        let own = own.and_then(Contender::session_id);
+        if let Some(request) = self.vanished.transmit(now, own, &self.settings) {
+            return Some((From::Vanished, request));
         }
         if self.watch.ready_at() > now {
             return None;

@@ -30,7 +30,7 @@ impl Participant {
                 match from {
                     From::Watch => {
                         if !self.watch.answered(now, view.index()) {
-                            self.inquest.forget();
+                            self.vanished.forget();
                         }
                     }
                     _ => self.refresh.answered(),
@@ -42,7 +42,7 @@ impl Participant {
                 match from {
                     From::Watch => {
                         self.watch.failed(now, &mut self.rng);
-                        self.inquest.forget();
+                        self.vanished.forget();
                     }
                     _ => self.refresh.failed(now, &mut self.rng),
                 }
@@ -85,6 +85,8 @@ impl Participant {
         if let Some(record) = view.record() {
             self.learn_who_is_passed(now, record);
         }
+        let before = self.view.as_ref().map(|known| &known.view);
+        self.vanished.observe(now, before, &view, &self.settings);
         let confirmed = consistent && self.ledger.ended_before(sent);
         self.observe(now, &view, sent, consistent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.

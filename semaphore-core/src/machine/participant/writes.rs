@@ -14,7 +14,7 @@ use crate::machine::order::Moment;
 use crate::machine::plan::{ContenderNo, Write};
 use crate::record::Record;
 use crate::time::Instant;
-use crate::view::{CLAIMED_LAST, CLAIMED_ONE, Key};
+use crate::view::{Claimed, ContenderFlags, Key};
 
 impl Participant {
     /// The write of the record that is due.
@@ -55,7 +55,7 @@ impl Participant {
             return rest;
         }
         let is_full = write.record.holders().len() >= write.record.limit() as usize;
-        let flags = if is_full { CLAIMED_LAST } else { CLAIMED_ONE };
+        let claim = if is_full { Claimed::Last } else { Claimed::One };
         for no in &write.admit {
             let Some(contender) = self.contenders.get(no) else {
                 continue;
@@ -63,12 +63,14 @@ impl Participant {
             let Some(session) = contender.session_id().cloned() else {
                 continue;
             };
+            let flags = contender.flags();
             if contender.key_index().is_none() {
-                rest.steps.push(Step::Enter(*no, session));
+                rest.steps.push(Step::Enter(*no, session, flags));
                 continue;
             }
             rest.steps.push(Step::Tied(session.clone()));
             if !contender.is_passing() {
+                let flags = ContenderFlags { claim, ..flags };
                 rest.steps.push(Step::Claim(*no, session, flags));
             }
         }
@@ -155,7 +157,7 @@ impl Participant {
                 self.write_failed(sent.as_ref(), false);
                 self.claim_refused(sent.as_ref(), is_unfounded);
                 if is_unfounded {
-                    self.inquest.forget();
+                    self.vanished.forget();
                 }
                 if is_unfounded || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.
@@ -211,7 +213,8 @@ impl Participant {
                     contender.take_back();
                 }
             }
-            From::Watch | From::Refresh | From::Inquest => {}
+            From::Vanished => self.vanished.take_back(),
+            From::Watch | From::Refresh => {}
         }
     }
 

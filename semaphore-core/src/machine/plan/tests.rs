@@ -18,6 +18,8 @@ fn idle(view: &View) -> Situation<'_> {
         sees_ours: true,
         overtaken: &NOBODY,
         dead: &NOBODY,
+        withheld: &NOBODY,
+        suspected: &NOBODY,
     }
 }
 
@@ -145,12 +147,12 @@ fn a_session_that_is_in_the_record_already_claims_the_slot_that_it_has_there() {
 #[test]
 fn whoever_claims_prunes_those_who_are_certainly_dead() {
     let dead = BTreeSet::from([session(C)]);
-    // No key, and found dead; a key that is tied to no session; one that is tied to another's; a
-    // name that is no session's.
+    // No key; a key that is tied to no session; one that is tied to another's; a name that is no
+    // session's.
     for (holder, keys, dead) in [
         (C, &[(A, A)][..], &dead),
-        (C, &[(A, A), (C, "")], &NOBODY),
-        (C, &[(A, A), (C, A)], &NOBODY),
+        (C, &[(A, A), (C, "")], &dead),
+        (C, &[(A, A), (C, A)], &dead),
         ("node-1", &[(A, A)], &NOBODY),
     ] {
         let found = record(1, &[holder]);
@@ -176,6 +178,22 @@ fn whoever_leaves_prunes_those_who_are_certainly_dead() {
         ..idle(&view)
     };
     assert_eq!(holders(situation.plan().0.as_ref()), [""; 0]);
+}
+
+#[test]
+fn a_holder_whose_key_is_not_tied_to_it_stays_until_it_is_known_to_be_dead() {
+    for keys in [&[(A, A)][..], &[(A, A), (C, "")], &[(A, A), (C, A)]] {
+        let found = record(1, &[C]);
+        let view = shown(&found, keys).view();
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(A)],
+            patience_is_over: true,
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan(), (None, Turn::NotYet), "{keys:?}");
+        assert_eq!(situation.suspects(), BTreeSet::from([session(C)]));
+    }
 }
 
 #[test]

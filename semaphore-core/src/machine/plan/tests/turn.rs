@@ -244,7 +244,14 @@ fn a_newcomer_has_room_where_there_is_no_record_yet() {
 fn a_newcomer_counts_on_the_places_of_the_dead_and_of_ours_who_leave() {
     let found = record(1, &[C]);
     let dead = shown(&found, &[]);
-    assert!(idle(&dead.view()).has_room_for(1));
+    let view = dead.view();
+    assert!(idle(&view).has_room_for(1));
+    let withheld = BTreeSet::from([session(C)]);
+    let situation = Situation {
+        withheld: &withheld,
+        ..idle(&view)
+    };
+    assert!(!situation.has_room_for(1), "not yet to be pruned");
     let hidden = Shown {
         filtered: true,
         ..dead

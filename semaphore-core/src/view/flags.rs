@@ -1,0 +1,131 @@
+//! What the flags of a contender key say.
+//!
+//! ```text
+//!   63            32 31         18 17            2 1     0
+//!  | as Go writes   | as Go writes | lock delay    | claim |
+//! ```
+//! - The *lock delay* of the session that the key is tied to, in milliseconds: for so long whoever finds the
+//!   key gone leaves the slot alone. Written so that plain [`SEMAPHORE_FLAGS`] say 15 s, which is what
+//!   Consul gives to sessions that don't name one, such as those of Go's client.
+//! - The *claim*: a contender that has claimed a slot changes its flags. That moves the key's index, which
+//!   wakes whoever watches the key.
+//!
+//! Clients of other kinds read no meaning into the flags of contender keys: Go's `api.Semaphore` and `consul lock`
+//! look at those of `.lock` alone, and the guide has none. Flags that are not of this form say nothing, so that
+//! Consul's default counts.
+
+use core::time::Duration;
+
+use crate::api::SEMAPHORE_FLAGS;
+use crate::input::SessionOptions;
+
+/// The flags of a contender key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContenderFlags {
+    pub(crate) lock_delay: Duration,
+    pub(crate) claim: Claimed,
+}
+
+/// Whether the contender has claimed a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// Not yet.
+    None,
+    /// The last that was free.
+    Last,
+    /// One of several that were free.
+    One,
+}
+
+impl ContenderFlags {
+    /// Those of a contender that enters, whose session has this lock delay.
+    pub(crate) const fn entering(lock_delay: Duration) -> Self {
+        let claim = Claimed::None;
+        Self { lock_delay, claim }
+    }
+
+    pub(crate) fn encode(self) -> u64 {
+        let millis = self.lock_delay.as_nanos().div_ceil(1_000_000);
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX).min(MOST_MILLIS);
+        let claim = match self.claim {
+            Claimed::None => 0,
+            Claimed::Last => 1,
+            Claimed::One => 2,
+        };
+        SEMAPHORE_FLAGS ^ (millis ^ DEFAULT_MILLIS) << CLAIM_BITS ^ claim
+    }
+
+    /// None for flags that are no contender's, or another client's.
+    pub(crate) fn decode(flags: u64) -> Option<Self> {
+        let code = flags ^ SEMAPHORE_FLAGS;
+        let millis = code >> CLAIM_BITS ^ DEFAULT_MILLIS;
+        let claim = match code & CLAIM_MASK {
+            0 => Claimed::None,
+            1 => Claimed::Last,
+            2 => Claimed::One,
+            _ => return None,
+        };
+        (millis <= MOST_MILLIS).then_some(Self {
+            lock_delay: Duration::from_millis(millis),
+            claim,
+        })
+    }
+
+    /// How long a slot is left alone whose holder's key had these flags and has gone.
+    pub(crate) fn lock_delay_of(flags: u64) -> Duration {
+        Self::decode(flags).map_or(SessionOptions::DEFAULT_LOCK_DELAY, |it| it.lock_delay)
+    }
+}
+
+const CLAIM_BITS: u32 = 2;
+const CLAIM_MASK: u64 = 3;
+const DEFAULT_MILLIS: u64 = 15_000;
+const MOST_MILLIS: u64 = 60_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLAIMS: [Claimed; 3] = [Claimed::None, Claimed::Last, Claimed::One];
+
+    #[test]
+    fn what_is_written_is_read() {
+        for claim in CLAIMS {
+            for millis in [0, 1, 10_000, 15_000, 27_000, 60_000] {
+                let lock_delay = Duration::from_millis(millis);
+                let flags = ContenderFlags { lock_delay, claim };
+                assert_eq!(ContenderFlags::decode(flags.encode()), Some(flags));
+            }
+        }
+    }
+
+    #[test]
+    fn plain_flags_say_consuls_default() {
+        let plain = ContenderFlags::entering(SessionOptions::DEFAULT_LOCK_DELAY);
+        assert_eq!(plain.encode(), SEMAPHORE_FLAGS);
+        for anothers in [
+            0,
+            1,
+            u64::MAX,
+            SEMAPHORE_FLAGS ^ 3,
+            SEMAPHORE_FLAGS ^ 1 << 40,
+        ] {
+            assert_eq!(ContenderFlags::decode(anothers), None, "{anothers}");
+            let delay = ContenderFlags::lock_delay_of(anothers);
+            assert_eq!(delay, SessionOptions::DEFAULT_LOCK_DELAY);
+        }
+    }
+
+    #[test]
+    fn a_lock_delay_is_rounded_up_and_never_over_consuls_most() {
+        let written = |lock_delay| {
+            let flags = ContenderFlags::entering(lock_delay).encode();
+            ContenderFlags::lock_delay_of(flags)
+        };
+        assert_eq!(
+            written(Duration::from_nanos(10_000_000_001)),
+            Duration::from_millis(10_001)
+        );
+        assert_eq!(written(Duration::MAX), Duration::from_secs(60));
+    }
+}
