@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
-use crate::row::{Row, What};
+use crate::row::{PLACE, Row, What};
 
 /// One that runs. Dropping it kills it.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ impl Program {
         match row.what {
             What::Semaphore => command
                 .args(["--mode", "hold", "--limit", "1", "--hold-ms", "3600000"])
-                .args(["--prefix", "early/ends"]),
-            What::Election => command.arg("early/ends"),
+                .args(["--prefix", PLACE]),
+            What::Election => command.arg(PLACE),
         };
         command.args(["--ttl", &row.ttl.to_string()]);
         command.args(["--backend", &row.backend.to_string()]);

@@ -47,6 +47,8 @@ pub(crate) struct Measured {
     pub(crate) believed: f64,
 }
 
+/// The semaphore's prefix, and the election's key.
+pub(crate) const PLACE: &str = "early/ends";
 /// What a loaded machine and an election may add to anything.
 const SLACK: Duration = Duration::from_secs(45);
 const POLL: Duration = Duration::from_millis(50);
@@ -144,7 +146,7 @@ pub(crate) fn measure(row: &Row, lock_delay: Option<u64>) -> Result<Measured, Fa
     let mut holder = Program::start(row, &proxy.url(), lock_delay)?;
     holder.granted(SLACK)?;
     let mut waiter = Program::start(row, &cluster.server(others).url(), lock_delay)?;
-    until_both_contend(&witness)?;
+    until_both_contend(row, &witness)?;
 
     let gone = match row.fault {
         Fault::Killed => cluster.kill(theirs).map(|()| now()),
@@ -171,13 +173,16 @@ pub(crate) fn measure(row: &Row, lock_delay: Option<u64>) -> Result<Measured, Fa
 }
 
 /// The waiter has entered the queue, so that it knew the holder.
-fn until_both_contend(witness: &Client) -> Result<(), Failure> {
+fn until_both_contend(row: &Row, witness: &Client) -> Result<(), Failure> {
     let deadline = Instant::now() + SLACK;
     loop {
-        let answer = witness.get("/v1/session/list");
-        let sessions = answer.and_then(|answer| answer.json());
-        if sessions.is_ok_and(|it| it.as_array().is_some_and(|all| all.len() >= 2)) {
-            // Its key or its watch follows its session at once.
+        let seen = match row.what {
+            // `contend` makes sessions of its own before.
+            What::Semaphore => witness.leftovers(PLACE).map(|left| left.keys.len()),
+            What::Election => witness.sessions().map(|all| all.len()),
+        };
+        if seen.is_ok_and(|count| count >= 2) {
+            // Its watch follows its key or its session at once.
             thread::sleep(Duration::from_millis(500));
             return Ok(());
         }
