@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 use crate::row::{PLACE, Row, What};
 
+/// In milliseconds: longer than any row, and an end where nobody is left to kill it.
+const HOLD: &str = "600000";
+
 /// One that runs. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -38,9 +41,9 @@ impl Program {
         command.env("CONSUL_HTTP_ADDR", url);
         match row.what {
             What::Semaphore => command
-                .args(["--mode", "hold", "--limit", "1", "--hold-ms", "3600000"])
+                .args(["--mode", "hold", "--limit", "1", "--hold-ms", HOLD])
                 .args(["--prefix", PLACE]),
-            What::Election => command.arg(PLACE),
+            What::Election => command.args([PLACE, "--hold-ms", HOLD]),
         };
         command.args(["--ttl", &row.ttl.to_string()]);
         command.args(["--backend", &row.backend.to_string()]);
