@@ -26,6 +26,8 @@ pub(crate) struct Nemesis<'n> {
     pub(crate) diary: &'n Diary<Deed>,
     /// What it draws from.
     pub(crate) rng: Rng,
+    /// Whether servers go for so long that Consul takes them out of its catalog.
+    pub(crate) reaped: bool,
 }
 
 /// The beginning or the end of a deed, and when in its round.
@@ -70,6 +72,11 @@ impl Nemesis<'_> {
         let mut acts = Vec::new();
         let one = self.server(leader);
         match self.rng.u32(..10) {
+            kind @ 0..8 if self.reaped && left > LONG.1 => {
+                let kind = if kind < 4 { Kind::Kill } else { Kind::Stop };
+                let length = self.rng.u64(millis(LONG.0)..millis(LONG.1));
+                self.add_for(&mut acts, kind, one, Duration::from_millis(length), left);
+            }
             0..3 => self.add(&mut acts, Kind::Kill, one, 6_000, left),
             3..6 => self.add(&mut acts, Kind::Stop, one, 12_000, left),
             6 => self.add(&mut acts, Kind::Restart, one, 3_000, left),
@@ -123,7 +130,6 @@ impl Nemesis<'_> {
         longest: u64,
         left: Duration,
     ) {
-        let after = Duration::from_millis(self.rng.u64(..2_000));
         // Most things are over soon, and some outlast the lease.
         let longest = if self.rng.bool() {
             longest / 4
@@ -131,6 +137,18 @@ impl Nemesis<'_> {
             longest
         };
         let length = Duration::from_millis(self.rng.u64(..=longest));
+        self.add_for(acts, kind, target, length, left);
+    }
+
+    fn add_for(
+        &mut self,
+        acts: &mut Vec<Act>,
+        kind: Kind,
+        target: Target,
+        length: Duration,
+        left: Duration,
+    ) {
+        let after = Duration::from_millis(self.rng.u64(..2_000));
         let end = min(after + length, left.max(SHORTEST));
         let act = |after, phase| Act {
             after,
@@ -245,6 +263,13 @@ impl Nemesis<'_> {
         }
         Ok(())
     }
+}
+
+/// Consul takes a dead server out after some ten seconds, later when it was the leader.
+const LONG: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(35));
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The shortest round.
