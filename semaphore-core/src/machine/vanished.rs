@@ -188,7 +188,10 @@ impl Vanished {
         let waits = |it: &Missing| {
             it.was_seen || it.only_waits() || settings.encoding == Encoding::Requests
         };
-        let is_withheld = |it: &Missing| waits(it) && it.until() > now || it.ask_again_at.is_some();
+        // When it is time to ask again it may be free: an instant try waits for that answer.
+        let is_put_off = |at: Instant| at > now;
+        let is_withheld =
+            |it: &Missing| waits(it) && it.until() > now || it.ask_again_at.is_some_and(is_put_off);
         let withheld = self.missing.iter().filter(|(_, it)| is_withheld(it));
         let withheld = withheld.map(|(session, _)| session);
         withheld

@@ -10,6 +10,7 @@ mod candidate;
 mod claim_under_way;
 mod dead_poll;
 mod discovery;
+mod early_ends;
 mod election;
 mod election_bench;
 mod election_beside_the_guide;

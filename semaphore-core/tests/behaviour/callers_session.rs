@@ -65,7 +65,7 @@ fn its_lease_is_learned_from_a_renewal_and_no_longer_than_its_ttl_and_its_lock_d
         let remaining = permit.remaining().expect("a lease");
         let most = lease * 9 / 10;
         assert!(
-            remaining > most - millis(100) && remaining <= most,
+            remaining + millis(100) > most && remaining <= most,
             "{body}: {remaining:?}"
         );
         world.advance(secs(1_000));
