@@ -308,6 +308,7 @@ mod tests {
                 bytes_down: 3000,
             },
             peak_connections: Some(5),
+            wall: None,
         }
     }
 
@@ -337,6 +338,7 @@ mod tests {
             bytes_down_per_acquisition: 1000.0,
             peak_connections: Some(5),
             errors: 0,
+            wall: None,
         };
         assert_eq!(Report::new(&measured()), expected);
     }

@@ -50,6 +50,10 @@ impl Nemesis<'_> {
             let calm = Duration::from_millis(self.rng.u64(500..4_000));
             let left = end.saturating_duration_since(Instant::now());
             thread::sleep(min(calm, left));
+            if self.reaped {
+                let voted = self.cluster.wait_for_votes();
+                voted.doing("waiting until every server has a vote")?;
+            }
             let left = end.saturating_duration_since(Instant::now());
             if left < SHORTEST {
                 return Ok(());

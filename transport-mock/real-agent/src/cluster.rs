@@ -92,6 +92,24 @@ impl Cluster {
         }
     }
 
+    /// Waits until every server has a vote. One that was taken out and is back has none for some ten seconds,
+    /// and as long as it has none Consul takes no other server out.
+    ///
+    /// # Errors
+    /// As [`Cluster::wait_for_leader`].
+    pub fn wait_for_votes(&mut self) -> Result<(), StartError> {
+        let deadline = Instant::now() + READY_WITHIN;
+        while !self.up().any(|server| votes(server) == SERVERS) {
+            if Instant::now() > deadline {
+                return Err(StartError::NotReady {
+                    log: self.servers[0].log_tail(),
+                });
+            }
+            thread::sleep(READY_POLL);
+        }
+        Ok(())
+    }
+
     /// Kills server `i` (`SIGKILL`).
     ///
     /// # Errors
@@ -181,6 +199,17 @@ impl Cluster {
     fn lost_a_port(&self) -> bool {
         self.servers.iter().any(Agent::lost_a_port)
     }
+}
+
+/// How many servers have a vote.
+fn votes(server: &Agent) -> usize {
+    let raft = hurried(server).get("/v1/operator/raft/configuration");
+    let Ok(Ok(raft)) = raft.map(|answer| answer.json()) else {
+        return 0;
+    };
+    let servers = raft["Servers"].as_array().map(Vec::as_slice);
+    let servers = servers.unwrap_or_default().iter();
+    servers.filter(|server| server["Voter"] == true).count()
 }
 
 /// The leader can prove itself to it, and its node is known and healthy.
