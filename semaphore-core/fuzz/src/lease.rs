@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::api::{CreateSession, RenewSession};
-use semaphore_core::{Instant, Request, Response, SessionId};
+use semaphore_core::api::{CreateSession, RenewSession, Renewed};
+use semaphore_core::{Instant, Request, Response, SessionId, SessionOptions};
 use transport_mock::RequestKind;
 
 /// The leases of a machine's sessions.
@@ -15,8 +15,8 @@ pub(crate) struct Leases(BTreeMap<SessionId, Lease>);
 struct Lease {
     /// What the session was made with; none for a caller's own.
     asked: Option<Duration>,
-    /// When belief ends, if ever.
-    end: Option<Instant>,
+    /// When belief ends.
+    end: Instant,
     /// Whether two were made by this name, which only a broken agent does: then it is not known whose
     /// an answer was.
     is_shared: bool,
@@ -30,9 +30,11 @@ impl Leases {
                 if let Ok(session) = CreateSession::parse(response) {
                     let asked = ttl_in(request);
                     let known = self.0.get(&session).copied();
+                    let length = asked.unwrap_or(Duration::MAX);
+                    let end = end(sent_at, length);
                     let lease = Lease {
                         asked,
-                        end: end(sent_at, asked).max(known.and_then(|known| known.end)),
+                        end: known.map_or(end, |known| end.max(known.end)),
                         is_shared: known.is_some(),
                     };
                     self.0.insert(session, lease);
@@ -44,15 +46,15 @@ impl Leases {
                     .split_once('?')
                     .unwrap_or((request.target(), ""));
                 let name = path.rsplit('/').next().unwrap_or_default();
-                if let (Ok(session), Ok(ttl)) =
+                if let (Ok(session), Ok(renewed)) =
                     (SessionId::new(name), RenewSession::parse(response))
                 {
                     let lease = self.0.entry(session).or_insert(Lease {
                         asked: None,
-                        end: Some(sent_at),
+                        end: sent_at,
                         is_shared: false,
                     });
-                    let end = end(sent_at, ttl.or(lease.asked));
+                    let end = end(sent_at, length(renewed, lease.asked));
                     lease.end = if lease.is_shared {
                         end.max(lease.end)
                     } else {
@@ -68,7 +70,7 @@ impl Leases {
     pub(crate) fn check(&self, now: Instant, deadline: Option<Instant>, sessions: &[SessionId]) {
         for session in sessions {
             let lease = self.0.get(session).expect("a belief without a session");
-            let Some(end) = lease.end else { continue };
+            let end = lease.end;
             assert!(now < end, "believes at {now}, lease over at {end}");
             let deadline = deadline.expect("a belief without an end");
             assert!(
@@ -79,9 +81,24 @@ impl Leases {
     }
 }
 
-/// A tenth of the TTL is not relied on.
-fn end(sent_at: Instant, ttl: Option<Duration>) -> Option<Instant> {
-    ttl.map(|ttl| sent_at + ttl - ttl / 10)
+/// A tenth of the lease is not relied on, and no lock delay covers more than a minute.
+fn end(sent_at: Instant, length: Duration) -> Instant {
+    let length = length.min(SessionOptions::MAX_LOCK_DELAY);
+    sent_at + length - length / 10
+}
+
+/// What the lock delay covers: of a session that was asked for, the TTL; of a caller's, what the agent says,
+/// unless that is too short to be kept by renewals.
+fn length(renewed: Renewed, asked: Option<Duration>) -> Duration {
+    let told = renewed.ttl.unwrap_or(Duration::MAX);
+    let delay = renewed
+        .lock_delay
+        .unwrap_or(SessionOptions::DEFAULT_LOCK_DELAY);
+    match asked {
+        Some(asked) => told.min(asked),
+        None if delay < SessionOptions::MIN_TTL => told,
+        None => told.min(delay),
+    }
 }
 
 /// The TTL that a session is asked for with, in whole seconds.

@@ -22,7 +22,7 @@ pub(crate) struct Oracle {
     /// The sessions that it made or was given.
     ours: BTreeSet<SessionId>,
     callers: Option<SessionId>,
-    /// Whose contender key was read alone, and is not theirs.
+    /// Whose contender key was read alone and is not theirs, or could be acquired.
     missing: BTreeSet<SessionId>,
 }
 
@@ -97,6 +97,10 @@ impl Oracle {
 
     /// What a transaction left is known without another list.
     fn show_transaction(&mut self, transaction: &Transaction, response: &Response) {
+        if transaction.is_probe() {
+            self.missing.extend(transaction.free_after(response));
+            return;
+        }
         let lock = self.prefix.lock_key();
         let base = transaction.write_of(&lock).and_then(|it| it.index);
         if let Some(base) = base {
@@ -156,6 +160,11 @@ impl Oracle {
     /// A participant sends a transaction.
     fn check_transaction(&self, transaction: &Transaction) {
         let lock = self.prefix.lock_key();
+        if transaction.is_probe() {
+            let mut sessions = transaction.locks_with();
+            assert!(sessions.all(|it| self.is_ours(it)), "asked with another's");
+            return;
+        }
         for (verb, key) in transaction.operations() {
             let name = key
                 .strip_prefix("service/db/")
@@ -272,12 +281,13 @@ impl Oracle {
                 .all(|gone| self.is_ours(gone) || may_prune(gone))
     }
 
-    /// Not alive in the list, and not merely hidden from it.
+    /// Not alive in the list, and neither merely hidden from it nor in its lock delay. Whose key another session has
+    /// acquired was free before.
     fn is_dead(&self, shown: &Shown, holder: &str) -> bool {
-        let is_hidden = SessionId::new(holder).is_ok_and(|session| {
-            shown.view.key(&session) == Key::Absent && !self.missing.contains(&session)
+        let is_asked_for = SessionId::new(holder).is_ok_and(|session| {
+            shown.view.key(&session) != Key::Taken && !self.missing.contains(&session)
         });
-        !shown.view.is_alive(holder) && !is_hidden
+        !shown.view.is_alive(holder) && !is_asked_for
     }
 
     fn is_ours(&self, session: &str) -> bool {

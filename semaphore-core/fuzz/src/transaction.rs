@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::Request;
-use semaphore_core::api::{Txn, TxnOutcome};
+use semaphore_core::api::{Txn, TxnFaultKind, TxnOutcome};
+use semaphore_core::{Request, SessionId};
 use serde_json::{Value as Json, json};
 
 /// The operations of a request that is a transaction.
@@ -31,6 +31,40 @@ impl Transaction {
             let member = |name: &str| it[name].as_str().unwrap_or_default();
             (member("Verb"), member("Key"))
         })
+    }
+
+    /// Whether it asks who could acquire keys: it locks them and then fails if the first of them is there.
+    pub(crate) fn is_probe(&self) -> bool {
+        let Some((last, locks)) = self.0.split_last() else {
+            return false;
+        };
+        let is_first = locks.first().is_some_and(|it| it["Key"] == last["Key"]);
+        let is_lock = |it: &Json| it["Verb"] == "lock";
+        is_first && last["Verb"] == "check-not-exists" && locks.iter().all(is_lock)
+    }
+
+    /// The sessions whose keys this answer says that they could be acquired: all were looked at, since the last
+    /// operation failed and none for a lock delay.
+    pub(crate) fn free_after(&self, answer: &semaphore_core::Response) -> Vec<SessionId> {
+        let Ok(TxnOutcome::RolledBack(faults)) = Txn::parse(answer) else {
+            return Vec::new();
+        };
+        let locks = self.0.len().saturating_sub(1);
+        let is_of = |at: usize| faults.iter().any(|fault| fault.operation == at);
+        let is_delayed = faults.iter().any(|it| it.kind == TxnFaultKind::Delayed);
+        if is_delayed || !is_of(locks) {
+            return Vec::new();
+        }
+        let free = self.0.iter().enumerate().take(locks);
+        let free = free.filter(|(at, _)| !is_of(*at));
+        let names = free.filter_map(|(_, it)| it["Key"].as_str()?.rsplit('/').next());
+        names.filter_map(|name| SessionId::new(name).ok()).collect()
+    }
+
+    /// The sessions that it locks keys with.
+    pub(crate) fn locks_with(&self) -> impl Iterator<Item = &str> {
+        let locks = self.0.iter().filter(|it| it["Verb"] == "lock");
+        locks.filter_map(|it| it["Session"].as_str())
     }
 
     /// How it writes this key, if it does.

@@ -49,13 +49,13 @@ impl Permit {
     }
 
     /// When belief ends unless a renewal succeeds before, on the runtime's clock; none when it has
-    /// ended, or for a caller's session without a TTL.
+    /// ended.
     pub fn deadline(&self) -> Option<Instant> {
         self.hold.deadline()
     }
 
     /// How long belief lasts from now on unless a renewal succeeds: how much time there is to stop.
-    /// Zero when it is not held; none when it has no end.
+    /// Zero when it is not held.
     pub fn remaining(&self) -> Option<Duration> {
         self.hold.remaining()
     }

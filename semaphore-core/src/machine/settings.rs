@@ -64,6 +64,10 @@ impl Settings {
 
     /// Contends with a session that the caller made, and will destroy. It carries one slot, so one
     /// acquisition at a time; it is renewed here while it contends, but never destroyed.
+    ///
+    /// Make it with `LockDelay` as long as its TTL, 60 s at most: belief lasts no longer than either, since for
+    /// so long nobody takes its place if it ends early. Consul's default is 15 s. A lock delay below 10 s is taken for a
+    /// choice, with what it risks: see [`SessionOptions::with_lock_delay`].
     #[must_use]
     pub fn with_session(mut self, session: SessionId) -> Self {
         self.session.source = SessionSource::Callers(session);

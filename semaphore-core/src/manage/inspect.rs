@@ -24,7 +24,7 @@ pub struct Snapshot {
     /// How many may hold a slot at once.
     pub limit: u32,
     /// Who holds one, in the order of the record. A holder that is not alive is pruned by whoever
-    /// claims next.
+    /// claims when its lock delay is over.
     pub holders: Vec<Member>,
     /// Who waits, first come first.
     pub waiters: Vec<Member>,

@@ -360,8 +360,7 @@ impl Participant {
         self.is_believed(acquire) && self.deadline(acquire).is_none_or(|deadline| now < deadline)
     }
 
-    /// When belief in an acquisition ends unless a renewal succeeds before; none when it has ended
-    /// or never ends by itself (a caller's session without a TTL).
+    /// When belief in an acquisition ends unless a renewal succeeds before; none when it has ended.
     pub fn deadline(&self, acquire: AcquireId) -> Option<Instant> {
         let hold = self.holds.get(&acquire)?;
         hold.contenders
