@@ -81,7 +81,8 @@ struct Flags {
     /// [default: 15]
     #[arg(long, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     ttl: Option<u64>,
-    /// For how many seconds Consul refuses the keys of a session that has ended before its time
+    /// For how many seconds its slot is left alone when its session has ended [default: as the TTL, 60 at
+    /// most]
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
     lock_delay: Option<u64>,
     /// Where the semaphore lives in Consul

@@ -37,7 +37,7 @@ struct Flags {
     /// How many seconds of silence, twice as many at most, end the session of one that has crashed
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     ttl: u64,
-    /// For how many seconds nobody may lead after that
+    /// For how many seconds nobody may lead after that [default: as the TTL, from 15 to 60]
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
     lock_delay: Option<u64>,
     /// Resigns after so many milliseconds as the leader; on a Consul in memory after 2000 unless told

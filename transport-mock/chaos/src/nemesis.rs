@@ -79,7 +79,16 @@ impl Nemesis<'_> {
             kind @ 0..8 if self.reaped && left > LONG.1 => {
                 let kind = if kind < 4 { Kind::Kill } else { Kind::Stop };
                 let length = self.rng.u64(millis(LONG.0)..millis(LONG.1));
-                self.add_for(&mut acts, kind, one, Duration::from_millis(length), left);
+                let length = Duration::from_millis(length);
+                let acts_before = acts.len();
+                self.add_for(&mut acts, kind, one, length, left);
+                // It wakes for a moment, long enough to answer with what it knew, and stops again.
+                if kind == Kind::Stop && self.rng.bool() {
+                    let wakes = acts.get(acts_before + 1).map(|end| end.after);
+                    let blink = Duration::from_millis(self.rng.u64(5..100));
+                    let from = wakes.unwrap_or_default() + blink;
+                    add_from(&mut acts, kind, one, (from, from + length / 2));
+                }
             }
             0..3 => self.add(&mut acts, Kind::Kill, one, 6_000, left),
             3..6 => self.add(&mut acts, Kind::Stop, one, 12_000, left),
@@ -154,14 +163,7 @@ impl Nemesis<'_> {
     ) {
         let after = Duration::from_millis(self.rng.u64(..2_000));
         let end = min(after + length, left.max(SHORTEST));
-        let act = |after, phase| Act {
-            after,
-            kind,
-            target,
-            phase,
-        };
-        acts.push(act(after, Phase::Begin));
-        acts.push(act(end.max(after), Phase::End));
+        add_from(acts, kind, target, (after, end.max(after)));
     }
 
     fn act(&mut self, acts: &[Act]) -> Result<(), Failure> {
@@ -274,6 +276,16 @@ const LONG: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn add_from(acts: &mut Vec<Act>, kind: Kind, target: Target, (from, until): (Duration, Duration)) {
+    let act = |after, phase| Act {
+        after,
+        kind,
+        target,
+        phase,
+    };
+    acts.extend([act(from, Phase::Begin), act(until, Phase::End)]);
 }
 
 /// The shortest round.
