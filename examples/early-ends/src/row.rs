@@ -51,6 +51,8 @@ pub(crate) struct Measured {
 pub(crate) const PLACE: &str = "early/ends";
 /// What a loaded machine and an election may add to anything.
 const SLACK: Duration = Duration::from_secs(45);
+/// A renewal has come back by then.
+const ANSWERED: Duration = Duration::from_millis(700);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Every row, on each backend.
@@ -144,9 +146,10 @@ pub(crate) fn measure(row: &Row, lock_delay: Option<u64>) -> Result<Measured, Fa
 
     let proxy = Proxy::start(cluster.server(theirs).addr()).map_err(Failure::system("no proxy"))?;
     let mut holder = Program::start(row, &proxy.url(), lock_delay)?;
-    holder.granted(SLACK)?;
+    let granted = holder.granted(SLACK)?;
     let mut waiter = Program::start(row, &cluster.server(others).url(), lock_delay)?;
     until_both_contend(row, &witness)?;
+    until_renewed(row, granted);
 
     let gone = match row.fault {
         Fault::Killed => cluster.kill(theirs).map(|()| now()),
@@ -191,6 +194,16 @@ fn until_both_contend(row: &Row, witness: &Client) -> Result<(), Failure> {
         }
         thread::sleep(POLL);
     }
+}
+
+/// Shortly after a renewal, so that the belief is as long as it can be. There is one each third of the
+/// TTL, and the session was made just before the grant.
+fn until_renewed(row: &Row, granted: f64) {
+    let apart = Duration::from_secs(row.ttl) / 3;
+    let held = Duration::from_secs_f64((now() - granted).max(0.0));
+    let renewals = held.as_millis() / apart.as_millis() + 1;
+    let renewals = u32::try_from(renewals).unwrap_or(1);
+    thread::sleep((apart * renewals + ANSWERED).saturating_sub(held));
 }
 
 /// When the node was seen to be gone.
