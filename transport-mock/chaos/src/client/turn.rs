@@ -42,7 +42,7 @@ impl Turn {
         };
         let hold = match rng.u32(..10) {
             // Nearly always somebody holds for long, who can be cut off.
-            6..8 if holds_long => rng.u64(10_000..60_000),
+            6..8 if holds_long => rng.u64(20_000..90_000),
             0..8 => rng.u64(10..300),
             8 => rng.u64(300..4_000),
             // Long enough for renewals, and for an outage in the middle of it.
