@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
-use semaphore_core::{Error, FencingToken, Semaphore, blocking};
+use semaphore_core::{Error, FencingToken, Lost, Semaphore, blocking};
 
 use crate::alarm::Alarm;
 use crate::backend::{Handle, Host};
 use crate::crew::Crew;
 use crate::failure::Failure;
 use crate::gauge::Gauge;
+use crate::wall::Wall;
+
+/// How often somebody asks who wants to know when a belief ends.
+const ASKING: Duration = Duration::from_millis(10);
 
 /// A contender before it starts.
 #[derive(Clone)]
@@ -31,6 +35,9 @@ pub struct Contender {
     pub gauge: Arc<Gauge>,
     /// Who is told.
     pub observer: Arc<dyn Observer>,
+    /// Where the moments at which a belief begins and ends are told by the machine's clock. The end is
+    /// then found by asking, too, which is right at once after the process was frozen.
+    pub wall: Option<Arc<Wall>>,
 }
 
 /// Told what becomes of contenders, while it happens.
@@ -132,14 +139,17 @@ impl Contender {
         let holding = self.gauge.begin(self.number);
         let (turn, token) = (self.turn(host, asked), permit.fencing_token());
         self.observer.granted(self.number, token);
+        self.tell(Wall::granted);
         let lost = if hold.is_zero() {
             None
         } else {
-            match select(pin!(permit.lost()), pin!(self.alarm.sleep(hold))).await {
+            let over = pin!(self.over(hold, || permit.is_held()));
+            match select(pin!(permit.lost()), over).await {
                 Either::Left((lost, _)) => Some(lost),
                 Either::Right(_) => None,
             }
         };
+        self.tell(Wall::ended);
         self.observer.ended(self.number);
         drop(holding);
         let released = Instant::now();
@@ -180,11 +190,15 @@ impl Contender {
         let holding = self.gauge.begin(self.number);
         let (turn, token) = (self.turn(host, asked), permit.fencing_token());
         self.observer.granted(self.number, token);
+        self.tell(Wall::granted);
         let lost = if hold.is_zero() {
             None
+        } else if self.wall.is_some() {
+            lost_or_over(&permit, hold)
         } else {
             permit.lost_timeout(hold)
         };
+        self.tell(Wall::ended);
         self.observer.ended(self.number);
         drop(holding);
         let released = Instant::now();
@@ -199,6 +213,23 @@ impl Contender {
         })
     }
 
+    /// Waits until the hold is over, or as well until it is not held any more where that is told.
+    async fn over(&self, hold: Duration, is_held: impl Fn() -> bool) {
+        if self.wall.is_none() {
+            return self.alarm.sleep(hold).await;
+        }
+        let end = Instant::now() + hold;
+        while is_held() && Instant::now() < end {
+            self.alarm.sleep(ASKING).await;
+        }
+    }
+
+    fn tell(&self, what: impl FnOnce(&Wall)) {
+        if let Some(wall) = &self.wall {
+            what(wall);
+        }
+    }
+
     fn turn(&self, host: &Host, asked: Instant) -> Option<Turn> {
         if self.is_alone {
             host.place().index().map(Turn::Entered)
@@ -206,4 +237,14 @@ impl Contender {
             Some(Turn::Wished(asked))
         }
     }
+}
+
+fn lost_or_over(permit: &blocking::Permit, hold: Duration) -> Option<Lost> {
+    let end = Instant::now() + hold;
+    while permit.is_held() && Instant::now() < end {
+        if let Some(lost) = permit.lost_timeout(ASKING) {
+            return Some(lost);
+        }
+    }
+    None
 }

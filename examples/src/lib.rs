@@ -11,7 +11,7 @@
 //!     ├ alarm         holds that last as long as they should
 //!     ├ gauge         who believed to hold when, and how many at once
 //!     ├ fairness      how many were served out of turn
-//!     └ timeline, percentile, connections, bare, holds, report, failure
+//!     └ timeline, percentile, connections, bare, holds, wall, report, failure
 //! ```
 //! `leader`, `discover` and `resource` elect a leader, follow it, and refuse whoever led before.
 //!
@@ -35,6 +35,7 @@ pub mod percentile;
 pub mod place;
 pub mod report;
 pub mod timeline;
+pub mod wall;
 
 /// The README's examples, compiled and run with the documentation's.
 #[cfg(doctest)]

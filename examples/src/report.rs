@@ -11,6 +11,7 @@ use crate::contender::Round;
 use crate::fairness::out_of_order;
 use crate::meter::{Reading, Requests};
 use crate::percentile::Percentiles;
+use crate::wall::Hold;
 
 /// What was measured in one run.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Measured {
     pub traffic: Reading,
     /// How many connections were open at once.
     pub peak_connections: Option<usize>,
+    /// When the one hold of mode hold began and ended.
+    pub wall: Option<Hold>,
 }
 
 /// The result, as `--json` prints it.
@@ -88,6 +91,9 @@ pub struct Report {
     pub peak_connections: Option<usize>,
     /// How many contenders failed.
     pub errors: usize,
+    /// In mode hold: when the slot was granted and when it was not held any more.
+    #[serde(flatten)]
+    pub wall: Option<Hold>,
 }
 
 impl Report {
@@ -131,6 +137,7 @@ impl Report {
             bytes_down_per_acquisition: each(traffic.bytes_down, acquisitions),
             peak_connections: measured.peak_connections,
             errors: measured.errors,
+            wall: measured.wall,
         }
     }
 
@@ -301,6 +308,7 @@ mod tests {
                 bytes_down: 3000,
             },
             peak_connections: Some(5),
+            wall: None,
         }
     }
 
@@ -330,6 +338,7 @@ mod tests {
             bytes_down_per_acquisition: 1000.0,
             peak_connections: Some(5),
             errors: 0,
+            wall: None,
         };
         assert_eq!(Report::new(&measured()), expected);
     }

@@ -8,6 +8,13 @@
 //! Runs on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names. What is counted are
 //! requests, bytes and connections of the acquisitions: with the making and ending of their sessions
 //! unless there was a warm-up, and in mode `hold` from the permit to just before its release.
+//!
+//! Mode `hold` also tells when it held by the machine's clock, in seconds since 1970, so that holders
+//! in several processes can be laid side by side: a line as soon as it happens, or fields of the JSON.
+//! ```text
+//! granted at 1763858429.123
+//! not held any more at 1763858445.003
+//! ```
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -30,6 +37,7 @@ use examples::gauge::{Gauge, most_at_once};
 use examples::holds::{self, Clock};
 use examples::meter::{Meter, Reading};
 use examples::report::{Measured, Report};
+use examples::wall::Wall;
 use semaphore_core::{Builder, FencingToken, Prefix, Semaphore};
 
 /// Measures the semaphore on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names.
@@ -69,6 +77,14 @@ struct Flags {
     /// Appends a line for each hold to this file: its beginning and end in nanoseconds since 1970
     #[arg(long, value_name = "FILE")]
     holds: Option<PathBuf>,
+    /// How many seconds of silence, twice as many at most, end the session of one that has crashed
+    /// [default: 15]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    ttl: Option<u64>,
+    /// For how many seconds its slot is left alone when its session has ended [default: as the TTL, 60 at
+    /// most]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
+    lock_delay: Option<u64>,
     /// Where the semaphore lives in Consul
     #[arg(long, default_value = "examples/contend", value_parser = flags::prefix)]
     prefix: Prefix,
@@ -86,7 +102,7 @@ enum Mode {
     Cycle,
     /// All at once
     Contend,
-    /// One long hold, with nothing to do but to keep it
+    /// One long hold, with nothing to do but to keep it; tells when it began and when it was over
     Hold,
 }
 
@@ -202,6 +218,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         bare,
         traffic,
         peak_connections,
+        wall: bench.wall.as_ref().map(|wall| wall.hold()),
     });
     if flags.json {
         println!("{}", serde_json::to_string(&report).map_err(Failure::Json)?);
@@ -225,6 +242,8 @@ struct Bench<'a> {
     alarm: Alarm,
     gauge: Arc<Gauge>,
     steady: Arc<Steady>,
+    /// In mode hold.
+    wall: Option<Arc<Wall>>,
 }
 
 /// Reads the meter when a hold begins and when it ends.
@@ -243,8 +262,10 @@ struct Member {
 impl<'a> Bench<'a> {
     fn new(plan: &'a Plan) -> Result<Self, Failure> {
         let hosts = Hosts::new(plan.flags.backend, Agent::find()?)?;
+        let tells = plan.flags.mode == Mode::Hold;
         Ok(Self {
             plan,
+            wall: tells.then(|| Arc::new(Wall::new(!plan.flags.json))),
             steady: Arc::new(Steady::new(hosts.meter())),
             hosts,
             alarm: Alarm::start()?,
@@ -319,6 +340,7 @@ impl<'a> Bench<'a> {
             patience: self.plan.timeout,
             gauge: Arc::clone(&self.gauge),
             observer: self.steady.clone(),
+            wall: self.wall.clone(),
         }
     }
 
@@ -332,7 +354,13 @@ impl<'a> Bench<'a> {
 
     fn builder(&self) -> Builder {
         let flags = &self.plan.flags;
-        let builder = Semaphore::builder(flags.prefix.as_str(), flags.limit.get());
+        let mut builder = Semaphore::builder(flags.prefix.as_str(), flags.limit.get());
+        if let Some(ttl) = flags.ttl {
+            builder = builder.ttl(Duration::from_secs(ttl));
+        }
+        if let Some(delay) = flags.lock_delay {
+            builder = builder.lock_delay(Duration::from_secs(delay));
+        }
         match self.hosts.agent().token() {
             Some(token) => builder.token(token.reveal()),
             None => builder,

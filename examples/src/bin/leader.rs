@@ -4,17 +4,26 @@
 //! `discover` in another one: stop the leader, and another one leads at once; `kill -9` it, and another one
 //! leads when its session has expired and the lock delay is over. Without an agent it leads a Consul in
 //! memory for a moment.
+//!
+//! It tells since when it leads and leads no more by the machine's clock, in seconds since 1970, so that
+//! several can be laid side by side.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use examples::agent::Agent;
+use examples::backend::Backend;
 use examples::failure::{Failure, with_causes};
-use transport_reqwest::{Election, Error, Leadership, LockKey, ReqwestTransport};
+use examples::wall::WallTime;
+use transport_reqwest::{Election, Error, Leadership, LockKey, Lost, ReqwestTransport};
+use transport_ureq::{SmolTransport, UreqTransport};
 
 /// How long a campaign is silent about an agent that does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a leader asks whether it still leads.
+const ASKING: Duration = Duration::from_millis(10);
 
 /// Campaigns for a key, and says when it leads.
 #[derive(Debug, Parser)]
@@ -28,12 +37,15 @@ struct Flags {
     /// How many seconds of silence, twice as many at most, end the session of one that has crashed
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     ttl: u64,
-    /// For how many seconds nobody may lead after that
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(0..=60))]
-    lock_delay: u64,
+    /// For how many seconds nobody may lead after that [default: as the TTL, from 15 to 60]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
+    lock_delay: Option<u64>,
     /// Resigns after so many milliseconds as the leader; on a Consul in memory after 2000 unless told
     #[arg(long)]
     hold_ms: Option<u64>,
+    /// What sends the requests and keeps the session
+    #[arg(long, value_enum, default_value_t = Backend::Tokio)]
+    backend: Backend,
 }
 
 #[tokio::main]
@@ -46,17 +58,7 @@ async fn main() -> ExitCode {
 
 async fn run(flags: &Flags) -> Result<(), Failure> {
     let agent = Agent::find()?;
-    let transport = ReqwestTransport::new(agent.url().to_string())
-        .map_err(|error| Failure::Backend(error.into()))?;
-    let builder = Election::builder(flags.key.as_str())
-        .value(flags.value.as_str())
-        .ttl(Duration::from_secs(flags.ttl))
-        .lock_delay(Duration::from_secs(flags.lock_delay));
-    let builder = match agent.token() {
-        Some(token) => builder.token(token.reveal()),
-        None => builder,
-    };
-    let election = builder.connect(transport).map_err(Failure::Election)?;
+    let election = connect(flags, &agent)?;
     // Nobody else can be seen to lead in memory.
     let alone = agent.is_in_memory().then_some(2000);
     let hold = flags.hold_ms.or(alone).map(Duration::from_millis);
@@ -79,19 +81,63 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
     outcome
 }
 
+/// The election on the backend that was chosen. A program of your own has one of the three.
+fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
+    let mut builder = Election::builder(flags.key.as_str())
+        .value(flags.value.as_str())
+        .ttl(Duration::from_secs(flags.ttl));
+    if let Some(delay) = flags.lock_delay {
+        builder = builder.lock_delay(Duration::from_secs(delay));
+    }
+    if let Some(token) = agent.token() {
+        builder = builder.token(token.reveal());
+    }
+    let url = agent.url().to_string();
+    let unbuilt = |error: Box<dyn std::error::Error + Send + Sync>| Failure::Backend(error);
+    let connected = match flags.backend {
+        Backend::Tokio => {
+            let transport = ReqwestTransport::new(url);
+            builder.connect(transport.map_err(|error| unbuilt(error.into()))?)
+        }
+        Backend::Threads => {
+            let transport = UreqTransport::new(url);
+            builder.connect(transport.map_err(|error| unbuilt(error.into()))?)
+        }
+        Backend::Smol => {
+            let transport = UreqTransport::new(url).map_err(|error| unbuilt(error.into()))?;
+            builder.connect(SmolTransport::from(transport))
+        }
+    };
+    connected.map_err(Failure::Election)
+}
+
 /// Leads, again after each loss, until `hold` is over or a failure that waiting does not mend.
 async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> {
     loop {
         let leadership = campaign(election).await?;
         let (term, token) = (leadership.term(), leadership.fencing_token());
-        println!("leads in term {term}, fencing token {token}");
+        let since = WallTime::now();
+        println!("leads in term {term}, fencing token {token}, since {since}");
         // The work goes here: it ends with either.
-        let lost = tokio::select! {
-            lost = leadership.lost() => lost,
+        let (since, lost) = tokio::select! {
+            lost = lost(&leadership) => lost,
             () = rest(hold) => return leadership.resign().await,
         };
-        println!("leads no more: {}", with_causes(&lost));
+        println!("leads no more since {since}: {}", with_causes(&lost));
     }
+}
+
+/// Since when it leads no more, and why. It asks, too, which is right at once after the process was frozen.
+async fn lost(leadership: &Leadership) -> (WallTime, Lost) {
+    tokio::select! {
+        lost = leadership.lost() => return (WallTime::now(), lost),
+        () = async {
+            while leadership.is_leader() {
+                tokio::time::sleep(ASKING).await;
+            }
+        } => {}
+    }
+    (WallTime::now(), leadership.lost().await)
 }
 
 /// As [`Election::campaign`], but it says what it waits out.

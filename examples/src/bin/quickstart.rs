@@ -104,6 +104,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
             patience,
             gauge: Arc::clone(&gauge),
             observer: observer.clone(),
+            wall: None,
         };
         contender.start(&handle, &host, &mut crew)?;
         members.push((handle, host));

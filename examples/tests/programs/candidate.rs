@@ -1,7 +1,7 @@
 //! The program `leader`, several times at once.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use real_agent::Agent;
 
@@ -53,9 +53,12 @@ impl Candidate {
 
 pub(crate) fn term_and_token(line: &str) -> (u64, u64) {
     let numbers = line.strip_prefix("leads in term ");
-    let (term, token) = numbers
-        .and_then(|numbers| numbers.split_once(", fencing token "))
-        .expect(line);
+    let numbers = numbers.and_then(|numbers| numbers.split_once(", since "));
+    let (numbers, since) = numbers.expect(line);
+    let since: f64 = since.parse().expect(line);
+    let now = UNIX_EPOCH.elapsed().expect("a clock").as_secs_f64();
+    assert!((now - 60.0..=now).contains(&since), "{line} at {now}");
+    let (term, token) = numbers.split_once(", fencing token ").expect(line);
     (term.parse().expect(line), token.parse().expect(line))
 }
 

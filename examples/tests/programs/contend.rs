@@ -1,5 +1,7 @@
 //! `contend`: what it measures, on the Consul in memory and on a real agent.
 
+use std::time::UNIX_EPOCH;
+
 use crate::support::{Consul, run};
 use real_agent::Agent;
 use serde_json::{Map, Value};
@@ -179,6 +181,24 @@ fn holds_are_written_down_one_line_for_each() {
     );
     let lines = std::fs::read_to_string(file).expect("text");
     assert_eq!(lines.lines().count(), 4, "{lines}");
+}
+
+#[test]
+fn a_long_hold_tells_when_it_began_and_ended_by_the_machines_clock() {
+    let before = UNIX_EPOCH.elapsed().expect("a clock").as_secs_f64();
+    for backend in ["tokio", "threads", "smol"] {
+        let args = format!("--backend {backend} --mode hold --hold-ms 200 --ttl 20");
+        let report = measured(Consul::InMemory, &args);
+        let moment = |field: &str| report[field].as_f64().expect("a number");
+        let held = moment("not_held_any_more_at") - moment("granted_at");
+        assert!(before < moment("granted_at"), "{report:?}");
+        assert!((0.15..60.0).contains(&held), "{report:?}");
+        let args: Vec<_> = args.split(' ').collect();
+        let shown = run(CONTEND, Consul::InMemory, &args).success();
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[0].starts_with("granted at "), "{shown}");
+        assert!(lines[1].starts_with("not held any more at "), "{shown}");
+    }
 }
 
 #[test]

@@ -17,6 +17,10 @@
 //! What they contend for is a place: a semaphore of some slots, or an election, which has one. A
 //! belief is judged by its place's limit, whichever of the two it is.
 //!
+//! In half of the runs dead servers stay in the catalog, and `consul lock` contends everywhere. In the others
+//! Consul takes them out, as it does by default, and with them ends the sessions of clients that know no other
+//! server and believe on: then nobody may have their places until they can't any more.
+//!
 //! A belief counts from the moment before a holder asked and was told that it holds, to the
 //! moment before it gives back, to the last moment at which it was told so, or to the end of its
 //! lease: a process that was paused must ask before it acts.

@@ -29,6 +29,10 @@ enum What {
         /// Fixes what is done when [default: another one each time]
         #[arg(long)]
         seed: Option<u64>,
+        /// Whether servers go for so long that the sessions on them end, and every session has a TTL of its
+        /// own and the default lock delay [default: as the seed says, false below a minute]
+        #[arg(long)]
+        reaped: Option<bool>,
         /// Switches a deliberate defect of the semaphore on
         #[arg(long)]
         defect: Option<String>,
@@ -59,9 +63,14 @@ fn main() -> ExitCode {
         What::Run {
             minutes,
             seed,
+            reaped,
             defect,
             logs,
-        } => run(minutes, seed, defect.as_deref(), logs),
+        } => {
+            let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+            let chaos = Duration::from_secs_f64(minutes * 60.0);
+            run(&Run::new(seed, chaos, reaped), defect.as_deref(), logs)
+        }
         What::Check { folder } => judge(&Folder(folder)),
         What::Client { plan } => serde_json::from_str(&plan)
             .map_err(|error| Failure::step("reading a client's plan", error))
@@ -87,14 +96,8 @@ fn main() -> ExitCode {
 }
 
 /// Whether nothing was violated.
-fn run(
-    minutes: f64,
-    seed: Option<u64>,
-    defect: Option<&str>,
-    logs: Option<PathBuf>,
-) -> Result<bool, Failure> {
+fn run(made: &Run, defect: Option<&str>, logs: Option<PathBuf>) -> Result<bool, Failure> {
     chaos::defect::switch_on(defect)?;
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     let scratch = match logs {
         Some(_) => None,
         None => Some(
@@ -106,9 +109,13 @@ fn run(
     };
     let path = logs.or_else(|| scratch.as_ref().map(|scratch| scratch.path().to_owned()));
     let folder = Folder(path.unwrap_or_default());
-    println!("seed {seed}");
-    let made = Run::new(seed, Duration::from_secs_f64(minutes * 60.0));
-    let clean = chaos::run::run(&made, &folder, defect).and_then(|()| judge(&folder));
+    let kind = if made.reaped {
+        "are taken out"
+    } else {
+        "are kept"
+    };
+    println!("seed {}, dead servers {kind}", made.seed);
+    let clean = chaos::run::run(made, &folder, defect).and_then(|()| judge(&folder));
     if !matches!(clean, Ok(true)) {
         println!("the logs are in {}", folder.path().display());
         if let Some(scratch) = scratch {
@@ -119,10 +126,21 @@ fn run(
 }
 
 fn judge(folder: &Folder) -> Result<bool, Failure> {
-    let report = check(&Logs::read(folder)?);
+    let logs = Logs::read(folder)?;
+    let report = check(&logs);
     print!("{report}");
+    let is_long = logs.run.chaos >= STRIKING && report.violations.is_empty();
+    if logs.run.reaped && is_long && report.figures.early_ends == 0 {
+        return Err(Failure::step(
+            "ending sessions early",
+            "no session ended while its holder believed, so nothing was shown",
+        ));
+    }
     Ok(report.violations.is_empty())
 }
+
+/// In a run that lasts as long and whose servers are taken out, some session ends early.
+const STRIKING: Duration = Duration::from_mins(3);
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse() {

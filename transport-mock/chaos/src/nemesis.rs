@@ -26,6 +26,8 @@ pub(crate) struct Nemesis<'n> {
     pub(crate) diary: &'n Diary<Deed>,
     /// What it draws from.
     pub(crate) rng: Rng,
+    /// Whether servers go for so long that Consul takes them out of its catalog.
+    pub(crate) reaped: bool,
 }
 
 /// The beginning or the end of a deed, and when in its round.
@@ -48,6 +50,10 @@ impl Nemesis<'_> {
             let calm = Duration::from_millis(self.rng.u64(500..4_000));
             let left = end.saturating_duration_since(Instant::now());
             thread::sleep(min(calm, left));
+            if self.reaped {
+                let voted = self.cluster.wait_for_votes();
+                voted.doing("waiting until every server has a vote")?;
+            }
             let left = end.saturating_duration_since(Instant::now());
             if left < SHORTEST {
                 return Ok(());
@@ -70,6 +76,20 @@ impl Nemesis<'_> {
         let mut acts = Vec::new();
         let one = self.server(leader);
         match self.rng.u32(..10) {
+            kind @ 0..8 if self.reaped && left > LONG.1 => {
+                let kind = if kind < 4 { Kind::Kill } else { Kind::Stop };
+                let length = self.rng.u64(millis(LONG.0)..millis(LONG.1));
+                let length = Duration::from_millis(length);
+                let acts_before = acts.len();
+                self.add_for(&mut acts, kind, one, length, left);
+                // It wakes for a moment, long enough to answer with what it knew, and stops again.
+                if kind == Kind::Stop && self.rng.bool() {
+                    let wakes = acts.get(acts_before + 1).map(|end| end.after);
+                    let blink = Duration::from_millis(self.rng.u64(5..100));
+                    let from = wakes.unwrap_or_default() + blink;
+                    add_from(&mut acts, kind, one, (from, from + length / 2));
+                }
+            }
             0..3 => self.add(&mut acts, Kind::Kill, one, 6_000, left),
             3..6 => self.add(&mut acts, Kind::Stop, one, 12_000, left),
             6 => self.add(&mut acts, Kind::Restart, one, 3_000, left),
@@ -123,7 +143,6 @@ impl Nemesis<'_> {
         longest: u64,
         left: Duration,
     ) {
-        let after = Duration::from_millis(self.rng.u64(..2_000));
         // Most things are over soon, and some outlast the lease.
         let longest = if self.rng.bool() {
             longest / 4
@@ -131,15 +150,20 @@ impl Nemesis<'_> {
             longest
         };
         let length = Duration::from_millis(self.rng.u64(..=longest));
+        self.add_for(acts, kind, target, length, left);
+    }
+
+    fn add_for(
+        &mut self,
+        acts: &mut Vec<Act>,
+        kind: Kind,
+        target: Target,
+        length: Duration,
+        left: Duration,
+    ) {
+        let after = Duration::from_millis(self.rng.u64(..2_000));
         let end = min(after + length, left.max(SHORTEST));
-        let act = |after, phase| Act {
-            after,
-            kind,
-            target,
-            phase,
-        };
-        acts.push(act(after, Phase::Begin));
-        acts.push(act(end.max(after), Phase::End));
+        add_from(acts, kind, target, (after, end.max(after)));
     }
 
     fn act(&mut self, acts: &[Act]) -> Result<(), Failure> {
@@ -245,6 +269,23 @@ impl Nemesis<'_> {
         }
         Ok(())
     }
+}
+
+/// Consul takes a dead server out after some ten seconds, later when it was the leader.
+const LONG: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(35));
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn add_from(acts: &mut Vec<Act>, kind: Kind, target: Target, (from, until): (Duration, Duration)) {
+    let act = |after, phase| Act {
+        after,
+        kind,
+        target,
+        phase,
+    };
+    acts.extend([act(from, Phase::Begin), act(until, Phase::End)]);
 }
 
 /// The shortest round.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use fastrand::Rng;
-use real_agent::{Client as Admin, Cluster, SERVERS};
+use real_agent::{Agent, Client as Admin, Cluster, SERVERS};
 use semaphore_core::{Election, Semaphore};
 use serde::Serialize;
 use transport_ureq::UreqTransport;
@@ -22,11 +22,17 @@ use crate::witness::{Witnesses, look, sessions};
 
 /// The shortest that Consul allows.
 const TTL: Duration = Duration::from_secs(10);
-/// Short, so that whoever believes too long is found beside another one.
+/// Those of a run in which servers are taken out, in seconds: most believe for longer than that takes.
+const TTLS: std::ops::RangeInclusive<u64> = 10..=60;
+/// Short, so that whoever believes too long is found beside another one. It has to be the default where
+/// sessions end before their time.
 const LOCK_DELAY: Duration = Duration::from_secs(1);
+/// Half of the runs that last as long have their servers taken out.
+const LONG_ENOUGH: Duration = Duration::from_mins(1);
 /// The TTL of `consul lock`, which can't be told another one.
 const THEIR_TTL: Duration = Duration::from_secs(15);
-/// How long the clients may take to end in order, on a loaded machine.
+/// How long the clients may take to end in order, on a loaded machine, beyond what sessions take that
+/// nobody renews.
 const ENDING: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -34,8 +40,16 @@ impl Run {
     /// Six clients that contend, two on each backend, each on another server, and one on each backend
     /// that follows. They contend for two semaphores and in two elections; one of each is shared with
     /// `consul lock`.
-    pub fn new(seed: u64, chaos: Duration) -> Self {
+    ///
+    /// With `reaped` their servers go for so long that Consul ends the sessions that were made through them,
+    /// while their holders, each of whom knows no other server, believe on. `consul lock` then takes part
+    /// in an election only: at a semaphore it prunes at once whoever has vanished, ours included. Unless
+    /// told, the seed says whether it is such a run.
+    pub fn new(seed: u64, chaos: Duration, reaped: Option<bool>) -> Self {
         use What::{Election, Semaphore};
+        let mut rng = Rng::with_seed(!seed);
+        let drawn = rng.bool() && chaos >= LONG_ENOUGH;
+        let reaped = reaped.unwrap_or(drawn);
         let place = |what, prefix: &str, limit, contenders| Place {
             what,
             prefix: prefix.to_owned(),
@@ -51,26 +65,35 @@ impl Run {
             } else {
                 Role::Follower
             },
+            ttl: reaped.then(|| Duration::from_secs(rng.u64(TTLS))),
         });
+        let clients = clients.collect();
         Self {
             seed,
             chaos,
             ttl: TTL,
-            lock_delay: LOCK_DELAY,
+            lock_delay: (!reaped).then_some(LOCK_DELAY),
+            reaped,
             places: vec![
                 place(Semaphore, "chaos/shared", 3, 3),
                 place(Semaphore, "chaos/single", 1, 2),
                 place(Election, "chaos/elected", 1, 1),
                 place(Election, "chaos/leader", 1, 2),
             ],
-            clients: clients.collect(),
+            clients,
         }
     }
 
     /// How long nothing goes wrong before the clients are told to end. A session that one of them leaves
     /// behind then was renewed within the last third of its TTL, so it outlives [`expiry`].
     fn calm(&self) -> Duration {
-        self.ttl + Duration::from_secs(2)
+        self.longest_ttl() + Duration::from_secs(2)
+    }
+
+    /// How long the clients may take to end: each gets in once more, after those who were killed.
+    fn ending(&self) -> Duration {
+        let longest = (0..self.clients.len()).map(|client| self.lock_delay_of(client));
+        ENDING + expiry(self.longest_ttl()) + longest.max().unwrap_or_default()
     }
 }
 
@@ -94,7 +117,13 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     let start = Instant::now();
     let tell = |what: &str| eprintln!("{:5.0} s  {what}", start.elapsed().as_secs_f64());
     tell("starting three servers");
-    let mut cluster = Cluster::start().doing("starting the cluster")?;
+    let servers = Agent::builder();
+    let servers = if run.reaped {
+        servers.reaped()
+    } else {
+        servers
+    };
+    let mut cluster = Cluster::start_with(&servers).doing("starting the cluster")?;
     let admins: Vec<_> = (0..SERVERS)
         .map(|number| cluster.server(number).client())
         .collect();
@@ -111,7 +140,9 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     let [shared, _, elected, _] = &run.places[..] else {
         return Err(Failure::step("planning a run", "other places than planned"));
     };
-    let lockers = Lockers::start(&setup, &[shared, shared, elected], &mut rng);
+    let locked = [shared, shared, elected];
+    let lockers = &locked[if run.reaped { 2 } else { 0 }..];
+    let lockers = Lockers::start(&setup, lockers, &mut rng);
 
     tell("everything goes wrong");
     let mut nemesis = Nemesis {
@@ -119,6 +150,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         fleet: &mut fleet,
         diary: &deeds,
         rng,
+        reaped: run.reaped,
     };
     nemesis.storm(Instant::now() + run.chaos)?;
     cluster
@@ -134,10 +166,10 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     thread::sleep(run.calm());
     tell("all who contend end");
     lockers.tell_to_end();
-    let ended = fleet.end(Role::Contender, ENDING);
+    let ended = fleet.end(Role::Contender, run.ending());
     end.hung = ended.doing("ending the clients")?;
     tell("what is left expires");
-    wait_for_expiry(&admins[0], OURS, healed + expiry(run.ttl))?;
+    wait_for_expiry(&admins[0], OURS, healed + expiry(run.longest_ttl()))?;
     look_for_ours(&admins[0], run, &mut end).doing("looking for what is left")?;
     end.hung_locks = lockers.end().doing("ending consul lock")?;
     // It gives up where it can't reach a leader, and leaves its session and its keys.
@@ -232,7 +264,6 @@ fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Fail
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
     let election = Election::builder(place.lock_key())
         .ttl(run.ttl)
-        .lock_delay(run.lock_delay)
         .value("first and last")
         .connect_blocking(backend)
         .doing("building an election")?;

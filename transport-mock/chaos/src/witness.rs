@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use real_agent::Client;
 use serde_json::Value;
 
+use crate::client::OURS;
 use crate::diary::Diary;
 use crate::lockers::THEIRS;
 use crate::moment::Moment;
@@ -88,6 +89,8 @@ impl Witness {
             let sighting = Sighting {
                 server: self.server,
                 end,
+                ours: sessions.as_ref().map(ours),
+                nodes: nodes(&self.client).ok(),
                 locks: sessions.map(|names| names.into_values().filter(is_theirs).collect()),
                 holders: holders.unwrap_or_default(),
             };
@@ -106,6 +109,18 @@ impl Witness {
         };
         self.places.iter().map(of_place).collect()
     }
+}
+
+fn ours(names: &BTreeMap<String, String>) -> Vec<String> {
+    let ours = names.iter().filter(|(_, name)| name.starts_with(OURS));
+    ours.map(|(id, _)| id.clone()).collect()
+}
+
+fn nodes(client: &Client) -> io::Result<Vec<String>> {
+    let nodes = client.get("/v1/catalog/nodes?consistent")?.json()?;
+    let nodes = nodes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let names = nodes.iter().filter_map(|node| node["Node"].as_str());
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// The sessions that hold, by what Consul says.

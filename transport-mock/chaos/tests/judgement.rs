@@ -29,7 +29,8 @@ fn logs(folder: &Path, from: u64) {
         seed: 1,
         chaos: Duration::from_mins(1),
         ttl: Duration::from_secs(10),
-        lock_delay: Duration::from_secs(1),
+        lock_delay: Some(Duration::from_secs(1)),
+        reaped: false,
         places: vec![Place {
             what: What::Election,
             prefix: "chaos/elected".to_owned(),

@@ -64,6 +64,18 @@ impl<'b, B: Backend> Contest<'b, B> {
         self.member_of(adapter.clone(), adapter, ttl)
     }
 
+    /// As [`Self::member`], with the lock delay that it has by default.
+    pub fn member_with_its_lock_delay(&self, url: &str, ttl: Duration) -> Member {
+        match self.kind {
+            Kind::Semaphore => self.member(url, ttl),
+            Kind::Election => {
+                let builder = Election::builder(self.election());
+                let builder = builder.encoding(self.scene.encoding()).ttl(ttl);
+                Member::Candidate(builder.connect(self.scene.adapter_to(url)).unwrap())
+            }
+        }
+    }
+
     pub fn member_of(
         &self,
         transport: Arc<dyn Transport>,

@@ -40,6 +40,7 @@ pub mod contention;
 pub mod contest;
 pub mod cut_connections;
 pub mod drops;
+pub mod early_ends;
 pub mod elections;
 pub mod https;
 pub mod keys;

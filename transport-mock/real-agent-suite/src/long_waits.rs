@@ -11,7 +11,7 @@ use semaphore_core::{Error, Lost, Semaphore};
 
 use crate::scene::{SHORT_TTL, Scene, run_on, wait_until};
 use crate::wrappers::Mortal;
-use crate::{Backend, Options, outages, silence};
+use crate::{Backend, Options, early_ends, outages, silence};
 
 /// Where a process that is going to be killed holds a slot: address and prefix.
 const VICTIM: &str = "REAL_AGENT_SUITE_VICTIM";
@@ -35,6 +35,14 @@ pub fn what_outlasts_a_lease<B: Backend>(backend: &B, name: &str) {
             "a silent partition is noticed before another is admitted",
             &|| {
                 silence::a_silent_partition_is_noticed_before_another_is_admitted(backend);
+            },
+        ),
+        (
+            "nobody is admitted while a holder believes whose session was destroyed",
+            &|| {
+                early_ends::nobody_is_admitted_while_a_holder_believes_whose_session_was_destroyed(
+                    backend,
+                );
             },
         ),
         ("a short silence costs nothing", &|| {

@@ -47,6 +47,7 @@ pub struct Builder {
     certificate: Option<Certificate>,
     client_ca: Option<String>,
     durable: bool,
+    reaped: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -277,6 +278,18 @@ impl Builder {
     pub fn durable(mut self) -> Self {
         self.durable = true;
         self
+    }
+
+    /// In a [`Cluster`](crate::Cluster): a server that is dead for some ten seconds is taken out of the
+    /// catalog, and the sessions that were made through it end, as Consul does by default. Otherwise
+    /// servers of a cluster are kept.
+    pub fn reaped(mut self) -> Self {
+        self.reaped = true;
+        self
+    }
+
+    pub(crate) fn is_reaped(&self) -> bool {
+        self.reaped
     }
 
     /// Starts the agent and waits until it can serve.

@@ -12,9 +12,9 @@ use crate::ports::Ports;
 /// How many servers a [`Cluster`] has.
 pub const SERVERS: usize = 3;
 
-/// Dead servers are kept, as members and as nodes. By default Consul removes them after a while,
-/// and with a node go its sessions. Sessions of production live on the nodes of client agents,
-/// which are not removed; those of a test live on a server's.
+/// Dead servers are kept, as members and as nodes, unless [`Builder::reaped`] says otherwise. By default
+/// Consul removes them after some ten seconds, and with a node go its sessions: a test of something
+/// else does without that.
 const KEEP_DEAD_SERVERS: &str = "autopilot { cleanup_dead_servers = false }";
 
 /// Three servers on 127.0.0.1 that keep their state on disk. Dropping it kills them.
@@ -92,6 +92,24 @@ impl Cluster {
         }
     }
 
+    /// Waits until every server has a vote. One that was taken out and is back has none for some ten seconds,
+    /// and as long as it has none Consul takes no other server out.
+    ///
+    /// # Errors
+    /// As [`Cluster::wait_for_leader`].
+    pub fn wait_for_votes(&mut self) -> Result<(), StartError> {
+        let deadline = Instant::now() + READY_WITHIN;
+        while !self.up().any(|server| votes(server) == SERVERS) {
+            if Instant::now() > deadline {
+                return Err(StartError::NotReady {
+                    log: self.servers[0].log_tail(),
+                });
+            }
+            thread::sleep(READY_POLL);
+        }
+        Ok(())
+    }
+
     /// Kills server `i` (`SIGKILL`).
     ///
     /// # Errors
@@ -151,7 +169,10 @@ impl Cluster {
             }
         }
         let peers: Vec<_> = ports.iter().map(|ports| ports.serf_lan).collect();
-        let builder = builder.clone().durable().config(KEEP_DEAD_SERVERS);
+        let mut builder = builder.clone().durable();
+        if !builder.is_reaped() {
+            builder = builder.config(KEEP_DEAD_SERVERS);
+        }
         let servers = ports
             .into_iter()
             .map(|ports| builder.clone().launch(ports, Some(&peers)))
@@ -178,6 +199,17 @@ impl Cluster {
     fn lost_a_port(&self) -> bool {
         self.servers.iter().any(Agent::lost_a_port)
     }
+}
+
+/// How many servers have a vote.
+fn votes(server: &Agent) -> usize {
+    let raft = hurried(server).get("/v1/operator/raft/configuration");
+    let Ok(Ok(raft)) = raft.map(|answer| answer.json()) else {
+        return 0;
+    };
+    let servers = raft["Servers"].as_array().map(Vec::as_slice);
+    let servers = servers.unwrap_or_default().iter();
+    servers.filter(|server| server["Voter"] == true).count()
 }
 
 /// The leader can prove itself to it, and its node is known and healthy.

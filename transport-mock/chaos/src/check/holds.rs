@@ -29,6 +29,8 @@ pub(super) struct Ours {
     pub(super) span: Option<Span>,
     pub(super) client: usize,
     pub(super) token: u64,
+    /// The sessions that hold.
+    pub(super) sessions: Vec<String>,
     pub(super) wanted_at: Moment,
     /// The end of the lease, as the holder was last told.
     pub(super) deadline: Option<Moment>,
@@ -52,6 +54,7 @@ struct Told {
     prefix: String,
     permits: u32,
     token: Option<u64>,
+    sessions: Vec<String>,
     first_held: Option<Moment>,
     last_held: Option<Moment>,
     deadline: Option<Moment>,
@@ -97,6 +100,7 @@ fn ours(logs: &Logs, log: &ClientLog) -> Vec<Ours> {
             }),
             client: log.client,
             token,
+            sessions: told.sessions,
             wanted_at: told.wanted_at,
             deadline: told.deadline,
             was_killed: told.over.is_none() && killed_at.is_some(),
@@ -123,11 +127,12 @@ fn hear(all: &mut BTreeMap<u64, Told>, line: &Line<Belief>) {
         Belief::Granted {
             acquire,
             token,
+            sessions,
             until,
-            ..
         } => {
             let told = all.entry(*acquire).or_default();
             told.token = Some(*token);
+            told.sessions.clone_from(sessions);
             told.deadline = *until;
             match until {
                 Some(_) => told.held(at),

@@ -4,8 +4,8 @@ use super::{Invariant, Logs, Report};
 use crate::record::Belief;
 
 pub(super) fn check(logs: &Logs, report: &mut Report) {
-    let longest = logs.run.ttl * 9 / 10;
     for log in &logs.clients {
+        let longest = logs.run.ttl_of(log.client) * 9 / 10;
         for line in &log.lines {
             let (Belief::Granted {
                 acquire,

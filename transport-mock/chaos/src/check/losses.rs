@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::holds::{Holds, Ours};
-use super::reach::could_reach;
+use super::reach::{could_reach, hurts};
 use super::{Invariant, Logs, Report};
 use crate::moment::Moment;
-use crate::record::Reason;
+use crate::record::{Reason, Target};
 
 pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
     for ours in &holds.ours {
@@ -17,7 +17,10 @@ pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
         let (Some(span), Some(deadline)) = (&ours.span, ours.deadline) else {
             continue;
         };
-        let why = if *at < deadline.minus(ROUNDING) {
+        let why = if was_taken_out(logs, ours.client, (span.from, *at)) {
+            // Its session has ended before its time: that is Consul's doing.
+            continue;
+        } else if *at < deadline.minus(ROUNDING) {
             report.figures.covered_losses += 1;
             format!("the lease lasted until {deadline}")
         } else if *reason != Reason::RuntimeEnded && could_renew(logs, ours, deadline) {
@@ -34,10 +37,27 @@ pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
 /// Between the reading of two clocks.
 const ROUNDING: Duration = Duration::from_millis(50);
 
+/// Whether a client's server was out of order for long enough, while it held, to be taken out of the
+/// catalog, and the client's session with it.
+fn was_taken_out(logs: &Logs, client: usize, (from, until): (Moment, Moment)) -> bool {
+    let Some(client) = logs.run.clients.get(client).filter(|_| logs.run.reaped) else {
+        return false;
+    };
+    let long = |hurt: &(Moment, Moment)| {
+        hurt.0 < until && from < hurt.1 && hurt.1.since(hurt.0) > REAPED_AFTER
+    };
+    let targets = [Target::Leader, Target::Follower].map(|target| target(client.server));
+    let mut hurts = targets.iter().flat_map(|target| hurts(logs, *target));
+    hurts.any(|hurt| long(&hurt))
+}
+
+/// Consul waits for some ten seconds. Twice as short is too short for sure.
+const REAPED_AFTER: Duration = Duration::from_secs(5);
+
 /// Renewals begin with a third of the TTL; one is given up after a fifth of it, and tried again
 /// after a tenth at most. So two fifths of the TTL within reach are enough for one to succeed.
 fn could_renew(logs: &Logs, ours: &Ours, deadline: Moment) -> bool {
-    let ttl = logs.run.ttl;
+    let ttl = logs.run.ttl_of(ours.client);
     let due = deadline.minus(ttl * 9 / 10).plus(ttl / 3);
     could_reach(logs, ours.client, (due, deadline), ttl * 2 / 5)
 }
@@ -70,6 +90,19 @@ mod tests {
             let acquire = story.granted(0, 10, 100, 9_000);
             story.lost(0, acquire, 5_000, reason);
             assert_eq!(violations(&story), (1, 0, 1));
+        }
+    }
+
+    #[test]
+    fn a_session_that_ends_with_its_server_is_nobodys_fault() {
+        for (reaped, end, found) in [(true, 16_000, 0), (true, 3_000, 1), (false, 16_000, 1)] {
+            let mut story = Story::new(1);
+            story.logs().run.reaped = reaped;
+            let acquire = story.granted(0, 10, 100, 17_000);
+            story.deed(1_000, Kind::Kill, Target::Follower(0), Phase::Begin);
+            story.deed(end, Kind::Kill, Target::Follower(0), Phase::End);
+            story.lost(0, acquire, 16_500, Reason::SessionGone);
+            assert_eq!(violations(&story).0, found, "{end}");
         }
     }
 

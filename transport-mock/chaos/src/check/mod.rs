@@ -9,6 +9,7 @@ mod limit;
 mod losses;
 mod reach;
 mod report;
+mod sessions;
 #[cfg(test)]
 mod story;
 mod succession;
@@ -198,14 +199,16 @@ fn json<T: DeserializeOwned>(path: &std::path::Path) -> Result<T, Failure> {
 /// Judges them.
 pub fn check(logs: &Logs) -> Report {
     let holds = holds::of(logs);
+    let sessions = sessions::Sessions::of(logs);
     let mut report = Report::new(logs);
+    sessions::count(logs, &holds, &sessions, &mut report);
     limit::check(logs, &holds, &mut report);
     lease::check(logs, &mut report);
     tokens::check(logs, &holds, &mut report);
     acquires::check(logs, &mut report);
     losses::check(logs, &holds, &mut report);
     leftovers::check(logs, &mut report);
-    succession::check(logs, &holds, &mut report);
+    succession::check(logs, &holds, &sessions, &mut report);
     followers::check(logs, &mut report);
     report
 }

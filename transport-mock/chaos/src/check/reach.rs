@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Logs;
 use crate::moment::Moment;
-use crate::record::{Phase, Target};
+use crate::record::{Kind, Phase, Target};
 
 /// A witness that waits longer than this, for an answer or for its turn, has not seen anything of
 /// the time between.
@@ -20,7 +20,7 @@ pub(super) fn could_reach(
     let Some(server) = logs.run.clients.get(client).map(|client| client.server) else {
         return false;
     };
-    let hurts = hurts(logs, client);
+    let hurts = hurts(logs, Target::Client(client));
     let mut stretch: Option<(Moment, Moment)> = None;
     for line in &logs.sightings {
         let sighting = &line.event;
@@ -49,12 +49,12 @@ pub(super) fn could_reach(
     false
 }
 
-/// From when to when something was done to a client or its connections.
-fn hurts(logs: &Logs, client: usize) -> Vec<(Moment, Moment)> {
+/// From when to when something was done to a server, or to a client or its connections.
+pub(super) fn hurts(logs: &Logs, target: Target) -> Vec<(Moment, Moment)> {
     let mut hurts = Vec::new();
     let mut since = None;
     for line in &logs.deeds {
-        if line.event.target != Target::Client(client) {
+        if line.event.target != target || line.event.deed == Kind::Elect {
             continue;
         }
         match line.event.phase {

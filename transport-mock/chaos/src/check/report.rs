@@ -57,6 +57,12 @@ pub struct Figures {
     pub overlaps: u64,
     /// Beliefs beyond their lease.
     pub lease_violations: u64,
+    /// How often Consul took a server that was dead out of its catalog.
+    pub reaped: u64,
+    /// Sessions that ended while their holders believed.
+    pub early_ends: u64,
+    /// For how long the last of these believed beyond it.
+    pub longest_beyond: Duration,
     /// Pairs of tokens in the wrong order.
     pub token_violations: u64,
     /// Acquisitions that never ended.
@@ -145,6 +151,13 @@ impl fmt::Display for Report {
         for (prefix, most, limit) in &figures.most_at_once {
             writeln!(f, "most at once on {prefix}: {most} of {limit}")?;
         }
+        writeln!(f, "servers taken out of the catalog: {}", figures.reaped)?;
+        let (early, beyond) = (figures.early_ends, figures.longest_beyond.as_secs_f64());
+        write!(
+            f,
+            "sessions that ended while their holders believed: {early}"
+        )?;
+        writeln!(f, ", by up to {beyond:.1} s")?;
         let losses: u64 = figures.losses.values().sum();
         writeln!(f, "losses: {losses}")?;
         for (reason, count) in &figures.losses {

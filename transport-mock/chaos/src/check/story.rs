@@ -55,6 +55,7 @@ impl Story {
             } else {
                 Role::Contender
             },
+            ttl: None,
         };
         let log = |client| ClientLog {
             client,
@@ -65,7 +66,8 @@ impl Story {
             seed: 1,
             chaos: Duration::from_mins(1),
             ttl: Duration::from_secs(10),
-            lock_delay: Duration::from_secs(1),
+            lock_delay: Some(Duration::from_secs(1)),
+            reaped: false,
             places: vec![Place {
                 what,
                 prefix: prefix.to_owned(),
@@ -271,6 +273,8 @@ impl Story {
             server,
             end: millis(at + 5),
             locks,
+            ours: None,
+            nodes: None,
             holders: Vec::new(),
         };
         let at = millis(at);

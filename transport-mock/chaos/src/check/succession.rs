@@ -5,10 +5,11 @@
 //! at once, and then there is nothing to wait for.
 
 use super::holds::{Holds, Ours, Span};
+use super::sessions::Sessions;
 use super::{Invariant, Logs, Report};
 use crate::moment::Moment;
 
-pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
+pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report: &mut Report) {
     for place in logs.run.places.iter().filter(|place| place.is_election()) {
         let spans = (holds.ours.iter().filter_map(|ours| ours.span.as_ref())).chain(&holds.theirs);
         let spans: Vec<_> = spans.filter(|it| it.prefix == place.prefix).collect();
@@ -20,7 +21,12 @@ pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
                 continue;
             }
             report.figures.killed_leaders += 1;
-            let soonest = deadline.plus(logs.run.ttl / 10).plus(logs.run.lock_delay);
+            let mut ends = deadline.plus(logs.run.ttl_of(ours.client) / 10);
+            // Its server may have been taken out, and its session ended before its time.
+            if let Some(gone) = sessions.first_gone(&ours.sessions, killed.from) {
+                ends = ends.min(gone.after);
+            }
+            let soonest = ends.plus(logs.run.lock_delay_of(ours.client));
             let came = |next: &&&Span| killed.from < next.from && next.from < soonest;
             for next in spans.iter().filter(came) {
                 report.figures.hasty_leaders += 1;
@@ -43,7 +49,8 @@ fn killed(ours: &Ours) -> Option<(&Span, Moment)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::story::Story;
+    use super::super::story::{Story, millis};
+    use crate::record::Belief;
 
     fn hasty(story: &Story) -> (u64, u64) {
         let figures = story.check().figures;
@@ -67,6 +74,29 @@ mod tests {
             assert_eq!(hasty(&story), (1, found), "{from}");
             let mut story = killed();
             story.lock("chaos-lock-0-0", from, 12_000);
+            assert_eq!(hasty(&story), (1, found), "{from}");
+        }
+    }
+
+    #[test]
+    fn a_session_that_ended_before_its_time_is_followed_after_the_lock_delay() {
+        for (from, found) in [(4_999, 1), (5_000, 0)] {
+            let mut story = Story::election();
+            story.held_by_session(0, "a", 10, 100, 20_000);
+            for line in &mut story.logs().clients[0].lines {
+                if let Belief::Granted { until, .. } = &mut line.event {
+                    *until = Some(millis(9_000));
+                }
+            }
+            story.logs().clients[0].lines.truncate(2);
+            story.kill(0, 1_000);
+            for (at, ours) in [(4_000, vec!["a".to_owned()]), (4_200, vec![])] {
+                story.sighting(at, 0, Some(&[]));
+                if let Some(line) = story.logs().sightings.last_mut() {
+                    line.event.ours = Some(ours);
+                }
+            }
+            story.held(1, 11, from, 12_000);
             assert_eq!(hasty(&story), (1, found), "{from}");
         }
     }

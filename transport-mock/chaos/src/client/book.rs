@@ -23,6 +23,7 @@ pub(super) struct Book {
     acquires: AtomicU64,
     seed: u64,
     name: String,
+    pub(super) holds_long: bool,
 }
 
 /// One acquisition in the log.
@@ -40,6 +41,7 @@ impl Book {
             acquires: AtomicU64::new(0),
             seed: plan.seed,
             name: plan.name(),
+            holds_long: plan.holds_long,
         })
     }
 

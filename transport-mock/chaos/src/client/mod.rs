@@ -40,8 +40,10 @@ pub struct Plan {
     pub url: String,
     /// The TTL of its sessions.
     pub ttl: Duration,
-    /// The lock delay of its sessions in elections.
-    pub lock_delay: Duration,
+    /// The lock delay of its sessions, unless it is the default.
+    pub lock_delay: Option<Duration>,
+    /// Whether it holds for longer than Consul needs to take a dead server out.
+    pub holds_long: bool,
     /// What it does.
     pub role: Role,
     /// What it contends for, or follows.
@@ -66,20 +68,27 @@ impl Plan {
     }
 
     fn semaphore(&self, place: &Place) -> Builder {
-        Semaphore::builder(&place.prefix, place.limit)
+        let builder = Semaphore::builder(&place.prefix, place.limit)
             .ttl(self.ttl)
             .session_name(self.session_name(place))
             .value(self.name())
-            .encoding(self.encoding())
+            .encoding(self.encoding());
+        match self.lock_delay {
+            Some(delay) => builder.lock_delay(delay),
+            None => builder,
+        }
     }
 
     fn election(&self, place: &Place) -> ElectionBuilder {
-        Election::builder(place.lock_key())
+        let builder = Election::builder(place.lock_key())
             .ttl(self.ttl)
-            .lock_delay(self.lock_delay)
             .session_name(self.session_name(place))
             .value(self.name())
-            .encoding(self.encoding())
+            .encoding(self.encoding());
+        match self.lock_delay {
+            Some(delay) => builder.lock_delay(delay),
+            None => builder,
+        }
     }
 
     fn elections(&self) -> impl Iterator<Item = &Place> {

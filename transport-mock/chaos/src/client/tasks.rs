@@ -128,7 +128,7 @@ impl<B: BlockOn, M: Member> Contender<B, M> {
     async fn contend(&self) {
         let mut rng = self.book.rng(self.number);
         while !self.book.must_stop() {
-            let turn = Turn::draw(&mut rng, &self.place);
+            let turn = Turn::draw(&mut rng, &self.place, self.book.holds_long);
             self.take(&turn).await;
             self.backend.sleep(turn.rest).await;
         }

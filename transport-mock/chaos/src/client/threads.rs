@@ -114,7 +114,7 @@ impl<M: BlockingMember> Contender<M> {
     fn contend(&self) {
         let mut rng = self.book.rng(self.number);
         while !self.book.must_stop() {
-            let turn = Turn::draw(&mut rng, &self.place);
+            let turn = Turn::draw(&mut rng, &self.place, self.book.holds_long);
             self.take(&turn.without_cancellation());
             thread::sleep(turn.rest);
         }

@@ -34,17 +34,21 @@ pub(super) enum Farewell {
 pub(super) const BEAT: Duration = Duration::from_millis(200);
 
 impl Turn {
-    pub(super) fn draw(rng: &mut Rng, place: &Place) -> Self {
+    pub(super) fn draw(rng: &mut Rng, place: &Place, holds_long: bool) -> Self {
         let permits = if rng.u32(..4) == 0 {
             rng.u32(1..=place.limit)
         } else {
             1
         };
         let hold = match rng.u32(..10) {
+            // Nearly always somebody holds for long, who can be cut off.
+            6..8 if holds_long => rng.u64(20_000..90_000),
             0..8 => rng.u64(10..300),
             8 => rng.u64(300..4_000),
             // Long enough for renewals, and for an outage in the middle of it.
-            _ => rng.u64(4_000..20_000),
+            _ if !holds_long => rng.u64(4_000..20_000),
+            // Long enough to believe on when Consul has taken its server out.
+            _ => rng.u64(10_000..60_000),
         };
         Self {
             way: match rng.u32(..10) {

@@ -46,6 +46,12 @@ pub struct Sighting {
     pub end: Moment,
     /// The names of the `consul lock` holders whose sessions exist; none when there was no answer.
     pub locks: Option<Vec<String>>,
+    /// The ids of our sessions that exist; none when there was no answer.
+    #[serde(default)]
+    pub ours: Option<Vec<String>>,
+    /// The nodes of the catalog, read just afterwards; none when there was no answer.
+    #[serde(default)]
+    pub nodes: Option<Vec<String>>,
     /// The names of the holders of each place, read just afterwards.
     #[serde(default)]
     pub holders: Vec<Vec<String>>,

@@ -12,16 +12,45 @@ pub struct Run {
     pub seed: u64,
     /// How long things went wrong.
     pub chaos: Duration,
-    /// The TTL of our sessions.
+    /// The TTL of our sessions, unless a client has one of its own.
     pub ttl: Duration,
-    /// The lock delay of our sessions in elections.
+    /// The lock delay of our sessions; none for the default, which is right.
     #[serde(default)]
-    pub lock_delay: Duration,
+    pub lock_delay: Option<Duration>,
+    /// Whether Consul takes servers that are dead for a while out of the catalog, and ends the sessions
+    /// that were made through them, as it does by default.
+    #[serde(default)]
+    pub reaped: bool,
     /// What is contended for.
     pub places: Vec<Place>,
     /// Who contends and who follows.
     pub clients: Vec<Client>,
 }
+
+impl Run {
+    /// The TTL of the sessions of a client.
+    pub fn ttl_of(&self, client: usize) -> Duration {
+        let own = self.clients.get(client).and_then(|client| client.ttl);
+        own.unwrap_or(self.ttl)
+    }
+
+    /// The longest of all.
+    pub fn longest_ttl(&self) -> Duration {
+        let ttls = (0..self.clients.len()).map(|client| self.ttl_of(client));
+        ttls.max().unwrap_or(self.ttl)
+    }
+
+    /// For how long nobody leads after a session of a client has ended.
+    pub fn lock_delay_of(&self, client: usize) -> Duration {
+        let default = || self.ttl_of(client).clamp(LOCK_DELAY, LONGEST_LOCK_DELAY);
+        self.lock_delay.unwrap_or_else(default)
+    }
+}
+
+/// The shortest that an election has by default, which is Consul's default.
+const LOCK_DELAY: Duration = Duration::from_secs(15);
+/// What Consul makes of longer ones.
+const LONGEST_LOCK_DELAY: Duration = Duration::from_mins(1);
 
 /// What is contended for: a semaphore of some slots, or an election, which has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +106,9 @@ pub struct Client {
     pub server: usize,
     /// What it does.
     pub role: Role,
+    /// The TTL of its sessions, when it is another one than the run's.
+    #[serde(default)]
+    pub ttl: Option<Duration>,
 }
 
 /// What a client does.

@@ -1,0 +1,144 @@
+//! What the witnesses saw of sessions and nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::holds::Holds;
+use super::{Logs, Report};
+use crate::moment::Moment;
+
+/// Which of our sessions were seen when.
+pub(super) struct Sessions<'l> {
+    last_seen: BTreeMap<&'l str, Moment>,
+    /// When each read of all sessions began and ended, in the order in which they began.
+    reads: Vec<(Moment, Moment)>,
+}
+
+/// The end of a session as the witnesses saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone {
+    /// It still existed then.
+    pub(super) after: Moment,
+    /// It did not any more.
+    pub(super) by: Moment,
+}
+
+impl<'l> Sessions<'l> {
+    pub(super) fn of(logs: &'l Logs) -> Self {
+        let mut last_seen = BTreeMap::new();
+        let mut reads = Vec::new();
+        for line in &logs.sightings {
+            let Some(ours) = &line.event.ours else {
+                continue;
+            };
+            reads.push((line.at, line.event.end));
+            for session in ours {
+                let last = last_seen.entry(session.as_str()).or_insert(line.at);
+                *last = line.at.max(*last);
+            }
+        }
+        reads.sort_unstable();
+        Self { last_seen, reads }
+    }
+
+    /// When a session that existed at `from` was gone, if it was ever missed.
+    pub(super) fn gone(&self, session: &str, from: Moment) -> Option<Gone> {
+        let seen = self.last_seen.get(session).copied();
+        let after = seen.map_or(from, |seen| seen.max(from));
+        let next = self.reads.partition_point(|(begin, _)| *begin <= after);
+        let (_, by) = *self.reads.get(next)?;
+        Some(Gone { after, by })
+    }
+
+    /// The first of several to be gone.
+    pub(super) fn first_gone(&self, sessions: &[String], from: Moment) -> Option<Gone> {
+        let gone = sessions.iter().filter_map(|id| self.gone(id, from));
+        gone.min_by_key(|gone| gone.by)
+    }
+}
+
+/// Counts what ended before its time. It is nobody's fault: whether anybody else held meanwhile is judged
+/// elsewhere. A run in which nothing ended early says nothing about that.
+pub(super) fn count(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report: &mut Report) {
+    let figures = &mut report.figures;
+    for ours in &holds.ours {
+        let Some(span) = &ours.span else { continue };
+        let gone = sessions.first_gone(&ours.sessions, span.from);
+        let Some(gone) = gone.filter(|gone| gone.by < span.until) else {
+            continue;
+        };
+        figures.early_ends += 1;
+        figures.longest_beyond = figures.longest_beyond.max(span.until.since(gone.by));
+    }
+    figures.reaped = reaped(logs);
+}
+
+/// How often a node was missing that had been there before.
+fn reaped(logs: &Logs) -> u64 {
+    let seen = logs.sightings.iter();
+    let mut seen: Vec<_> = seen
+        .filter_map(|line| Some((line.at, line.event.nodes.as_ref()?)))
+        .collect();
+    seen.sort_unstable_by_key(|(at, _)| *at);
+    let mut there = BTreeSet::new();
+    // Reads of several witnesses overlap: a node that comes back or goes is counted once.
+    let mut since = BTreeMap::<&str, Moment>::new();
+    let mut reaped = 0;
+    for (at, nodes) in seen {
+        let now: BTreeSet<_> = nodes.iter().map(String::as_str).collect();
+        for gone in there.difference(&now) {
+            let last = since.insert(gone, at);
+            if last.is_none_or(|last| at.since(last) > SETTLED) {
+                reaped += 1;
+            }
+        }
+        there = now;
+    }
+    reaped
+}
+
+/// The same server is not taken out twice within this time.
+const SETTLED: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::{Story, millis};
+    use crate::record::Sighting;
+
+    fn sighting(story: &mut Story, at: u64, ours: &[&str], nodes: &[&str]) {
+        story.sighting(at, 0, Some(&[]));
+        let words = |all: &[&str]| Some(all.iter().map(|one| (*one).to_owned()).collect());
+        if let Some(line) = story.logs().sightings.last_mut() {
+            line.event = Sighting {
+                ours: words(ours),
+                nodes: words(nodes),
+                ..line.event.clone()
+            };
+        }
+    }
+
+    #[test]
+    fn a_session_that_ends_while_its_holder_believes_is_counted() {
+        let mut story = Story::new(1);
+        story.held_by_session(0, "a", 10, 100, 9_000);
+        sighting(&mut story, 50, &["a"], &["x", "y"]);
+        sighting(&mut story, 1_000, &["a"], &["x", "y"]);
+        assert_eq!(story.check().figures.early_ends, 0);
+        sighting(&mut story, 2_000, &[], &["x"]);
+        sighting(&mut story, 3_000, &[], &["x", "y"]);
+        let figures = story.check().figures;
+        assert_eq!((figures.early_ends, figures.reaped), (1, 1));
+        let beyond = figures.longest_beyond;
+        assert_eq!(beyond, millis(9_000).since(millis(2_005)));
+    }
+
+    #[test]
+    fn a_session_that_ends_after_the_belief_did_not_end_early() {
+        let mut story = Story::new(1);
+        story.held_by_session(0, "a", 10, 100, 1_900);
+        sighting(&mut story, 1_000, &["a"], &["x", "y"]);
+        sighting(&mut story, 2_000, &[], &["x", "y"]);
+        let figures = story.check().figures;
+        assert_eq!((figures.early_ends, figures.reaped), (0, 0));
+    }
+}
