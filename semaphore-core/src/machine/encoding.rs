@@ -28,7 +28,9 @@ pub enum Encoding {
     /// on with [`Self::Requests`] by itself.
     #[default]
     Transactions,
-    /// The guide's separate requests.
+    /// The guide's separate requests. By these nobody can ask Consul whether the lock delay of a holder that has
+    /// vanished is over: whoever has not seen it alive waits for as long as a lock delay can be, a minute, and an
+    /// instant try does not get such a slot until its process has known of it for so long.
     Requests,
 }
 

@@ -35,6 +35,7 @@ use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::SessionId;
+use crate::input::SessionOptions;
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{ContenderFlags, Key, View};
@@ -58,7 +59,7 @@ pub(super) struct Vanished {
 struct Missing {
     /// When the first view came that lacks it.
     since: Instant,
-    /// How long its place is left alone from then on.
+    /// How long its place is left alone from then on: the longest that there is where it is not known.
     lock_delay: Duration,
     /// Whether a view before had shown its key.
     was_seen: bool,
@@ -104,13 +105,7 @@ impl Vanished {
     }
 
     /// Compares a view with the one before it.
-    pub(super) fn observe(
-        &mut self,
-        now: Instant,
-        before: Option<&View>,
-        view: &View,
-        settings: &Settings,
-    ) {
+    pub(super) fn observe(&mut self, now: Instant, before: Option<&View>, view: &View) {
         let Some(record) = view.record() else {
             return;
         };
@@ -128,7 +123,7 @@ impl Vanished {
                 let seen = before.and_then(|before| seen_lock_delay(before, session));
                 Missing {
                     since: now,
-                    lock_delay: seen.unwrap_or_else(|| longest_lock_delay(view, settings)),
+                    lock_delay: seen.unwrap_or(SessionOptions::MAX_LOCK_DELAY),
                     was_seen: seen.is_some(),
                     is_taken,
                     is_gone: false,
@@ -383,13 +378,6 @@ fn seen_lock_delay(view: &View, session: &SessionId) -> Option<Duration> {
             .is_alive(session.as_str())
             .then(|| ContenderFlags::lock_delay_of(0)),
     }
-}
-
-/// Of a holder of whom nothing is known: our own, or the longest that anybody here has.
-fn longest_lock_delay(view: &View, settings: &Settings) -> Duration {
-    let known = view.contenders().iter();
-    let known = known.map(|it| ContenderFlags::lock_delay_of(it.flags));
-    known.fold(settings.session.lock_delay(), Duration::max)
 }
 
 /// How long apart two questions about one holder are at most, by whoever is the first in the queue; half of

@@ -8,7 +8,7 @@ use crate::steps::{self, Is};
 use crate::support::*;
 
 /// A slot can be had at once, and then nothing of anybody is left. By the guide's requests, whoever finds an entry
-/// without a key waits for its lock delay.
+/// without a key waits for as long as a lock delay can be.
 #[track_caller]
 pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
     assert_eq!(world.pending_rules(), 0, "a fault was never met");
@@ -18,7 +18,7 @@ pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
     world.run(async {
         let semaphore = semaphore(world, "last", limit);
         let patience = match ENCODING {
-            Encoding::Requests => secs(20),
+            Encoding::Requests => secs(65),
             _ => secs(5),
         };
         let permit = semaphore.acquire_many_timeout(limit, patience).await;

@@ -88,14 +88,12 @@ fn whoever_comes_when_the_session_has_ended_waits_for_what_is_left_of_the_lock_d
         let admitted = world.run(waiter(&world, "b", 10));
         let took = admitted.saturating_since(came);
         match ENCODING {
-            Encoding::Transactions => {
-                assert!(took <= secs(left) + secs(2), "{took:?}");
-                assert!(admitted >= world.run(lost));
-                assert!(admitted.saturating_since(ended) >= secs(60));
-            }
-            // Nobody can be asked: it waits as long as it knows that anybody would.
-            _ => assert!(took >= secs(10) && took <= secs(12), "{took:?}"),
+            Encoding::Transactions => assert!(took <= secs(left + 2), "{took:?}"),
+            // Nobody can be asked: it waits as long as a lock delay can be.
+            _ => assert!(took >= secs(60) && took <= secs(62), "{took:?}"),
         }
+        assert!(admitted >= world.run(lost));
+        assert!(admitted.saturating_since(ended) >= secs(60));
     }
 }
 
@@ -174,7 +172,7 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
                 return assert_nothing_left(&world);
             }
             (Encoding::Transactions, None) => assert!(!is_over),
-            // It would have to wait for fifteen seconds.
+            // It would have to wait for a minute.
             (_, permit) => assert!(permit.is_none()),
         }
         drop(semaphore);
@@ -199,8 +197,12 @@ fn whoever_tries_again_and_again_gets_the_slot_when_its_wait_is_over() {
         world.advance(millis(500));
         permit = world.run(semaphore.try_acquire()).expect("an answer");
         let since = world.now().saturating_since(ended);
-        assert!(since <= secs(17), "{since:?}");
-        assert!(permit.is_none() || since >= secs(15), "{since:?}");
+        let least = match ENCODING {
+            Encoding::Requests => secs(60),
+            _ => secs(15),
+        };
+        assert!(since <= least + secs(2), "{since:?}");
+        assert!(permit.is_none() || since >= least, "{since:?}");
     }
 }
 

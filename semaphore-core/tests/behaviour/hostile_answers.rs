@@ -111,8 +111,9 @@ fn an_index_that_is_none_is_tried_again() {
             world.inject(Rule::new(Fault::Answer(answer)).kind(kind).times(3));
             let semaphore = semaphore(&world, "a", 1);
             world.run(async {
-                // An empty list without our key counts as a session that is gone.
-                let permit = semaphore.acquire_timeout(secs(60)).await;
+                // An empty list without our key counts as a session that is gone. By requests, what it leaves
+                // in the record is left alone for a minute.
+                let permit = semaphore.acquire_timeout(secs(120)).await;
                 let permit = permit.unwrap_or_else(|error| panic!("{index:?} {kind} {error:?}"));
                 let _ = permit.release().await;
             });

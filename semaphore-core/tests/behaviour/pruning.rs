@@ -253,8 +253,8 @@ fn keys_of_another_prefix_keep_nobody_alive() {
         put("/v1/kv/service/db/.lock".to_owned(), &record)
             .await
             .expect("an answer");
-        // By the guide's requests whoever finds it waits for its lock delay.
-        let permit = semaphore.acquire_timeout(secs(20)).await;
+        // By the guide's requests whoever finds it waits for as long as a lock delay can be.
+        let permit = semaphore.acquire_timeout(secs(65)).await;
         let permit = permit.expect("the holder counts as dead");
         assert!(!holders(&world).contains(&id));
         permit.release().await.expect("released");
@@ -368,7 +368,12 @@ fn a_dead_holder_in_upper_case_is_pruned_after_one_read() {
         permit.release().await.expect("released");
     });
     let requests = world.stats_of("a").total_requests();
-    assert!(requests < 20, "{requests} requests");
+    // By requests it waits for a minute, and renews and polls meanwhile.
+    let most = match ENCODING {
+        Encoding::Requests => 40,
+        _ => 20,
+    };
+    assert!(requests < most, "{requests} requests");
     assert_recovered(&world, 1);
 }
 

@@ -86,7 +86,7 @@ impl Participant {
             self.learn_who_is_passed(now, record);
         }
         let before = self.view.as_ref().map(|known| &known.view);
-        self.vanished.observe(now, before, &view, &self.settings);
+        self.vanished.observe(now, before, &view);
         let confirmed = consistent && self.ledger.ended_before(sent);
         self.observe(now, &view, sent, consistent, confirmed);
         // The same index is the same state, as fresh as the later of the two requests.

@@ -44,7 +44,7 @@ impl Bench {
     }
 
     fn observe(&mut self, now: u64, before: Option<&View>, view: &View) {
-        self.vanished.observe(at(now), before, view, &self.settings);
+        self.vanished.observe(at(now), before, view);
     }
 
     fn suspect(&mut self, sessions: &[&str]) {
@@ -134,25 +134,25 @@ fn whoever_comes_later_asks_at_once() {
 
 #[test]
 fn by_requests_the_key_is_read_at_once_and_the_wait_is_everybodys() {
-    for mut bench in [
-        Bench::witness(Encoding::Requests),
-        Bench::latecomer(Encoding::Requests),
+    for (mut bench, over) in [
+        (Bench::witness(Encoding::Requests), 25_000),
+        (Bench::latecomer(Encoding::Requests), 70_000),
     ] {
         assert_eq!(bench.withheld(10_000), set(&[A]));
         let read = format!("GET /v1/kv/jobs/{A}?consistent");
         assert_eq!(bench.asks(10_000), Some(read));
         bench.answer(10_000, GONE);
-        assert_eq!(bench.timeout(), Some(at(25_000)));
-        assert_eq!(bench.withheld(24_999), set(&[A]));
-        assert_eq!(bench.dead(24_999), set(&[]));
-        assert_eq!(bench.withheld(25_000), set(&[]));
-        assert_eq!(bench.dead(25_000), set(&[A]));
-        assert_eq!(bench.asks(25_000), None, "once is enough");
+        assert_eq!(bench.timeout(), Some(at(over)));
+        assert_eq!(bench.withheld(over - 1), set(&[A]));
+        assert_eq!(bench.dead(over - 1), set(&[]));
+        assert_eq!(bench.withheld(over), set(&[]));
+        assert_eq!(bench.dead(over), set(&[A]));
+        assert_eq!(bench.asks(over), None, "once is enough");
     }
 }
 
 #[test]
-fn the_wait_is_what_the_flags_of_the_key_said_or_the_longest_that_is_known() {
+fn the_wait_is_what_the_flags_of_the_key_said() {
     let flags = ContenderFlags::entering(Duration::from_secs(40)).encode();
     let with_flags = |holders: &[&str], id: &str| {
         let record = format!(r#"{{"Limit":2,"Holders":{holders:?}}}"#);
@@ -167,12 +167,6 @@ fn the_wait_is_what_the_flags_of_the_key_said_or_the_longest_that_is_known() {
     let mut bench = Bench::by(Encoding::Transactions);
     bench.observe(10_000, Some(&with_flags(&[A], A)), &view(&[A], &[]));
     bench.suspect(&[A]);
-    assert_eq!(bench.timeout(), Some(at(50_000)));
-    // Of `A` nothing is known, but `B` waits, too.
-    let mut bench = Bench::by(Encoding::Requests);
-    bench.observe(10_000, None, &with_flags(&[A], B));
-    bench.suspect(&[A]);
-    bench.exchange(10_000, GONE);
     assert_eq!(bench.timeout(), Some(at(50_000)));
 }
 
@@ -331,11 +325,11 @@ fn whose_key_another_session_has_acquired_is_dead_when_its_wait_is_over_and_not_
     bench.observe(10_000, None, &view(&[A], &[(A, B)]));
     bench.suspect(&[A]);
     assert_eq!(bench.asks(60_000), None);
-    assert_eq!(bench.timeout(), Some(at(25_000)));
-    assert_eq!(bench.dead(24_999), set(&[]));
-    assert_eq!(bench.withheld(24_999), set(&[A]));
-    assert_eq!(bench.dead(25_000), set(&[A]));
-    assert_eq!(bench.withheld(25_000), set(&[]));
+    assert_eq!(bench.timeout(), Some(at(70_000)));
+    assert_eq!(bench.dead(69_999), set(&[]));
+    assert_eq!(bench.withheld(69_999), set(&[A]));
+    assert_eq!(bench.dead(70_000), set(&[A]));
+    assert_eq!(bench.withheld(70_000), set(&[]));
 }
 
 #[test]
@@ -357,9 +351,9 @@ fn an_interrupted_poll_makes_the_dead_suspects_again_and_an_answer_under_way_wor
     let mut bench = Bench::latecomer(Encoding::Requests);
     bench.exchange(10_000, GONE);
     bench.vanished.forget();
-    assert_eq!(bench.dead(25_000), set(&[]));
-    bench.exchange(25_000, GONE);
-    assert_eq!(bench.dead(25_000), set(&[A]));
+    assert_eq!(bench.dead(70_000), set(&[]));
+    bench.exchange(70_000, GONE);
+    assert_eq!(bench.dead(70_000), set(&[A]));
 }
 
 #[test]
@@ -383,5 +377,5 @@ fn a_question_that_is_taken_back_is_asked_anew() {
     bench.vanished.take_back();
     bench.settings = bench.settings.with_encoding(Encoding::Requests);
     bench.exchange(10_000, GONE);
-    assert_eq!(bench.timeout(), Some(at(25_000)), "by requests it waits");
+    assert_eq!(bench.timeout(), Some(at(70_000)), "by requests it waits");
 }
