@@ -46,6 +46,8 @@
 //!   its own, [`MockClient::with_clock_rate`].
 //! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
 //! - The cluster: [`MockConsul::lose_leader`] and [`MockConsul::elect_leader_behind`].
+//! - The server that a host talks to: [`MockConsul::set_agent`] gives it a node of its own, and
+//!   [`MockConsul::deregister_node`] takes that away, with all sessions on it.
 //! - What an operator does: [`MockConsul::consul`] reaches the [`consul::Consul`] itself, which can
 //!   destroy sessions, fail checks, restore snapshots and change ACLs.
 //!

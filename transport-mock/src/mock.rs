@@ -241,6 +241,57 @@ impl MockConsul {
         });
     }
 
+    /// From now on this host talks to the agent on this node, which is registered if it is not in the
+    /// catalog: the sessions that it makes stand there. Unless this says otherwise all hosts talk to one
+    /// agent, on [`consul::NODE`](crate::consul::NODE).
+    pub fn set_agent(&self, host: impl AsRef<str>, node: impl AsRef<str>) {
+        self.world().with(|network| {
+            let host = network.host(host.as_ref());
+            network.set_agent(host, node.as_ref());
+        });
+    }
+
+    /// Takes a node out of the catalog. All sessions on it end at once, whatever their TTL, and their
+    /// lock delays begin. So it is done to a server some ten seconds after it died or was cut off, together with
+    /// its hosts, who then don't know:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use semaphore_core::{Runtime, Semaphore};
+    /// use transport_mock::MockConsul;
+    ///
+    /// # fn main() -> Result<(), semaphore_core::Error> {
+    /// let world = MockConsul::new(7);
+    /// world.set_agent("node-1", "server-2");
+    /// let semaphore = Semaphore::builder("service/db", 1).connect(world.client("node-1"))?;
+    /// let permit = world.run(semaphore.acquire())?;
+    ///
+    /// world.partition("node-1"); // the server dies
+    /// world.advance(Duration::from_secs(10));
+    /// world.deregister_node("server-2"); // autopilot
+    /// assert_eq!(world.consul(|consul, _| consul.sessions().count()), 0);
+    /// assert!(permit.is_held(), "by its lease, and nobody else may have the slot");
+    ///
+    /// world.heal("node-1"); // the server comes back
+    /// world.register_node("server-2");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Its hosts can go on through it, but make no session: that is answered 500 `Missing node registration`
+    /// until [`MockConsul::register_node`], which an agent does that comes back.
+    pub fn deregister_node(&self, node: impl AsRef<str>) {
+        self.world()
+            .with(|network| network.deregister_node(node.as_ref()));
+    }
+
+    /// Puts a node into the catalog, unless it is there.
+    pub fn register_node(&self, node: impl AsRef<str>) {
+        self.world()
+            .with(|network| network.register_node(node.as_ref()));
+    }
+
     /// From now on the agent of this host lags behind: reads of this host that don't ask for
     /// `?consistent` show the state as it is now, and blocking queries wait, until
     /// [`MockConsul::catch_up`]. Writes and consistent reads go to the leader.

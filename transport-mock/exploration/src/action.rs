@@ -30,6 +30,7 @@ pub(crate) enum Action {
     Crash(u8),
     Pause(u8),
     Destroy(u8),
+    LoseServer(u8),
 }
 
 impl Action {
@@ -59,6 +60,7 @@ impl Action {
                 | Self::Crash(_)
                 | Self::Pause(_)
                 | Self::Destroy(_)
+                | Self::LoseServer(_)
         )
     }
 
@@ -80,6 +82,7 @@ impl Action {
             Self::Pause(at) => (13, at),
             Self::Destroy(at) => (14, at),
             Self::Resign => (15, 0),
+            Self::LoseServer(at) => (17, at),
             Self::SetValue(node, caller) => (16, node << 4 | caller),
         };
         u16::from_be_bytes([kind, number])
@@ -105,6 +108,7 @@ impl Action {
             13 => Self::Pause(at),
             14 => Self::Destroy(at),
             16 => Self::SetValue(node, caller),
+            17 => Self::LoseServer(at),
             _ => Self::Resign,
         }
     }

@@ -98,11 +98,14 @@ pub enum Fault {
     Pause,
     /// An operator destroys a session.
     Destroy,
+    /// A participant stands still for any time, together with the server that it talks to: Consul takes
+    /// that server out of the catalog, and all sessions of the participant end.
+    LoseServer,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Cut,
         Self::LoseAnswer,
         Self::Delay,
@@ -110,6 +113,7 @@ impl Fault {
         Self::Crash,
         Self::Pause,
         Self::Destroy,
+        Self::LoseServer,
     ];
 
     /// Its name.
@@ -122,6 +126,7 @@ impl Fault {
             Self::Crash => "crash",
             Self::Pause => "pause",
             Self::Destroy => "destroy",
+            Self::LoseServer => "lost-server",
         }
     }
 }
@@ -257,6 +262,8 @@ impl Scene {
     /// Whether a hold may be lost although no session was destroyed: renewals may be held up for
     /// longer than a lease.
     pub(crate) fn may_lose_leases(&self) -> bool {
-        self.may(Fault::Pause) || self.may(Fault::Delay)
+        [Fault::Pause, Fault::LoseServer, Fault::Delay]
+            .iter()
+            .any(|it| self.may(*it))
     }
 }

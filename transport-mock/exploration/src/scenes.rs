@@ -37,6 +37,7 @@ fn small_semaphores() -> Vec<Scene> {
         one().with_faults(1, &[Fault::Repeat]),
         one().with_faults(1, &[Fault::Crash]),
         one().with_faults(1, &[Fault::Destroy]),
+        one().with_faults(1, &[Fault::LoseServer]),
         Scene::new(1, &[2]).in_round_trips(),
         two(),
     ];
@@ -56,6 +57,7 @@ fn small_elections() -> Vec<Scene> {
         one().with_faults(1, &[Fault::Repeat]),
         one().with_faults(1, &[Fault::Crash]),
         one().with_faults(1, &[Fault::Destroy]),
+        one().with_faults(1, &[Fault::LoseServer]),
         Scene::election(&[2]).in_round_trips(),
         Scene::election(&[1, 1]).together().in_round_trips(),
     ])
@@ -83,7 +85,7 @@ fn in_both_encodings(scenes: &[Scene]) -> Vec<Scene> {
 }
 
 fn large_semaphores() -> Vec<Scene> {
-    use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, Pause, Repeat};
+    use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, LoseServer, Pause, Repeat};
 
     let one = || Scene::new(1, &[1]);
     let each = |limit, callers: &[usize]| Scene::new(limit, callers).together();
@@ -91,6 +93,7 @@ fn large_semaphores() -> Vec<Scene> {
     let in_crowds = [
         trips(1, &[1, 1]).with_faults(1, &[Crash]),
         trips(1, &[1, 1]).with_faults(1, &[Destroy]),
+        trips(1, &[1, 1]).with_faults(1, &[LoseServer]),
         trips(1, &[1, 1]).with_faults(1, &[LoseAnswer]),
         trips(1, &[1, 1]).with_faults(1, &[Cut]),
         trips(1, &[1, 1]).with(Furniture::Stranger),
@@ -124,6 +127,7 @@ fn large_semaphores() -> Vec<Scene> {
         each(2, &[1, 1]).with_faults(1, &[Crash]),
         // Two participants, in round trips.
         trips(1, &[1, 1]).with_faults(1, &[Destroy]),
+        trips(1, &[1, 1]).with_faults(1, &[LoseServer]),
         trips(1, &[1, 1]).with_faults(1, &[Repeat]),
         trips(1, &[1, 1]).with_faults(1, &[Pause]),
         trips(1, &[1, 1]).with_faults(1, &[Delay]),
@@ -136,6 +140,8 @@ fn large_semaphores() -> Vec<Scene> {
         trips(1, &[1, 1, 1]),
         trips(2, &[1, 1, 1]),
         trips(1, &[1, 1, 1]).with_faults(1, &[Crash]),
+        trips(1, &[1, 1, 1]).with_faults(1, &[LoseServer]),
+        trips(2, &[1, 1, 1]).with_faults(1, &[LoseServer]),
         trips(1, &[2, 2]),
         trips(2, &[2, 2]),
         trips(1, &[1, 1, 1, 1]),
@@ -152,7 +158,7 @@ fn large_semaphores() -> Vec<Scene> {
 }
 
 fn large_elections() -> Vec<Scene> {
-    use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, Pause, Repeat};
+    use Fault::{Crash, Cut, Delay, Destroy, LoseAnswer, LoseServer, Pause, Repeat};
 
     let one = || Scene::election(&[1]);
     let each = |callers: &[usize]| Scene::election(callers).together();
@@ -184,6 +190,7 @@ fn large_elections() -> Vec<Scene> {
         trips(&[1, 1]).with_faults(1, &[LoseAnswer]),
         trips(&[1, 1]).with_faults(1, &[Cut]),
         trips(&[1, 1]).with_faults(1, &[Destroy]),
+        trips(&[1, 1]).with_faults(1, &[LoseServer]),
         trips(&[1, 1]).with_faults(1, &[Repeat]),
         trips(&[1, 1]).with_faults(1, &[Pause]),
         trips(&[1, 1]).with_faults(1, &[Delay]),

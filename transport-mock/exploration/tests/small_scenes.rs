@@ -43,6 +43,16 @@ fn one_caller_whose_session_is_destroyed() {
 }
 
 #[test]
+fn one_caller_who_is_lost_with_its_server() {
+    assert_proved(&one().with_faults(1, &[Fault::LoseServer]));
+}
+
+#[test]
+fn one_candidate_that_is_lost_with_its_server() {
+    assert_proved(&candidate().with_faults(1, &[Fault::LoseServer]));
+}
+
+#[test]
 fn two_callers_of_one_participant() {
     assert_proved(&Scene::new(1, &[2]).in_round_trips());
 }
@@ -177,6 +187,7 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
         one().with_cancels(),
         one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
         one().with_faults(1, &[Fault::Destroy]),
+        one().with_faults(1, &[Fault::LoseServer]),
     ];
     assert_same(&scenes);
 }

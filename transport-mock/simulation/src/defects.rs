@@ -39,6 +39,7 @@ mod with {
                 | Defect::OlderViewAccepted
                 | Defect::RetryWithoutBackoff
                 | Defect::SessionLeftBehind
+                | Defect::LockDelayShort
         );
         let is_of_elections = matches!(
             defect,

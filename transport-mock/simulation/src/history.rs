@@ -103,8 +103,13 @@ pub enum Happening {
     SessionEnded { session: String, by: Ending },
     /// What says who holds was written or deleted.
     Changed(Change),
-    /// An operator took what stands behind this session away.
-    Taken { session: String },
+    /// What stands behind this session was taken away: by an operator, or with the node that it stood on.
+    Taken {
+        session: String,
+        /// Whether nothing but the session has ended, and its lock delay is long enough to guard its place until
+        /// nobody believes in it any more.
+        is_guarded: bool,
+    },
     /// What was taken away from this session stands again: it was admitted anew, by a live key.
     Restored { session: String },
     /// A restored snapshot brought this session back, or its contender key, or both.
@@ -187,7 +192,13 @@ impl fmt::Display for Happening {
                 }
             },
             Self::Changed(change) => write!(f, "{change}"),
-            Self::Taken { session } => write!(f, "{} is taken away", short(session)),
+            Self::Taken {
+                session,
+                is_guarded: false,
+            } => write!(f, "{} is taken away", short(session)),
+            Self::Taken { session, .. } => {
+                write!(f, "{} is taken away, and its place guarded", short(session))
+            }
             Self::Restored { session } => write!(f, "{} is a holder again", short(session)),
             Self::Revived { session } => write!(f, "{} is alive again", short(session)),
             Self::Informed { host, of } => write!(f, "node-{host} knows the state of {of}"),

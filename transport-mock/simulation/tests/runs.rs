@@ -6,7 +6,7 @@ use std::time::Duration;
 use semaphore_core::{Behavior, Dialect, Encoding};
 use simulation::check::Invariant;
 use simulation::plan::{
-    Deed, End, HostPlan, How, Pieces, Place, Plan, Stranger, StrangerPlan, Turn, UserPlan,
+    Deed, End, Fate, HostPlan, How, Pieces, Place, Plan, Stranger, StrangerPlan, Turn, UserPlan,
 };
 use simulation::{Figures, run, shrink};
 
@@ -72,6 +72,9 @@ fn host(number: usize, clock: f64) -> HostPlan {
     HostPlan {
         number,
         prefix: 0,
+        server: None,
+        ttl: secs(10),
+        lock_delay: None,
         clock,
         encoding: Encoding::default(),
         crowd: 8,
@@ -110,6 +113,7 @@ fn broken_clock() -> Plan {
         prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(2),
         lifetime: 1.0,
+        lock_delay_length: 1.0,
         access_control: None,
         storm: secs(40),
         hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
@@ -177,9 +181,9 @@ fn the_dead_that_a_snapshot_brings_back_are_waited_for_and_no_others() {
         let bound = bounds.map(|(_, bound)| bound.to_owned()).next();
         bound.expect("a round")
     };
-    // Ours live for 10 s, a stranger's session for 30 s.
-    assert_eq!(round(Duration::from_millis(500)), "41.02s");
-    assert_eq!(round(secs(2)), "61.02s");
+    // Ours live for 10 s, a stranger's session for 30 s. Its lock delay is 15 s, by a clock that may run slow.
+    assert_eq!(round(Duration::from_millis(500)), "56.809473684s");
+    assert_eq!(round(secs(2)), "76.809473684s");
 }
 
 #[test]
@@ -197,6 +201,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         prefixes: vec![Place::Semaphore],
         latency: Duration::from_millis(1),
         lifetime: 2.0,
+        lock_delay_length: 1.0,
         access_control: None,
         storm: secs(40),
         hosts: vec![host(0, 1.0)],
@@ -213,7 +218,9 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
 /// An election whose leader is killed 5 s after it began, and another host that campaigns and follows.
 fn a_leader_killed(lock_delay: Duration) -> Plan {
     let mut plan = broken_clock();
-    plan.prefixes = vec![Place::Election { lock_delay }];
+    plan.prefixes = vec![Place::Election {
+        lock_delay: Some(lock_delay),
+    }];
     plan.hosts = vec![host(0, 1.0), host(1, 1.0)];
     plan.hosts[1].follows = true;
     plan.hosts[1].users[0].turns[0].idle = secs(2);
@@ -248,6 +255,69 @@ fn who_follows_a_leader_that_was_killed_waits_for_its_session_and_the_lock_delay
             "{}",
             outcome.story
         );
+    }
+}
+
+/// A holder or leader that is cut off with its server from 5 s on, which is out of the catalog from 10 s on, and
+/// another host that wants its place.
+fn a_server_lost(place: Place, ttl: Duration) -> Plan {
+    let mut plan = broken_clock();
+    plan.prefixes = vec![place];
+    plan.limit = 1;
+    plan.ttl = ttl;
+    plan.hosts = vec![host(0, 1.0), host(1, 1.0)];
+    for host in &mut plan.hosts {
+        (host.ttl, host.server) = (ttl, Some(host.number));
+    }
+    plan.hosts[0].users[0].turns[0].hold = 2 * ttl;
+    plan.hosts[1].users[0].turns[0].idle = secs(2);
+    plan.storm = 4 * ttl;
+    let lost = Deed::LoseServer {
+        server: 0,
+        fate: Fate::CutOff,
+        time: 3 * ttl,
+        reaped_after: secs(5),
+        back_after: secs(1),
+    };
+    plan.deeds = vec![(secs(5), lost)];
+    plan
+}
+
+#[test]
+fn the_place_of_who_is_cut_off_with_a_lost_server_is_kept_until_the_lock_delay_is_over() {
+    let election = Place::Election { lock_delay: None };
+    for place in [Place::Semaphore, election] {
+        for ttl in [15, 30, 60] {
+            let outcome = run(&a_server_lost(place, secs(ttl)), true);
+            assert_eq!(outcome.violation, None, "{}", outcome.story);
+            let struck = outcome.figures.faults.keys();
+            let struck = struck.filter(|it| it.ends_with("who was cut off"));
+            assert_eq!(struck.count(), 1, "{}", outcome.figures);
+            let mut lines = outcome.story.lines();
+            let begins = lines.find(|it| it.contains("hold 2 of node-1"));
+            let at = begins.and_then(|it| it.split_whitespace().next()?.parse::<f64>().ok());
+            let at = at.expect("it has the place at last");
+            let over = f64::from(u32::try_from(10 + ttl).expect("a small number"));
+            assert!((over..over + 2.0).contains(&at), "at {at}, TTL {ttl}");
+        }
+    }
+}
+
+#[test]
+fn sessions_end_early_while_their_holders_and_leaders_are_cut_off_and_while_they_are_not() {
+    let mut sum = Figures::default();
+    for seed in 0..300 {
+        let plan = Plan::draw(seed);
+        if plan.hosts.iter().any(|it| it.server.is_some()) {
+            sum.add(&run(&plan, false).figures);
+        }
+    }
+    for whose in ["holder", "leader"] {
+        for (fate, least) in [("cut off", 10), ("told", 2)] {
+            let name = format!("session of a {whose} ended, who was {fate}");
+            let struck = sum.faults.get(name.as_str()).copied().unwrap_or_default();
+            assert!(struck >= least, "{name}: {struck}");
+        }
     }
 }
 

@@ -11,6 +11,8 @@ use super::target::Target;
 /// A request, taken apart.
 pub(super) struct Call<'a> {
     pub(super) now: Instant,
+    /// The node of the agent that was asked.
+    pub(super) node: &'a str,
     pub(super) method: Method,
     pub(super) target: Target,
     pub(super) body: &'a [u8],

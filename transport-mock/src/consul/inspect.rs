@@ -44,6 +44,11 @@ impl Consul {
         self.state.sessions.iter()
     }
 
+    /// Whether a node is in the catalog.
+    pub fn has_node(&self, node: &str) -> bool {
+        self.state.catalog.has(node)
+    }
+
     /// The Raft index of the last write. It moves with every change of the state, and with writes
     /// that change nothing, too.
     pub fn last_index(&self) -> u64 {

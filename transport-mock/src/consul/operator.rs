@@ -34,6 +34,19 @@ impl Consul {
         self.state.sessions.lifetime = ttls;
     }
 
+    /// How long a lock delay lasts, in multiples of what its session says: 1, unless this says otherwise. A
+    /// server whose clock runs fast ends it early. It counts for the sessions that end from now on.
+    ///
+    /// # Panics
+    /// When it is negative or no number.
+    pub fn set_lock_delay_length(&mut self, multiple: f64) {
+        assert!(
+            multiple >= 0.0,
+            "a lock delay can't last {multiple} times its length"
+        );
+        self.state.sessions.lock_delay_length = multiple;
+    }
+
     /// Marks a node's health check as critical, adding both when they are new. The sessions that
     /// are tied to it end. A node that was [registered](Self::register_node) has the check
     /// `serfHealth`.
@@ -56,13 +69,15 @@ impl Consul {
         self.wake();
     }
 
-    /// Adds a node, on which sessions can then be created.
+    /// Adds a node, on which sessions can then be created, or brings one back that was removed.
     pub fn register_node(&mut self, now: Instant, node: &str) {
         self.handle_timeout(now);
         self.state.register_node(node);
     }
 
-    /// Removes a node. All its sessions end, whatever checks they are tied to.
+    /// Removes a node, as an operator does, and autopilot some ten seconds after a server died or was cut
+    /// off. All its sessions end, whatever their TTL and the checks they are tied to; lock delays begin.
+    /// Sessions are refused on it until it is [registered](Self::register_node) again.
     pub fn deregister_node(&mut self, now: Instant, node: &str) {
         self.handle_timeout(now);
         self.state.deregister_node(now, node);
@@ -111,12 +126,13 @@ impl Consul {
 
     /// Goes back to an earlier state: entries and sessions have their old indexes again, so that
     /// `X-Consul-Index` and `ModifyIndex` go backwards, while new writes go on from the present
-    /// index. All timers start anew, and all blocking queries are answered with what they read
+    /// index. All timers start anew, lock delays are forgotten (they are no part of a snapshot), and all blocking queries are answered with what they read
     /// last, before the restoration.
     pub fn restore(&mut self, now: Instant, snapshot: &Snapshot) {
         self.handle_timeout(now);
         self.state.restore(snapshot.0.clone());
         self.state.sessions.restart_all_timers(now);
+        self.state.sessions.end_lock_delays();
         for (exchange, parked) in core::mem::take(&mut self.parked) {
             self.ready.push_back((exchange, parked.last));
         }

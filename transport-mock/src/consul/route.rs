@@ -13,6 +13,7 @@ use super::{kv, session, status, txn};
 pub(super) fn serve(
     consul: &mut Consul,
     now: Instant,
+    node: &str,
     request: &Request,
 ) -> Result<Outcome, Response> {
     let method = request.method();
@@ -48,6 +49,7 @@ pub(super) fn serve(
     let token = target.query.filled("token").map(str::to_owned);
     let call = Call {
         now,
+        node,
         method,
         body: request.body(),
         token: token.or_else(|| header.map(|(_, token)| token.to_owned())),

@@ -26,7 +26,7 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
     }
 
     options::refuse_namespace(&call.target.query)?;
-    let mut wanted = session_body::Wanted::of_node(&consul.node);
+    let mut wanted = session_body::Wanted::of_node(call.node);
     if !call.body.is_empty() {
         wanted
             .read(call.body)

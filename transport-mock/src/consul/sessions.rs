@@ -114,6 +114,8 @@ impl Session {
 pub(super) struct Sessions {
     /// In multiples of the TTL.
     pub(super) lifetime: f64,
+    /// How long a lock delay lasts, in multiples of what its session says.
+    pub(super) lock_delay_length: f64,
     table: BTreeMap<Vec<u8>, Session>,
     expiries: BTreeMap<Vec<u8>, Instant>,
     lock_delays: BTreeMap<Vec<u8>, Instant>,
@@ -125,6 +127,7 @@ impl Default for Sessions {
     fn default() -> Self {
         Self {
             lifetime: LIFETIME,
+            lock_delay_length: 1.0,
             table: BTreeMap::new(),
             expiries: BTreeMap::new(),
             lock_delays: BTreeMap::new(),
@@ -219,13 +222,19 @@ impl Sessions {
     pub(super) fn delay_lock(&mut self, now: Instant, key: &[u8], session: &Session) {
         let delay = session.lock_delay().min(MAX_LOCK_DELAY);
         if !delay.is_zero() {
-            self.lock_delays.insert(key.to_vec(), now + delay);
+            let length = delay.mul_f64(self.lock_delay_length);
+            self.lock_delays.insert(key.to_vec(), now + length);
         }
     }
 
     /// Whether a lock delay keeps `key` from being acquired.
     pub(super) fn is_delayed(&self, now: Instant, key: &[u8]) -> bool {
         self.lock_delays.get(key).is_some_and(|until| *until > now)
+    }
+
+    /// Forgets all lock delays.
+    pub(super) fn end_lock_delays(&mut self) {
+        self.lock_delays.clear();
     }
 
     /// Forgets the lock delays that are over.

@@ -28,10 +28,10 @@ pub(super) fn peers(consul: &mut Consul, call: &Call) -> Result<Outcome, Respons
 /// `GET /v1/agent/self`: the part of it by which clients learn the node and the version.
 pub(super) fn agent_self(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
     consul.count(Kind::Other);
-    if !consul.authorize(call)?.reads_agent(&consul.node) {
+    if !consul.authorize(call)?.reads_agent(call.node) {
         return Err(answer::permission_denied());
     }
-    let node = &consul.node;
+    let node = call.node;
     let described = json!({
         "Config": {
             "Datacenter": super::DATACENTER,

@@ -7,7 +7,7 @@
 
 use semaphore_core::{Instant, Request};
 
-use super::lag::{Server, may_be_stale};
+use super::lag::{Server, may_be_stale, submit_to};
 use super::{Call, Event, Host, Network};
 use crate::consul::{Consul, Exchange, Snapshot};
 use crate::kind::RequestKind;
@@ -79,19 +79,24 @@ impl Network {
     }
 
     /// Hands a request to the leader.
-    pub(super) fn submit_to_leader(&mut self, request: &Request) -> (Server, Exchange) {
+    pub(super) fn submit_to_leader(&mut self, host: Host, request: &Request) -> (Server, Exchange) {
+        let node = self.hosts[host.0].agent.as_deref();
         match &mut self.behind {
             Some(behind) if is_answered_from_applied(request) => {
-                (Server::Behind, behind.submit(self.now, request))
+                let exchange = behind.submit(self.now, node, request);
+                (Server::Behind, exchange)
             }
-            _ => (Server::Leader, self.consul.submit(self.now, request)),
+            _ => {
+                let exchange = submit_to(&mut self.consul, self.now, node, request);
+                (Server::Leader, exchange)
+            }
         }
     }
 }
 
 impl Behind {
-    fn submit(&mut self, now: Instant, request: &Request) -> Exchange {
-        let exchange = self.leader.submit(now, request);
+    fn submit(&mut self, now: Instant, node: Option<&str>, request: &Request) -> Exchange {
+        let exchange = submit_to(&mut self.leader, now, node, request);
         // The end of a session is an entry of the log, too.
         self.leader.stop_timers();
         exchange

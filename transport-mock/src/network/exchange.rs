@@ -32,6 +32,7 @@ pub(super) struct ClientEnd {
 
 #[derive(Debug)]
 pub(super) struct ServerEnd {
+    pub(super) host: Host,
     pub(super) request: Request,
     fault: Option<Fault>,
     sent_at: Instant,
@@ -162,6 +163,7 @@ impl Network {
         self.servers.insert(
             call,
             ServerEnd {
+                host,
                 request,
                 fault,
                 sent_at: self.now,

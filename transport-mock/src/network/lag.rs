@@ -46,8 +46,8 @@ impl Network {
             .collect();
         for call in waiting {
             let end = self.servers.get(&call);
-            if let Some(request) = end.map(|end| end.request.clone()) {
-                let exchange = self.submit_to_leader(&request);
+            if let Some((host, request)) = end.map(|end| (end.host, end.request.clone())) {
+                let exchange = self.submit_to_leader(host, &request);
                 self.expect(call, exchange);
             }
         }
@@ -58,9 +58,11 @@ impl Network {
     pub(super) fn submit(&mut self, host: Host, request: &Request) -> (Server, Exchange) {
         match self.lagging.get_mut(&host) {
             Some(agent) if may_be_stale(request) => {
-                (Server::Lagging(host), agent.submit(self.now, request))
+                let node = self.hosts[host.0].agent.as_deref();
+                let exchange = submit_to(agent, self.now, node, request);
+                (Server::Lagging(host), exchange)
             }
-            _ => self.submit_to_leader(request),
+            _ => self.submit_to_leader(host, request),
         }
     }
 
@@ -96,6 +98,19 @@ impl Network {
             .into_iter()
             .chain(behind)
             .chain(self.lagging.values())
+    }
+}
+
+/// Hands a request to Consul, through the agent on this node.
+pub(super) fn submit_to(
+    consul: &mut Consul,
+    now: Instant,
+    node: Option<&str>,
+    request: &Request,
+) -> Exchange {
+    match node {
+        Some(node) => consul.submit_through(now, node, request),
+        None => consul.submit(now, request),
     }
 }
 

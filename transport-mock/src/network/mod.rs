@@ -85,6 +85,8 @@ pub(crate) type Outcome = Result<Response, TransportError>;
 #[derive(Debug)]
 struct HostState {
     name: String,
+    /// The node of the agent that it asks, unless that is Consul's own.
+    agent: Option<String>,
     cut: Option<Cut>,
     held: Vec<Message>,
     stats: Stats,
@@ -147,12 +149,39 @@ impl Network {
         Host(found.unwrap_or_else(|| {
             self.hosts.push(HostState {
                 name: name.to_owned(),
+                agent: None,
                 cut: None,
                 held: Vec::new(),
                 stats: Stats::default(),
             });
             self.hosts.len() - 1
         }))
+    }
+
+    /// From now on this host asks the agent on this node.
+    pub(crate) fn set_agent(&mut self, host: Host, node: &str) {
+        self.note_host(host, format_args!("asks the agent on {node}"));
+        self.hosts[host.0].agent = Some(node.to_owned());
+        self.register_node(node);
+    }
+
+    /// A node is in the catalog from now on.
+    pub(crate) fn register_node(&mut self, node: &str) {
+        if self.consul.has_node(node) {
+            return;
+        }
+        self.trace
+            .add(self.now, format_args!("node {node} registered"));
+        self.consul.register_node(self.now, node);
+        self.collect_answers();
+    }
+
+    /// A node is taken out of the catalog.
+    pub(crate) fn deregister_node(&mut self, node: &str) {
+        self.trace
+            .add(self.now, format_args!("node {node} deregistered"));
+        self.consul.deregister_node(self.now, node);
+        self.collect_answers();
     }
 
     /// A number from this network's own stream.

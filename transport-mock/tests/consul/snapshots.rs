@@ -61,6 +61,21 @@ fn a_restoration_starts_all_times_anew() {
 }
 
 #[test]
+fn a_restoration_forgets_lock_delays() {
+    let mut bench = Bench::new();
+    let lost = bench.session(r#"{"NodeChecks":[]}"#);
+    let other = bench.session(r#"{"NodeChecks":[]}"#);
+    bench.put(&format!("/v1/kv/k?acquire={lost}"), "v");
+    bench.consul.destroy_session(bench.now, &lost);
+    assert_eq!(bench.consul.lock_delays().count(), 1);
+    let snapshot = bench.consul.snapshot();
+    bench.consul.restore(bench.now, &snapshot);
+    assert_eq!(bench.consul.lock_delays().count(), 0);
+    let acquired = bench.put(&format!("/v1/kv/k?acquire={other}"), "v");
+    assert_eq!(acquired.body(), b"true");
+}
+
+#[test]
 fn a_reset_of_the_index_keeps_contents_and_order() {
     let mut bench = Bench::new();
     let id = bench.session(r#"{"NodeChecks":[]}"#);

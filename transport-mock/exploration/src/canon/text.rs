@@ -313,8 +313,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // When a list was read, and not when something is to be.
         "read_at" if is_in("read_at: ") => Token::Origin(nanos),
         // Without a name: until when those who were overtaken are not waited for.
-        "retry_at" | "until" | "respawn_at" | "shared_from" | "end" | "Until" | "wanted_from"
-        | "write_at" | "read_at" | "" => Token::Timer(nanos),
+        "retry_at" | "ask_again_at" | "until" | "respawn_at" | "shared_from" | "end" | "Until"
+        | "wanted_from" | "write_at" | "read_at" | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
@@ -323,6 +323,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "sent_at" if is_in("Requests, sent_at: ") || is_in("Transactions, sent_at: ") => {
             Token::Recent(nanos)
         }
+        // Since when a holder's key has been gone.
+        "since" if is_in("Missing { since: ") => Token::Origin(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
         "since" | "timed_at" => return None,

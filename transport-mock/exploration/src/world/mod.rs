@@ -39,7 +39,7 @@ use self::message::{Message, Parked};
 use self::monitor::Monitor;
 use self::node::Node;
 use crate::canon::{NodeParts, Parts, Token, fingerprint};
-use crate::scene::{Arrivals, Scene};
+use crate::scene::{Arrivals, Contest, Scene};
 use crate::violation::Violation;
 
 #[derive(Clone)]
@@ -107,16 +107,17 @@ impl<A: Actor> State<A> {
         let mut believers = 0;
         for node in &self.nodes {
             for (at, caller) in node.callers.iter().enumerate() {
-                let is_exempt = || {
-                    let mut sessions = caller.sessions.iter();
-                    sessions.any(|session| self.monitor.is_destroyed(session))
-                };
-                if !node.believes(self.now, at) || is_exempt() {
+                if !node.believes(self.now, at) {
                     continue;
                 }
+                // Also whose session has ended and who does not know: its lock delay lasts longer than belief.
                 believers += 1;
-                let is_listed = |session: &String| holders.contains(session);
-                if !caller.sessions.iter().all(is_listed) {
+                // A key is nobody's as soon as its leader's session has ended. A record goes on naming it.
+                let is_exempt = |session: &String| {
+                    scene.contest == Contest::Election && self.monitor.is_destroyed(session)
+                };
+                let is_founded = |session: &String| holders.contains(session) || is_exempt(session);
+                if !caller.sessions.iter().all(is_founded) {
                     let caller = node.name_of(at);
                     return Err(Violation::UnfoundedBelief { caller });
                 }

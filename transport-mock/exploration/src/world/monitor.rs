@@ -21,7 +21,7 @@ pub(crate) struct Monitor {
     /// Grants, by the index of the write that admitted, with their tokens: the newest, and those that a
     /// grant to come may have to be compared with.
     grants: Vec<(u64, u64)>,
-    /// Sessions that an operator has ended.
+    /// Sessions that have ended early: by an operator, or with their node.
     destroyed: Vec<String>,
     /// What leaders have asked the key to say.
     pub(super) values: Values,

@@ -156,6 +156,9 @@ impl<A: Actor> State<A> {
             if scene.may(Fault::Pause) && is_at_work && !node.is_paused {
                 options.push(Action::Pause(at));
             }
+            if scene.may(Fault::LoseServer) && is_at_work && !node.is_paused {
+                options.push(Action::LoseServer(at));
+            }
         }
         if scene.may(Fault::Destroy) {
             let sessions = 0..self.agent.sessions().count();

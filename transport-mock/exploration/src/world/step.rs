@@ -65,6 +65,11 @@ impl<A: Actor> State<A> {
                 self.end_session(place(at), false);
                 Ok(())
             }
+            Action::LoseServer(at) => {
+                self.node(place(at)).is_paused = true;
+                self.lose_server(place(at));
+                Ok(())
+            }
             Action::Destroy(at) => {
                 self.end_session(place(at), true);
                 Ok(())
@@ -301,6 +306,18 @@ impl<A: Actor> State<A> {
             if is_operator {
                 Arc::make_mut(&mut self.monitor).destroyed(&session);
             }
+        }
+        self.agent().refresh();
+        self.collect();
+    }
+
+    /// Ends all sessions of a participant, with the node that they stand on.
+    fn lose_server(&mut self, at: usize) {
+        let now = self.now;
+        let sessions: Vec<_> = self.monitor.sessions_of(at).map(str::to_owned).collect();
+        for session in sessions {
+            self.agent().consul.destroy_session(now, &session);
+            Arc::make_mut(&mut self.monitor).destroyed(&session);
         }
         self.agent().refresh();
         self.collect();

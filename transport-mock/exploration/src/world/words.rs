@@ -38,6 +38,9 @@ impl<A: Actor> State<A> {
             Action::Repeat(at) => format!("! will arrive twice: {}", message(at)),
             Action::Crash(at) => format!("! {} crashes", node(at)),
             Action::Pause(at) => format!("! {} pauses", node(at)),
+            Action::LoseServer(at) => {
+                format!("! {} stands still, and its sessions end", node(at))
+            }
             Action::Destroy(at) => format!("! an operator ends the session {}", session(at)),
         }
     }

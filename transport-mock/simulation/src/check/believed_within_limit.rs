@@ -1,7 +1,11 @@
 //! S1: never more than the limit believe that they hold. The limit of an election is one.
 //!
-//! What an operator takes away can overlap until its holder learns of it: from that deed on it does
-//! not count, but the first answer of the watch that shows it must end the belief, and so must the
+//! Whose session has ended, with its node or by an operator's hand, and who does not know yet, goes on
+//! believing, and counts: its lock delay keeps others away for so long. A stranger does not wait for it, and a
+//! lock delay that was chosen too short does not last: then two can overlap.
+//!
+//! What an operator takes away otherwise can overlap until its holder learns of it: from that deed on it does
+//! not count. Of all this the first answer of the watch that shows it must end the belief, and so must the
 //! first quarter of a minute of quiet, in which every poll is answered. A limit that is set below
 //! what is held binds those who come later.
 
@@ -19,7 +23,10 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 pub(super) struct BelievedWithinLimit {
     bounds: Bounds,
     limits: BTreeMap<usize, Limit>,
+    /// Those who may overlap with others.
     taken: BTreeSet<String>,
+    /// Those whose session has ended, and whose place is kept for them.
+    guarded: BTreeSet<String>,
     /// What hosts have just been shown to be gone.
     shown: Vec<(usize, String)>,
     quiet_since: Option<Instant>,
@@ -37,6 +44,7 @@ impl BelievedWithinLimit {
             bounds,
             limits: BTreeMap::new(),
             taken: BTreeSet::new(),
+            guarded: BTreeSet::new(),
             shown: Vec::new(),
             quiet_since: None,
         }
@@ -67,6 +75,16 @@ impl BelievedWithinLimit {
         };
     }
 
+    /// Strangers prune at once.
+    fn note_pruned(&mut self, change: &Change) {
+        let is_record = matches!(change.of, Subject::Record { .. });
+        if let (Who::Stranger(_), true) = (change.by, is_record) {
+            let pruned = change.removed.iter().map(|it| &it.session);
+            let guarded = pruned.filter(|it| self.guarded.contains(*it));
+            self.taken.extend(guarded.cloned());
+        }
+    }
+
     fn allowed(&self, prefix: usize) -> u32 {
         let limit = self.limits.get(&prefix);
         limit.map_or(self.bounds.limit, |it| it.limit.max(it.allowed))
@@ -84,13 +102,23 @@ impl Check for BelievedWithinLimit {
 
     fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
         match what {
-            Happening::Taken { session } => {
+            Happening::Taken {
+                session,
+                is_guarded: true,
+            } => {
+                self.guarded.insert(session.clone());
+            }
+            Happening::Taken { session, .. } => {
                 self.taken.insert(session.clone());
             }
             Happening::Restored { session } => {
                 self.taken.remove(session);
+                self.guarded.remove(session);
             }
-            Happening::Changed(change) => self.note_limit(change),
+            Happening::Changed(change) => {
+                self.note_limit(change);
+                self.note_pruned(change);
+            }
             Happening::Shown { host, gone } => {
                 self.shown.extend(gone.iter().map(|it| (*host, it.clone())));
             }
@@ -116,10 +144,12 @@ impl Check for BelievedWithinLimit {
             .is_some_and(|since| at > since + NOTICED_WITHIN);
         let mut sums = [0; 4];
         for belief in held {
-            if self.is_taken(belief) {
-                if must_be_noticed && matches!(belief.who, Who::Ours(_)) {
-                    return Err(format!("{belief} goes on, and was taken away long ago"));
-                }
+            let is_taken = self.is_taken(belief);
+            let is_guarded = belief.sessions.iter().any(|it| self.guarded.contains(it));
+            if must_be_noticed && (is_taken || is_guarded) && matches!(belief.who, Who::Ours(_)) {
+                return Err(format!("{belief} goes on, and was taken away long ago"));
+            }
+            if is_taken {
                 continue;
             }
             let sum = &mut sums[belief.prefix % 4];

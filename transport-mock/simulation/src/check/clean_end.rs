@@ -52,7 +52,7 @@ impl Check for CleanEnd {
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
             Happening::NewEpoch | Happening::Blinded { .. } => self.is_excused = true,
-            Happening::Taken { session } => {
+            Happening::Taken { session, .. } => {
                 self.taken.insert(session.clone());
             }
             Happening::SessionEnded {

@@ -25,6 +25,9 @@ pub(super) struct JustifiedLoss {
     /// leader knows its term.
     holding: BTreeSet<BeliefNo>,
     renumbered: BTreeSet<BeliefNo>,
+    /// Who was admitted last, and who was so before indexes were counted anew: they may learn of it late.
+    admitted: BTreeSet<String>,
+    admitted_before: BTreeSet<String>,
 }
 
 impl JustifiedLoss {
@@ -36,6 +39,8 @@ impl JustifiedLoss {
             trouble: BTreeMap::new(),
             holding: BTreeSet::new(),
             renumbered: BTreeSet::new(),
+            admitted: BTreeSet::new(),
+            admitted_before: BTreeSet::new(),
         }
     }
 
@@ -84,21 +89,35 @@ impl Check for JustifiedLoss {
             Happening::Blinded { host } => {
                 self.blinded.insert(Who::Ours(*host));
             }
-            Happening::SessionEnded { session, .. } | Happening::Taken { session } => {
+            Happening::SessionEnded { session, .. } | Happening::Taken { session, .. } => {
                 self.gone.insert(session.clone());
             }
             Happening::Changed(change) => {
                 let removed = change.removed.iter();
                 self.gone.extend(removed.map(|it| it.session.clone()));
+                for session in &change.added {
+                    self.admitted_before.remove(session);
+                    self.admitted.insert(session.clone());
+                }
             }
             Happening::Granted { belief, .. } => {
                 self.holding.insert(belief.no);
+                let mut sessions = belief.sessions.iter();
+                if sessions.any(|it| self.admitted_before.contains(it)) {
+                    self.renumbered.insert(belief.no);
+                }
             }
             Happening::Released { belief } => {
                 self.holding.remove(belief);
             }
-            Happening::NewEpoch => self.renumbered.clone_from(&self.holding),
+            Happening::NewEpoch => {
+                self.renumbered.clone_from(&self.holding);
+                self.admitted_before.clone_from(&self.admitted);
+            }
             Happening::Lost { belief, reason } => return self.judge(at, belief, reason),
+            // Whose agent's node is out of the catalog makes no session. Whether that is for good, nobody can
+            // tell.
+            Happening::Failed { error, .. } if error.contains("Missing node registration") => {}
             Happening::Failed { host, error } if !self.bounds.expects_refusals => {
                 return Err(format!("what node-{host} asked for failed: {error}"));
             }

@@ -33,6 +33,18 @@ pub enum Deed {
         lacks: usize,
         time: Duration,
     },
+    /// A server is lost for so long, and so are all hosts that talk to it. If it is out long enough, it is
+    /// taken out of the catalog after some time, and registered again some time after it is back.
+    LoseServer {
+        server: usize,
+        fate: Fate,
+        time: Duration,
+        reaped_after: Duration,
+        back_after: Duration,
+    },
+    /// The node of a server is taken out of the catalog, with all sessions that were made through it, until it
+    /// is registered again after so long.
+    Deregister { server: usize, time: Duration },
     /// All indexes are counted anew.
     ResetIndex,
     /// The state is saved.
@@ -67,6 +79,17 @@ pub enum Hidden {
     Everything,
 }
 
+/// What becomes of the hosts of a server that is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Their messages are lost: it was killed or cut off.
+    CutOff,
+    /// Their messages are held back: it stands still.
+    Stalled,
+    /// They stand still like it, as on one machine.
+    Paused,
+}
+
 impl Deed {
     /// Its name, for figures.
     pub fn name(&self) -> &'static str {
@@ -80,6 +103,12 @@ impl Deed {
             Self::Restrict { .. } => "token restricted",
             Self::LoseLeader { .. } => "leader lost",
             Self::SlowLeader { .. } => "leader elected behind its log",
+            Self::LoseServer { fate, .. } => match fate {
+                Fate::CutOff => "server killed",
+                Fate::Stalled => "server stopped",
+                Fate::Paused => "server and hosts stopped",
+            },
+            Self::Deregister { .. } => "node deregistered",
             Self::ResetIndex => "index reset",
             Self::Snapshot => "snapshot saved",
             Self::Restore => "snapshot restored",

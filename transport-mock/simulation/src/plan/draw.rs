@@ -2,6 +2,7 @@
 
 mod deeds;
 mod election;
+mod server;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,9 +23,13 @@ impl Plan {
         let mut plan = Draft::new(&mut rng).plan(seed, &mut rng);
         draw_encodings(&mut plan, &mut Rng::with_seed(!seed));
         election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
+        server::draw_servers(&mut plan, &mut Rng::with_seed(seed ^ SERVERS));
         plan
     }
 }
+
+/// Sets what is drawn about servers apart from the rest.
+const SERVERS: u64 = 0x0073_6572_7665_7273;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -109,6 +114,7 @@ impl Draft {
             prefixes: vec![Place::Semaphore; self.prefixes],
             latency: millis(pick(rng, &[0, 1, 2, 5, 50])),
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
+            lock_delay_length: 1.0 / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
             storm: self.storm,
             hosts,
@@ -154,6 +160,9 @@ impl Draft {
         HostPlan {
             number,
             prefix: rng.usize(..self.prefixes),
+            server: None,
+            ttl: self.ttl,
+            lock_delay: None,
             clock: clock(rng),
             encoding: Encoding::default(),
             crowd: 0,

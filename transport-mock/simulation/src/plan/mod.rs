@@ -13,10 +13,10 @@ mod story;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Dialect, Encoding};
+use semaphore_core::{Behavior, Dialect, Encoding, SessionOptions};
 use transport_mock::Fault;
 
-pub use deed::{Deed, Hidden};
+pub use deed::{Deed, Fate, Hidden};
 pub use pieces::{Piece, Pieces};
 
 /// Local clocks and Consul's run at between this and its counterpart above one, as fast as the
@@ -29,7 +29,10 @@ pub const FASTEST_CLOCK: f64 = 1.05;
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
 /// The lock delay of strangers' sessions: Consul's own.
-pub(crate) const STRANGERS_LOCK_DELAY: Duration = Duration::from_secs(15);
+pub(crate) const STRANGERS_LOCK_DELAY: Duration = SessionOptions::DEFAULT_LOCK_DELAY;
+
+/// A lock delay is no longer than this, and belief no longer than it.
+const MAX_LOCK_DELAY: Duration = SessionOptions::MAX_LOCK_DELAY;
 
 /// Everything that will be done to a world, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +41,7 @@ pub struct Plan {
     pub seed: u64,
     /// How many slots each prefix has.
     pub limit: u32,
-    /// The TTL of our sessions.
+    /// The longest TTL of our sessions.
     pub ttl: Duration,
     /// What becomes of contender keys when their session ends.
     pub behavior: Behavior,
@@ -48,6 +51,8 @@ pub struct Plan {
     pub latency: Duration,
     /// How long a session lives after its last renewal, in TTLs of the true clock.
     pub lifetime: f64,
+    /// How long a lock delay lasts on the true clock, in multiples of what a session says.
+    pub lock_delay_length: f64,
     /// Whether tokens are asked for, and if so whether reads that leave something out say so.
     pub access_control: Option<Told>,
     /// How long things go wrong. Then it is quiet.
@@ -70,8 +75,9 @@ pub enum Place {
     Semaphore,
     /// An election, whose key is the one that `consul lock -n 1` takes: `<prefix>/.lock`.
     Election {
-        /// For how long nobody leads after a leader's session was invalidated.
-        lock_delay: Duration,
+        /// For how long nobody leads after a leader's session was invalidated, where that is chosen. Unless it
+        /// is, it outlasts belief.
+        lock_delay: Option<Duration>,
     },
 }
 
@@ -91,6 +97,12 @@ pub struct HostPlan {
     pub number: usize,
     /// Which prefix its semaphore or its election has.
     pub prefix: usize,
+    /// Which server it talks to and no other, unless they all talk to Consul's own.
+    pub server: Option<usize>,
+    /// The TTL of its sessions.
+    pub ttl: Duration,
+    /// The lock delay that is chosen for its sessions in a semaphore, if one is.
+    pub lock_delay: Option<Duration>,
     /// How fast its clock runs.
     pub clock: f64,
     /// How it encodes its steps.
@@ -251,13 +263,38 @@ impl Plan {
         place.unwrap_or(Place::Semaphore)
     }
 
+    /// The node of a server.
+    pub fn node(server: usize) -> String {
+        format!("server-{server}")
+    }
+
+    /// The lock delay of the sessions of one of our hosts.
+    pub(crate) fn lock_delay_of(&self, host: &HostPlan) -> Duration {
+        let long_enough = host.ttl.min(MAX_LOCK_DELAY);
+        match self.place(host.prefix) {
+            Place::Semaphore => host.lock_delay.unwrap_or(long_enough),
+            Place::Election { lock_delay } => {
+                lock_delay.unwrap_or_else(|| long_enough.max(STRANGERS_LOCK_DELAY))
+            }
+        }
+    }
+
+    /// Whether the lock delay of this host's sessions is over no earlier than belief in them.
+    pub(crate) fn is_guarded(&self, host: usize) -> bool {
+        let mut hosts = self.hosts.iter().filter(|it| it.number == host);
+        hosts.all(|it| self.lock_delay_of(it) >= it.ttl.min(MAX_LOCK_DELAY))
+    }
+
     /// For how long at least nobody can be elected after a leader's session has ended.
     pub(crate) fn shortest_lock_delay(&self) -> Duration {
-        let delays = self.prefixes.iter().filter_map(|place| match place {
-            Place::Semaphore => None,
-            Place::Election { lock_delay } => Some(*lock_delay),
-        });
-        delays.min().unwrap_or_default()
+        let delays = self.candidates().map(|host| self.lock_delay_of(host));
+        let shortest = delays.min().unwrap_or_default();
+        shortest.mul_f64(self.lock_delay_length)
+    }
+
+    fn candidates(&self) -> impl Iterator<Item = &HostPlan> {
+        let is_candidate = |it: &&HostPlan| self.place(it.prefix).is_election();
+        self.hosts.iter().filter(is_candidate)
     }
 
     /// Whether there is an election.
@@ -267,12 +304,20 @@ impl Plan {
 
     /// For how long nobody can be elected after a session has ended, wherever that is longest.
     pub(crate) fn longest_lock_delay(&self) -> Duration {
-        let delays = self.prefixes.iter().filter_map(|place| match place {
-            Place::Semaphore => None,
-            Place::Election { lock_delay } if self.strangers.is_empty() => Some(*lock_delay),
-            Place::Election { lock_delay } => Some(STRANGERS_LOCK_DELAY.max(*lock_delay)),
-        });
-        delays.max().unwrap_or_default()
+        let delays = self.candidates().map(|host| self.lock_delay_of(host));
+        let strangers =
+            (self.has_election() && !self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
+        let longest = delays.chain(strangers).max().unwrap_or_default();
+        longest.mul_f64(self.lock_delay_length)
+    }
+
+    /// For how long nobody has the place of a dead holder or leader after its session has ended, wherever
+    /// that is longest and by whichever clock.
+    pub(crate) fn longest_vacancy(&self) -> Duration {
+        let delays = self.hosts.iter().map(|host| self.lock_delay_of(host));
+        let strangers = (!self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
+        let longest = delays.chain(strangers).max().unwrap_or_default();
+        longest.div_f64(SLOWEST_CLOCK)
     }
 
     /// Whether one of the deeds, wherever it stands, is one of these.
@@ -285,6 +330,13 @@ impl Plan {
             })
         });
         timed.chain(caused).any(is)
+    }
+}
+
+impl HostPlan {
+    /// Whether it sends transactions, and its agent serves them throughout.
+    pub(crate) fn speaks_transactions(&self) -> bool {
+        self.encoding == Encoding::Transactions && self.refuses_from.is_none()
     }
 }
 

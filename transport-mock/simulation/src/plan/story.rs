@@ -4,28 +4,30 @@ use std::fmt;
 
 use semaphore_core::{Dialect, Encoding};
 
-use super::{Deed, End, Hidden, How, Place, Plan, Sort, Stranger, Told, Trouble, Turn};
+use super::{Deed, End, Fate, Hidden, How, Place, Plan, Sort, Stranger, Told, Trouble, Turn};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "limit {}, TTL {:?}, keys are {:?}d with their session, {} prefix(es), messages travel up to {:?}, a session lives {:.3} TTLs, the storm lasts {:?}",
+            "limit {}, TTL {:?}, keys are {:?}d with their session, {} prefix(es), messages travel up to {:?}, a session lives {:.3} TTLs, a lock delay {:.3} times its length, the storm lasts {:?}",
             self.limit,
             self.ttl,
             self.behavior,
             self.prefixes.len(),
             self.latency,
             self.lifetime,
+            self.lock_delay_length,
             self.storm
         )?;
         for (number, place) in self.prefixes.iter().enumerate() {
             if let Place::Election { lock_delay } = place {
                 let prefix = Self::prefix(number);
-                writeln!(
-                    f,
-                    "{prefix} is an election, its lock delay is {lock_delay:?}"
-                )?;
+                write!(f, "{prefix} is an election")?;
+                match lock_delay {
+                    Some(delay) => writeln!(f, ", its lock delay is {delay:?}")?,
+                    None => writeln!(f)?,
+                }
             }
         }
         match self.access_control {
@@ -48,6 +50,15 @@ impl fmt::Display for Plan {
             )?;
             if let Some(at) = host.refuses_from {
                 writeln!(f, "  its agent serves no transactions from {at:?} on")?;
+            }
+            if let Some(server) = host.server {
+                writeln!(f, "  it talks to {} alone", Self::node(server))?;
+            }
+            if host.ttl != self.ttl {
+                writeln!(f, "  its TTL is {:?}", host.ttl)?;
+            }
+            if let Some(delay) = host.lock_delay {
+                writeln!(f, "  its lock delay is {delay:?}")?;
             }
             if host.follows {
                 writeln!(f, "  it follows the leader")?;
@@ -171,6 +182,31 @@ impl fmt::Display for Deed {
                 f,
                 "there is no leader for {without:?}, then one that takes {time:?} to apply the last {lacks} changes"
             ),
+            Self::LoseServer {
+                server,
+                fate,
+                time,
+                reaped_after,
+                back_after,
+            } => {
+                let node = Plan::node(*server);
+                let fate = match fate {
+                    Fate::CutOff => "is killed",
+                    Fate::Stalled => "stands still",
+                    Fate::Paused => "stands still with its hosts",
+                };
+                write!(
+                    f,
+                    "{node} {fate} for {time:?}; it is out of the catalog after {reaped_after:?} until {back_after:?} after it is back"
+                )
+            }
+            Self::Deregister { server, time } => {
+                write!(
+                    f,
+                    "{} is out of the catalog for {time:?}",
+                    Plan::node(*server)
+                )
+            }
             Self::ResetIndex => f.write_str("indexes are counted anew"),
             Self::Snapshot => f.write_str("a snapshot is saved"),
             Self::Restore => f.write_str("the snapshot is restored"),

@@ -125,11 +125,23 @@ impl Pages {
         held.map(|(belief, _)| belief).collect()
     }
 
-    /// An operator has taken away what this session stood for, when Consul's index was this.
-    pub(super) fn take(&mut self, session: &str, index: u64) {
+    /// What this session stood for was taken away, when Consul's index was this.
+    pub(super) fn take(&mut self, session: &str, index: u64, is_guarded: bool) {
         self.taken.insert(session.to_owned(), index);
         let session = session.to_owned();
-        self.happenings.push(Happening::Taken { session });
+        let taken = Happening::Taken {
+            session,
+            is_guarded,
+        };
+        self.happenings.push(taken);
+    }
+
+    /// No lock delay guards anything any more of what was taken away.
+    pub(super) fn guard_no_more(&mut self, index: u64) {
+        let taken: Vec<_> = self.taken.keys().cloned().collect();
+        for session in taken {
+            self.take(&session, index, false);
+        }
     }
 
     /// This session, from which something may have been taken, is a holder with all that it needs.

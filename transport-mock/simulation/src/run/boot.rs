@@ -71,10 +71,13 @@ impl Run<'_> {
             Place::Semaphore => {
                 let mut builder = Semaphore::builder(prefix.as_str(), plan.limit)
                     .value(name.as_str())
-                    .ttl(plan.ttl)
+                    .ttl(host.ttl)
                     .behavior(plan.behavior)
                     .encoding(host.encoding)
                     .crowd(host.crowd);
+                if let Some(delay) = host.lock_delay {
+                    builder = builder.lock_delay(delay);
+                }
                 if plan.access_control.is_some() {
                     builder = builder.token(name);
                 }
@@ -87,9 +90,11 @@ impl Run<'_> {
             Place::Election { lock_delay } => {
                 let mut builder = Election::builder(prefix.lock_key())
                     .value(name.as_str())
-                    .ttl(plan.ttl)
-                    .lock_delay(lock_delay)
+                    .ttl(host.ttl)
                     .encoding(host.encoding);
+                if let Some(delay) = lock_delay {
+                    builder = builder.lock_delay(delay);
+                }
                 if plan.access_control.is_some() {
                     builder = builder.token(name);
                 }

@@ -9,7 +9,7 @@ use super::past::Past;
 use super::seen::Seen;
 use super::{Judged, Run};
 use crate::history::{Happening, Who};
-use crate::plan::{Deed, FASTEST_CLOCK, Hidden, Told};
+use crate::plan::{Deed, FASTEST_CLOCK, Fate, Hidden, Plan, Told};
 
 /// What stands on the agenda.
 #[derive(Clone, Debug)]
@@ -27,6 +27,7 @@ pub(super) enum Undo {
     AgentUp(usize),
     CatchUp(usize),
     Permit(usize),
+    Register(usize),
     Elect,
     /// A leader that lacks so many changes, for so long.
     ElectBehind(usize, Duration),
@@ -63,6 +64,27 @@ impl Run<'_> {
             | Deed::Restrict { host, .. } => {
                 self.hit_host(*host, deed);
                 Ok(())
+            }
+            Deed::LoseServer {
+                server,
+                fate,
+                time,
+                reaped_after,
+                back_after,
+            } => {
+                self.lose_server(*server, *fate, *time);
+                if let Some(time) = time.checked_sub(*reaped_after) {
+                    let (server, time) = (*server, time + *back_after);
+                    let reap = Deed::Deregister { server, time };
+                    self.plan_act(self.world.now() + *reaped_after, Act::Do(reap));
+                }
+                Ok(())
+            }
+            Deed::Deregister { server, time } => {
+                self.count_struck(*server);
+                self.world.deregister_node(Plan::node(*server));
+                self.later(*time, Undo::Register(*server));
+                self.judge_ending()
             }
             Deed::LoseLeader { time } => {
                 self.world.lose_leader();
@@ -126,6 +148,20 @@ impl Run<'_> {
                 self.later(*time, Undo::Repair(*prefix));
                 self.judge_operation()
             }
+        }
+    }
+
+    /// Loses a server, and with it all hosts that talk to it.
+    fn lose_server(&mut self, server: usize, fate: Fate, time: Duration) {
+        let hosts = self.plan.hosts.iter();
+        let hosts = hosts.filter(|it| it.server == Some(server));
+        for host in hosts.map(|it| it.number) {
+            let deed = match fate {
+                Fate::CutOff => Deed::Partition { host, time },
+                Fate::Stalled => Deed::Stall { host, time },
+                Fate::Paused => Deed::Pause { host, time },
+            };
+            self.hit_host(host, &deed);
         }
     }
 
@@ -216,6 +252,7 @@ impl Run<'_> {
                 }
             }
             Undo::Permit(number) => self.permit(number),
+            Undo::Register(server) => self.world.register_node(Plan::node(server)),
             Undo::Elect => {
                 self.world.elect_leader();
                 self.trouble(None, Duration::ZERO);
@@ -249,6 +286,10 @@ impl Run<'_> {
             host.line.calm();
         }
         self.world.clear_faults();
+        // A restored snapshot may have forgotten one that has long been back.
+        for server in self.plan.hosts.iter().filter_map(|it| it.server) {
+            self.world.register_node(Plan::node(server));
+        }
         for prefix in 0..self.prefixes.len() {
             self.repair(prefix)?;
         }
@@ -324,6 +365,8 @@ impl Run<'_> {
         for session in revived {
             self.book.happened(Happening::Revived { session });
         }
+        // Nor does Consul remember any lock delay.
+        self.book.lock().guard_no_more(self.seen.index());
     }
 
     pub(super) fn token(&self) -> Option<semaphore_core::Token> {

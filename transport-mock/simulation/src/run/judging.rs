@@ -1,10 +1,13 @@
 //! What a step has changed, told to the checks.
 
+use std::collections::BTreeSet;
+
 use semaphore_core::Lost;
 
-use super::deeds::Act;
+use super::deeds::{Act, Undo};
 use super::{Judged, Run};
-use crate::history::Happening;
+use crate::history::{Happening, Who};
+use crate::plan::{Place, Plan};
 
 impl Run<'_> {
     pub(super) fn judge_step(&mut self) -> Judged {
@@ -30,16 +33,29 @@ impl Run<'_> {
 
     /// What an operator did is compared by itself: whom it has hit is known then.
     pub(super) fn judge_operation(&mut self) -> Judged {
+        self.judge_deed(|_| false)
+    }
+
+    /// The same, of a deed that has ended sessions and touched nothing else.
+    pub(super) fn judge_ending(&mut self) -> Judged {
+        let plan = self.plan;
+        self.judge_deed(|whose| matches!(whose, Who::Ours(host) if plan.is_guarded(host)))
+    }
+
+    fn judge_deed(&mut self, guards: impl Fn(Who) -> bool) -> Judged {
         let before = self.seen.index();
         let seen = &mut self.seen;
         let changes = self.world.consul(|consul, _| seen.compare(consul, None));
+        let is_guarded = |session: &str| self.seen.owner(session).is_some_and(&guards);
         let mut book = self.book.lock();
         for change in &changes {
             match change {
-                Happening::SessionEnded { session, .. } => book.take(session, before),
+                Happening::SessionEnded { session, .. } => {
+                    book.take(session, before, is_guarded(session));
+                }
                 Happening::Changed(change) => {
                     let taken = change.taken_from();
-                    taken.for_each(|session| book.take(session, before));
+                    taken.for_each(|session| book.take(session, before, is_guarded(session)));
                 }
                 _ => {}
             }
@@ -72,6 +88,39 @@ impl Run<'_> {
             self.plan_act(now + after, Act::Do(deed));
         }
         Ok(())
+    }
+
+    /// Counts whom the end of this server's node finds holding, and whether they can know.
+    pub(super) fn count_struck(&mut self, server: usize) {
+        let node = Plan::node(server);
+        let lost: BTreeSet<String> = self.world.consul(|consul, _| {
+            let sessions = consul.sessions().filter(|it| it.node() == node);
+            sessions.map(|it| it.id().to_owned()).collect()
+        });
+        let mut book = self.book.lock();
+        let held = book.held();
+        let struck = held
+            .into_iter()
+            .filter(|it| it.sessions.iter().any(|session| lost.contains(session)));
+        let mut names = Vec::new();
+        for belief in struck {
+            let Who::Ours(host) = belief.who else {
+                continue;
+            };
+            let is_cut_off = self.agenda.values().any(|act| match act {
+                Act::Undo(Undo::Heal(it) | Undo::GoOn(it)) => *it == host,
+                _ => false,
+            });
+            names.push(match (self.plan.place(belief.prefix), is_cut_off) {
+                (Place::Semaphore, true) => "session of a holder ended, who was cut off",
+                (Place::Semaphore, false) => "session of a holder ended, who was told",
+                (Place::Election { .. }, true) => "session of a leader ended, who was cut off",
+                (Place::Election { .. }, false) => "session of a leader ended, who was told",
+            });
+        }
+        for name in names {
+            book.count_fault(name);
+        }
     }
 
     fn count(&mut self, what: &Happening) {

@@ -222,8 +222,15 @@ impl<'a> Run<'a> {
         self.world.set_latency(least..=plan.latency);
         self.world.consul(|consul, _| {
             consul.set_session_lifetime(plan.lifetime);
+            consul.set_lock_delay_length(plan.lock_delay_length);
             consul.advance_index(BUSY_CLUSTER);
         });
+        for host in &plan.hosts {
+            if let Some(server) = host.server {
+                let agent = Plan::node(server);
+                self.world.set_agent(format!("node-{}", host.number), agent);
+            }
+        }
         self.forbid_nothing();
     }
 

@@ -14,7 +14,7 @@ impl Run<'_> {
                 consul.destroy_session(now, &session);
             }
         });
-        self.judge_operation()
+        self.judge_ending()
     }
 
     pub(super) fn delete_key(&mut self, prefix: usize, nth: usize) -> Judged {
@@ -37,7 +37,7 @@ impl Run<'_> {
             Some(session)
         });
         if let Some(session) = deleted {
-            self.book.lock().take(&session, self.seen.index());
+            self.book.lock().take(&session, self.seen.index(), false);
         }
         self.judge_operation()
     }

@@ -75,27 +75,55 @@ impl Run<'_> {
         }
     }
 
-    /// What a session that only releases its keys has left is collected on demand.
+    /// What a session that only releases its keys has left is collected on demand. Whoever speaks by separate
+    /// requests takes no dead holder out before it has waited for the lock delay itself, which it does only where
+    /// no other slot is free: somebody who wants all of them does.
     fn tidy(&mut self) -> Judged {
         for (number, prefix) in self.prefixes.clone().into_iter().enumerate() {
             if self.plan.place(number).is_election() {
                 continue;
             }
-            let mut builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
+            let builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
+            let mut builder = builder.adopt_limit();
             if self.plan.access_control.is_some() {
                 builder = builder.token("strangers");
             }
             let Ok(semaphore) = builder.connect(self.world.client("broom")) else {
                 continue;
             };
-            let broom = self.world.start(async move {
-                // What it could not collect is found.
+            let wanted = self.dead_holders(number);
+            let mut broom = self.world.start(async move {
+                // What it could not take out or collect is found.
+                if let Some(all) = wanted
+                    && let Ok(permit) = semaphore.acquire_many(all).await
+                {
+                    let _ = permit.release().await;
+                }
                 let _ = semaphore.collect().await;
+                semaphore.shutdown().await;
             });
-            self.run_until(self.world.now() + LAST_REQUESTS)?;
+            let mut end = self.world.now() + LAST_REQUESTS;
+            if wanted.is_some() {
+                end = end + self.plan.longest_vacancy();
+            }
+            while broom.try_take().is_none() && self.world.now() < end {
+                self.step(end)?;
+            }
             broom.abort();
         }
         Ok(())
+    }
+
+    /// How many slots there are at this prefix, if dead holders may be left there.
+    fn dead_holders(&self, prefix: usize) -> Option<u32> {
+        let mut hosts = self.plan.hosts.iter();
+        hosts.find(|it| it.prefix == prefix && !it.speaks_transactions())?;
+        let lock = self.prefixes.get(prefix)?.lock_key();
+        self.world.consul(|consul, _| {
+            let entry = consul.entry(&lock)?;
+            let record = semaphore_core::Record::decode(entry.value(), entry.flags()).ok()?;
+            (record.holders().len() > 0).then(|| record.limit())
+        })
     }
 
     /// What of ours is still in Consul.
@@ -144,14 +172,10 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 const ONE_POLL: Duration = Duration::from_secs(17);
 
 /// How long everybody together may take to get in after the storm: until the sessions of the dead
-/// have ended, which may last this long, the lock delay that follows in an election, one poll, the requests that a fault has left without an
+/// have ended, which may last this long, the lock delay that follows, one poll, the requests that a fault has left without an
 /// answer, and their turns.
 pub(super) fn first_round(plan: &Plan, longest_session: Duration) -> Duration {
-    longest_session
-        + plan.longest_lock_delay()
-        + ONE_POLL
-        + plan.request_timeout() * 2
-        + turns(plan)
+    longest_session + plan.longest_vacancy() + ONE_POLL + plan.request_timeout() * 2 + turns(plan)
 }
 
 /// How long everybody may take when no dead are left.

@@ -20,7 +20,7 @@ use transport_mock::MockClient;
 
 use super::book::Book;
 use super::{Judged, Run};
-use crate::plan::{Place, STRANGERS_TTL, Stranger, StrangerPlan};
+use crate::plan::{Place, STRANGERS_LOCK_DELAY, STRANGERS_TTL, Stranger, StrangerPlan};
 
 struct Visitor {
     plan: StrangerPlan,
@@ -130,6 +130,7 @@ impl Visitor {
 
     async fn enter(&self) -> Option<SessionId> {
         let options = SessionOptions::default().with_ttl(STRANGERS_TTL).ok()?;
+        let options = options.with_lock_delay(STRANGERS_LOCK_DELAY).ok()?;
         let created = self
             .send(|scope| CreateSession { options: &options }.request(scope))
             .await?;

@@ -304,7 +304,7 @@ fn booted() -> Happening {
         host: 0,
         prefix: 0,
         place: Place::Election {
-            lock_delay: Duration::ZERO,
+            lock_delay: Some(Duration::ZERO),
         },
     }
 }

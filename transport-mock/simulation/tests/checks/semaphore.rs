@@ -64,6 +64,49 @@ fn s1_what_an_operator_took_does_not_count_until_it_is_shown() {
     assert_eq!(shown.verdict, Some(Invariant::S1));
 }
 
+/// One whose session has ended and who does not know goes on believing.
+fn one_is_cut_off() -> History {
+    history()
+        .then(&admits(A))
+        .granted(&belief(1, 0, A), 10)
+        .then(&ended(A, Ending::Destroyed(Who::Operator)))
+        .then(&guarded(A))
+}
+
+#[test]
+fn s1_whose_session_has_ended_counts_until_belief_is_over() {
+    let mut one = one_is_cut_off();
+    assert_eq!(one.verdict, None);
+    let two = one_is_cut_off()
+        .then(&removes(Who::Ours(1), None, false))
+        .then(&admits(B))
+        .granted(&belief(2, 1, B), 11);
+    assert_eq!(two.verdict, Some(Invariant::S1));
+    one.held.clear();
+    let later = one.then(&admits(B)).granted(&belief(2, 1, B), 11);
+    assert_eq!(later.verdict, None);
+}
+
+#[test]
+fn s1_whose_session_has_ended_does_not_count_when_a_stranger_or_an_operator_took_the_rest() {
+    let second = |taken: &Happening| {
+        let two = one_is_cut_off().then(taken).then(&admits(B));
+        two.granted(&belief(2, 1, B), 11).verdict
+    };
+    assert_eq!(second(&removes(Who::Stranger(0), None, false)), None);
+    assert_eq!(second(&taken(A)), None);
+}
+
+#[test]
+fn s1_whose_session_has_ended_learns_of_it() {
+    let gone = vec![A.to_owned()];
+    let shown = one_is_cut_off().then(&Happening::Shown { host: 0, gone });
+    assert_eq!(shown.verdict, Some(Invariant::S1));
+    let quiet = one_is_cut_off().then(&Happening::Quiet);
+    assert_eq!(quiet.verdict, None);
+    assert_eq!(quiet.at(60).verdict, Some(Invariant::S1));
+}
+
 #[test]
 fn s1_what_an_operator_took_is_noticed_in_quiet() {
     let quiet = history()

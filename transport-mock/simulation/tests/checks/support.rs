@@ -97,8 +97,20 @@ pub(crate) fn ended(session: &str, by: Ending) -> Happening {
 }
 
 pub(crate) fn taken(session: &str) -> Happening {
-    let session = session.to_owned();
-    Happening::Taken { session }
+    let (session, is_guarded) = (session.to_owned(), false);
+    Happening::Taken {
+        session,
+        is_guarded,
+    }
+}
+
+/// Its session has ended, and its lock delay is long enough.
+pub(crate) fn guarded(session: &str) -> Happening {
+    let (session, is_guarded) = (session.to_owned(), true);
+    Happening::Taken {
+        session,
+        is_guarded,
+    }
 }
 
 pub(crate) fn lost(reason: Lost) -> Happening {

@@ -1,6 +1,6 @@
 //! Transactions as a whole: bodies, limits, atomicity, answers.
 
-use crate::script::{Script, get, plain_session, put, script, session, txn};
+use crate::script::{Script, delete, get, plain_session, put, script, session, txn};
 
 pub(crate) fn scripts() -> Vec<Script> {
     vec![
@@ -269,6 +269,48 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
+            "whether a key could be acquired can be asked, and nothing changes",
+            [
+                session("s", r#"{"NodeChecks":[],"LockDelay":"60s"}"#),
+                plain_session("t"),
+                put("/v1/kv/{p}/k?acquire={s}", "v"),
+                put("/v1/kv/{p}/other", "v"),
+                // It is held.
+                txn(PROBE),
+                get("/v1/kv/{p}/?recurse"),
+                put("/v1/session/destroy/{s}", ""),
+                get("/v1/kv/{p}/?recurse"),
+                // Its lock delay is on, whether or not it is there.
+                txn(PROBE),
+                delete("/v1/kv/{p}/k"),
+                txn(PROBE),
+                get("/v1/kv/{p}/?recurse"),
+            ],
+        ),
+        script(
+            "whether a key is free that is not there can be asked, and nothing changes",
+            [
+                plain_session("t"),
+                put("/v1/kv/{p}/other", "v"),
+                get("/v1/kv/{p}/?recurse"),
+                txn(PROBE),
+                get("/v1/kv/{p}/?recurse"),
+                // It is there and nobody's.
+                put("/v1/kv/{p}/k", "v"),
+                txn(PROBE),
+                // Several at once, of which one is held.
+                put("/v1/kv/{p}/other?acquire={t}", "v"),
+                plain_session("u"),
+                txn(
+                    r#"[{"KV":{"Verb":"lock","Key":"{p}/other","Session":"{u}"}},{"KV":{"Verb":"check-not-exists","Key":"{p}/other"}},{"KV":{"Verb":"lock","Key":"{p}/new","Session":"{u}"}},{"KV":{"Verb":"check-not-exists","Key":"{p}/new"}}]"#,
+                ),
+                get("/v1/kv/{p}/?recurse"),
+                // By a session that is gone.
+                put("/v1/session/destroy/{t}", ""),
+                txn(PROBE),
+            ],
+        ),
+        script(
             "a lock delay fails the whole transaction",
             [
                 session("s", r#"{"NodeChecks":[],"LockDelay":"60s"}"#),
@@ -283,6 +325,9 @@ pub(crate) fn scripts() -> Vec<Script> {
         ),
     ]
 }
+
+/// Could `t` acquire the key? Always rolled back: whoever acquires it makes it exist.
+const PROBE: &str = r#"[{"KV":{"Verb":"lock","Key":"{p}/k","Session":"{t}"}},{"KV":{"Verb":"check-not-exists","Key":"{p}/k"}}]"#;
 
 fn gets(count: usize) -> String {
     let operations = vec![r#"{"KV":{"Verb":"get","Key":"{p}/k"}}"#; count];
