@@ -60,6 +60,8 @@ pub(crate) fn rows() -> Vec<Row> {
     use Fault::{CutOff, Frozen, Killed};
     use What::{Election, Semaphore};
     let scenes = [
+        // No lock delay is longer than a minute, so that no belief is.
+        (Semaphore, 120, Killed, false),
         (Semaphore, 60, Frozen, false),
         (Election, 60, Killed, false),
         (Semaphore, 60, Killed, true),

@@ -262,6 +262,7 @@ impl Session {
                 answer
                     .and_then(CreateSession::parse)
                     .map(|id| State::Live(id, lease))
+                    .map_err(|error| settings.refused_creation(error))
             }
             (Sent::Renewal, State::Adopting(id) | State::Live(id, _)) => {
                 answer.and_then(RenewSession::parse).map(|renewed| {
@@ -388,6 +389,24 @@ mod tests {
 
     fn deadline(session: &Session) -> Option<Instant> {
         session.lease().map(Lease::deadline)
+    }
+
+    /// Consul has taken the agent's node out of its catalog, and puts it back when it is in touch again.
+    #[test]
+    fn an_agent_whose_node_is_not_registered_is_asked_again_unless_the_node_was_named() {
+        let named = SessionOptions::default().with_node("elsewhere");
+        for (options, is_permanent) in [(Ok(SessionOptions::default()), false), (named, true)] {
+            let settings = SessionSettings::new(options.unwrap());
+            let mut session = Session::new(&settings);
+            let mut rng = fastrand::Rng::with_seed(1);
+            assert!(session.transmit(at(100), &settings).is_some());
+            let text = "rpc error making call: Missing node registration";
+            let refused = Response::new(500, text);
+            session.handle(at(100), Ok(&refused), &settings, &mut rng);
+            let failure = session.failure().unwrap();
+            assert_eq!(failure.is_permanent(), is_permanent, "{failure}");
+            assert!(session.timeout().is_some_and(|due| due > at(100)));
+        }
     }
 
     #[test]

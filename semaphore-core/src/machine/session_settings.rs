@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::api::Renewed;
+use crate::error::RequestError;
 use crate::id::SessionId;
 use crate::input::{Scope, SessionOptions};
 
@@ -14,6 +15,9 @@ pub(crate) struct SessionSettings {
     /// What every request carries.
     pub(crate) scope: Scope,
 }
+
+/// How Consul says that it knows no such node.
+const NOT_REGISTERED: &str = "missing node registration";
 
 #[derive(Clone, Debug)]
 pub(crate) enum SessionSource {
@@ -41,6 +45,22 @@ impl SessionSettings {
         match &self.source {
             SessionSource::Create(options) => options.ttl,
             SessionSource::Callers(_) => SessionOptions::default().ttl,
+        }
+    }
+
+    /// What kept a session from being made. The node of an agent that was dead for a while, or was
+    /// deregistered, is put back when the agent is in touch again: that passes. One that was named is nobody's to
+    /// put back.
+    pub(crate) fn refused_creation(&self, error: RequestError) -> RequestError {
+        let names_no_node =
+            matches!(&self.source, SessionSource::Create(options) if options.node.is_none());
+        match error {
+            RequestError::Rejected { status, text }
+                if names_no_node && text.to_ascii_lowercase().contains(NOT_REGISTERED) =>
+            {
+                RequestError::Unavailable { status, text }
+            }
+            error => error,
         }
     }
 
