@@ -71,13 +71,18 @@ impl Scope {
         self.token.as_ref()
     }
 
+    /// The datacenter that was named.
+    pub(crate) fn datacenter(&self) -> Option<&str> {
+        self.datacenter.as_deref()
+    }
+
     pub(crate) fn consistent(&self) -> bool {
         self.consistent
     }
 
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [
-            ("dc", self.datacenter.as_deref()),
+            ("dc", self.datacenter()),
             ("ns", self.namespace.as_deref()),
             ("partition", self.partition.as_deref()),
         ]

@@ -393,10 +393,12 @@ mod tests {
 
     /// Consul has taken the agent's node out of its catalog, and puts it back when it is in touch again.
     #[test]
-    fn an_agent_whose_node_is_not_registered_is_asked_again_unless_the_node_was_named() {
-        let named = SessionOptions::default().with_node("elsewhere");
-        for (options, is_permanent) in [(Ok(SessionOptions::default()), false), (named, true)] {
-            let settings = SessionSettings::new(options.unwrap());
+    fn an_agent_whose_node_is_not_registered_is_asked_again_unless_it_is_about_another_node() {
+        let named = SessionOptions::default().with_node("elsewhere").unwrap();
+        let named = SessionSettings::new(named);
+        let mut far = settings();
+        far.scope = far.scope.with_datacenter("dc2").unwrap();
+        for (settings, is_permanent) in [(settings(), false), (named, true), (far, true)] {
             let mut session = Session::new(&settings);
             let mut rng = fastrand::Rng::with_seed(1);
             assert!(session.transmit(at(100), &settings).is_some());

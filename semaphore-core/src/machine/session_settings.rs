@@ -50,13 +50,14 @@ impl SessionSettings {
 
     /// What kept a session from being made. The node of an agent that was dead for a while, or was
     /// deregistered, is put back when the agent is in touch again: that passes. One that was named is nobody's to
-    /// put back.
+    /// put back, and the agent's is never one of another datacenter.
     pub(crate) fn refused_creation(&self, error: RequestError) -> RequestError {
         let names_no_node =
             matches!(&self.source, SessionSource::Create(options) if options.node.is_none());
+        let is_agents = names_no_node && self.scope.datacenter().is_none();
         match error {
             RequestError::Rejected { status, text }
-                if names_no_node && text.to_ascii_lowercase().contains(NOT_REGISTERED) =>
+                if is_agents && text.to_ascii_lowercase().contains(NOT_REGISTERED) =>
             {
                 RequestError::Unavailable { status, text }
             }

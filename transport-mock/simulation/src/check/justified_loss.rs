@@ -115,9 +115,6 @@ impl Check for JustifiedLoss {
                 self.admitted_before.clone_from(&self.admitted);
             }
             Happening::Lost { belief, reason } => return self.judge(at, belief, reason),
-            // Whose agent's node is out of the catalog makes no session. Whether that is for good, nobody can
-            // tell.
-            Happening::Failed { error, .. } if error.contains("Missing node registration") => {}
             Happening::Failed { host, error } if !self.bounds.expects_refusals => {
                 return Err(format!("what node-{host} asked for failed: {error}"));
             }
