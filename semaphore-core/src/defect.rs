@@ -32,6 +32,8 @@ defects! {
     RenewalStoppedAfterTransient,
     /// A renewal that failed for a moment is taken for the end of the session.
     TransientTakenForLoss,
+    /// A renewal is believed without asking whether its leader still is one.
+    RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
     MissingSessionBelieved,
     /// Holders are pruned on a view that shows no contender key of ours.

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use semaphore_core::{
-    Election, Encoding, Instant, Leadership, Method, Permit, Semaphore, SessionId,
+    Election, Encoding, Instant, Leadership, Method, Permit, Response, Semaphore, SessionId,
 };
-use transport_mock::{MockConsul, Task};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::ENCODING;
 use crate::election_support::{KEY, builder_for, elect_with};
@@ -288,6 +288,35 @@ fn whose_key_somebody_else_has_acquired_is_not_waited_for_without_end() {
     let (lost, admitted) = (world.run(lost), world.run(next));
     assert!(admitted >= lost, "{lost} {admitted}");
     assert!(admitted.since_origin() <= secs(18), "{admitted}");
+}
+
+/// One that was frozen for long, and wakes: for some milliseconds it renews what it remembers, since Consul does
+/// not write renewals to its log (seen on 1.8.7).
+#[test]
+fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
+    for is_info_answered in [true, false] {
+        let world = MockConsul::new(1);
+        let (_a, permit, session) = cut_off_holder(&world, 15);
+        world.advance(secs(11));
+        let deadline = permit.deadline().expect("a lease");
+        let renewed = format!(r#"[{{"ID":"{session}","TTL":"15s","LockDelay":15000000000}}]"#);
+        let renewed = Rule::new(Fault::Answer(Response::new(200, renewed))).always();
+        world.inject(renewed.host("a").kind(RequestKind::SessionRenew));
+        let lost = || Rule::new(Fault::LoseRequest).host("a").always();
+        world.inject(lost().kind(RequestKind::KvWatch));
+        world.inject(lost().kind(RequestKind::KvRead));
+        if !is_info_answered {
+            world.inject(lost().kind(RequestKind::SessionRead));
+        }
+        world.break_connections();
+        end(&world, &session);
+        let ended = world.run(loss(&world, permit));
+        if is_info_answered {
+            assert!(ended < deadline, "the next renewal tells: {ended}");
+        } else {
+            assert_eq!(ended, deadline, "no renewal counts");
+        }
+    }
 }
 
 /// A leader on the host `a`.

@@ -283,7 +283,7 @@ impl Fuzz {
             assert!(self.participant.is_held(self.now, acquire));
         }
         assert!(
-            self.open.len() <= 13,
+            self.open.len() <= 25,
             "{} requests are open",
             self.open.len()
         );

@@ -80,7 +80,8 @@ fn the_deadline_counts_from_the_sending_of_the_last_renewal_that_succeeded() {
     while sent(&world, "/v1/session/renew").len() < 2 {
         world.advance(millis(100));
     }
-    world.advance(secs(1));
+    // And confirmed.
+    world.advance(secs(2));
     let last = sent(&world, "/v1/session/renew").pop().expect("a renewal");
     let deadline = permit.deadline().expect("a lease").since_origin();
     let expected = Duration::from_secs_f64(last) + millis(13_500);
@@ -477,7 +478,8 @@ fn many_renewals_over_a_slow_network_are_sent_in_the_order_of_their_need() {
     let permits: Vec<_> = (0..90)
         .map(|_| world.run(semaphore.acquire()).expect("a free slot"))
         .collect();
-    // Twelve at a time, a second each: all of them fit into a lease, but not into a third of it.
+    // Two dozen at a time, two requests of a second each: all of them fit into a lease, but not into a third
+    // of it.
     world.set_latency(millis(500)..=millis(500));
     world.advance(secs(120));
     let held = permits.iter().filter(|permit| permit.is_held()).count();

@@ -191,9 +191,9 @@ fn what_the_leader_has_settled_is_doubted_no_more() {
     let before = scene.bench.sent.len();
     scene.bench.run_for(secs(60));
     scene.assert_held();
-    // A poll each 15 s and two renewals each 5 s.
+    // A poll each 15 s and two renewals each 5 s, which are confirmed.
     let sent = &scene.bench.sent[before..];
-    assert!(sent.len() < 32, "{sent:#?}");
+    assert!(sent.len() < 60, "{sent:#?}");
 }
 
 #[test]

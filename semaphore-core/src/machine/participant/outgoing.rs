@@ -111,6 +111,6 @@ impl Participant {
 }
 
 /// How many short requests a participant has under way at most. Renewals may go beyond it, up to
-/// [`MAX_RENEWALS_IN_FLIGHT`]: they must not queue behind others.
+/// [`MAX_RENEWALS_IN_FLIGHT`]: they must not queue behind others, and each is two requests, one after the other.
 const MAX_IN_FLIGHT: usize = 8;
-const MAX_RENEWALS_IN_FLIGHT: usize = 12;
+const MAX_RENEWALS_IN_FLIGHT: usize = 24;
