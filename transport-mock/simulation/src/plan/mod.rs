@@ -314,10 +314,25 @@ impl Plan {
     /// For how long nobody has the place of a dead holder or leader after its session has ended, wherever
     /// that is longest and by whichever clock.
     pub(crate) fn longest_vacancy(&self) -> Duration {
-        let delays = self.hosts.iter().map(|host| self.lock_delay_of(host));
+        let delays = self.hosts.iter().map(|host| {
+            // Whoever can't ask whether a lock delay is over waits as long as one can be.
+            let can_ask = self.asks(host) || self.place(host.prefix).is_election();
+            let own = self.lock_delay_of(host);
+            if can_ask {
+                own
+            } else {
+                own.max(MAX_LOCK_DELAY)
+            }
+        });
         let strangers = (!self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
         let longest = delays.chain(strangers).max().unwrap_or_default();
         longest.div_f64(SLOWEST_CLOCK)
+    }
+
+    /// Whether this host asks Consul for the dead throughout. A token that is restricted for a while makes it go on by
+    /// separate requests.
+    pub(crate) fn asks(&self, host: &HostPlan) -> bool {
+        host.speaks_transactions() && self.access_control.is_none()
     }
 
     /// Whether one of the deeds, wherever it stands, is one of these.

@@ -117,7 +117,7 @@ impl Run<'_> {
     /// How many slots there are at this prefix, if dead holders may be left there.
     fn dead_holders(&self, prefix: usize) -> Option<u32> {
         let mut hosts = self.plan.hosts.iter();
-        hosts.find(|it| it.prefix == prefix && !it.speaks_transactions())?;
+        hosts.find(|it| it.prefix == prefix && !self.plan.asks(it))?;
         let lock = self.prefixes.get(prefix)?.lock_key();
         self.world.consul(|consul, _| {
             let entry = consul.entry(&lock)?;
