@@ -153,10 +153,13 @@ fn of_a_long_hold_only_what_keeps_it_is_counted() {
     is_served(&report, 1, 1);
     assert_eq!(report["raft_writes"], 0, "{report:?}");
     assert_eq!(report["session_creates"], 0, "{report:?}");
-    let renewals = report["session_renews"].as_u64().expect("a count");
+    let count = |kind: &str| report[kind].as_u64().expect("a count");
+    let renewals = count("session_renews");
+    assert_eq!(count("session_reads"), renewals, "each is confirmed");
     assert_eq!(
-        Some(renewals + report["kv_watches"].as_u64().expect("a count")),
-        report["http_requests"].as_u64()
+        2 * renewals + count("kv_watches"),
+        count("http_requests"),
+        "{report:?}"
     );
     assert!((1..=3).contains(&renewals), "{report:?}");
 }

@@ -15,6 +15,7 @@
 mod presence;
 mod succession;
 
+use super::encoding::Encoding;
 use super::key::{ContenderKey, KeyEvent};
 use super::lease::Lease;
 use super::order::Moment;
@@ -350,7 +351,11 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session => {
-                self.session.handle(now, answer, &settings.session, rng);
+                // By separate requests nothing ties a claim to the session.
+                let is_held_by =
+                    matches!(self.phase, Phase::Held(_)) || settings.encoding == Encoding::Requests;
+                let settings = &settings.session;
+                self.session.handle(now, answer, is_held_by, settings, rng);
                 None
             }
             Part::Key => {

@@ -13,17 +13,18 @@
 //!   which dies by its TTL; the next attempt makes another one.
 //! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
 //! - `Live`: renewed from a third of the TTL on. Failures are retried with backoff for as long as
-//!   nobody says that the session is gone. No renewal is believed by itself, since Consul does not write it to its
-//!   log: a leader that was frozen, and wakes to find that there is another one, renews for some milliseconds sessions that
-//!   have ended (seen on 1.8.7); a new one that has yet to catch up with its log knows no session that it should. So each
-//!   answer only raises a *doubt*, and a read for which the leader confirms itself with the majority settles it.
+//!   nobody says that the session is gone. Consul does not write renewals to its log: a leader that was frozen, and
+//!   wakes to find that there is another one, renews for some milliseconds sessions that have ended (seen on 1.8.7); a
+//!   new one that has yet to catch up with its log knows no session that it should. So an answer only raises a *doubt*, if
+//!   somebody holds or leads by the session, if its lease was over already, or if it says that there is none. A read for which
+//!   the leader confirms itself with the majority settles it.
 
 use core::time::Duration;
 
 use super::backoff::Backoff;
 use super::lease::Lease;
 use super::session_settings::{SessionSettings, SessionSource};
-use crate::api::{CreateSession, DestroySession, RenewSession, SessionInfo};
+use crate::api::{CreateSession, DestroySession, RenewSession, SessionInfo, is_filtered};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -240,11 +241,13 @@ impl Session {
         Some(request.with_timeout(settings.request_timeout()))
     }
 
-    /// Takes the answer to the request under way.
+    /// Takes the answer to the request under way. Whether somebody holds or leads by this session decides what it takes
+    /// to believe it.
     pub(super) fn handle(
         &mut self,
         now: Instant,
         answer: Result<&Response, RequestError>,
+        is_held_by: bool,
         settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
@@ -283,7 +286,7 @@ impl Session {
             _ => return,
         };
         match outcome {
-            Ok(State::Live(_, lease)) if self.is_live() && !is_on(Defect::RenewalUnconfirmed) => {
+            Ok(State::Live(_, lease)) if self.must_be_confirmed(now, is_held_by) => {
                 self.doubt = Some(Doubt::Renewed(lease));
                 self.failure = None;
             }
@@ -310,15 +313,22 @@ impl Session {
         }
     }
 
-    /// Whoever may not read the session gives it up.
+    /// Whoever is told that there is no such session, and may not ask whether that is so, gives it up. Who was
+    /// told otherwise goes on asking for as long as the lease lasts.
     fn handle_inquiry(
         &mut self,
         now: Instant,
         answer: Result<&Response, RequestError>,
         rng: &mut fastrand::Rng,
     ) {
-        match answer.and_then(SessionInfo::parse) {
-            Ok(None) | Err(RequestError::Denied { .. }) => self.handle_gone(),
+        let is_missing = matches!(self.doubt, Some(Doubt::Missing));
+        let found = answer.and_then(|response| match SessionInfo::parse(response)? {
+            None if is_filtered(response) => Err(hidden()),
+            found => Ok(found),
+        });
+        match found {
+            Ok(None) => self.handle_gone(),
+            Err(RequestError::Denied { .. }) if is_missing => self.handle_gone(),
             Ok(Some(_)) => {
                 self.failure = None;
                 match (self.doubt.take(), &self.state) {
@@ -336,6 +346,12 @@ impl Session {
         }
     }
 
+    /// Whoever waits has only to renew in time: Consul ties no key to a session that has ended.
+    fn must_be_confirmed(&self, now: Instant, is_held_by: bool) -> bool {
+        let has_lapsed = self.lease().is_some_and(|lease| !lease.is_valid(now));
+        has_lapsed || self.is_live() && is_held_by && !is_on(Defect::RenewalUnconfirmed)
+    }
+
     fn is_live(&self) -> bool {
         matches!(self.state, State::Live(..))
     }
@@ -348,6 +364,12 @@ impl Session {
             State::Gone(id) => State::Gone(id),
             State::Destroying(_) | State::Ended => State::Ended,
         };
+    }
+}
+
+fn hidden() -> RequestError {
+    RequestError::Denied {
+        text: "the answer leaves the session out".to_owned(),
     }
 }
 
@@ -373,7 +395,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(1);
         assert!(session.transmit(at(sent), &settings).is_some());
         let response = Response::new(status, body);
-        session.handle(at(answered), Ok(&response), &settings, &mut rng);
+        session.handle(at(answered), Ok(&response), true, &settings, &mut rng);
     }
 
     /// A renewal at `sent` that is answered so, and confirmed by the leader at once.
@@ -409,7 +431,7 @@ mod tests {
             assert!(session.transmit(at(100), &settings).is_some());
             let text = "rpc error making call: Missing node registration";
             let refused = Response::new(500, text);
-            session.handle(at(100), Ok(&refused), &settings, &mut rng);
+            session.handle(at(100), Ok(&refused), true, &settings, &mut rng);
             let failure = session.failure().unwrap();
             assert_eq!(failure.is_permanent(), is_permanent, "{failure}");
             assert!(session.timeout().is_some_and(|due| due > at(100)));
@@ -464,7 +486,7 @@ mod tests {
             let mut rng = fastrand::Rng::with_seed(1);
             session.transmit(at(100), &settings).unwrap();
             let response = Response::new(200, answer);
-            session.handle(at(100), Ok(&response), &settings, &mut rng);
+            session.handle(at(100), Ok(&response), true, &settings, &mut rng);
             let belief = Duration::from_secs(lease) * 9 / 10;
             assert_eq!(deadline(&session), Some(at(100) + belief), "{answer}");
             let delay = Duration::from_secs(lock_delay);
@@ -568,6 +590,43 @@ mod tests {
     }
 
     #[test]
+    fn whoever_only_waits_renews_without_asking_again_unless_the_lease_was_over() {
+        let settings = settings();
+        let mut rng = fastrand::Rng::with_seed(1);
+        for (sent, is_asked_again) in [(105, false), (114, true)] {
+            let mut session = live();
+            session.transmit(at(sent), &settings).unwrap();
+            let response = Response::new(200, r#"[{"TTL":"15s"}]"#);
+            session.handle(at(sent), Ok(&response), false, &settings, &mut rng);
+            assert_eq!(session.timeout() == Some(Instant::ORIGIN), is_asked_again);
+        }
+    }
+
+    /// A token that is gone for a moment, for example.
+    #[test]
+    fn a_renewal_that_may_not_be_confirmed_is_asked_for_again_and_ends_nothing() {
+        let denied = Response::new(403, "ACL not found");
+        let left_out = Response::new(200, "[]");
+        let left_out = left_out.with_header("X-Consul-Results-Filtered-By-ACLs", "true");
+        for answer in [denied, left_out] {
+            let mut session = live();
+            let before = deadline(&session);
+            exchange(&mut session, 105, 105, 200, r#"[{"TTL":"15s"}]"#);
+            let settings = settings();
+            let mut rng = fastrand::Rng::with_seed(1);
+            session.transmit(at(105), &settings).unwrap();
+            session.handle(at(105), Ok(&answer), true, &settings, &mut rng);
+            assert!(!session.is_gone());
+            assert!(session.failure().is_some());
+            assert_eq!(deadline(&session), before);
+            let due = session.timeout().unwrap();
+            assert!(due > at(105) && due <= at(106), "{due}");
+            exchange(&mut session, 106, 106, 200, &info());
+            assert!(deadline(&session) > before);
+        }
+    }
+
+    #[test]
     fn its_destruction_is_repeated_until_it_is_answered() {
         let settings = settings();
         let mut rng = fastrand::Rng::with_seed(1);
@@ -576,7 +635,7 @@ mod tests {
         assert!(session.transmit(at(102), &settings).is_some());
         let timeout = TransportError::new(TransportErrorKind::Timeout);
         let lost = Err(RequestError::Transport(timeout));
-        session.handle(at(105), lost, &settings, &mut rng);
+        session.handle(at(105), lost, true, &settings, &mut rng);
         assert!(!session.has_ended());
         exchange(&mut session, 106, 106, 200, "true");
         assert!(session.has_ended());

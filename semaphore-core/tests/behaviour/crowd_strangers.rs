@@ -155,7 +155,9 @@ fn a_stranger_ahead_that_never_claims_is_passed_by_the_next_caller_of_the_same_c
         });
         let [first, second] = callers.map(|caller| world.run(caller));
         let took = second.saturating_since(first);
-        assert!(took <= millis(10_200), "{took:?}\n{}", world.trace());
+        // The first's hold, a poll of the stranger's key with Consul's sixteenth, our patience, and the travel of
+        // messages.
+        assert!(took <= millis(10_300), "{took:?}\n{}", world.trace());
         stuck.leaves(&world);
         world.advance(secs(5));
         assert_nothing_left(&world);

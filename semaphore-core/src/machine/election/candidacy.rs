@@ -406,7 +406,9 @@ impl Candidacy {
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
-        self.session.handle(now, answer, &settings.session, rng);
+        let leads = self.is_leading();
+        self.session
+            .handle(now, answer, leads, &settings.session, rng);
         self.failure = self.session.failure().cloned();
         let error = self.failure.clone().filter(RequestError::is_permanent)?;
         match self.phase {
