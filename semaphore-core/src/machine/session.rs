@@ -349,7 +349,8 @@ impl Session {
     /// Whoever waits has only to renew in time: Consul ties no key to a session that has ended.
     fn must_be_confirmed(&self, now: Instant, is_held_by: bool) -> bool {
         let has_lapsed = self.lease().is_some_and(|lease| !lease.is_valid(now));
-        has_lapsed || self.is_live() && is_held_by && !is_on(Defect::RenewalUnconfirmed)
+        let is_doubtful = has_lapsed || self.is_live() && is_held_by;
+        is_doubtful && !is_on(Defect::RenewalUnconfirmed)
     }
 
     fn is_live(&self) -> bool {
