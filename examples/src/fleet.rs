@@ -105,21 +105,21 @@ impl Fleet<'_> {
     /// [`Failure::Semaphore`] before anything is sent, [`Failure::Thread`],
     /// [`Failure::Unreachable`] and [`Failure::NotReady`].
     pub fn run(&self) -> Result<Outcome, Failure> {
-        let hosts = self
+        let mut for_holders = self
             .hosts
             .several(self.semaphores + self.waiters, self.transports)?;
-        let (for_holders, for_waiters) = hosts.split_at(self.semaphores);
-        let holders = for_holders.iter().enumerate();
-        let holders = holders.map(|(number, host)| self.member(number, host));
-        let holders: Vec<_> = holders.collect::<Result<_, _>>()?;
-        let Some(home) = hosts.first() else {
+        let Some(home) = for_holders.first().cloned() else {
             return Ok(Outcome::default());
         };
+        let for_waiters = for_holders.split_off(self.semaphores);
+        let holders = for_holders.into_iter().enumerate();
+        let holders = holders.map(|(number, host)| self.member(number, host));
+        let holders = holders.collect::<Result<_, _>>()?;
 
         let watcher = Watcher::start(self.hosts.agent())?;
-        self.probe(home)?;
+        self.probe(&home)?;
         let before = self.hosts.traffic();
-        let outcome = home.wait(self.sail(home, &holders, for_waiters))?;
+        let outcome = home.wait(self.sail(&home, holders, for_waiters))?;
         Ok(Outcome {
             traffic: self.hosts.traffic().since(before),
             peaks: watcher.peaks(),
@@ -127,8 +127,8 @@ impl Fleet<'_> {
         })
     }
 
-    fn member(&self, number: usize, host: &Host) -> Result<Member, Error> {
-        let semaphore = (self.builder)(number).connect(host.clone())?;
+    fn member(&self, number: usize, host: Host) -> Result<Member, Error> {
+        let semaphore = (self.builder)(number).connect(host)?;
         Ok(Member { number, semaphore })
     }
 
@@ -148,8 +148,8 @@ impl Fleet<'_> {
     async fn sail(
         &self,
         home: &Host,
-        holders: &[Member],
-        for_waiters: &[Host],
+        holders: Vec<Member>,
+        for_waiters: Vec<Host>,
     ) -> Result<Outcome, Error> {
         let mut outcome = Outcome {
             semaphores: self.semaphores,
@@ -187,7 +187,7 @@ impl Fleet<'_> {
         outcome.steady = steady;
         outcome.take_turns(freed, turns);
 
-        let cleared = pin!(clear(holders, &waiters));
+        let cleared = pin!(clear(holders, waiters));
         if let Either::Left((unclean, _)) = select(cleared, home.sleep(CLEARING)).await {
             outcome.unclean.extend(unclean);
             outcome.cleared = true;
@@ -295,27 +295,25 @@ impl Outcome {
     }
 }
 
-/// Ends all of them and removes their records: what went wrong.
-async fn clear(holders: &[Member], waiters: &[Member]) -> Vec<Error> {
-    let handles = |members: &[Member]| -> Vec<_> {
-        let handles = members.iter().map(|member| member.semaphore.clone());
-        handles.collect()
-    };
-    stream::iter([handles(waiters), handles(holders)].concat())
-        .map(|semaphore| async move { semaphore.shutdown().await })
+/// Ends all of them, with the connections that they have to themselves, and removes their records: what
+/// went wrong.
+async fn clear(holders: Vec<Member>, waiters: Vec<Member>) -> Vec<Error> {
+    stream::iter(waiters)
+        .map(|member| async move { member.semaphore.shutdown().await })
         .buffer_unordered(CLEARED_AT_ONCE)
         .for_each(|()| async {})
         .await;
-    stream::iter(handles(holders))
-        .map(|semaphore| async move { semaphore.destroy().await })
-        .buffer_unordered(CLEARED_AT_ONCE)
-        .filter_map(|removed| async {
-            match removed {
+    stream::iter(holders)
+        .map(|member| async move {
+            member.semaphore.shutdown().await;
+            match member.semaphore.destroy().await {
                 // Others may use it, or have removed it.
                 Ok(()) | Err(Error::InUse { .. } | Error::NotFound) => None,
                 Err(error) => Some(error),
             }
         })
+        .buffer_unordered(CLEARED_AT_ONCE)
+        .filter_map(|error| async { error })
         .collect()
         .await
 }

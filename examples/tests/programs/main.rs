@@ -6,6 +6,7 @@ mod candidate;
 mod contend;
 mod crashed;
 mod elected;
+mod fleet;
 mod leaders;
 mod quickstart;
 mod short_programs;
