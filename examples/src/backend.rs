@@ -282,8 +282,8 @@ impl Runtime for Host {
         self.runtime.sleep(duration).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
-        self.runtime.spawn(future);
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> std::io::Result<()> {
+        self.runtime.spawn(future)
     }
 
     fn seed(&self) -> u64 {
