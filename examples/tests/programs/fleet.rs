@@ -192,31 +192,28 @@ fn what_two_hundred_and_fifty_transports_were_granted_is_kept() {
         );
         let sailed = sail(Consul::At(&agent.url()), backend, &args);
         sailed.assert_kept();
-        // Half of the places that the agent has.
-        assert!(sailed.count("granted") >= 100, "{sailed}");
+        // A quarter of the places that the agent has.
+        assert!(sailed.count("granted") >= 50, "{sailed}");
         sailed.assert_reasons_name(&["connections"]);
     });
 }
 
+/// A third of them on each backend.
 #[test]
 fn fifty_processes_with_five_semaphores_each_keep_all_of_them() {
-    on_each_backend(|backend| {
-        let agent = Agent::start().expect("an agent");
-        let url = agent.url();
-        thread::scope(|processes| {
-            for number in 0..50 {
-                let url = &url;
-                processes.spawn(move || {
-                    let args = format!(
-                        "--semaphores 5 --prefix fleet/{number:02} --hold-ms {}",
-                        hold_ms()
-                    );
-                    sail(Consul::At(url), backend, &args).assert_well(5);
-                });
-            }
-        });
-        agent.assert_nothing_left("fleet");
+    let agent = Agent::start().expect("an agent");
+    let url = agent.url();
+    thread::scope(|processes| {
+        for (number, backend) in BACKENDS.into_iter().cycle().take(50).enumerate() {
+            let url = &url;
+            processes.spawn(move || {
+                let hold = hold_ms();
+                let args = format!("--semaphores 5 --prefix fleet/{number:02} --hold-ms {hold}");
+                sail(Consul::At(url), backend, &args).assert_well(5);
+            });
+        }
     });
+    agent.assert_nothing_left("fleet");
 }
 
 #[test]
@@ -272,7 +269,7 @@ fn assert_binds(limited: &[&str]) {
 fn turns_per_second(agent: &Agent, backend: &str, handles: u32) -> f64 {
     let args = format!(
         "--mode contend --transports shared --participants {handles} --contenders {handles} \
-         --limit 3 --hold-ms 10 --json --backend {backend}"
+         --limit 3 --hold-ms 10 --timeout-s 30 --json --backend {backend}"
     );
     let args: Vec<_> = args.split_whitespace().collect();
     let shown = run(CONTEND, Consul::At(&agent.url()), &args).success();
