@@ -112,14 +112,17 @@ impl Fleet<'_> {
             return Ok(Outcome::default());
         };
         let for_waiters = for_holders.split_off(self.semaphores);
-        let holders = for_holders.into_iter().enumerate();
-        let holders = holders.map(|(number, host)| self.member(number, host));
-        let holders = holders.collect::<Result<_, _>>()?;
-
         let watcher = Watcher::start(self.hosts.agent())?;
+        let mut outcome = Outcome {
+            semaphores: self.semaphores,
+            waiters: self.waiters,
+            ..Outcome::default()
+        };
+        let members = for_holders.into_iter().enumerate();
+        let holders = self.members(members, &mut outcome.failures)?;
         self.probe(&home)?;
         let before = self.hosts.traffic();
-        let outcome = home.wait(self.sail(&home, holders, for_waiters))?;
+        home.wait(self.act(&home, holders, for_waiters, &mut outcome))?;
         Ok(Outcome {
             traffic: self.hosts.traffic().since(before),
             peaks: watcher.peaks(),
@@ -127,9 +130,21 @@ impl Fleet<'_> {
         })
     }
 
-    fn member(&self, number: usize, host: Host) -> Result<Member, Error> {
-        let semaphore = (self.builder)(number).connect(host)?;
-        Ok(Member { number, semaphore })
+    /// Those that there is a task for, as where threads are few. Wrong settings are told at once.
+    fn members(
+        &self,
+        numbers: impl Iterator<Item = (usize, Host)>,
+        failures: &mut Vec<Error>,
+    ) -> Result<Vec<Member>, Error> {
+        let mut members = Vec::new();
+        for (number, host) in numbers {
+            match (self.builder)(number).connect(host) {
+                Ok(semaphore) => members.push(Member { number, semaphore }),
+                Err(error @ Error::InvalidInput(_)) => return Err(error),
+                Err(error) => failures.push(error),
+            }
+        }
+        Ok(members)
     }
 
     /// A wrong address is told at once. An agent that has no connection to give now is none.
@@ -145,17 +160,13 @@ impl Fleet<'_> {
         }
     }
 
-    async fn sail(
+    async fn act(
         &self,
         home: &Host,
         holders: Vec<Member>,
         for_waiters: Vec<Host>,
-    ) -> Result<Outcome, Error> {
-        let mut outcome = Outcome {
-            semaphores: self.semaphores,
-            waiters: self.waiters,
-            ..Outcome::default()
-        };
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
         let mut held = Vec::with_capacity(holders.len());
         for acquired in join_all(holders.iter().map(|it| self.acquire(it))).await {
             match acquired {
@@ -169,9 +180,8 @@ impl Fleet<'_> {
 
         // Behind those that are held, since nobody waits behind the others.
         let numbers: Vec<_> = held.iter().map(|it| it.number).collect();
-        let waiters = numbers.iter().cycle().zip(for_waiters);
-        let waiters = waiters.map(|(number, host)| self.member(*number, host));
-        let waiters: Vec<_> = waiters.collect::<Result<_, _>>()?;
+        let members = numbers.iter().copied().cycle().zip(for_waiters);
+        let waiters = self.members(members, &mut outcome.failures)?;
 
         let over = home.sleep(self.hold).shared();
         let before = self.hosts.traffic();
@@ -192,7 +202,7 @@ impl Fleet<'_> {
             outcome.unclean.extend(unclean);
             outcome.cleared = true;
         }
-        Ok(outcome)
+        Ok(())
     }
 
     async fn acquire(&self, member: &Member) -> Result<(Held, Duration), Error> {
