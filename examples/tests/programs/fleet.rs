@@ -205,7 +205,7 @@ fn what_two_hundred_and_fifty_transports_were_granted_is_kept() {
         );
         let sailed = sail(Consul::At(&agent.url()), backend, &args);
         sailed.assert_kept();
-        sailed.assert_reasons_name(&["connections"]);
+        sailed.assert_reasons_name(&["connections", "http_max_conns_per_client"]);
         granted.fetch_add(sailed.count("granted"), Ordering::SeqCst);
     });
     // A quarter of the places that the agent has.
@@ -243,21 +243,13 @@ fn twenty_semaphores_are_kept_with_twenty_eight_descriptors() {
     });
 }
 
-/// The system counts the threads of a user: root has to become another one, and whoever is none counts
-/// anew in a namespace of users.
 #[test]
 fn what_twenty_semaphores_were_granted_with_thirty_threads_is_kept() {
-    let user = 100_000 + process::id();
-    let limited = format!(
-        r#"if [ "$(id -u)" = 0 ]
-        then exec setpriv --reuid={user} --clear-groups prlimit --nproc=30 "$0" "$@"
-        else exec unshare --user prlimit --nproc=30 "$0" "$@"
-        fi"#
-    );
-    let limited = ["sh", "-c", &limited];
-    assert_binds(&limited);
+    assert_binds();
+    let limited = thirty_threads(1);
     let agent = Agent::start().expect("an agent");
     let args = format!("--semaphores 20 --hold-ms {}", hold_ms());
+    let limited = ["sh", "-c", &limited];
     let sailed = sail_within(&limited, Consul::At(&agent.url()), "threads", &args);
     sailed.assert_kept();
     sailed.assert_reasons_name(&["thread"]);
@@ -265,19 +257,27 @@ fn what_twenty_semaphores_were_granted_with_thirty_threads_is_kept() {
     assert!(sailed.count("threads") <= 30, "{sailed}");
 }
 
+/// A script that runs a command with that many. The system counts the threads of a user: root has to
+/// become another one, and whoever is none counts anew in a namespace of users.
+fn thirty_threads(number: u32) -> String {
+    let user = 1_000_000 + 10 * process::id() + number;
+    format!(
+        r#"if [ "$(id -u)" = 0 ]
+        then exec setpriv --reuid={user} --clear-groups prlimit --nproc=30 "$0" "$@"
+        else exec unshare --user prlimit --nproc=30 "$0" "$@"
+        fi"#
+    )
+}
+
 /// Thirty more can't be started there.
 #[track_caller]
-fn assert_binds(limited: &[&str]) {
-    let start = "for i in $(seq 30); do sleep 1 & done; wait";
-    let started = Command::new(limited[0])
-        .args(&limited[1..])
-        .args(["sh", "-c", start])
+fn assert_binds() {
+    let started = Command::new("sh")
+        .args(["-c", &thirty_threads(0), "sh", "-c"])
+        .arg("for i in $(seq 30); do sleep 1 & done; wait")
         .output()
         .expect("it starts");
-    assert!(
-        !started.status.success(),
-        "the limit does not bind: {started:?}"
-    );
+    assert!(!started.status.success(), "no limit: {started:?}");
 }
 
 /// How many turns each second that many handles of one process have, one of them each.

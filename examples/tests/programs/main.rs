@@ -1,5 +1,9 @@
 //! Every program, run as a user runs it.
-#![allow(clippy::expect_used, reason = "helpers of tests are tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
 
 mod bad_input;
 mod candidate;
