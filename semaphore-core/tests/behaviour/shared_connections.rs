@@ -59,8 +59,8 @@ fn held_for_a_minute(world: &MockConsul, transports: &[PooledClient], semaphores
             true
         }
     };
-    let held = world.run(join_all((0..semaphores).map(hold)));
-    held.into_iter().filter(|granted| *granted).count()
+    let granted = world.run(join_all((0..semaphores).map(hold)));
+    granted.into_iter().filter(|granted| *granted).count()
 }
 
 #[test]
