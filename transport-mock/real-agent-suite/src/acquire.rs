@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use semaphore_core::{Error, RequestError};
+
 use crate::Backend;
 use crate::scene::{Scene, wait_until};
 
@@ -88,7 +90,14 @@ pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend
     scene.release(permit);
     let elsewhere = scene.connect(scene.builder(1).datacenter("atlantis"));
     let late = scene.run(elsewhere.acquire_timeout(Duration::from_millis(500)));
-    assert!(late.is_err(), "{late:?}");
+    let Err(Error::Timeout {
+        last_failure: Some(RequestError::Unavailable { status: 500, text }),
+        ..
+    }) = &late
+    else {
+        panic!("{late:?}");
+    };
+    assert!(text.contains("No path to datacenter"), "{text}");
     scene.run(elsewhere.shutdown());
     scene.assert_nothing_left();
 }
