@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::{Behavior, Dialect, Encoding};
+use simulation::branches::{BRANCHES, Of, Taken, missed};
 use simulation::check::Invariant;
 use simulation::plan::{
     Deed, End, Fate, HostPlan, How, Pieces, Place, Plan, Stranger, StrangerPlan, Turn, UserPlan,
@@ -24,6 +25,26 @@ fn fifty_seeds_violate_nothing() {
     assert!(sum.grants_to_strangers > 0, "{sum}");
     assert!(sum.elected > 100 && sum.grants - sum.elected > 100, "{sum}");
     assert!(sum.values_set > 50, "{sum}");
+    // Most of the rare ones, too; a thousand seeds must take all of them.
+    assert!(missed(&sum.branches, Of::Both).len() < 5, "{sum}");
+}
+
+#[test]
+fn a_branch_that_was_never_taken_is_named_where_it_can_be_taken() {
+    let mut taken: Taken = BRANCHES.iter().map(|(name, _)| (*name, 1)).collect();
+    assert_eq!(missed(&taken, Of::Both), [""; 0]);
+    taken.remove("prune");
+    taken.insert("late-attempt", 0);
+    taken.remove("index-reset");
+    assert_eq!(missed(&taken, Of::Semaphores), ["prune", "index-reset"]);
+    assert_eq!(
+        missed(&taken, Of::Elections),
+        ["index-reset", "late-attempt"]
+    );
+    assert_eq!(
+        missed(&taken, Of::Both),
+        ["prune", "index-reset", "late-attempt"]
+    );
 }
 
 #[test]
