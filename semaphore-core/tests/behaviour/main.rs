@@ -19,3 +19,11 @@ mod lost_transactions;
 mod passing;
 mod refused_transactions;
 mod transaction_sizes;
+
+// What is the same in either encoding.
+mod error_texts;
+mod following;
+mod following_by_hand;
+mod following_indexes;
+mod operation_by_hand;
+mod transactions_by_hand;
