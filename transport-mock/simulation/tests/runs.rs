@@ -199,12 +199,15 @@ fn the_dead_that_a_snapshot_brings_back_are_waited_for_and_no_others() {
         assert_eq!(outcome.violation, None, "{}", outcome.story);
         let lines = outcome.story.lines();
         let bounds = lines.filter_map(|it| it.split_once(" users acquire within "));
-        let bound = bounds.map(|(_, bound)| bound.to_owned()).next();
+        let bound = bounds.map(|(_, bound)| bound.strip_suffix('s')?.parse().ok());
+        let bound: Option<f64> = bound.flatten().next();
         bound.expect("a round")
     };
     // Ours live for 10 s, a stranger's session for 30 s. Its lock delay is 15 s, by a clock that may run slow.
-    assert_eq!(round(Duration::from_millis(500)), "56.809473684s");
-    assert_eq!(round(secs(2)), "76.809473684s");
+    let (ours, strangers) = (round(Duration::from_millis(500)), round(secs(2)));
+    assert!(ours > 25.0 && ours < 60.0, "{ours}");
+    let longer = strangers - ours;
+    assert!((longer - 20.0).abs() < 0.001, "{longer}");
 }
 
 #[test]
