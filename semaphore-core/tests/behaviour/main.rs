@@ -18,6 +18,7 @@ mod loss_beside_a_write;
 mod lost_transactions;
 mod passing;
 mod refused_transactions;
+mod shared_connections;
 mod transaction_sizes;
 
 // What is the same in either encoding.
