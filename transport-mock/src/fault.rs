@@ -12,6 +12,7 @@
 //! first, in the order in which they were given; the first that matches decides.
 
 use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -98,6 +99,10 @@ impl fmt::Display for Fault {
 
 /// Which exchanges a fault is for. Everything that is not narrowed down matches.
 ///
+/// A rule that strikes a counted number of times, which is once unless it says otherwise, has to: a
+/// [`MockConsul`](crate::MockConsul) that is dropped before panics, so that no test passes since the fault
+/// never came. [`Rule::always`] is for faults of which nobody knows how often they strike.
+///
 /// ```
 /// use transport_mock::{Fault, RequestKind, Rule};
 ///
@@ -120,6 +125,7 @@ pub struct Rule {
     matching: Option<Predicate>,
     skip: u64,
     times: Option<u64>,
+    struck: u64,
 }
 
 type Predicate = Box<dyn Fn(&Request) -> bool + Send>;
@@ -136,6 +142,7 @@ impl Rule {
             matching: None,
             skip: 0,
             times: Some(1),
+            struck: 0,
         }
     }
 
@@ -204,7 +211,42 @@ impl Rule {
     }
 
     fn is_used_up(&self) -> bool {
-        self.times == Some(0)
+        self.times.is_some_and(|times| self.struck >= times)
+    }
+
+    /// Whether it is to strike a number of times that it has not reached.
+    fn is_unmet(&self) -> bool {
+        self.times.is_some() && !self.is_used_up()
+    }
+}
+
+/// What it does, for which exchanges, and how often it has struck.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.fault)?;
+        if let Some(host) = &self.host {
+            write!(f, ", of host {host}")?;
+        }
+        if let Some(method) = self.method {
+            write!(f, ", {method}")?;
+        }
+        if let Some(kind) = self.kind {
+            write!(f, ", {kind}")?;
+        }
+        if let Some(target) = &self.target {
+            write!(f, ", {target}")?;
+        }
+        if self.matching.is_some() {
+            f.write_str(", matching a function")?;
+        }
+        match self.times {
+            Some(times) => write!(f, ": struck {} of {times} times", self.struck)?,
+            None => write!(f, ": struck {} times, for always", self.struck)?,
+        }
+        if self.skip > 0 {
+            write!(f, ", and would let {} more pass before", self.skip)?;
+        }
+        Ok(())
     }
 }
 
@@ -218,32 +260,67 @@ impl fmt::Debug for Rule {
             .field("target", &self.target)
             .field("skip", &self.skip)
             .field("times", &self.times)
+            .field("struck", &self.struck)
             .finish_non_exhaustive()
     }
 }
 
-/// The rules that are still to strike.
+/// The rules that are still to strike, and those that never will.
 #[derive(Debug, Default)]
-pub(crate) struct Rules(Vec<Rule>);
+pub(crate) struct Rules {
+    present: Vec<Placed>,
+    /// Those that were taken away before they had struck as often as they were to.
+    missed: Vec<Placed>,
+    may_be_unmet: bool,
+}
+
+/// A rule, and where it was given.
+#[derive(Debug)]
+struct Placed {
+    rule: Rule,
+    at: &'static Location<'static>,
+}
 
 impl Rules {
-    pub(crate) fn add(&mut self, rule: Rule) {
-        self.0.push(rule);
+    pub(crate) fn add(&mut self, rule: Rule, at: &'static Location<'static>) {
+        self.present.push(Placed { rule, at });
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        let cleared = std::mem::take(&mut self.present).into_iter();
+        self.missed.extend(cleared.filter(|it| it.rule.is_unmet()));
+    }
+
+    /// From now on nobody minds a rule that does not strike.
+    pub(crate) fn allow_unmet(&mut self) {
+        self.may_be_unmet = true;
     }
 
     /// How many have not struck as often as they are to.
     pub(crate) fn pending(&self) -> usize {
-        self.0.iter().filter(|rule| rule.times.is_some()).count()
+        self.unmet().count()
+    }
+
+    /// What to say of those that have not struck as often as they are to, if somebody minds.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        if self.may_be_unmet {
+            return None;
+        }
+        let lines = self.unmet().map(|it| format!("\n  {}: {}", it.at, it.rule));
+        let lines: String = lines.collect();
+        (!lines.is_empty())
+            .then(|| format!("rules that did not strike as often as they were to:{lines}"))
+    }
+
+    fn unmet(&self) -> impl Iterator<Item = &Placed> {
+        let all = self.missed.iter().chain(&self.present);
+        all.filter(|it| it.rule.is_unmet())
     }
 
     /// The fault of the first rule that is for this exchange.
     pub(crate) fn strike(&mut self, host: &str, request: &Request) -> Option<Fault> {
         let mut struck = None;
-        for rule in &mut self.0 {
+        for Placed { rule, .. } in &mut self.present {
             if rule.is_used_up() || !rule.matches(host, request) {
                 continue;
             }
@@ -251,13 +328,11 @@ impl Rules {
                 rule.skip -= 1;
                 continue;
             }
-            if let Some(times) = &mut rule.times {
-                *times -= 1;
-            }
+            rule.struck += 1;
             struck = Some(rule.fault.clone());
             break;
         }
-        self.0.retain(|rule| !rule.is_used_up());
+        self.present.retain(|it| !it.rule.is_used_up());
         struck
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::ops::RangeInclusive;
+use std::panic::Location;
 use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
@@ -24,6 +25,20 @@ use crate::world::World;
 ///
 /// Clones are the same world. When the last one is dropped, so are the futures that still run
 /// in it; a [`MockClient`] does not keep them alive.
+///
+/// # Panics
+/// When the last clone is dropped while a [`Rule`] has not struck as often as it is to, which it names: what
+/// the test was to show has not happened. Rules for always don't count, those that were cleared before do. Not
+/// after [`MockConsul::allow_unmet_rules`], and not on a thread that panics already.
+///
+/// ```should_panic
+/// use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+///
+/// let world = MockConsul::new(7);
+/// world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::KvCas));
+/// // Nobody has claimed anything.
+/// drop(world);
+/// ```
 #[derive(Clone)]
 pub struct MockConsul {
     owner: Arc<Owner>,
@@ -34,6 +49,10 @@ struct Owner(Arc<World>);
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.executor.clear();
+        let complaint = self.0.with(|network| network.rules.complaint());
+        if let Some(complaint) = complaint {
+            assert!(thread::panicking(), "{complaint}");
+        }
     }
 }
 
@@ -196,19 +215,28 @@ impl MockConsul {
 /// Faults.
 impl MockConsul {
     /// The next request for which `matches` holds meets this fault.
+    #[track_caller]
     pub fn next(&self, matches: impl Fn(&Request) -> bool + Send + 'static, fault: Fault) {
         self.inject(Rule::new(fault).matching(matches));
     }
 
     /// Adds a rule behind those that are there.
+    #[track_caller]
     pub fn inject(&self, rule: Rule) {
-        self.world().with(|network| network.rules.add(rule));
+        let at = Location::caller();
+        self.world().with(|network| network.rules.add(rule, at));
     }
 
-    /// How many of the rules, those for always aside, have not struck as often as they are to:
-    /// zero when all that a test has aimed has hit.
+    /// How many of the rules, those for always aside, have not struck as often as they are to, or were
+    /// cleared before: zero when all that a test has aimed has hit.
     pub fn pending_rules(&self) -> usize {
         self.world().with(|network| network.rules.pending())
+    }
+
+    /// Lets this world be dropped although rules have not struck as often as they are to, as a test may want
+    /// that does not know how much will happen.
+    pub fn allow_unmet_rules(&self) {
+        self.world().with(|network| network.rules.allow_unmet());
     }
 
     /// From now on things go wrong by themselves at these rates.
@@ -217,7 +245,8 @@ impl MockConsul {
     }
 
     /// Removes all rules and rates, heals all partitions, lets all agents and the leader catch up,
-    /// and elects a leader if the network took it away.
+    /// and elects a leader if the network took it away. A rule that should have struck more often is
+    /// remembered for [`MockConsul::pending_rules`].
     pub fn clear_faults(&self) {
         self.world().with(Network::repair);
     }

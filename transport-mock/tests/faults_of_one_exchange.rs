@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use semaphore_core::{Instant, Transport, TransportErrorKind};
 use support::{
     MILLISECOND, SECOND, create_session, get, put, put_new, status, stored, text, watch,
@@ -209,6 +211,95 @@ fn a_rule_for_always_strikes_until_faults_are_cleared() {
     }
     world.clear_faults();
     assert_eq!(world.run(status(&client, get("key"))), Ok(404));
+}
+
+/// What a world says when it is dropped, if it panics.
+fn last_words(world: MockConsul) -> Option<String> {
+    let end = catch_unwind(AssertUnwindSafe(|| drop(world)));
+    let panic = end.err()?;
+    Some(
+        panic
+            .downcast::<String>()
+            .map_or_else(|_| "no text".to_owned(), |words| *words),
+    )
+}
+
+/// A world whose only write is not the second one, which was to be refused.
+fn world_with_an_unmet_rule() -> MockConsul {
+    let world = MockConsul::new(1);
+    let second = Rule::new(Fault::Refuse).host("a").target("key").skip(1);
+    world.inject(second.times(2));
+    let client = world.client("a");
+    assert_eq!(world.run(status(&client, put("key", "1"))), Ok(200));
+    world
+}
+
+#[test]
+fn a_world_that_ends_names_the_rules_that_did_not_strike() {
+    let world = world_with_an_unmet_rule();
+    world.inject(
+        Rule::new(Fault::LoseAnswer)
+            .kind(RequestKind::KvPut)
+            .times(2),
+    );
+    world.inject(Rule::new(Fault::LoseRequest).kind(RequestKind::KvRead));
+    let client = world.client("b");
+    let lost = Err(TransportErrorKind::Timeout);
+    assert_eq!(world.run(status(&client, put("other", "1"))), lost);
+    assert_eq!(world.run(status(&client, get("other"))), lost);
+    assert_eq!(world.pending_rules(), 2);
+    let words = last_words(world).expect("a panic");
+    let rules: Vec<_> = words.lines().skip(1).collect();
+    assert_eq!(rules.len(), 2, "{words}");
+    let refusal = "connection refused, of host a, key: struck 0 of 2 times";
+    assert!(rules[0].ends_with(refusal), "{words}");
+    let half = "answer lost, kv put: struck 1 of 2 times";
+    assert!(rules[1].ends_with(half), "{words}");
+    for line in rules {
+        assert!(line.contains("faults_of_one_exchange.rs:"), "{words}");
+    }
+}
+
+#[test]
+fn a_rule_that_was_cleared_before_it_struck_is_named_too() {
+    let world = world_with_an_unmet_rule();
+    world.clear_faults();
+    assert_eq!(world.pending_rules(), 1);
+    let words = last_words(world).expect("a panic");
+    assert!(words.contains("struck 0 of 2 times"), "{words}");
+}
+
+#[test]
+fn only_the_last_clone_of_a_world_minds_rules_that_did_not_strike() {
+    let world = world_with_an_unmet_rule();
+    let other = world.clone();
+    assert_eq!(last_words(world), None);
+    let client = other.client("a");
+    for _ in 0..2 {
+        let refused = Err(TransportErrorKind::NotSent);
+        assert_eq!(other.run(status(&client, put("key", "2"))), refused);
+    }
+    assert_eq!(last_words(other), None);
+}
+
+#[test]
+fn rules_for_always_and_those_that_may_be_unmet_are_no_reason_to_panic() {
+    let world = MockConsul::new(1);
+    world.inject(Rule::new(Fault::Refuse).always());
+    assert_eq!(last_words(world), None);
+    let world = world_with_an_unmet_rule();
+    world.allow_unmet_rules();
+    assert_eq!(last_words(world), None);
+}
+
+#[test]
+fn a_test_that_fails_says_why_and_not_which_rules_did_not_strike() {
+    let end = catch_unwind(|| {
+        let _world = world_with_an_unmet_rule();
+        std::panic::panic_any("the test's own reason");
+    });
+    let reason = end.expect_err("it panics");
+    assert_eq!(reason.downcast_ref(), Some(&"the test's own reason"));
 }
 
 #[test]

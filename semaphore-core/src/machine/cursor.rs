@@ -81,6 +81,12 @@ impl Cursor {
         } else {
             Progress::Onward
         };
+        if progress == Progress::Backwards {
+            tracing::debug!(name: "index-reset", known = %self.index, %index, "Consul's index went backwards");
+        }
+        if progress == Progress::Early {
+            tracing::debug!(name: "early-answer", %index, "a poll ended early with nothing new");
+        }
         self.index = match progress {
             Progress::Backwards | Progress::Early => Index::ZERO,
             Progress::Anew | Progress::Onward => self.index.max(index),

@@ -121,6 +121,7 @@ impl Vanished {
             let is_taken = view.key(&session) == Key::Taken;
             let missing = self.missing.entry(session).or_insert_with_key(|session| {
                 let seen = before.and_then(|before| seen_lock_delay(before, session));
+                tracing::debug!(name: "vanished", %session, lock_delay = ?seen, "a holder has no key");
                 Missing {
                     since: now,
                     lock_delay: seen.unwrap_or(SessionOptions::MAX_LOCK_DELAY),
@@ -235,6 +236,7 @@ impl Vanished {
             let request = read.request(settings.scope());
             (Asked::Key(session), request)
         };
+        tracing::debug!(name: "inquiry", ?asked, "asks whether holders without a key are dead");
         self.asked = Some(asked);
         self.retry_at = None;
         Some(request.with_timeout(settings.request_timeout()))
@@ -270,6 +272,7 @@ impl Vanished {
         match settled {
             Ok(()) => Finding::Settled,
             Err(RequestError::Denied { .. }) => {
+                tracing::debug!(name: "hidden-holder", "a holder's key may not be read");
                 self.suspects.clear();
                 // It stays a suspect in every view.
                 self.retry_at = Some(now + self.backoff.next(rng));
@@ -329,6 +332,7 @@ impl Vanished {
     /// Whoever is the first asks again soon, the others the later the more are ahead: what one of them
     /// changes, all see.
     fn put_off(&mut self, session: &SessionId, now: Instant, ahead: u32, rng: &mut fastrand::Rng) {
+        tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
         let wait = jitter(ASK_AGAIN / 2, ASK_AGAIN / 2, rng);
         let wait = wait.saturating_mul(ahead.saturating_add(1));
         if let Some(missing) = self.missing.get_mut(session) {

@@ -1,4 +1,4 @@
-// The behaviours, one file each. Both programs of tests include this list.
+// The behaviours that depend on how steps become requests, one file each. Both programs of tests include this list.
 
 mod acquire;
 mod aftermath;
@@ -30,11 +30,7 @@ mod election_support;
 mod election_unknown;
 mod election_value;
 mod environment;
-mod error_texts;
 mod fencing;
-mod following;
-mod following_by_hand;
-mod following_indexes;
 mod foreign_clients;
 mod handles;
 mod hostile_answers;
@@ -43,7 +39,6 @@ mod late_answers;
 mod limit;
 mod loss;
 mod manage;
-mod operation_by_hand;
 mod partition;
 mod permanent_failures;
 mod pruning;
@@ -66,7 +61,6 @@ mod stranger;
 mod superseded_claim;
 mod support;
 mod timeout_and_cancel;
-mod transactions_by_hand;
 mod transient_failures;
 mod try_acquire;
 mod unknown_outcomes;

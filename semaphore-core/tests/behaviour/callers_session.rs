@@ -282,12 +282,31 @@ fn a_key_that_changes_just_before_it_is_deleted_delays_a_release_and_no_more() {
 
 #[test]
 fn answers_lost_on_the_way_in_are_resolved() {
+    let turn = |world: &MockConsul, case: &str| {
+        let own = Stranger::session_with(world, WITH_TTL);
+        let semaphore = with(world, "a", 1, &own);
+        let permit = match world.run(semaphore.acquire_timeout(secs(60))) {
+            Ok(permit) => permit,
+            Err(error) => panic!("{case}: {error:?}\n{}", world.trace()),
+        };
+        world.advance(secs(10));
+        assert!(permit.is_held(), "{case}");
+        assert_eq!(holders(world), [own.session.to_string()], "{case}");
+        world.run(permit.release()).expect("released");
+        assert_eq!(contender_keys(world), [""; 0], "{case}");
+        world.advance(secs(5));
+        own.leaves(world);
+        assert_nothing_left(world);
+    };
     for (what, is) in [
         ("renew", steps::renews_session as Is),
         ("reserve", steps::reserves),
         ("enter", steps::enters),
         ("write", steps::writes_record),
     ] {
+        let sent = Spy::undisturbed(1, is, |world| turn(world, what));
+        // A transaction that enters needs no reservation.
+        assert!(sent > 0 || what == "reserve", "{what}");
         for fault in [
             Fault::LoseAnswer,
             Fault::LoseRequest,
@@ -300,25 +319,11 @@ fn answers_lost_on_the_way_in_are_resolved() {
             Fault::Duplicate(millis(10)),
             Fault::Duplicate(secs(2)),
         ] {
-            for skip in 0..3 {
+            for skip in 0..sent.min(3) {
                 let world = MockConsul::new(1);
-                let own = Stranger::session_with(&world, WITH_TTL);
-                let semaphore = with(&world, "a", 1, &own);
                 let rule = Rule::new(fault.clone()).matching(is).host("a");
                 world.inject(rule.skip(skip));
-                let case = format!("{what} {fault} {skip}");
-                let permit = match world.run(semaphore.acquire_timeout(secs(60))) {
-                    Ok(permit) => permit,
-                    Err(error) => panic!("{case}: {error:?}\n{}", world.trace()),
-                };
-                world.advance(secs(10));
-                assert!(permit.is_held(), "{case}");
-                assert_eq!(holders(&world), [own.session.to_string()], "{case}");
-                world.run(permit.release()).expect("released");
-                assert_eq!(contender_keys(&world), [""; 0], "{case}");
-                world.advance(secs(5));
-                own.leaves(&world);
-                assert_nothing_left(&world);
+                turn(&world, &format!("{what} {fault} {skip}"));
             }
         }
     }

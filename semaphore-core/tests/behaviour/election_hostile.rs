@@ -7,6 +7,7 @@ use semaphore_core::{
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election_support::*;
+use crate::election_unknown::acquisition;
 use crate::support::*;
 
 const SESSION: &str = "aaaaaaaa-0000-0000-0000-000000000000";
@@ -105,10 +106,10 @@ fn no_sequence_of_answers_makes_it_panic_or_lead_without_a_session() {
 fn one_answer_that_is_garbage_costs_no_leadership() {
     let kinds = [
         RequestKind::SessionRenew,
+        RequestKind::SessionRead,
         RequestKind::KvWatch,
         RequestKind::KvRead,
-        RequestKind::Txn,
-        RequestKind::KvAcquire,
+        acquisition(),
     ];
     for kind in kinds {
         for body in ["", "<html>", "[7]", "{\"Results\":7}"] {
@@ -116,6 +117,10 @@ fn one_answer_that_is_garbage_costs_no_leadership() {
             let garbage = Fault::Answer(Response::new(200, body).with_header("X-Consul-Index", "9"));
             let (_a, leadership) = leader(&world);
             world.inject(Rule::new(garbage).kind(kind).times(2));
+            if kind == RequestKind::KvRead {
+                // Only what is unknown is read.
+                world.inject(Rule::new(Fault::LoseAnswer).kind(acquisition()));
+            }
             world.run(leadership.set_value("b")).expect("set");
             world.advance(secs(60));
             assert!(leadership.is_leader(), "{kind} {body}");

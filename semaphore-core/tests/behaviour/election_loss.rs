@@ -2,9 +2,10 @@
 
 use semaphore_core::api::LOCK_FLAGS;
 use semaphore_core::{Election, Error, Leadership, Lost, Method};
-use transport_mock::{Fault, MockConsul, Rule};
+use transport_mock::{MockConsul, RequestKind};
 
 use crate::election_support::*;
+use crate::spy::Spy;
 use crate::stranger::operate;
 use crate::support::*;
 
@@ -131,8 +132,7 @@ fn a_key_that_was_overwritten_ends_it_and_keeps_what_was_written() {
 #[test]
 fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
     let leader = Leader::new();
-    let slow = Rule::new(Fault::Delay(secs(1))).method(Method::Put).target(KEY);
-    leader.world.inject(slow.host("a"));
+    let spy = Spy::on_host(&leader.world, "a");
     let target = format!("/v1/kv/{KEY}");
     operate(&leader.world, Method::Put, &target, "an operator's");
     assert!(matches!(leader.loses(), Lost::KeyOverwritten { .. }));
@@ -142,6 +142,9 @@ fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
     let key = found(&leader.world).expect("a key");
     assert_eq!((key.value.as_str(), key.flags), ("mended", LOCK_FLAGS));
     assert_eq!((key.session.as_str(), session_count(&leader.world)), ("", 0));
+    // At no time, so that nothing can come late.
+    assert_eq!(spy.count(|it| it.method() == Method::Put && it.target().contains(KEY)), 0);
+    assert_eq!(spy.of(RequestKind::Txn), []);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The value that a leader shows: changed through `acquire` only, resolved where it is unknown.
 
 use futures_util::future::join_all;
-use semaphore_core::{Error, InvalidInput, Method, Value};
+use semaphore_core::{Encoding, Error, InvalidInput, Method, Value};
 use transport_mock::{Fault, MockConsul, Rule};
 
+use crate::ENCODING;
 use crate::election_support::*;
 use crate::support::*;
 
@@ -78,7 +79,12 @@ fn a_change_that_consul_refuses_is_told_and_the_leadership_goes_on() {
         request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
     };
     let refusal = Fault::Answer(semaphore_core::Response::new(403, "Permission denied"));
-    world.inject(Rule::new(refusal).matching(is_write).times(2));
+    // A transaction that is denied is tried once more as a request: the token may lack what else is in it.
+    let times = match ENCODING {
+        Encoding::Requests => 1,
+        _ => 2,
+    };
+    world.inject(Rule::new(refusal).matching(is_write).times(times));
     let set = world.run(leadership.set_value("b"));
     assert!(matches!(set, Err(Error::Request(_))), "{set:?}");
     world.clear_faults();
@@ -134,8 +140,10 @@ fn a_leader_that_resigns_leaves_the_value_that_it_was_told_last() {
     world.inject(Rule::new(Fault::Duplicate(secs(2))).matching(is_write));
     let (_election, leadership) = leader(&world);
     world.run(leadership.set_value("b")).expect("set");
-    world.inject(Rule::new(Fault::Refuse).matching(is_write).times(100));
+    world.inject(Rule::new(Fault::Refuse).matching(is_write).always());
     world.advance(secs(3));
+    let is_repaired = world.trace().contains("connection refused");
+    assert_eq!(is_repaired, ENCODING == Encoding::Requests, "{}", world.trace());
     world.run(leadership.resign()).expect("resigned");
     assert_eq!(found(&world).expect("a key").value, "b");
     assert_only_key_left(&world);

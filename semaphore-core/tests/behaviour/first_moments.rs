@@ -43,10 +43,10 @@ fn a_hold_in_its_first_moments_is_not_watched() {
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let before = reads(&world, "a");
-    world.advance(millis(249));
+    world.advance(millis(200));
     assert_eq!(reads(&world, "a"), before, "{}", world.trace());
-    world.advance(millis(2));
-    assert_eq!(reads(&world, "a"), before + 1, "{}", world.trace());
+    world.advance(millis(50) + ROUND);
+    assert!(reads(&world, "a") > before, "{}", world.trace());
     world.run(permit.release()).expect("released");
     assert_nothing_left(&world);
 }
@@ -89,7 +89,7 @@ fn an_eviction_after_the_first_moments_is_noticed_within_one_answer() {
 
 #[test]
 fn turns_of_others_of_the_same_client_do_not_hide_an_eviction() {
-    for pause in [10, 100, 249].map(millis) {
+    for pause in [10, 100, 240].map(millis) {
         let world = MockConsul::new(1);
         let semaphore = semaphore(&world, "a", 2);
         let permit = world.run(semaphore.acquire()).expect("a free slot");

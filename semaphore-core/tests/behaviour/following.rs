@@ -41,11 +41,7 @@ fn waiting(world: &MockConsul, mut follower: Follower) -> Task<(Follower, Item)>
 
 /// What follows from a change, which one answer of the open poll tells.
 #[track_caller]
-fn after(
-    world: &MockConsul,
-    follower: Follower,
-    change: impl FnOnce(),
-) -> (Follower, LeaderEvent) {
+fn after(world: &MockConsul, follower: Follower, change: impl FnOnce()) -> (Follower, LeaderEvent) {
     let spy = Spy::on_host(world, "follower");
     let mut task = waiting(world, follower);
     let polls = spy.of(RequestKind::KvWatch).len();
@@ -268,7 +264,10 @@ fn what_passes_is_told_once_and_ends_nothing() {
     assert!(matches!(resumed, LeaderEvent::Resumed), "{resumed:?}");
     assert!(!follower.is_interrupted());
     let changed = next(&world, &mut follower);
-    assert!(matches!(changed, LeaderEvent::ValueChanged(_)), "{changed:?}");
+    assert!(
+        matches!(changed, LeaderEvent::ValueChanged(_)),
+        "{changed:?}"
+    );
 }
 
 #[test]
@@ -301,7 +300,10 @@ fn every_failure_of_the_network_passes() {
         candidate.leads(&world, "node-1");
         let (mut follower, item) = world.run(waiting(&world, follower));
         let resumed = event(item);
-        assert!(matches!(resumed, LeaderEvent::Resumed), "{fault}: {resumed:?}");
+        assert!(
+            matches!(resumed, LeaderEvent::Resumed),
+            "{fault}: {resumed:?}"
+        );
         assert_elected(&next(&world, &mut follower), "node-1");
         assert_eq!(world.pending_rules(), 0, "{fault}");
     }

@@ -1,7 +1,7 @@
 //! The machine of a follower without its driver: one request at a time, any answer in any order.
 
 use semaphore_core::{
-    LockKey, Follow, Index, Instant, LeaderEvent, LeaderStatus, RequestId, Response, Scope,
+    Follow, Index, Instant, LeaderEvent, LeaderStatus, LockKey, RequestId, Response, Scope,
     Transmit, TransportError, TransportErrorKind,
 };
 
@@ -178,8 +178,14 @@ fn failures_are_waited_out_with_growing_waits_and_told_once() {
         waits.push(due.saturating_since(now));
         now = due;
     }
-    assert!(waits[0] >= millis(50) && waits[0] <= millis(100), "{waits:?}");
-    assert!(waits[11] >= millis(2_500) && waits[11] <= secs(5), "{waits:?}");
+    assert!(
+        waits[0] >= millis(50) && waits[0] <= millis(100),
+        "{waits:?}"
+    );
+    assert!(
+        waits[11] >= millis(2_500) && waits[11] <= secs(5),
+        "{waits:?}"
+    );
     assert!(follow.is_interrupted());
 }
 
@@ -221,7 +227,10 @@ fn after_a_failure_a_plain_read_tells_at_once_that_consul_is_back() {
     let error = TransportError::new(TransportErrorKind::Timeout);
     follow.handle_response(at(26), id, &Err(error));
     let told = event(&mut follow);
-    assert!(matches!(told, Some(LeaderEvent::Interrupted(_))), "{told:?}");
+    assert!(
+        matches!(told, Some(LeaderEvent::Interrupted(_))),
+        "{told:?}"
+    );
     let (id, target) = send(&mut follow, at(27));
     assert_eq!(target, "/v1/kv/service/db/leader?consistent");
     follow.handle_response(at(27), id, &Ok(led(7)));

@@ -20,3 +20,11 @@ mod passing;
 mod refused_transactions;
 mod shared_connections;
 mod transaction_sizes;
+
+// What is the same in either encoding.
+mod error_texts;
+mod following;
+mod following_by_hand;
+mod following_indexes;
+mod operation_by_hand;
+mod transactions_by_hand;

@@ -3,7 +3,7 @@
 use semaphore_core::{
     Event, Instant, Lost, Method, Participant, Request, RequestId, Transport as _,
 };
-use transport_mock::{MockConsul, MockProcess};
+use transport_mock::{MockConsul, MockProcess, RequestKind};
 
 use crate::aftermath::assert_recovered;
 use crate::support::*;
@@ -15,30 +15,35 @@ fn a_holder_in_silence_reports_its_loss_before_another_is_admitted() {
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
         let waiting = world.start(async move { b.acquire().await });
-        // The lease is renewed 5 s after the session was created at 0 s, and again at 10 s.
-        world
-            .sleep((Instant::ORIGIN + secs(12)).saturating_since(world.now()))
-            .await;
+        world.set_write_log(true);
+        world.sleep(secs(12)).await;
+        let renewed = last_renewal(&world, "a");
         world.partition("a");
         let lost = permit.lost().await;
         assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");
-        // TTL 15 s, less a tenth, from the renewal that was sent at 10 s.
-        assert_eq!(world.now().since_origin(), millis(23_500));
+        // S2: the TTL of 15 s, less a tenth, from the sending of the last renewal that succeeded.
+        assert_eq!(world.now(), renewed + millis(13_500));
         assert!(!permit.is_held());
         let next = waiting.await.expect("a slot");
-        // Consul expires the session 30 s after the renewal that arrived at 10.001 s, and its lock delay
-        // takes 15 s more.
-        let admitted = world.now().since_origin();
-        assert!(
-            admitted > millis(55_001) && admitted < millis(55_050),
-            "{admitted:?}"
-        );
+        // L1: Consul expires the session two TTLs after the renewal, the lock delay takes another, and a second
+        // may pass.
+        let admitted = world.now().saturating_since(renewed);
+        assert!(admitted > secs(45) && admitted < secs(46), "{admitted:?}");
         world.heal("a");
         world.sleep(secs(60)).await;
         assert!(next.is_held());
         next.release().await.expect("released");
     });
     assert_recovered(&world, 1);
+}
+
+/// When this host sent the last renewal that has reached Consul.
+fn last_renewal(world: &MockConsul, host: &str) -> Instant {
+    let writes = world.take_writes().into_iter();
+    let mut renewals = writes.filter(|it| {
+        it.host == host && RequestKind::of(&it.request) == RequestKind::SessionRenew
+    });
+    renewals.next_back().expect("a renewal").sent_at
 }
 
 #[test]

@@ -16,8 +16,8 @@ fn at_most_eight_short_requests_are_under_way_beside_the_poll() {
     bench.run_for(secs(60));
     let is_short = |request: &_| !is_read(request);
     let short = bench.kept.iter().filter(|(_, it)| is_short(it)).count();
-    assert_eq!(short, 8, "{:?}", bench.kept);
-    assert_eq!(bench.kept.len(), 9);
+    assert!((1..=8).contains(&short), "{:?}", bench.kept);
+    assert!(bench.kept.len() <= short + 1, "one poll at most: {:?}", bench.kept);
 }
 
 #[test]

@@ -34,6 +34,14 @@ impl Spy {
         spy
     }
 
+    /// How many such requests are sent where nothing goes wrong: a fault that skips fewer of them strikes.
+    pub(crate) fn undisturbed(seed: u64, is: impl Fn(&Request) -> bool, scene: impl FnOnce(&MockConsul)) -> u64 {
+        let world = MockConsul::new(seed);
+        let spy = Self::on(&world);
+        scene(&world);
+        spy.lock().iter().filter(|request| is(request)).count() as u64
+    }
+
     /// What was sent so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.lock().clone()

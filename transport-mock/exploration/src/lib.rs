@@ -25,6 +25,10 @@
 //! that follow from the one must be those that follow from the other. A few scenes are checked so in
 //! each test run, all with `scripts/explore --check`.
 //!
+//! What decides is read from the text that `Debug` shows, by the names of fields. So that none is left out in
+//! silence, a test lists every field with a time, a moment or an index and what it is taken for, and another one
+//! sees to it that the machines are shown by `derive` alone.
+//!
 //! # What must hold
 //! In every state S1 (nobody believes beyond the limit, also not whose session has ended early and who does not
 //! know; and every belief is founded on the record, or on the session of the election's key), at every write S3, S4 (the key of an election is written by `acquire` and

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use semaphore_core::{Error, RequestError};
+
 use crate::Backend;
 use crate::scene::{Scene, wait_until};
 
@@ -87,8 +89,11 @@ pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend
     assert_eq!(scene.run(semaphore.inspect()).unwrap().holders.len(), 1);
     scene.release(permit);
     let elsewhere = scene.connect(scene.builder(1).datacenter("atlantis"));
-    let late = scene.run(elsewhere.acquire_timeout(Duration::from_millis(500)));
-    assert!(late.is_err(), "{late:?}");
+    let refused = scene.run(elsewhere.acquire_timeout(Duration::from_secs(60)));
+    let Err(Error::Request(RequestError::Rejected { status: 500, text })) = &refused else {
+        panic!("{refused:?}");
+    };
+    assert!(text.contains("No path to datacenter"), "{text}");
     scene.run(elsewhere.shutdown());
     scene.assert_nothing_left();
 }

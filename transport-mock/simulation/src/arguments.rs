@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use lexopt::prelude::*;
+use simulation::Figures;
+use simulation::branches::{self, Of};
 use simulation::plan::{Place, Plan};
 
 /// What `--help` says.
@@ -23,7 +25,8 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --help
 
 Defects need a build with --cfg semaphore_defects, as scripts/simulate makes it.
-Exit status: 0 without a violation, 1 with one, 2 when it was called in a wrong way.";
+A run of a thousand seeds and more must take every rare branch of the core, of which it says how often it took each.
+Exit status: 0 without a violation, 1 with one or with a branch that was never taken, 2 when it was called in a wrong way.";
 
 #[derive(Debug)]
 pub(crate) struct Arguments {
@@ -73,6 +76,9 @@ impl FromStr for Only {
     }
 }
 
+/// So many seeds must take every rare branch.
+const ENOUGH_SEEDS: u64 = 1_000;
+
 impl Arguments {
     /// None when only help is wanted.
     pub(crate) fn parse() -> Result<Option<Self>, lexopt::Error> {
@@ -110,6 +116,19 @@ impl Arguments {
             return Err("there are no seeds beyond 18446744073709551615".into());
         }
         Ok(Some(arguments))
+    }
+
+    /// The branches of the core that so many seeds should have taken, and have not.
+    pub(crate) fn branches_missed(&self, figures: &Figures) -> Vec<&'static str> {
+        if self.count < ENOUGH_SEEDS || self.defect.is_some() {
+            return Vec::new();
+        }
+        let of = match self.only {
+            Only::Any => Of::Both,
+            Only::Elections => Of::Elections,
+            Only::Semaphores => Of::Semaphores,
+        };
+        branches::missed(&figures.branches, of)
     }
 
     pub(crate) fn seeds(&self) -> Range<u64> {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use crate::branches::Taken;
+
 /// How many of what there were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -29,6 +31,8 @@ pub struct Figures {
     pub losses: BTreeMap<&'static str, u64>,
     /// Acquisitions that ended without a grant, by reason.
     pub unserved: BTreeMap<&'static str, u64>,
+    /// How often each rare branch of the core was taken.
+    pub branches: Taken,
     /// Invariants that did not hold.
     pub violations: u64,
 }
@@ -49,6 +53,7 @@ impl Figures {
             (&mut self.faults, &other.faults),
             (&mut self.losses, &other.losses),
             (&mut self.unserved, &other.unserved),
+            (&mut self.branches, &other.branches),
         ] {
             for (name, count) in other {
                 *sum.entry(name).or_default() += count;
@@ -72,6 +77,7 @@ impl fmt::Display for Figures {
             ("faults", &self.faults),
             ("losses", &self.losses),
             ("acquisitions without a grant", &self.unserved),
+            ("rare branches taken", &self.branches),
         ] {
             writeln!(f, "{:>12} {title}", counts.values().sum::<u64>())?;
             for (name, count) in counts {

@@ -7,11 +7,15 @@
 //!             │        what happened after each step, and who believes what
 //!           check ── one invariant each: S1 to S5, L1 to L4
 //!             │
+//!             │
+//!         branches ── how often each rare branch of the core was taken
+//!             │
 //!    figures, or a violation ──▶ shrink ── the shortest plan that shows it, and its story
 //! ```
 //! What runs are semaphores and elections as their users have them, handles and driver included; simulated are
 //! Consul, the network, the clocks, the processes and the people. A seed decides a run to the byte.
 
+pub mod branches;
 pub mod check;
 mod figures;
 pub mod history;

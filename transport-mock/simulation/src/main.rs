@@ -49,8 +49,16 @@ fn main() -> ExitCode {
     for (seed, violation) in &result.violations {
         println!("seed {seed} violates {violation}");
     }
+    let missed = arguments.branches_missed(&result.figures);
+    for branch in &missed {
+        println!("the branch {branch} was never taken");
+    }
     let Some((seed, violation)) = result.violations.first() else {
-        return ExitCode::SUCCESS;
+        return if missed.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
     };
     if arguments.tells {
         tell(*seed, violation);

@@ -21,6 +21,7 @@ mod campaign;
 mod compare;
 mod http;
 mod memory;
+mod parked;
 mod random;
 mod real;
 mod run;
@@ -61,7 +62,7 @@ fn both_give_the_same_answers_to_random_scripts() {
         println!("from seed {seed}, which SEMAPHORE_CONFORMANCE_SEED={seed} repeats:");
         let tally = campaign::run(*seed, requests / seeds.len() as u64);
         println!("{tally}");
-        assert!(tally.differences.is_empty(), "what differs stands above");
+        assert_eq!(tally.complaint(), None);
     }
 }
 
@@ -105,7 +106,7 @@ fn both_end_sessions_and_delays_at_the_same_time() {
 
 /// What nobody thought of, with time: it is real on the agent, so that a script is run again when
 /// the machine was too slow for it, or when what differed may have been two timers that ended at
-/// once.
+/// once. How often that was so is printed, and too often is a failure.
 #[test]
 fn both_let_the_same_time_pass_in_timed_random_scripts() {
     let agent = agent();
@@ -114,7 +115,7 @@ fn both_let_the_same_time_pass_in_timed_random_scripts() {
     let count = setting("TIMED").unwrap_or(4);
     let tally = campaign::run_timed(first_seed, count, &agent);
     println!("{tally}");
-    assert!(tally.differences.is_empty(), "what differs stands above");
+    assert_eq!(tally.complaint(), None);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The real agent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,18 @@ use serde_json::{Value, json};
 use transport_mock::consul::{Access, NODE};
 
 use crate::http::{Connections, NO_ANSWER, PATIENCE, Query};
+use crate::parked::{self, Goroutine};
 use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
 
-/// How long a query that must not wake is given to do so.
-const QUIET: Duration = Duration::from_millis(60);
+/// How long the agent is left alone between two looks at whether it holds a query.
+const LOOK: Duration = Duration::from_millis(1);
 
 const IMPATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Real {
     connections: Connections,
-    queries: BTreeMap<&'static str, Query>,
+    queries: BTreeMap<&'static str, Started>,
     management_token: Option<Token>,
     /// How long a query is given that ought to be answered.
     patience: Duration,
@@ -29,6 +30,12 @@ pub(crate) struct Real {
     moment: Duration,
     /// The longest time that it took between two moments.
     longest_phase: Duration,
+}
+
+/// A blocking query, and who holds it in the agent, unless it was answered at once.
+struct Started {
+    query: Query,
+    held_by: Option<Goroutine>,
 }
 
 impl Real {
@@ -87,6 +94,11 @@ impl Real {
         serde_json::from_slice(answer.body()).expect("a list")
     }
 
+    /// Who holds a query in the agent.
+    fn held(&mut self) -> BTreeSet<Goroutine> {
+        parked::goroutines(&mut self.connections, self.management_token.as_ref())
+    }
+
     /// The longest time between two moments that a script waited for.
     pub(crate) fn longest_phase(&self) -> Duration {
         self.longest_phase
@@ -111,19 +123,41 @@ impl Backend for Real {
         self.connections.exchange(request)
     }
 
-    /// A query that must not wake has to be there before the write that follows: hence the pause.
+    /// A query that must not wake has to be there before the write that follows: the agent says when it is.
     fn start(&mut self, name: &'static str, request: &Request) {
+        let _turn = parked::turn();
+        let before = self.held();
         let query = self.connections.query(request);
-        thread::sleep(QUIET);
-        self.queries.insert(name, query);
+        let deadline = Instant::now() + PATIENCE;
+        let mut held_by = None;
+        while held_by.is_none() && query.is_quiet_for(LOOK) {
+            held_by = self.held().difference(&before).next().copied();
+            assert!(
+                Instant::now() < deadline,
+                "neither held nor answered: {name}"
+            );
+        }
+        self.queries.insert(name, Started { query, held_by });
     }
 
     fn answered(&mut self, name: &'static str) -> Option<Response> {
-        self.queries[name].answer_within(self.patience)
+        self.queries[name].query.answer_within(self.patience)
     }
 
+    /// It does if the agent says so: silence alone may be an answer that is late.
     fn still_waits(&mut self, name: &'static str) -> bool {
-        self.queries[name].is_quiet_for(QUIET)
+        let deadline = Instant::now() + PATIENCE;
+        while self.queries[name].query.is_quiet_for(LOOK) {
+            let held_by = self.queries[name].held_by;
+            if held_by.is_some_and(|it| self.held().contains(&it)) {
+                return true;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "neither held nor answered: {name}"
+            );
+        }
+        false
     }
 
     fn wait_ends(&mut self, name: &'static str) -> Response {

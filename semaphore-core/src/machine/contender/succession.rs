@@ -40,6 +40,7 @@ impl Contender {
         settings: &Settings,
         rng: &mut fastrand::Rng,
     ) -> Self {
+        tracing::debug!(name: "session-kept", "a kept session serves the next turn");
         let mut contender = Self {
             session: spare.session,
             key: ContenderKey::after(spare.former, settings, rng),
@@ -69,6 +70,7 @@ impl Contender {
 
     /// Its hold is over, and its slot is for the next of our queue.
     pub(in crate::machine) fn pass(&mut self) {
+        tracing::debug!(name: "slot-passed", "a slot passes to the next local caller");
         self.phase = Phase::Waiting;
         self.passes = true;
     }

@@ -361,6 +361,10 @@ impl Participant {
             self.vanished.suspect(suspects);
         }
         if let Some(ahead) = ahead {
+            let ahead: Vec<_> = ahead;
+            if !ahead.is_empty() {
+                tracing::debug!(name: "patience-over", ?ahead, "claims a slot that those ahead leave unused");
+            }
             self.ledger.overtake(now, ahead);
         }
         self.ledger.plan(now, write, turn, &mut self.rng);

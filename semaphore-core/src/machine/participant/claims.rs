@@ -59,6 +59,7 @@ impl Participant {
             && all_admitted
             && !claim.was_listed
         {
+            tracing::debug!(name: "claim-found", "a claim without an answer was applied");
             self.grant(now, claim);
         }
     }

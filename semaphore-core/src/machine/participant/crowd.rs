@@ -145,6 +145,7 @@ impl Participant {
                 self.note(now, None);
                 let is_news = match self.watch.polled().clone() {
                     Focus::Ahead { session, index, .. } => {
+                        tracing::debug!(name: "crowd", %session, "looked at the next ahead alone");
                         let shown = entry
                             .filter(|entry| entry.session() == Some(session.as_str()))
                             .map(|entry| Shown::new(session.clone(), &entry));

@@ -126,6 +126,9 @@ impl Participant {
             return;
         };
         let passed = known.view.passed_by(record, &self.ledger.overtaken(now));
+        if !passed.is_empty() {
+            tracing::debug!(name: "others-passed", ?passed, "somebody else did not wait for them either");
+        }
         self.ledger.overtake(now, passed);
     }
 

@@ -21,6 +21,10 @@ impl Participant {
     pub(super) fn write(&mut self) -> Option<Request> {
         let write = self.ledger.planned()?;
         let rest = self.rest(write);
+        let pruned: Vec<_> = self.pruned(write).collect();
+        if !pruned.is_empty() {
+            tracing::debug!(name: "prune", ?pruned, "takes dead holders out of the record");
+        }
         let was_listed = self.lists_any(&write.admit);
         let leaving = rest.leaving();
         let (write, request) = self.ledger.transmit(rest, &self.settings)?;
@@ -117,16 +121,20 @@ impl Participant {
             .any(|session| record.is_some_and(|record| record.holds(session.as_str())))
     }
 
-    /// Of everyone else's whom the write takes out of the record, that they have no live key.
+    /// Everyone else whom the write takes out of the record.
+    fn pruned(&self, write: &Write) -> impl Iterator<Item = &str> {
+        let ours = self.own_sessions();
+        let record = self.view.as_ref().and_then(|it| it.view.record());
+        let holders = record.into_iter().flat_map(Record::holders);
+        holders.filter(move |holder| !write.record.holds(holder) && !ours.contains(holder))
+    }
+
+    /// That those who are pruned have no live key.
     fn pruned_by(&self, write: &Write) -> Vec<Step> {
         let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
             return Vec::new();
         };
-        let ours = self.own_sessions();
-        view.record()
-            .into_iter()
-            .flat_map(Record::holders)
-            .filter(|holder| !write.record.holds(holder) && !ours.contains(holder))
+        self.pruned(write)
             .filter_map(|holder| SessionId::new(holder).ok())
             .filter_map(|session| match view.key(&session) {
                 Key::Absent => Some(Step::Absent(session)),
@@ -161,6 +169,7 @@ impl Participant {
                 self.write_failed(sent.as_ref(), false);
                 self.claim_refused(sent.as_ref(), is_unfounded);
                 if is_unfounded {
+                    tracing::debug!(name: "write-unfounded", "a transaction knew better than the view");
                     self.vanished.forget();
                 }
                 if is_unfounded || self.watch.is_looking_ahead() {
@@ -180,6 +189,7 @@ impl Participant {
                 let sent = self.ledger.failed(now, moment, is_unknown, &mut self.rng);
                 self.write_failed(sent.as_ref(), is_unknown);
                 if is_unknown {
+                    tracing::debug!(name: "unknown-outcome", %error, "a write of the record may have been applied");
                     self.refresh.want(now);
                 }
                 if is_on(Defect::UnknownTakenForNotApplied)
@@ -206,6 +216,7 @@ impl Participant {
 
     /// The agent refuses transactions: the same again as separate requests.
     pub(super) fn do_without_transactions(&mut self, from: From) {
+        tracing::debug!(name: "no-transactions", "the agent refuses transactions: goes on without");
         self.settings.encoding = Encoding::Requests;
         match from {
             From::Ledger => {

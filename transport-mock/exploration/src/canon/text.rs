@@ -367,6 +367,9 @@ fn nanos(text: &str) -> u64 {
 }
 
 #[cfg(test)]
+mod fields;
+
+#[cfg(test)]
 mod tests {
     use core::time::Duration;
 

@@ -86,6 +86,13 @@ impl<A: Actor> State<A> {
         Ok(state)
     }
 
+    /// What shows the machines.
+    #[cfg(test)]
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let actors = self.nodes.iter().filter_map(|node| node.actor.as_ref());
+        actors.map(|actor| format!("{actor:?}")).collect()
+    }
+
     pub(crate) fn now(&self) -> Instant {
         self.now
     }

@@ -1,5 +1,6 @@
 //! Draws a plan from a seed. Most are small; some have more of everything.
 
+mod claims;
 mod deeds;
 mod election;
 mod server;
@@ -24,12 +25,16 @@ impl Plan {
         draw_encodings(&mut plan, &mut Rng::with_seed(!seed));
         election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
         server::draw_servers(&mut plan, &mut Rng::with_seed(seed ^ SERVERS));
+        claims::draw_abandoned_claims(&mut plan, &mut Rng::with_seed(seed ^ CLAIMS));
         plan
     }
 }
 
 /// Sets what is drawn about servers apart from the rest.
 const SERVERS: u64 = 0x0073_6572_7665_7273;
+
+/// Sets what is drawn about abandoned claims apart from the rest.
+const CLAIMS: u64 = 0x0063_6c61_696d_7321;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;

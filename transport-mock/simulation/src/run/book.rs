@@ -7,6 +7,7 @@ use std::time::Duration;
 use semaphore_core::{FencingToken, Lost};
 
 use super::contest::Held;
+use crate::branches::Taken;
 use crate::history::{Belief, BeliefNo, Happening, Who};
 use crate::plan::Deed;
 
@@ -21,6 +22,8 @@ pub(super) struct Pages {
     pub(super) causes: Vec<(Duration, Deed)>,
     pub(super) faults: BTreeMap<&'static str, u64>,
     pub(super) unserved: BTreeMap<&'static str, u64>,
+    /// Branches of the core that show in its requests.
+    pub(super) branches: Taken,
     /// The sessions behind which an operator has taken something away, and Consul's index just
     /// before.
     taken: BTreeMap<String, u64>,
@@ -178,6 +181,10 @@ impl Pages {
             .filter(|it| self.taken.get(*it).is_some_and(|before| index > *before))
             .cloned()
             .collect()
+    }
+
+    pub(super) fn count_branch(&mut self, name: &'static str) {
+        *self.branches.entry(name).or_default() += 1;
     }
 
     pub(super) fn count_fault(&mut self, name: &'static str) {

@@ -43,6 +43,7 @@ use self::past::Past;
 use self::quiet::{first_round, second_round};
 use self::seen::Seen;
 use self::wire::Line;
+use crate::branches;
 use crate::check::{Bounds, Invariant, Judge, Violation};
 use crate::figures::Figures;
 use crate::plan::{Deed, HostPlan, Plan, Turn};
@@ -63,22 +64,26 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
     let world = MockConsul::new(plan.seed);
     world.set_tracing(keeps_story);
     let figures = std::sync::Mutex::new(Figures::default());
-    let end = catch_unwind(AssertUnwindSafe(|| {
-        let mut run = match Run::new(plan, &world, keeps_story) {
-            Ok(run) => run,
-            Err(what) => return Some(soundness(&world, what)),
-        };
-        let violation = run.execute().err();
-        if let Ok(mut figures) = figures.lock() {
-            *figures = run.figures();
-        }
-        violation
-    }));
+    let (end, mut taken) = branches::count(|| {
+        catch_unwind(AssertUnwindSafe(|| {
+            let mut run = match Run::new(plan, &world, keeps_story) {
+                Ok(run) => run,
+                Err(what) => return Some(soundness(&world, what)),
+            };
+            let violation = run.execute().err();
+            if let Ok(mut figures) = figures.lock() {
+                *figures = run.figures();
+            }
+            violation
+        }))
+    });
     let violation = match end {
         Ok(violation) => violation,
         Err(panic) => Some(soundness(&world, text_of(&*panic))),
     };
     let mut figures = figures.into_inner().unwrap_or_default();
+    taken.append(&mut figures.branches);
+    figures.branches = taken;
     figures.schedules = 1;
     figures.virtual_time = world.now().since_origin();
     figures.requests = world.stats().total_requests();
@@ -271,6 +276,7 @@ impl<'a> Run<'a> {
             *figures.faults.entry(name).or_default() += count;
         }
         figures.unserved = std::mem::take(&mut book.unserved);
+        figures.branches = std::mem::take(&mut book.branches);
         figures
     }
 

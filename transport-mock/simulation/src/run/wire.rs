@@ -61,6 +61,8 @@ pub(super) struct LineState {
     /// be believed.
     pub(super) is_fooled: bool,
     highest_index: u64,
+    /// Whether Consul has renewed each session when it was last asked to.
+    renewals: BTreeMap<String, bool>,
     /// How many looks at the prefix, or attempts to acquire an election's key, have been answered.
     answers: u64,
 }
@@ -75,6 +77,7 @@ impl Line {
             knowledge: Knowledge::default(),
             is_fooled: false,
             highest_index: 0,
+            renewals: BTreeMap::new(),
             answers: 0,
         })))
     }
@@ -189,6 +192,24 @@ impl Wire {
         }
     }
 
+    /// Counts what renewals and the questions after them lead to.
+    fn note_session(&self, kind: RequestKind, session: String, answer: &Response) {
+        let mut line = self.line.lock();
+        if kind == RequestKind::SessionRenew {
+            line.renewals.insert(session, answer.status() == 200);
+            return;
+        }
+        let is_there = answer.status() == 200 && answer.body().trim_ascii() != b"[]";
+        let branch = match (line.renewals.get(&session), is_there) {
+            (Some(true), true) => "renewal-confirmed",
+            (Some(true), false) => "renewal-revoked",
+            (Some(false), true) => "missing-session-found",
+            _ => return,
+        };
+        drop(line);
+        self.book.lock().count_branch(branch);
+    }
+
     /// Whether an answer to this request tells who holds.
     fn is_view(&self, request: &Request) -> bool {
         let is_list = request.target().contains("recurse");
@@ -276,6 +297,7 @@ impl Transport for Wire {
         let sent = self.sent(&request);
         let what = asked(&request, self.looks);
         let is_attempt = matches!(what, Asked::Attempt(_));
+        let about = about_session(&request);
         self.book.happened(Happening::Sent { host, what });
         let answer = self.client.send_into(request, fault).await;
         if let Ok(answer) = &answer
@@ -287,6 +309,9 @@ impl Transport for Wire {
                 self.look_at(answer, &sent);
             }
         }
+        if let (Some((kind, session)), Ok(answer)) = (about, &answer) {
+            self.note_session(kind, session, answer);
+        }
         if is_attempt || is_view {
             self.line.lock().answers += 1;
         }
@@ -296,6 +321,14 @@ impl Transport for Wire {
 
 fn index(answer: &Response) -> Option<u64> {
     answer.header("X-Consul-Index")?.parse().ok()
+}
+
+/// Which session a request renews or asks for.
+fn about_session(request: &Request) -> Option<(RequestKind, String)> {
+    let kind = RequestKind::of(request);
+    let is_about = matches!(kind, RequestKind::SessionRenew | RequestKind::SessionRead);
+    let path = request.target().split('?').next()?;
+    is_about.then(|| (kind, path.rsplit('/').next().unwrap_or_default().to_owned()))
 }
 
 /// What a request of ours asks for. A transaction that acquires an election's key acquires nothing

@@ -100,6 +100,7 @@ impl Candidacy {
             }
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
             Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.hurry() => {
+                tracing::debug!(name: "late-attempt", "the key changed before an attempt to lead");
                 self.may_hold = false;
             }
             Ok(Acquired::Outdated) => {
@@ -120,7 +121,8 @@ impl Candidacy {
                 return self.refuse(error);
             }
             // Whether it was applied, or will be, only a read tells.
-            Err(_) => {
+            Err(error) => {
+                tracing::debug!(name: "unknown-attempt", %error, "a write of the key may have been applied");
                 self.unresolved = Some(moment);
                 self.pace.failed(now, rng);
             }
@@ -140,6 +142,7 @@ impl Candidacy {
         moment: Moment,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
+        tracing::debug!(name: "refused-attempt", "the key was not to be had");
         self.pace.refused(now, rng);
         // An attempt before it whose outcome was unknown had been resolved.
         self.may_hold = self.is_leading();
