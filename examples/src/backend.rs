@@ -42,6 +42,15 @@ impl fmt::Display for Backend {
     }
 }
 
+/// Who has connections of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transports {
+    /// Nobody: all share those of one transport
+    Shared,
+    /// Everybody
+    Each,
+}
+
 /// Makes the hosts of a program, and counts what all of them send.
 #[derive(Debug)]
 pub struct Hosts {
@@ -110,6 +119,21 @@ impl Hosts {
         }
     }
 
+    /// That many hosts.
+    ///
+    /// # Errors
+    /// [`Failure::Backend`], before anything is sent.
+    pub fn several(&self, count: usize, transports: Transports) -> Result<Vec<Host>, Failure> {
+        let mut hosts: Vec<Host> = Vec::with_capacity(count);
+        for _ in 0..count {
+            hosts.push(match (transports, hosts.first()) {
+                (Transports::Shared, Some(first)) => first.beside(),
+                _ => self.host()?,
+            });
+        }
+        Ok(hosts)
+    }
+
     fn ureq(&self) -> Result<UreqTransport, Failure> {
         let built = match self.in_memory() {
             Some(url) => UreqTransport::new(url),
@@ -130,8 +154,9 @@ impl Hosts {
     {
         let place = Arc::<Place>::default();
         let meter = Arc::clone(&self.meter);
+        let wire: Arc<dyn Transport> = Arc::new(backend.clone());
         Host {
-            transport: Arc::new(Metered::new(backend.clone(), meter, Arc::clone(&place))),
+            transport: Arc::new(Metered::new(wire, meter, Arc::clone(&place))),
             place,
             runtime: Arc::new(backend),
             blocks: self.backend == Backend::Threads,
@@ -139,10 +164,10 @@ impl Hosts {
     }
 }
 
-/// One machine: a transport with connections of its own, and the runtime that it belongs to.
+/// One machine: a transport, as a rule with connections of its own, and the runtime that it belongs to.
 #[derive(Clone)]
 pub struct Host {
-    transport: Arc<dyn Transport>,
+    transport: Arc<Metered<Arc<dyn Transport>>>,
     place: Arc<Place>,
     runtime: Arc<dyn BlockOn>,
     blocks: bool,
@@ -186,6 +211,16 @@ impl Host {
                 status: answer.status(),
             }),
             Err(source) => Err(Failure::Unreachable { url, source }),
+        }
+    }
+
+    /// Another one that shares its connections, as handles do that were made of one transport.
+    fn beside(&self) -> Self {
+        let place = Arc::<Place>::default();
+        Self {
+            transport: Arc::new(self.transport.beside(Arc::clone(&place))),
+            place,
+            ..self.clone()
         }
     }
 
@@ -247,8 +282,8 @@ impl Runtime for Host {
         self.runtime.sleep(duration).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
-        self.runtime.spawn(future);
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> std::io::Result<()> {
+        self.runtime.spawn(future)
     }
 
     fn seed(&self) -> u64 {

@@ -95,7 +95,7 @@ impl Contender {
         match handle.clone() {
             Handle::Async(semaphore) => {
                 let own = host.clone();
-                crew.task(host, async move { self.run(&semaphore, &own).await });
+                crew.task(host, async move { self.run(&semaphore, &own).await })?;
                 Ok(())
             }
             Handle::Blocking(semaphore) => {

@@ -30,13 +30,22 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Starts one as a task of the host's runtime.
-    pub fn task(&mut self, host: &Host, work: impl Future<Output = T> + Send + 'static) {
+    ///
+    /// # Errors
+    /// [`Failure::Thread`].
+    pub fn task(
+        &mut self,
+        host: &Host,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<(), Failure> {
         let home = self.home.clone();
-        self.started += 1;
         host.spawn(Box::pin(async move {
             // Nobody waits any more for one who is late.
             let _ = home.send(work.await);
-        }));
+        }))
+        .map_err(Failure::Thread)?;
+        self.started += 1;
+        Ok(())
     }
 
     /// Starts one as a thread.

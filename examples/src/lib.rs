@@ -4,6 +4,7 @@
 //!  quickstart, contend
 //!     │ contender     one contender: acquire, hold, release, told to an Observer
 //!     │ crew          many of them at once, until they are done or late
+//!     │ fleet         many semaphores at once, and who waits behind them; fleet_report says it
 //!     ├ backend       tokio, threads or smol: a Host is a machine with connections of its own
 //!     │   ├ meter     requests and bytes, counted on their way
 //!     │   └ place     who is next in Consul's queue, seen on the same way
@@ -11,7 +12,7 @@
 //!     ├ alarm         holds that last as long as they should
 //!     ├ gauge         who believed to hold when, and how many at once
 //!     ├ fairness      how many were served out of turn
-//!     └ timeline, percentile, connections, bare, holds, wall, report, failure
+//!     └ timeline, percentile, peaks, bare, holds, wall, report, failure
 //! ```
 //! `leader`, `discover` and `resource` elect a leader, follow it, and refuse whoever led before.
 //!
@@ -22,15 +23,17 @@ pub mod agent;
 pub mod alarm;
 pub mod backend;
 pub mod bare;
-pub mod connections;
 pub mod contender;
 pub mod crew;
 pub mod failure;
 pub mod fairness;
 pub mod flags;
+pub mod fleet;
+pub mod fleet_report;
 pub mod gauge;
 pub mod holds;
 pub mod meter;
+pub mod peaks;
 pub mod percentile;
 pub mod place;
 pub mod report;

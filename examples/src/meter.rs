@@ -18,6 +18,8 @@ pub struct Meter(Mutex<Reading>);
 pub struct Reading {
     /// Requests that were handed to the transport, long polls and lost ones included.
     pub requests: Requests,
+    /// Answers by which the agent said that it had made a session.
+    pub sessions: u64,
     /// Answers by which the agent said that it had put a write through Raft. A check that failed
     /// (`false`, or a transaction answered with 409) is in it: it was found in the log's turn. A
     /// renewal is not: it winds the leader's clock and writes nothing. Nor is a write whose answer
@@ -69,6 +71,7 @@ impl Meter {
     fn answered(&self, kind: RequestKind, response: &Response) {
         let mut reading = self.lock();
         reading.bytes_down += response_length(response);
+        reading.sessions += u64::from(made_a_session(kind, response));
         reading.raft_writes += u64::from(went_through_raft(kind, response));
     }
 
@@ -83,6 +86,7 @@ impl Reading {
     pub fn since(self, earlier: Self) -> Self {
         Self {
             requests: self.requests.since(earlier.requests),
+            sessions: self.sessions - earlier.sessions,
             raft_writes: self.raft_writes - earlier.raft_writes,
             bytes_up: self.bytes_up - earlier.bytes_up,
             bytes_down: self.bytes_down - earlier.bytes_down,
@@ -164,6 +168,15 @@ impl<T> Metered<T> {
             place,
         }
     }
+
+    /// Sends through the same, with a place of its own.
+    #[must_use]
+    pub fn beside(&self, place: Arc<Place>) -> Self
+    where
+        T: Clone,
+    {
+        Self::new(self.inner.clone(), Arc::clone(&self.meter), place)
+    }
 }
 
 #[async_trait]
@@ -177,6 +190,10 @@ impl<T: Transport> Transport for Metered<T> {
         self.place.hears(response.body());
         Ok(response)
     }
+}
+
+fn made_a_session(kind: RequestKind, response: &Response) -> bool {
+    kind == RequestKind::SessionCreate && response.status() == 200
 }
 
 fn went_through_raft(kind: RequestKind, response: &Response) -> bool {
@@ -276,6 +293,19 @@ mod tests {
         };
         assert_eq!(requests, expected);
         assert_eq!(requests.total(), 10);
+    }
+
+    #[test]
+    fn a_session_counts_when_it_was_made() {
+        let world = MockConsul::new(1);
+        let meter = Arc::new(Meter::default());
+        let transport = Metered::new(world.client("node"), Arc::clone(&meter), Arc::default());
+        for body in [r#"{"TTL":"15s"}"#, r#"{"TTL":"15"}"#] {
+            let create = Request::new(Method::Put, "/v1/session/create").with_body(body);
+            world.run(transport.send(create)).expect("an answer");
+        }
+        assert_eq!(meter.read().requests.session_creates, 2);
+        assert_eq!(meter.read().sessions, 1);
     }
 
     #[test]

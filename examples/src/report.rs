@@ -115,7 +115,7 @@ impl Report {
         Self {
             acquisitions,
             total_ms: millis(measured.total),
-            acquisitions_per_s: rounded(ratio(acquisitions, measured.total.as_secs_f64())),
+            acquisitions_per_s: each_second(acquisitions as u64, measured.total.as_secs_f64()),
             ideal_per_s: (hold > 0.0).then(|| rounded(ideal)),
             max_held: measured.max_held,
             hold_mean_ms: millis(mean_hold.unwrap_or_default()),
@@ -228,7 +228,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn millis(time: Duration) -> f64 {
+pub(crate) fn millis(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1000.0)
 }
 
@@ -249,10 +249,15 @@ fn each(total: u64, acquisitions: usize) -> f64 {
     rounded(total as f64 / acquisitions as f64)
 }
 
-fn ratio(count: usize, seconds: f64) -> f64 {
+/// How many of them in each second; zero in no time, since JSON has no infinity.
+pub(crate) fn each_second(count: u64, seconds: f64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;
-    if seconds > 0.0 { count / seconds } else { 0.0 }
+    if seconds > 0.0 {
+        rounded(count / seconds)
+    } else {
+        0.0
+    }
 }
 
 /// To three digits after the point.
@@ -303,6 +308,7 @@ mod tests {
             },
             traffic: Reading {
                 requests: REQUESTS,
+                sessions: 1,
                 raft_writes: 6,
                 bytes_up: 1500,
                 bytes_down: 3000,

@@ -47,6 +47,9 @@ pub enum BuildError {
     /// Options of the connection were set beside a client that has options of its own.
     #[error("a client of the user's own takes no further options of the connection")]
     OptionsOfOwnClient,
+    /// A transport of no connections was asked for. One is enough; with fewer than a few everything takes longer.
+    #[error("the most connections are 0; a transport needs at least one")]
+    NoConnections,
     /// Not called from within a tokio runtime.
     #[error("called outside of a tokio runtime")]
     NoRuntime(#[source] Cause),

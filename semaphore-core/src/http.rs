@@ -3,6 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::api::ListKeys;
+use crate::input::{go_duration, parse_go_duration};
 use crate::token::Token;
 
 /// The HTTP methods that the protocol uses.
@@ -33,6 +35,23 @@ impl fmt::Display for Method {
     }
 }
 
+/// Which of the requests that wait for a connection goes first: the lesser one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Priority {
+    /// What a hold lives by, or a slot becomes free by: renewals and releases.
+    Urgent,
+    /// Every other write.
+    Write,
+    /// A read that is answered at once.
+    Read,
+    /// A blocking query, or what is read instead of one.
+    Poll {
+        /// How many wait ahead of whoever wants to know; [`u32::MAX`] if nobody waits for what it tells.
+        ahead: u32,
+    },
+}
+
 /// One HTTP request to a Consul agent: everything but the agent's address.
 ///
 /// `Debug` never shows the token, and shows the body by its length only.
@@ -44,6 +63,8 @@ pub struct Request {
     body: Vec<u8>,
     timeout: Duration,
     long_poll: bool,
+    priority: Priority,
+    changes: Vec<String>,
 }
 
 impl Request {
@@ -59,6 +80,11 @@ impl Request {
             body: Vec::new(),
             timeout: Duration::from_secs(10),
             long_poll: false,
+            priority: match method {
+                Method::Get => Priority::Read,
+                Method::Put | Method::Delete => Priority::Write,
+            },
+            changes: Vec::new(),
         }
     }
 
@@ -87,6 +113,22 @@ impl Request {
     #[must_use]
     pub fn as_long_poll(mut self) -> Self {
         self.long_poll = true;
+        self.priority = Priority::Poll { ahead: 0 };
+        self
+    }
+
+    /// The same request with another priority.
+    #[must_use]
+    pub fn with_priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The same request, of which it is known that it changes the keys with these paths, such as
+    /// `/v1/kv/service/db/.lock`. One to such a path itself needs not say so.
+    #[must_use]
+    pub(crate) fn with_changes(mut self, paths: impl IntoIterator<Item = String>) -> Self {
+        self.changes = paths.into_iter().collect();
         self
     }
 
@@ -98,6 +140,64 @@ impl Request {
     /// Path and query, percent-encoded, beginning with `/v1/`.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// For how long the server may hold a blocking query open, if the request says so.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        parse_go_duration(self.parameter("wait")?)
+    }
+
+    /// The same blocking query, held open for another time.
+    pub(crate) fn lasting(mut self, wait: Duration) -> Self {
+        if let Some(before) = self.wait() {
+            let wait = wait.max(SHORTEST_WAIT);
+            self.replace_parameter("wait", &go_duration(wait));
+            let rest = self.timeout.saturating_sub(ListKeys::longest(before));
+            self.timeout = rest + ListKeys::longest(wait);
+        }
+        self
+    }
+
+    /// What asks the same of the server, and is answered at once. Only a query that says how long it waits, and
+    /// for what, can be asked so.
+    pub(crate) fn slice(&self) -> Option<Self> {
+        self.parameter("index")?;
+        self.wait()?;
+        let mut slice = self.clone().lasting(SHORTEST_WAIT);
+        slice.long_poll = false;
+        Some(slice)
+    }
+
+    /// The target without its query.
+    pub(crate) fn path(&self) -> &str {
+        let end = self.target.find('?').unwrap_or(self.target.len());
+        &self.target[..end]
+    }
+
+    /// A parameter of the target's query, as it is encoded there.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        let (_, query) = self.target.split_once('?')?;
+        let mut parameters = query.split('&').filter_map(|it| it.split_once('='));
+        parameters.find(|it| it.0 == name).map(|it| it.1)
+    }
+
+    /// The same target with another value of this parameter, which it has.
+    pub(crate) fn replace_parameter(&mut self, name: &str, value: &str) {
+        if let Some((path, query)) = self.target.split_once('?') {
+            let replaced = |it: &str| match it.split_once('=') {
+                Some((found, _)) if found == name => format!("{name}={value}"),
+                _ => it.to_owned(),
+            };
+            let query: Vec<_> = query.split('&').map(replaced).collect();
+            self.target = format!("{path}?{}", query.join("&"));
+        }
+    }
+
+    /// The paths of the keys that it may change.
+    pub(crate) fn changed_paths(&self) -> impl Iterator<Item = &str> {
+        let own = (self.method != Method::Get).then(|| self.path());
+        own.into_iter()
+            .chain(self.changes.iter().map(String::as_str))
     }
 
     /// The headers to send beside the ones that HTTP itself asks for. The value of
@@ -127,10 +227,19 @@ impl Request {
 
     /// Whether the server may hold this request open for many seconds. Never run these through
     /// a bounded pool that short requests share: a renewal that queues behind them comes late.
+    /// [`Connections`](crate::Connections) knows how.
     pub fn is_long_poll(&self) -> bool {
         self.long_poll
     }
+
+    /// Which of the requests that wait for a connection goes first.
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
 }
+
+/// For how long the server holds a query open that is to be answered at once. Zero would mean its own default.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,6 +250,7 @@ impl fmt::Debug for Request {
             .field("body_len", &self.body.len())
             .field("timeout", &self.timeout)
             .field("long_poll", &self.long_poll)
+            .field("priority", &self.priority)
             .finish()
     }
 }
@@ -208,7 +318,7 @@ mod tests {
         assert_eq!(
             format!("{request:?}"),
             "Request { method: Put, target: \"/v1/kv/a\", token: Some(Token(hidden)), \
-             body_len: 6, timeout: 10s, long_poll: false }"
+             body_len: 6, timeout: 10s, long_poll: false, priority: Write }"
         );
         let headers: Vec<_> = request.headers().collect();
         assert_eq!(headers, [("X-Consul-Token", "hidden-token")]);

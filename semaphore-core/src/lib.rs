@@ -131,6 +131,7 @@
 mod agent_url;
 pub mod api;
 mod build_error;
+mod connections;
 #[cfg(feature = "unstable-defects")]
 #[doc(hidden)]
 pub mod defect;
@@ -165,12 +166,13 @@ mod view;
 
 pub use agent_url::{AgentEnvironment, AgentUrl, Certificates, InvalidEnvironment, InvalidUrl};
 pub use build_error::BuildError;
+pub use connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, is_no_room};
 pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
 pub use handle::{
     Builder, Discovery, Election, ElectionBuilder, Follower, Leadership, Permit, Semaphore,
     blocking,
 };
-pub use http::{Method, Request, Response};
+pub use http::{Method, Priority, Request, Response};
 pub use id::{AcquireId, CampaignId, ChangeId, FencingToken, Index, RequestId, SessionId};
 pub use input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
 pub use leader::{Leader, LeaderStatus};

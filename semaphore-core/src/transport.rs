@@ -5,6 +5,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::time::Duration;
 use std::error::Error as StdError;
+use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -46,7 +47,10 @@ pub trait Runtime: Send + Sync {
     async fn sleep(&self, duration: Duration);
 
     /// Runs a future in the background until it ends.
-    fn spawn(&self, future: BoxFuture<'static, ()>);
+    ///
+    /// # Errors
+    /// Where there is nothing to run it on, such as a thread. The future is dropped then.
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()>;
 
     /// A number that differs from process to process and from call to call: the seed of a
     /// participant's jitter, so that many that fail together do not retry together.
@@ -76,8 +80,8 @@ impl<T: Runtime + ?Sized> Runtime for Arc<T> {
         T::sleep(self, duration).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
-        T::spawn(self, future);
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
+        T::spawn(self, future)
     }
 
     fn seed(&self) -> u64 {
@@ -100,6 +104,9 @@ pub enum TransportErrorKind {
     NotSent,
     /// The connection broke after the request may have left. Whether it was applied is unknown.
     Unknown,
+    /// There was no connection for the request: the process has no descriptor, port or thread for one, or too
+    /// many requests are under way. It was not applied, and trying again may help.
+    NoRoom,
     /// [`Request::timeout`] ran out. Whether it was applied is unknown.
     Timeout,
     /// An answer came that is too large, breaks HTTP, or is cut short. Whether the request was
@@ -113,7 +120,7 @@ pub enum TransportErrorKind {
 impl TransportErrorKind {
     /// Whether the request certainly had no effect.
     pub const fn was_not_applied(self) -> bool {
-        matches!(self, Self::NotSent | Self::Misconfigured)
+        matches!(self, Self::NotSent | Self::NoRoom | Self::Misconfigured)
     }
 
     /// Whether trying again is pointless.
@@ -125,6 +132,7 @@ impl TransportErrorKind {
         match self {
             Self::NotSent => "the agent could not be reached",
             Self::Unknown => "the connection to the agent broke",
+            Self::NoRoom => "there is no room for one more connection to the agent",
             Self::Timeout => "the agent did not answer in time",
             Self::BadAnswer => "the answer could not be read",
             Self::Misconfigured => "the connection to the agent is misconfigured",
@@ -186,10 +194,14 @@ mod tests {
 
     #[test]
     fn each_kind_of_error_says_something_of_its_own_and_names_its_cause() {
-        use TransportErrorKind::{BadAnswer, Misconfigured, NotSent, Timeout, Unknown};
+        use TransportErrorKind::{BadAnswer, Misconfigured, NoRoom, NotSent, Timeout, Unknown};
         for (kind, text) in [
             (NotSent, "the agent could not be reached"),
             (Unknown, "the connection to the agent broke"),
+            (
+                NoRoom,
+                "there is no room for one more connection to the agent",
+            ),
             (Timeout, "the agent did not answer in time"),
             (BadAnswer, "the answer could not be read"),
             (
@@ -219,8 +231,9 @@ mod tests {
 
             async fn sleep(&self, _: Duration) {}
 
-            fn spawn(&self, future: BoxFuture<'static, ()>) {
+            fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
                 drop(future);
+                Ok(())
             }
 
             fn seed(&self) -> u64 {

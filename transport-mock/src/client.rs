@@ -1,6 +1,7 @@
 //! One host's way to the Consul in memory: the traits of the core, on virtual time.
 
 use std::fmt;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,8 +103,9 @@ impl Runtime for MockClient {
         self.world.sleep(self.stretched(duration)).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         self.world.spawn(future);
+        Ok(())
     }
 
     /// From the world's seed: each call gives another number, each run the same ones.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -109,11 +110,11 @@ impl Runtime for MockProcess {
         self.client.sleep(duration).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         let living = self.living(future);
         self.client.spawn(Box::pin(async move {
             living.await;
-        }));
+        }))
     }
 
     fn seed(&self) -> u64 {

@@ -157,7 +157,9 @@ fn a_thread_can_wake_one_that_blocks_from_outside_of_the_world() {
 fn a_panic_in_the_background_fails_the_thread_that_runs_it_and_no_other() {
     let world = MockConsul::new(1);
     let client = world.client("a");
-    client.spawn(Box::pin(async { panic!("on purpose") }));
+    client
+        .spawn(Box::pin(async { panic!("on purpose") }))
+        .unwrap();
     let other = client.clone();
     let thread = std::thread::spawn(move || other.block_on(Box::pin(async {})));
     assert!(thread.join().is_err());

@@ -19,16 +19,19 @@ fn busy_minute(seed: u64) -> (String, String) {
     });
     for host in 0..5_u32 {
         let client = world.client(format!("node-{host}"));
-        client.clone().spawn(Box::pin(async move {
-            for round in 0_u32.. {
-                let key = format!("key-{}", (host + round) % 3);
-                let _ = client.send(create_session()).await;
-                let _ = client.send(put(&key, "value")).await;
-                let _ = client.send(get(&key)).await;
-                let _ = client.send(watch(&key, 1, 2 * SECOND)).await;
-                client.sleep((host + 1) * 10 * MILLISECOND).await;
-            }
-        }));
+        client
+            .clone()
+            .spawn(Box::pin(async move {
+                for round in 0_u32.. {
+                    let key = format!("key-{}", (host + round) % 3);
+                    let _ = client.send(create_session()).await;
+                    let _ = client.send(put(&key, "value")).await;
+                    let _ = client.send(get(&key)).await;
+                    let _ = client.send(watch(&key, 1, 2 * SECOND)).await;
+                    client.sleep((host + 1) * 10 * MILLISECOND).await;
+                }
+            }))
+            .unwrap();
     }
     world.advance(60 * SECOND);
     (world.trace(), format!("{:?}", world.stats()))

@@ -63,15 +63,17 @@ fn when_only_the_test_moves_time_a_sleeper_waits_for_it() {
     world.set_automatic_time(false);
     let ticks = Arc::new(AtomicU32::new(0));
     let (client, count) = (world.client("a"), Arc::clone(&ticks));
-    client.spawn(Box::pin({
-        let client = client.clone();
-        async move {
-            loop {
-                client.sleep(SECOND).await;
-                count.fetch_add(1, Ordering::Relaxed);
+    client
+        .spawn(Box::pin({
+            let client = client.clone();
+            async move {
+                loop {
+                    client.sleep(SECOND).await;
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
             }
-        }
-    }));
+        }))
+        .unwrap();
     world.advance(Duration::ZERO);
     assert_eq!(ticks.load(Ordering::Relaxed), 0);
     world.advance(SECOND / 2);
@@ -170,7 +172,7 @@ fn what_is_spawned_by_a_drop_at_the_end_of_the_world_is_dropped_too() {
     impl Drop for SpawnsOnDrop {
         fn drop(&mut self) {
             let held = self.1.take();
-            self.0.spawn(Box::pin(async move { drop(held) }));
+            self.0.spawn(Box::pin(async move { drop(held) })).unwrap();
         }
     }
     let alive = Arc::new(());

@@ -3,10 +3,15 @@ use std::fs;
 use std::time::Duration;
 
 use reqwest::Client;
-use semaphore_core::{AgentEnvironment, AgentUrl, BuildError, Token};
+use semaphore_core::{
+    AgentEnvironment, AgentUrl, BuildError, Connections, Lane, MOST_CONNECTIONS, Token,
+};
 use tokio::runtime::Handle;
 
+use crate::clients::Clients;
+use crate::runtime::seed;
 use crate::transport::ReqwestTransport;
+use crate::wire::Wire;
 
 /// The largest body of an answer that is read unless [`TransportBuilder::max_body`] says
 /// otherwise: 32 MiB, room for some 100,000 contenders.
@@ -21,6 +26,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct TransportBuilder {
     url: Result<AgentUrl, BuildError>,
     max_body: usize,
+    max_connections: usize,
     connection: Connection,
     client: Option<Client>,
 }
@@ -42,6 +48,7 @@ impl TransportBuilder {
         Self {
             url,
             max_body: DEFAULT_MAX_BODY,
+            max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
         }
@@ -71,6 +78,14 @@ impl TransportBuilder {
     /// [`DEFAULT_MAX_BODY`].
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
+        self
+    }
+
+    /// Opens at most this many connections to the agent, whatever is sent; half of them are for long polls. By
+    /// default [`MOST_CONNECTIONS`]. An agent allows an address 200 unless
+    /// `limits.http_max_conns_per_client` says otherwise: let all that run on a machine stay below it.
+    pub fn max_connections(mut self, most: usize) -> Self {
+        self.max_connections = most;
         self
     }
 
@@ -123,19 +138,27 @@ impl TransportBuilder {
     pub fn build(self) -> Result<ReqwestTransport, BuildError> {
         let url = self.url?;
         let handle = Handle::try_current().map_err(|error| BuildError::NoRuntime(error.into()))?;
-        let (client, url) = match self.client {
+        let connections = Connections::new(self.max_connections, seed())?;
+        let (recipe, url) = match self.client {
             Some(_) if self.connection != Connection::default() => {
                 return Err(BuildError::OptionsOfOwnClient);
             }
-            Some(client) => (client, url),
-            None => self.connection.open(url)?,
+            Some(client) => (Recipe::Own(client), url),
+            None => self.connection.recipe(url)?,
         };
-        Ok(ReqwestTransport::from_parts(
-            client,
+        let clients = Clients::new(recipe);
+        // What is wrong with the options is told now.
+        clients
+            .of(Lane::Short(0))
+            .map_err(|error| BuildError::Client(error.into()))?;
+        let wire = Wire {
+            clients,
             url,
-            self.max_body,
+            max_body: self.max_body,
             handle,
-        ))
+            origin: boot_time::Instant::now(),
+        };
+        Ok(ReqwestTransport::from_parts(wire, connections))
     }
 
     #[cfg(feature = "tls")]
@@ -158,9 +181,31 @@ impl std::fmt::Debug for TransportBuilder {
     }
 }
 
-impl Connection {
-    /// A client with these options, and the URL to ask it for.
-    fn open(self, url: AgentUrl) -> Result<(Client, AgentUrl), BuildError> {
+/// How to make clients that are all alike.
+pub(crate) enum Recipe {
+    /// With these options.
+    Ours {
+        connect_timeout: Duration,
+        #[cfg(feature = "tls")]
+        tls: Box<crate::tls::Config>,
+    },
+    /// One of the user's own, with its own pool.
+    Own(Client),
+}
+
+impl Recipe {
+    /// A client that keeps one connection.
+    pub(crate) fn client(&self, lane: Lane) -> Result<Client, reqwest::Error> {
+        let (connect_timeout, tls) = match self {
+            Self::Own(client) => return Ok(client.clone()),
+            #[cfg(feature = "tls")]
+            Self::Ours {
+                connect_timeout,
+                tls,
+            } => (*connect_timeout, tls),
+            #[cfg(not(feature = "tls"))]
+            Self::Ours { connect_timeout } => (*connect_timeout, ()),
+        };
         // What another crate's features could switch on (compression, proxies of the
         // environment) is switched off, so that the bytes counted are the bytes sent.
         let client = Client::builder()
@@ -173,35 +218,48 @@ impl Connection {
             .no_zstd()
             .no_deflate()
             .http1_only()
-            .connect_timeout(self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT));
+            .pool_max_idle_per_host(1)
+            .pool_idle_timeout(lane.idle_time())
+            .connect_timeout(connect_timeout);
         #[cfg(feature = "tls")]
-        let (client, url) = self.with_tls(client, url)?;
+        let client = tls.apply(client);
         #[cfg(not(feature = "tls"))]
-        if url.is_https() {
-            return Err(BuildError::TlsNotBuilt);
-        }
-        let client = client
-            .build()
-            .map_err(|error| BuildError::Client(error.into()))?;
-        Ok((client, url))
+        let () = tls;
+        client.build()
     }
+}
 
-    #[cfg(feature = "tls")]
-    fn with_tls(
-        self,
-        client: reqwest::ClientBuilder,
-        url: AgentUrl,
-    ) -> Result<(reqwest::ClientBuilder, AgentUrl), BuildError> {
-        let client = client.tls_backend_preconfigured(crate::tls::config(&self, &url)?);
-        match self.server_name {
-            Some(name) if url.is_https() => {
-                let named = url
+impl Connection {
+    /// How to make clients with these options, and the URL to ask them for.
+    fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
+        let connect_timeout = self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
+        #[cfg(feature = "tls")]
+        {
+            let mut tls = crate::tls::Config::new(&self, &url)?;
+            let mut asked = url.clone();
+            if let Some(name) = self.server_name
+                && url.is_https()
+            {
+                asked = url
                     .clone()
                     .with_host(&name)
                     .map_err(BuildError::ServerName)?;
-                Ok((client.dns_resolver(crate::tls::ResolveAs::new(&url)), named))
+                tls.resolve_as(&url);
             }
-            _ => Ok((client, url)),
+            let tls = Box::new(tls);
+            Ok((
+                Recipe::Ours {
+                    connect_timeout,
+                    tls,
+                },
+                asked,
+            ))
+        }
+        #[cfg(not(feature = "tls"))]
+        if url.is_https() {
+            Err(BuildError::TlsNotBuilt)
+        } else {
+            Ok((Recipe::Ours { connect_timeout }, url))
         }
     }
 }

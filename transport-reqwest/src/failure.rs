@@ -3,7 +3,7 @@
 
 use std::error::Error as StdError;
 
-use semaphore_core::{TransportError, TransportErrorKind};
+use semaphore_core::{TransportError, TransportErrorKind, is_no_room};
 
 /// A request that can't be sent like this.
 pub(crate) fn misconfigured(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
@@ -20,6 +20,8 @@ pub(crate) fn before_answer(error: reqwest::Error) -> TransportError {
     let hyper = find::<hyper::Error>(&error);
     let kind = if is_refused_by_tls(&error) || error.is_builder() {
         TransportErrorKind::Misconfigured
+    } else if find::<std::io::Error>(&error).is_some_and(is_no_room) {
+        TransportErrorKind::NoRoom
     } else if error.is_connect() {
         TransportErrorKind::NotSent
     } else if error.is_timeout() {

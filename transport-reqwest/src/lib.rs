@@ -17,7 +17,9 @@
 //! | file | says |
 //! |---|---|
 //! | `builder` | which options there are, and how they become a client |
-//! | `transport` | one request and its answer |
+//! | `transport` | the handle |
+//! | `wire` | one request and its answer |
+//! | `clients` | a client for each connection |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `runtime` | clock, timer and tasks of tokio |
@@ -27,11 +29,13 @@
 //! [`BuildError::TlsNotBuilt`].
 
 mod builder;
+mod clients;
 mod failure;
 mod runtime;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
+mod wire;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 pub use reqwest;

@@ -1,8 +1,9 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{BlockOn, BoxFuture, Instant, Runtime};
+use semaphore_core::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
 
 use crate::transport::ReqwestTransport;
 
@@ -10,24 +11,21 @@ use crate::transport::ReqwestTransport;
 impl Runtime for ReqwestTransport {
     /// Goes on counting while the machine is suspended, as Consul's own clock does.
     fn now(&self) -> Instant {
-        Instant::from_origin(boot_time::Instant::now().duration_since(self.origin))
+        self.wire.now()
     }
 
     async fn sleep(&self, duration: Duration) {
-        let sleep = {
-            let _inside = self.handle.enter();
-            tokio::time::sleep(duration)
-        };
-        sleep.await;
+        self.wire.sleep(duration).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
-        self.handle.spawn(future);
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.wire.handle.spawn(future);
+        Ok(())
     }
 
     /// From the operating system's randomness, by way of the standard library's hash keys.
     fn seed(&self) -> u64 {
-        RandomState::new().build_hasher().finish()
+        seed()
     }
 }
 
@@ -40,6 +38,11 @@ impl BlockOn for ReqwestTransport {
     /// # Panics
     /// When called from within async code, as tokio does.
     fn block_on(&self, future: BoxFuture<'_, ()>) {
-        self.handle.block_on(future);
+        self.wire.handle.block_on(future);
     }
+}
+
+/// A number that nobody foresees.
+pub(crate) fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

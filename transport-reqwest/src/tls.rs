@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use reqwest::ClientBuilder;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::client::WantsClientCert;
 use rustls::crypto::CryptoProvider;
@@ -12,32 +13,57 @@ use semaphore_core::{AgentUrl, BuildError};
 
 use crate::builder::Connection;
 
-/// The TLS configuration of a client. The provider is named here because reqwest panics when the
-/// process has none installed, also for a plain `http` address.
-pub(crate) fn config(options: &Connection, url: &AgentUrl) -> Result<ClientConfig, BuildError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let trusting = trust(options, url, provider)?;
-    match &options.client_cert {
-        None => Ok(trusting.with_no_client_auth()),
-        Some((cert, key)) => {
-            let chain = certificates(cert).map_err(BuildError::ClientCertificate)?;
-            let key = PrivateKeyDer::from_pem_slice(key)
-                .map_err(|error| BuildError::ClientCertificate(error.into()))?;
-            trusting
-                .with_client_auth_cert(chain, key)
-                .map_err(|error| BuildError::ClientCertificate(error.into()))
+/// The TLS configuration of every client, and how each finds the agent.
+pub(crate) struct Config {
+    tls: ClientConfig,
+    resolver: Option<ResolveAs>,
+}
+
+impl Config {
+    /// The provider is named here because reqwest panics when the process has none installed, also for a plain `http`
+    /// address.
+    pub(crate) fn new(options: &Connection, url: &AgentUrl) -> Result<Self, BuildError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let trusting = trust(options, url, provider)?;
+        let tls = match &options.client_cert {
+            None => trusting.with_no_client_auth(),
+            Some((cert, key)) => {
+                let chain = certificates(cert).map_err(BuildError::ClientCertificate)?;
+                let key = PrivateKeyDer::from_pem_slice(key)
+                    .map_err(|error| BuildError::ClientCertificate(error.into()))?;
+                trusting
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| BuildError::ClientCertificate(error.into()))?
+            }
+        };
+        let resolver = None;
+        Ok(Self { tls, resolver })
+    }
+
+    /// Whatever name is asked for is the host of this URL.
+    pub(crate) fn resolve_as(&mut self, url: &AgentUrl) {
+        self.resolver = Some(ResolveAs::new(url));
+    }
+
+    /// The clones of a configuration share the tickets that resume a session.
+    pub(crate) fn apply(&self, client: ClientBuilder) -> ClientBuilder {
+        let client = client.tls_backend_preconfigured(self.tls.clone());
+        match &self.resolver {
+            Some(resolver) => client.dns_resolver(resolver.clone()),
+            None => client,
         }
     }
 }
 
 /// Resolves every name to the host of the agent's URL, so that a request can be made, and its
 /// certificate checked, under another name.
-pub(crate) struct ResolveAs {
+#[derive(Clone)]
+struct ResolveAs {
     host: String,
 }
 
 impl ResolveAs {
-    pub(crate) fn new(url: &AgentUrl) -> Self {
+    fn new(url: &AgentUrl) -> Self {
         Self {
             host: url.host().to_owned(),
         }

@@ -2,10 +2,13 @@ use std::env;
 use std::fs;
 use std::time::Duration;
 
-use semaphore_core::{AgentEnvironment, AgentUrl, BuildError, Token};
+use semaphore_core::{
+    AgentEnvironment, AgentUrl, BuildError, Connections, Lane, MOST_CONNECTIONS, Token,
+};
 
 use crate::client::Agents;
 use crate::dial::Dial;
+use crate::runtime::seed;
 use crate::transport::UreqTransport;
 
 /// The largest body of an answer that is read unless [`TransportBuilder::max_body`] says
@@ -21,6 +24,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct TransportBuilder {
     url: Result<AgentUrl, BuildError>,
     max_body: usize,
+    max_connections: usize,
     connection: Connection,
     client: Option<Agents>,
 }
@@ -42,6 +46,7 @@ impl TransportBuilder {
         Self {
             url,
             max_body: DEFAULT_MAX_BODY,
+            max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
         }
@@ -71,6 +76,14 @@ impl TransportBuilder {
     /// [`DEFAULT_MAX_BODY`].
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
+        self
+    }
+
+    /// Opens at most this many connections to the agent, each with a thread, whatever is sent; half of them are
+    /// for long polls. By default [`MOST_CONNECTIONS`]. An agent allows an address 200 unless
+    /// `limits.http_max_conns_per_client` says otherwise: let all that run on a machine stay below it.
+    pub fn max_connections(mut self, most: usize) -> Self {
+        self.max_connections = most;
         self
     }
 
@@ -121,6 +134,7 @@ impl TransportBuilder {
     /// [`BuildError`], before anything is sent.
     pub fn build(self) -> Result<UreqTransport, BuildError> {
         let url = self.url?;
+        let connections = Connections::new(self.max_connections, seed())?;
         let agents = match self.client {
             Some(_) if self.connection != Connection::default() => {
                 return Err(BuildError::OptionsOfOwnClient);
@@ -129,7 +143,12 @@ impl TransportBuilder {
             None => self.connection.agents(&url)?,
         };
         let max_body = self.max_body;
-        Ok(UreqTransport::from_parts(url, max_body, agents))
+        Ok(UreqTransport::from_parts(
+            url,
+            max_body,
+            agents,
+            connections,
+        ))
     }
 
     #[cfg(feature = "tls")]
@@ -166,7 +185,8 @@ impl Connection {
             .max_response_header_size(BUFFER - 1)
             .max_idle_connections(1)
             .max_idle_connections_per_host(1)
-            .max_idle_age(crate::workers::REST);
+            // A worker that rests for shorter closes its connection when it ends.
+            .max_idle_age(Lane::Short(0).idle_time());
         #[cfg(feature = "tls")]
         let config = config.tls_config(crate::tls::config(&self, url)?);
         #[cfg(not(feature = "tls"))]

@@ -4,7 +4,7 @@
 use std::error::Error as StdError;
 use std::io;
 
-use semaphore_core::{TransportError, TransportErrorKind};
+use semaphore_core::{TransportError, TransportErrorKind, is_no_room};
 use ureq::{Error, Timeout};
 
 /// A request that can't be sent like this.
@@ -22,6 +22,7 @@ pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> T
 pub(crate) fn before_answer(error: Error, connecting: bool) -> TransportError {
     let kind = match &error {
         _ if is_refused_by_tls(&error, connecting) => TransportErrorKind::Misconfigured,
+        Error::Io(error) if is_no_room(error) => TransportErrorKind::NoRoom,
         _ if connecting => TransportErrorKind::NotSent,
         Error::Timeout(Timeout::Resolve | Timeout::Connect)
         | Error::HostNotFound

@@ -16,13 +16,13 @@
 //!   send(request) ──job──► a resting worker, or a new one
 //!        ▲                 ┌──────────────────────────────────┐
 //!        │                 │ thread + agent + its connection  │──► the agent
-//!        └─────answer──────│ then rests, and ends after 30 s  │
+//!        └─────answer──────│ then rests, and ends after a time │
 //!   dropped: shutdown() ──►└──────────────────────────────────┘
 //! ```
 //!
-//! A worker serves one request at a time, and there are as many workers as requests in flight. So a
-//! renewal never waits behind a long poll, and giving up a request closes that request's
-//! connection and no other.
+//! A worker serves one request at a time, and is that of a [`Lane`]: a renewal never waits behind a
+//! long poll, and giving up a request closes that request's connection and no other. There are as many lanes as
+//! [`TransportBuilder::max_connections`] says.
 //!
 //! | file | says |
 //! |---|---|

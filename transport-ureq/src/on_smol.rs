@@ -1,3 +1,4 @@
+use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -66,8 +67,10 @@ impl Runtime for SmolTransport {
         smol::Timer::after(duration).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.0.wire.prepare()?;
         smol::spawn(future).detach();
+        Ok(())
     }
 
     fn seed(&self) -> u64 {

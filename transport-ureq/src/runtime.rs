@@ -1,10 +1,10 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
 use std::thread;
 use std::time::Duration;
 
-use async_io::Timer;
 use async_trait::async_trait;
-use semaphore_core::{BlockOn, BoxFuture, Instant, Runtime};
+use semaphore_core::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
 
 use crate::transport::UreqTransport;
 
@@ -13,26 +13,25 @@ use crate::transport::UreqTransport;
 impl Runtime for UreqTransport {
     /// Goes on counting while the machine is suspended, as Consul's own clock does.
     fn now(&self) -> Instant {
-        Instant::from_origin(boot_time::Instant::now().duration_since(self.origin))
+        self.wire.now()
     }
 
     async fn sleep(&self, duration: Duration) {
-        Timer::after(duration).await;
+        self.wire.sleep(duration).await;
     }
 
-    /// Runs the future on a new thread. Where the system gives none, the future is dropped.
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
-        let spawned = thread::Builder::new()
+    /// Runs the future on a new thread.
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.wire.prepare()?;
+        thread::Builder::new()
             .name("consul-task".to_owned())
-            .spawn(|| async_io::block_on(future));
-        if let Err(error) = spawned {
-            tracing::error!(%error, "no thread for a task of the semaphore");
-        }
+            .spawn(|| async_io::block_on(future))?;
+        Ok(())
     }
 
     /// From the operating system's randomness, by way of the standard library's hash keys.
     fn seed(&self) -> u64 {
-        RandomState::new().build_hasher().finish()
+        seed()
     }
 }
 
@@ -41,4 +40,9 @@ impl BlockOn for UreqTransport {
     fn block_on(&self, future: BoxFuture<'_, ()>) {
         async_io::block_on(future);
     }
+}
+
+/// A number that nobody foresees.
+pub(crate) fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

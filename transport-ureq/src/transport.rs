@@ -1,8 +1,14 @@
 use std::fmt;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_io::Timer;
 use async_trait::async_trait;
-use semaphore_core::{AgentUrl, BuildError, Request, Response, Transport, TransportError};
+use semaphore_core::{
+    AgentUrl, BuildError, Connections, Instant, Lane, Lanes, Request, Response, Transport,
+    TransportError,
+};
 
 use crate::builder::TransportBuilder;
 use crate::client::Agents;
@@ -13,6 +19,10 @@ use crate::workers::Workers;
 /// Clones share threads and connections. Nothing is sent, and no thread started, until a request
 /// is. When the last clone is dropped, its threads end.
 ///
+/// - It opens [64 connections](semaphore_core::MOST_CONNECTIONS) to the agent at most, or as many as
+///   [`TransportBuilder::max_connections`] says, however many semaphores share it, each with a thread. Renewals and
+///   releases go first; a long poll that finds no connection is replaced by a read every five seconds. See
+///   [`Connections`].
 /// - Connections are kept open and reused.
 /// - A redirect is not followed, and a proxy of the environment not used: an agent is local, and
 ///   a proxy would see the token.
@@ -23,9 +33,15 @@ use crate::workers::Workers;
 ///   [connect timeout](TransportBuilder::connect_timeout) at the latest.
 #[derive(Clone)]
 pub struct UreqTransport {
+    pub(crate) wire: Arc<Wire>,
+    connections: Connections,
+}
+
+/// What requests are sent with.
+pub(crate) struct Wire {
     url: Arc<AgentUrl>,
-    workers: Arc<Workers>,
-    pub(crate) origin: boot_time::Instant,
+    workers: Workers,
+    origin: boot_time::Instant,
 }
 
 impl UreqTransport {
@@ -54,12 +70,21 @@ impl UreqTransport {
         TransportBuilder::from_env()?.build()
     }
 
-    pub(crate) fn from_parts(url: AgentUrl, max_body: usize, agents: Agents) -> Self {
+    pub(crate) fn from_parts(
+        url: AgentUrl,
+        max_body: usize,
+        agents: Agents,
+        connections: Connections,
+    ) -> Self {
         let url = Arc::new(url);
-        Self {
+        let wire = Wire {
             url: Arc::clone(&url),
-            workers: Arc::new(Workers::new(url, max_body, agents)),
+            workers: Workers::new(url, max_body, agents),
             origin: boot_time::Instant::now(),
+        };
+        Self {
+            wire: Arc::new(wire),
+            connections,
         }
     }
 }
@@ -67,14 +92,41 @@ impl UreqTransport {
 #[async_trait]
 impl Transport for UreqTransport {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
-        self.workers.start(request)?.await
+        self.connections.send(&*self.wire, request).await
+    }
+}
+
+impl Wire {
+    /// Has a thread at hand for what renewals and releases need, before others take what the system gives.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        self.workers.prepare(Lane::Short(0))
+    }
+}
+
+#[async_trait]
+impl Lanes for Wire {
+    async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
+        self.workers.start(lane, request)?.await
+    }
+
+    fn close(&self, lane: Lane) {
+        self.workers.dismiss(lane);
+    }
+
+    /// Goes on counting while the machine is suspended, as Consul's own clock does.
+    fn now(&self) -> Instant {
+        Instant::from_origin(boot_time::Instant::now().duration_since(self.origin))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        Timer::after(duration).await;
     }
 }
 
 impl fmt::Debug for UreqTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UreqTransport")
-            .field("url", &self.url)
+            .field("url", &self.wire.url)
             .finish_non_exhaustive()
     }
 }

@@ -8,8 +8,11 @@
 //!      agent shut down └──────┘                  ▼        ▼
 //!                                               (ended)
 //! ```
+//! Each lane has a worker of its own, and for a moment two, while one that was given up closes its connection.
 
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -17,14 +20,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_channel::oneshot;
-use semaphore_core::{AgentUrl, Request, Response, TransportError, TransportErrorKind};
+use semaphore_core::{AgentUrl, Lane, Request, Response, TransportError, TransportErrorKind};
 
 use crate::client::{Agent, Agents, Client};
 use crate::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use crate::sync::{Mutex, MutexGuard, receive, thread};
-
-/// How long a worker, and its connection, stays after its last request.
-pub(crate) const REST: Duration = Duration::from_secs(30);
 
 type Answer = Result<Response, TransportError>;
 
@@ -37,25 +37,29 @@ struct Shared {
     url: Arc<AgentUrl>,
     max_body: usize,
     agents: Agents,
-    rest: Duration,
+    rest: fn(Lane) -> Duration,
     resting: Mutex<Resting>,
 }
 
-/// The workers without a job, the one that rested last on top, so that few of them do all the
-/// work and the others end.
+/// The workers without a job, of each lane the one that rested last on top.
 #[derive(Default)]
 struct Resting {
     closed: bool,
     next_id: u64,
-    stack: Vec<(u64, Sender<Job>)>,
+    stacks: BTreeMap<Lane, Vec<(u64, Sender<Job>)>>,
 }
 
 impl Workers {
     pub(crate) fn new(url: Arc<AgentUrl>, max_body: usize, agents: Agents) -> Self {
-        Self::resting(REST, url, max_body, agents)
+        Self::resting(Lane::idle_time, url, max_body, agents)
     }
 
-    fn resting(rest: Duration, url: Arc<AgentUrl>, max_body: usize, agents: Agents) -> Self {
+    fn resting(
+        rest: fn(Lane) -> Duration,
+        url: Arc<AgentUrl>,
+        max_body: usize,
+        agents: Agents,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 url,
@@ -67,8 +71,8 @@ impl Workers {
         }
     }
 
-    /// Hands the request to a worker. The answer comes through the future.
-    pub(crate) fn start(&self, request: Request) -> Result<Pending, TransportError> {
+    /// Hands the request to the lane's worker. The answer comes through the future.
+    pub(crate) fn start(&self, lane: Lane, request: Request) -> Result<Pending, TransportError> {
         let (sender, answer) = oneshot::channel();
         let fate = Arc::new(Mutex::new(Fate::Waiting));
         let mut job = Job {
@@ -78,7 +82,7 @@ impl Workers {
         };
         let pending = Pending { answer, fate };
         loop {
-            let Some((_, worker)) = lock(&self.shared.resting).stack.pop() else {
+            let Some(worker) = lock(&self.shared.resting).pop(lane) else {
                 break;
             };
             match worker.send(job) {
@@ -87,12 +91,49 @@ impl Workers {
                 Err(mpsc::SendError(unsent)) => job = unsent,
             }
         }
+        self.hire(lane, Some(job)).map_err(|error| {
+            TransportError::with_source(TransportErrorKind::NoRoom, NoThread(error))
+        })?;
+        Ok(pending)
+    }
+
+    /// Starts the lane's worker, if it has none at rest, so that there is one when the system gives no
+    /// more threads.
+    pub(crate) fn prepare(&self, lane: Lane) -> io::Result<()> {
+        if lock(&self.shared.resting).has(lane) {
+            return Ok(());
+        }
+        self.hire(lane, None)
+    }
+
+    /// Ends the lane's workers that have no job.
+    pub(crate) fn dismiss(&self, lane: Lane) {
+        let workers = lock(&self.shared.resting).stacks.remove(&lane);
+        drop(workers);
+    }
+
+    fn hire(&self, lane: Lane, job: Option<Job>) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         thread::Builder::new()
             .name("consul-http".to_owned())
-            .spawn(move || work(&shared, job))
-            .map_err(|error| TransportError::with_source(TransportErrorKind::NotSent, error))?;
-        Ok(pending)
+            .spawn(move || work(&shared, lane, job))?;
+        Ok(())
+    }
+}
+
+/// The system gives no thread to send a request on.
+#[derive(Debug, thiserror::Error)]
+#[error("no thread for a connection")]
+struct NoThread(#[source] io::Error);
+
+impl Resting {
+    fn pop(&mut self, lane: Lane) -> Option<Sender<Job>> {
+        let (_, worker) = self.stacks.get_mut(&lane)?.pop()?;
+        Some(worker)
+    }
+
+    fn has(&self, lane: Lane) -> bool {
+        self.stacks.get(&lane).is_some_and(|it| !it.is_empty())
     }
 }
 
@@ -100,7 +141,7 @@ impl Drop for Workers {
     fn drop(&mut self) {
         let mut resting = lock(&self.shared.resting);
         resting.closed = true;
-        resting.stack.clear();
+        resting.stacks.clear();
     }
 }
 
@@ -151,25 +192,29 @@ enum Fate {
 }
 
 /// The life of a worker.
-fn work(shared: &Arc<Shared>, first: Job) {
+fn work(shared: &Arc<Shared>, lane: Lane, first: Option<Job>) {
     let mut client = shared.client();
-    let mut job = first;
+    let mut next = first;
     loop {
-        let Some(answer) = run(&client, &job.fate, &job.request) else {
-            client = shared.client();
-            match rest(shared).and_then(|place| wait(shared, &place)) {
-                Some(next) => job = next,
+        let Some(job) = next else {
+            match rest(shared, lane).and_then(|place| wait(shared, lane, &place)) {
+                Some(job) => next = Some(job),
                 None => return,
             }
             continue;
         };
+        next = None;
+        let Some(answer) = run(&client, &job.fate, &job.request) else {
+            client = shared.client();
+            continue;
+        };
         // The worker rests before its caller knows the answer, so that the caller's next request
         // finds it, and with it an open connection.
-        let place = rest(shared);
+        let place = rest(shared, lane);
         // A caller that has gone needs no answer.
         let _ = job.answer.send(answer);
-        match place.and_then(|place| wait(shared, &place)) {
-            Some(next) => job = next,
+        match place.and_then(|place| wait(shared, lane, &place)) {
+            Some(job) => next = Some(job),
             None => return,
         }
     }
@@ -197,7 +242,7 @@ struct Place {
     jobs: Receiver<Job>,
 }
 
-fn rest(shared: &Shared) -> Option<Place> {
+fn rest(shared: &Shared, lane: Lane) -> Option<Place> {
     let mut resting = lock(&shared.resting);
     if resting.closed {
         return None;
@@ -205,18 +250,20 @@ fn rest(shared: &Shared) -> Option<Place> {
     let id = resting.next_id;
     resting.next_id += 1;
     let (sender, jobs) = mpsc::channel();
-    resting.stack.push((id, sender));
+    resting.stacks.entry(lane).or_default().push((id, sender));
     Some(Place { id, jobs })
 }
 
-fn wait(shared: &Shared, place: &Place) -> Option<Job> {
-    match receive(&place.jobs, shared.rest) {
+fn wait(shared: &Shared, lane: Lane, place: &Place) -> Option<Job> {
+    match receive(&place.jobs, (shared.rest)(lane)) {
         Ok(job) => Some(job),
         Err(RecvTimeoutError::Disconnected) => None,
         Err(RecvTimeoutError::Timeout) => {
-            lock(&shared.resting)
-                .stack
-                .retain(|(id, _)| *id != place.id);
+            let mut resting = lock(&shared.resting);
+            if let Some(stack) = resting.stacks.get_mut(&lane) {
+                stack.retain(|(id, _)| *id != place.id);
+            }
+            drop(resting);
             // A job may have been on its way when the time ran out.
             place.jobs.recv().ok()
         }
@@ -248,10 +295,11 @@ mod tests {
         let server = Server::start(|connection| connection.answer_all(200, "true"));
         let url = Arc::new(server.url().parse().unwrap());
         let own = Agents::Own(Box::default());
-        let workers = Workers::resting(Duration::from_micros(50), url, 100, own);
+        let workers = Workers::resting(|_| Duration::from_micros(50), url, 100, own);
         for microseconds in (0..100).cycle().take(1000) {
             let request = Request::new(Method::Get, "/v1/status/leader");
-            let answer = async_io::block_on(workers.start(request).unwrap()).unwrap();
+            let answer =
+                async_io::block_on(workers.start(Lane::Short(0), request).unwrap()).unwrap();
             assert_eq!(answer.body(), b"true");
             thread::sleep(Duration::from_micros(microseconds));
         }

@@ -37,16 +37,18 @@ fn dropping_the_transport_ends_its_threads() {
 
     let polling = transport.clone();
     let (abort, aborted) = mpsc::channel::<()>();
-    transport.spawn(Box::pin(async move {
-        let held = Request::new(Method::Get, "/v1/held").as_long_poll();
-        let mut held = polling.send(held);
-        // Started, and then dropped unanswered together with this clone of the transport.
-        let started = std::future::poll_fn(|context| {
-            std::task::Poll::Ready(held.as_mut().poll(context).is_pending())
-        });
-        assert!(started.await);
-        aborted.recv().unwrap_err();
-    }));
+    transport
+        .spawn(Box::pin(async move {
+            let held = Request::new(Method::Get, "/v1/held").as_long_poll();
+            let mut held = polling.send(held);
+            // Started, and then dropped unanswered together with this clone of the transport.
+            let started = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(held.as_mut().poll(context).is_pending())
+            });
+            assert!(started.await);
+            aborted.recv().unwrap_err();
+        }))
+        .unwrap();
     for _ in 0..3 {
         events.recv().unwrap();
     }

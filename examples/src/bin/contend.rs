@@ -1,9 +1,11 @@
-//! Measures the semaphore: what an acquisition costs alone, and how a crowd is served.
+//! Measures the semaphore: what an acquisition costs alone, how a crowd is served, and what many
+//! semaphores in one process do to each other.
 //!
 //! ```sh
 //! cargo run --release --bin contend -- --mode cycle --cold
 //! cargo run --release --bin contend -- --mode contend --contenders 100 --hold-ms 10 --json
 //! cargo run --release --bin contend -- --mode hold --hold-ms 60000
+//! cargo run --release --bin contend -- --mode fleet --semaphores 250 --waiters 50 --json
 //! ```
 //! Runs on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names. What is counted are
 //! requests, bytes and connections of the acquisitions: with the making and ending of their sessions
@@ -15,7 +17,15 @@
 //! granted at 1763858429.123
 //! not held any more at 1763858445.003
 //! ```
+//!
+//! Mode `fleet` is about many semaphores, each with a prefix of its own below `--prefix`: one slot of
+//! each is acquired, all are held for `--hold-ms` after the last grant, and all are given back. Waiters
+//! want all slots of a semaphore of which one is held. All handles share one transport, unless
+//! `--transports each` says otherwise. It tells how many were granted, how many were lost, and what
+//! they took: connections and threads at the peak (the Consul in memory's threads included), and the
+//! requests of the time in which all were held.
 
+use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,23 +36,26 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, ValueEnum};
 use examples::agent::Agent;
 use examples::alarm::Alarm;
-use examples::backend::{Backend, Handle, Host, Hosts};
+use examples::backend::{Backend, Handle, Host, Hosts, Transports};
 use examples::bare;
-use examples::connections;
 use examples::contender::{Contender, Observer, Outcome};
 use examples::crew::Crew;
 use examples::failure::{Failure, with_causes};
 use examples::flags;
+use examples::fleet::Fleet;
+use examples::fleet_report::FleetReport;
 use examples::gauge::{Gauge, most_at_once};
 use examples::holds::{self, Clock};
 use examples::meter::{Meter, Reading};
+use examples::peaks::Watcher;
 use examples::report::{Measured, Report};
 use examples::wall::Wall;
 use semaphore_core::{Builder, FencingToken, Prefix, Semaphore};
+use serde::Serialize;
 
 /// Measures the semaphore on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names.
 ///
-/// Exits with 1 when more than the limit held at once or anything failed.
+/// Exits with 1 when more than the limit held at once, or anything failed or was lost.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Flags {
@@ -55,16 +68,27 @@ struct Flags {
     /// In mode cycle: a new semaphore with a new session for each acquisition
     #[arg(long)]
     cold: bool,
-    /// How many hosts, each with connections of its own [default: 4, or as many as contend]
+    /// How many hosts [default: 4, or as many as contend]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     participants: Option<u16>,
     /// How many contend, spread over the hosts [default: 15, in modes cycle and hold 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     contenders: Option<u32>,
-    /// How many may hold at once
-    #[arg(long, default_value = "3")]
-    limit: NonZeroU32,
-    /// How long each holds, in milliseconds [default: 10, in mode cycle 0, in mode hold 60000]
+    /// In mode fleet: how many semaphores [default: 250]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    semaphores: Option<u16>,
+    /// In mode fleet: how many wait behind them, spread over the semaphores [default: 0]
+    #[arg(long)]
+    waiters: Option<u16>,
+    /// Whose connections are used: those of one transport, or each host's (in mode fleet each handle's)
+    /// own [default: each, in mode fleet shared]
+    #[arg(long, value_enum)]
+    transports: Option<Transports>,
+    /// How many may hold at once [default: 3, in mode fleet 2]
+    #[arg(long)]
+    limit: Option<NonZeroU32>,
+    /// How long each holds, in milliseconds [default: 10, in mode cycle 0, in modes hold and fleet
+    /// 60000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=3_600_000))]
     hold_ms: Option<u64>,
     /// How often each contender acquires [default: 1, in mode cycle 100]
@@ -104,6 +128,8 @@ enum Mode {
     Contend,
     /// One long hold, with nothing to do but to keep it; tells when it began and when it was over
     Hold,
+    /// Many semaphores in one process, one slot of each held at once
+    Fleet,
 }
 
 fn main() -> ExitCode {
@@ -111,7 +137,11 @@ fn main() -> ExitCode {
         Ok(plan) => plan,
         Err(error) => error.exit(),
     };
-    match run(&plan) {
+    let ran = match plan.flags.mode {
+        Mode::Fleet => sail(&plan),
+        _ => run(&plan),
+    };
+    match ran {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(failure) => failure.report(),
@@ -123,6 +153,10 @@ struct Plan {
     flags: Flags,
     contenders: usize,
     participants: usize,
+    semaphores: usize,
+    waiters: usize,
+    transports: Transports,
+    limit: NonZeroU32,
     hold: Duration,
     rounds: usize,
     timeout: Duration,
@@ -130,10 +164,11 @@ struct Plan {
 
 impl Flags {
     fn plan(self) -> Result<Plan, clap::Error> {
+        let is_fleet = self.mode == Mode::Fleet;
         let default = |cycle, contend, hold| match self.mode {
             Mode::Cycle => cycle,
             Mode::Contend => contend,
-            Mode::Hold => hold,
+            Mode::Hold | Mode::Fleet => hold,
         };
         let contenders = self.contenders.unwrap_or(default(1, 15, 1));
         let participants = self.participants.map_or(contenders.min(4), u32::from);
@@ -149,18 +184,101 @@ impl Flags {
         {
             return conflict("in --mode hold one holds once");
         }
+        if is_fleet && let Some(flag) = self.of_contenders() {
+            return conflict(&format!("{flag} is not for --mode fleet"));
+        }
+        if !is_fleet && (self.semaphores.is_some() || self.waiters.is_some()) {
+            return conflict("--semaphores and --waiters are for --mode fleet");
+        }
+        let (limit, transports) = if is_fleet {
+            (2, Transports::Shared)
+        } else {
+            (3, Transports::Each)
+        };
+        let limit = self.limit.or(NonZeroU32::new(limit));
         let hold = Duration::from_millis(self.hold_ms.unwrap_or(default(0, 10, 60_000).into()));
         let rounds = self.rounds.unwrap_or(default(100, 1, 1));
         let in_turn = contenders.saturating_mul(rounds.max(self.warm_up));
         Ok(Plan {
             contenders: contenders as usize,
             participants: participants as usize,
+            semaphores: self.semaphores.unwrap_or(250).into(),
+            waiters: self.waiters.unwrap_or(0).into(),
+            transports: self.transports.unwrap_or(transports),
+            limit: limit.unwrap_or(NonZeroU32::MIN),
             hold,
             rounds: rounds as usize,
             timeout: Duration::from_secs(self.timeout_s) + hold.saturating_mul(in_turn),
             flags: self,
         })
     }
+
+    /// A flag that was given and that says something of contenders for one semaphore.
+    fn of_contenders(&self) -> Option<&'static str> {
+        let given = [
+            ("--contenders", self.contenders.is_some()),
+            ("--participants", self.participants.is_some()),
+            ("--rounds", self.rounds.is_some()),
+            ("--warm-up", self.warm_up > 0),
+            ("--holds", self.holds.is_some()),
+        ];
+        given
+            .into_iter()
+            .find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+}
+
+impl Plan {
+    /// The semaphore at `prefix`, as the flags and the agent want it.
+    fn builder(&self, prefix: &str, agent: &Agent) -> Builder {
+        let flags = &self.flags;
+        let mut builder = Semaphore::builder(prefix, self.limit.get());
+        if let Some(ttl) = flags.ttl {
+            builder = builder.ttl(Duration::from_secs(ttl));
+        }
+        if let Some(delay) = flags.lock_delay {
+            builder = builder.lock_delay(Duration::from_secs(delay));
+        }
+        match agent.token() {
+            Some(token) => builder.token(token.reveal()),
+            None => builder,
+        }
+    }
+
+    fn print(&self, report: &(impl Serialize + Display)) -> Result<(), Failure> {
+        if self.flags.json {
+            println!("{}", serde_json::to_string(report).map_err(Failure::Json)?);
+        } else {
+            println!("{report}");
+        }
+        Ok(())
+    }
+}
+
+/// Whether all semaphores were granted and kept.
+fn sail(plan: &Plan) -> Result<bool, Failure> {
+    let hosts = Hosts::new(plan.flags.backend, Agent::find()?)?;
+    let builder = |number| {
+        let prefix = format!("{}/{number:05}", plan.flags.prefix);
+        plan.builder(&prefix, hosts.agent())
+    };
+    let fleet = Fleet {
+        hosts: &hosts,
+        builder: &builder,
+        semaphores: plan.semaphores,
+        limit: plan.limit.get(),
+        waiters: plan.waiters,
+        transports: plan.transports,
+        hold: plan.hold,
+        patience: Duration::from_secs(plan.flags.timeout_s),
+    };
+    let outcome = fleet.run()?;
+    let complaints = outcome.complaints();
+    for complaint in &complaints {
+        eprintln!("error: {complaint}");
+    }
+    plan.print(&FleetReport::new(&outcome))?;
+    Ok(complaints.is_empty())
 }
 
 /// Whether the limit was kept and nothing failed.
@@ -173,7 +291,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     let Some(first) = members.first() else {
         return Ok(false);
     };
-    let connections = connections::Watcher::start(agent);
+    let watcher = Watcher::start(agent)?;
     first.host.probe(agent)?;
     // Before and after, since the machine may have other things to do at either time.
     let mut bare = bare::measure(&first.host, agent, &flags.prefix)?;
@@ -196,7 +314,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
         _ if flags.warm_up > 0 => of_rounds.since(before),
         _ => bench.hosts.traffic().since(before),
     };
-    let peak_connections = connections.peak();
+    let peaks = watcher.peaks();
     bare.extend([bare::measure(&first.host, agent, &flags.prefix)?]);
     first.handle.destroy(&first.host)?;
 
@@ -212,20 +330,16 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
             .copied()
             .collect(),
         max_held: most_at_once(&beliefs),
-        limit: flags.limit,
+        limit: plan.limit,
         hold: plan.hold,
         total,
         bare,
         traffic,
-        peak_connections,
+        peak_connections: peaks.connections,
         wall: bench.wall.as_ref().map(|wall| wall.hold()),
     });
-    if flags.json {
-        println!("{}", serde_json::to_string(&report).map_err(Failure::Json)?);
-    } else {
-        println!("{report}");
-    }
-    Ok(report.is_well(flags.limit))
+    plan.print(&report)?;
+    Ok(report.is_well(plan.limit))
 }
 
 /// Says what stopped contenders, and how many it stopped.
@@ -274,18 +388,24 @@ impl<'a> Bench<'a> {
     }
 
     fn members(&self) -> Result<Vec<Member>, Failure> {
-        let member = |_| {
-            let host = self.hosts.host()?;
+        let Plan {
+            participants,
+            transports,
+            ..
+        } = *self.plan;
+        let member = |host: Host| {
             let handle = host.connect(self.builder())?;
             Ok(Member { host, handle })
         };
-        (0..self.plan.participants).map(member).collect()
+        let hosts = self.hosts.several(participants, transports)?;
+        hosts.into_iter().map(member).collect()
     }
 
     fn rounds(&self, members: &[Member], rounds: usize) -> Result<Vec<Outcome>, Failure> {
-        match self.plan.flags.mode {
-            Mode::Contend => self.at_once(members, rounds),
-            Mode::Cycle | Mode::Hold => self.in_turn(members, rounds),
+        if self.plan.flags.mode == Mode::Contend {
+            self.at_once(members, rounds)
+        } else {
+            self.in_turn(members, rounds)
         }
     }
 
@@ -353,18 +473,8 @@ impl<'a> Bench<'a> {
     }
 
     fn builder(&self) -> Builder {
-        let flags = &self.plan.flags;
-        let mut builder = Semaphore::builder(flags.prefix.as_str(), flags.limit.get());
-        if let Some(ttl) = flags.ttl {
-            builder = builder.ttl(Duration::from_secs(ttl));
-        }
-        if let Some(delay) = flags.lock_delay {
-            builder = builder.lock_delay(Duration::from_secs(delay));
-        }
-        match self.hosts.agent().token() {
-            Some(token) => builder.token(token.reveal()),
-            None => builder,
-        }
+        let prefix = self.plan.flags.prefix.as_str();
+        self.plan.builder(prefix, self.hosts.agent())
     }
 }
 

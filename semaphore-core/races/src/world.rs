@@ -188,7 +188,7 @@ impl Runtime for World {
         *now = end.max(*now);
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> std::io::Result<()> {
         let (ended, end) = oneshot::channel();
         let (abort, registration) = AbortHandle::new_pair();
         {
@@ -200,6 +200,7 @@ impl Runtime for World {
             let _ = Abortable::new(future, registration).await;
             let _ = ended.send(());
         });
+        Ok(())
     }
 
     fn seed(&self) -> u64 {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::future::select;
 use races::check;
-use semaphore_core::{Method, Request, TransportError};
+use semaphore_core::{Lane, Method, Request, TransportError};
 use shuttle::future::{block_on, yield_now};
 use shuttle::thread;
 
@@ -35,7 +35,7 @@ fn request(target: &str) -> Request {
 fn ask(workers: &Workers, name: &str) -> Result<(), TransportError> {
     for number in 0..2 {
         let target = format!("/{name}/{number}");
-        let answer = block_on(workers.start(request(&target))?)?;
+        let answer = block_on(workers.start(Lane::Short(0), request(&target))?)?;
         assert_eq!(answer.body(), target.as_bytes());
     }
     Ok(())
@@ -51,7 +51,7 @@ fn a_request_that_is_given_up_takes_no_other_with_it() {
             let workers = Arc::clone(&workers);
             thread::spawn(move || ask(&workers, name))
         });
-        let pending = workers.start(request("/given-up")).unwrap();
+        let pending = workers.start(Lane::Short(0), request("/given-up")).unwrap();
         block_on(select(pending, Box::pin(yield_now())));
         for asking in asking {
             asking.join().unwrap().unwrap();
@@ -84,7 +84,7 @@ fn an_answer_outlives_the_transport() {
     check(|| {
         let running = Running::default();
         let workers = workers(&running);
-        let pending = workers.start(request("/last")).unwrap();
+        let pending = workers.start(Lane::Short(0), request("/last")).unwrap();
         let dropping = thread::spawn(move || drop(workers));
         assert_eq!(block_on(pending).unwrap().body(), b"/last");
         dropping.join().unwrap();

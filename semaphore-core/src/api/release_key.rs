@@ -3,7 +3,7 @@
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Method, Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::Scope;
 
@@ -29,6 +29,7 @@ impl ReleaseKey<'_> {
             .with("flags", self.flags);
         Request::new(Method::Put, target.scoped(scope))
             .with_body(self.value)
+            .with_priority(Priority::Urgent)
             .with_token(scope.token().cloned())
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::answer;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Method, Priority, Request, Response};
 use crate::id::SessionId;
 use crate::input::{Scope, parse_go_duration};
 
@@ -24,6 +24,7 @@ impl RenewSession<'_> {
     pub fn request(&self, scope: &Scope) -> Request {
         let path = format!("/v1/session/renew/{}", self.session);
         Request::new(Method::Put, Target::new(&path).scoped(scope))
+            .with_priority(Priority::Urgent)
             .with_token(scope.token().cloned())
     }
 

@@ -27,6 +27,11 @@ impl Target {
         Self::new(&format!("/v1/kv/{}", utf8_percent_encode(key, KEY)))
     }
 
+    /// What there is so far.
+    pub(super) fn into_path(self) -> String {
+        self.text
+    }
+
     /// Adds `name=value`.
     pub(super) fn with(mut self, name: &str, value: impl Display) -> Self {
         self.separate();

@@ -105,6 +105,7 @@ impl Txn<'_> {
         let body = serde_json::to_vec(&body).unwrap_or_default();
         Request::new(Method::Put, Target::new("/v1/txn").scoped(scope))
             .with_body(body)
+            .with_changes(self.operations.iter().filter_map(Operation::changed_path))
             .with_token(scope.token().cloned())
     }
 
@@ -135,6 +136,20 @@ impl<'a> Operation<'a> {
             | Self::DeleteCas { .. }
             | Self::GetTree { .. }
             | Self::CheckNotExists { .. } => false,
+        }
+    }
+
+    /// The path of the key that it changes.
+    fn changed_path(&self) -> Option<String> {
+        match self {
+            Self::Lock { key, .. }
+            | Self::Cas { key, .. }
+            | Self::Delete { key }
+            | Self::DeleteCas { key, .. } => Some(Target::key(key).into_path()),
+            Self::GetTree { .. }
+            | Self::CheckSession { .. }
+            | Self::CheckIndex { .. }
+            | Self::CheckNotExists { .. } => None,
         }
     }
 

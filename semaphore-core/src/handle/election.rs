@@ -58,13 +58,13 @@ impl Election {
         seed: u64,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let key = settings.key().clone();
         let candidate = Candidate::new(settings, seed);
-        Self {
-            owner: Owner::start(candidate, transport, runtime),
+        Ok(Self {
+            owner: Owner::start(candidate, transport, runtime)?,
             key,
-        }
+        })
     }
 
     /// The key it is about.

@@ -16,15 +16,19 @@ pub(super) struct Owner<M: Machine>(pub(super) Arc<Shared<M>>);
 
 impl<M: Machine> Owner<M> {
     /// Starts the machine's driver.
+    ///
+    /// # Errors
+    /// [`Error::NoTask`].
     pub(super) fn start(
         machine: M,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, Error> {
         let shared = Arc::new(Shared::new(machine, transport, runtime));
         let driver = driver::drive(Arc::clone(&shared));
-        shared.runtime().spawn(Box::pin(driver));
-        Arc::new(Self(shared))
+        let spawned = shared.runtime().spawn(Box::pin(driver));
+        spawned.map_err(|error| Error::NoTask(Arc::new(error)))?;
+        Ok(Arc::new(Self(shared)))
     }
 
     /// Gives a command, and waits until it is granted, or there is nothing to grant.

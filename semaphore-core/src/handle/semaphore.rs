@@ -41,15 +41,15 @@ impl Semaphore {
         seed: u64,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let prefix = settings.prefix().clone();
         let scope = settings.scope().clone();
         let participant = Participant::new(settings, seed);
-        Self {
-            owner: Owner::start(participant, transport, runtime),
+        Ok(Self {
+            owner: Owner::start(participant, transport, runtime)?,
             prefix,
             scope,
-        }
+        })
     }
 
     /// The prefix it lives under.

@@ -40,7 +40,7 @@ impl Backoff {
 }
 
 /// `least` and up to `spread` more.
-pub(super) fn jitter(least: Duration, spread: Duration, rng: &mut fastrand::Rng) -> Duration {
+pub(crate) fn jitter(least: Duration, spread: Duration, rng: &mut fastrand::Rng) -> Duration {
     let nanos = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX - 1);
     least + Duration::from_nanos(rng.u64(0..=nanos))
 }

@@ -42,7 +42,7 @@ mod settings;
 mod vanished;
 mod watch;
 
-pub(crate) use backoff::Backoff;
+pub(crate) use backoff::{Backoff, jitter};
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
 pub use driven::{CommandNo, Machine, Outcome};
 pub use election::{Candidate, ElectionEvent, ElectionSettings, Term};

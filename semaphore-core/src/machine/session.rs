@@ -27,7 +27,7 @@ use super::session_settings::{SessionSettings, SessionSource};
 use crate::api::{CreateSession, DestroySession, RenewSession, SessionInfo, is_filtered};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
-use crate::http::{Request, Response};
+use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
 use crate::time::Instant;
 
@@ -225,7 +225,8 @@ impl Session {
                 (Sent::Creation, CreateSession { options }.request(scope))
             }
             (State::Adopting(session) | State::Live(session, _), _) if self.doubt.is_some() => {
-                (Sent::Inquiry, SessionInfo { session }.request(scope))
+                let request = SessionInfo { session }.request(scope);
+                (Sent::Inquiry, request.with_priority(Priority::Urgent))
             }
             (State::Adopting(session) | State::Live(session, _), _) => {
                 (Sent::Renewal, RenewSession { session }.request(scope))

@@ -249,8 +249,9 @@ impl semaphore_core::Runtime for Ending {
         self.client.sleep(duration).await;
     }
 
-    fn spawn(&self, future: semaphore_core::BoxFuture<'static, ()>) {
+    fn spawn(&self, future: semaphore_core::BoxFuture<'static, ()>) -> std::io::Result<()> {
         *self.driver.lock().expect("a driver") = Some(future);
+        Ok(())
     }
 
     fn seed(&self) -> u64 {

@@ -320,8 +320,8 @@ impl Runtime for Skewed {
         self.client.sleep(duration).await;
     }
 
-    fn spawn(&self, future: semaphore_core::BoxFuture<'static, ()>) {
-        self.client.spawn(future);
+    fn spawn(&self, future: semaphore_core::BoxFuture<'static, ()>) -> std::io::Result<()> {
+        self.client.spawn(future)
     }
 
     fn seed(&self) -> u64 {

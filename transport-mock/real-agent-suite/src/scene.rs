@@ -135,10 +135,12 @@ impl<'b, B: Backend> Scene<'b, B> {
         future: impl Future<Output = T> + Send + 'static,
     ) -> Task<T> {
         let (done, task) = oneshot::channel();
-        self.home.spawn(Box::pin(async move {
-            // Who is not waited for tells nobody.
-            let _ = done.send(future.await);
-        }));
+        self.home
+            .spawn(Box::pin(async move {
+                // Who is not waited for tells nobody.
+                let _ = done.send(future.await);
+            }))
+            .unwrap();
         Task(task)
     }
 

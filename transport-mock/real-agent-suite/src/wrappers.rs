@@ -59,13 +59,13 @@ impl<R: Runtime> Runtime for Mortal<R> {
         self.inner.sleep(duration).await;
     }
 
-    fn spawn(&self, future: BoxFuture<'static, ()>) {
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> std::io::Result<()> {
         let (future, handle) = abortable(future);
         self.tasks.lock().unwrap().push(handle);
         self.inner.spawn(Box::pin(async {
             // Aborted is as good as ended.
             let _ = future.await;
-        }));
+        }))
     }
 
     fn seed(&self) -> u64 {

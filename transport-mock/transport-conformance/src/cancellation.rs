@@ -14,13 +14,15 @@ pub(crate) fn send_in_background<A: Transport + Runtime + Clone + 'static>(
     let (ended, outcome) = mpsc::channel();
     let sending = adapter.clone();
     let (future, abort) = abortable(async move { sending.send(request).await });
-    adapter.spawn(Box::pin(async move {
-        let _ = ended.send(match future.await {
-            Ok(Ok(answer)) => Outcome::Answered(answer.status()),
-            Ok(Err(_)) => Outcome::Failed,
-            Err(_) => Outcome::Dropped,
-        });
-    }));
+    adapter
+        .spawn(Box::pin(async move {
+            let _ = ended.send(match future.await {
+                Ok(Ok(answer)) => Outcome::Answered(answer.status()),
+                Ok(Err(_)) => Outcome::Failed,
+                Err(_) => Outcome::Dropped,
+            });
+        }))
+        .unwrap();
     (abort, outcome)
 }
 

@@ -148,7 +148,9 @@ macro_rules! tests {
                 sequential_long_polls_share_a_connection,
                 a_connection_that_the_agent_wants_closed_is_not_used_again,
                 a_request_that_dies_on_a_kept_connection_is_not_sent_twice;
-            long_polls: fifty_open_long_polls_do_not_hold_up_a_short_request;
+            long_polls:
+                as_many_long_polls_as_there_may_be_do_not_hold_up_a_short_request,
+                a_long_poll_without_a_connection_is_read_and_tells_what_is_new;
             own_client:
                 a_client_of_the_users_own_sends_the_requests,
                 a_client_of_the_users_own_takes_no_options_of_the_connection;
@@ -240,12 +242,14 @@ pub(crate) fn send_in_sequence<A: Transport + BlockOn + Clone + 'static>(
 ) {
     let (done, dones) = std::sync::mpsc::channel();
     let sending = adapter.clone();
-    adapter.spawn(Box::pin(async move {
-        for request in requests {
-            sending.send(request).await.unwrap();
-        }
-        done.send(()).unwrap();
-    }));
+    adapter
+        .spawn(Box::pin(async move {
+            for request in requests {
+                sending.send(request).await.unwrap();
+            }
+            done.send(()).unwrap();
+        }))
+        .unwrap();
     dones.recv().expect("every request was answered");
 }
 

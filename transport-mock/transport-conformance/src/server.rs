@@ -178,8 +178,14 @@ impl Connection {
 
     /// A whole answer.
     pub fn answer(&mut self, status: u16, body: &str) {
+        self.answer_with(status, "", body);
+    }
+
+    /// The same, with further header lines, each with its end.
+    pub fn answer_with(&mut self, status: u16, headers: &str, body: &str) {
         let length = body.len();
-        let head = format!("HTTP/1.1 {status} Whatever\r\nContent-Length: {length}\r\n\r\n");
+        let head =
+            format!("HTTP/1.1 {status} Whatever\r\n{headers}Content-Length: {length}\r\n\r\n");
         // A caller that is gone is what some tests are about.
         let _ = self.write(head + body);
     }

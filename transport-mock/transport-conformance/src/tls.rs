@@ -338,7 +338,8 @@ pub fn sequential_requests_share_a_tls_connection<B: Backend>(backend: &B) {
     let adapter = backend.build(trusting(&ours, &server)).unwrap();
     let requests = (0..10).flat_map(|_| [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()]);
     send_in_sequence(&adapter, requests.collect());
-    assert!(server.connections() <= B::CONNECTIONS_OF_A_SEQUENCE);
+    // Polls have connections of their own.
+    assert!(server.connections() <= 2 * B::CONNECTIONS_OF_A_SEQUENCE);
 }
 
 pub fn dropping_the_future_closes_the_tls_connection(backend: &impl Backend) {

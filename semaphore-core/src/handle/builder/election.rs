@@ -44,7 +44,7 @@ impl Builder<ElectionSettings> {
             .with_encoding(parts.encoding)
             .with_scope(parts.scope)
             .with_session_options(parts.session_options);
-        Ok(Election::start(settings, seed, transport, runtime))
+        Election::start(settings, seed, transport, runtime)
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread.

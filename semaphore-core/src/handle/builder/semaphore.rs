@@ -80,7 +80,7 @@ impl Builder<Settings> {
         } else {
             settings
         };
-        Ok(Semaphore::start(settings, seed, transport, runtime))
+        Semaphore::start(settings, seed, transport, runtime)
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread.

@@ -1,7 +1,7 @@
 //! What is sent next: the order of the machines that have something to send.
 
 use super::{From, InFlight, Participant, Transmit};
-use crate::http::Request;
+use crate::http::{Priority, Request};
 use crate::id::RequestId;
 use crate::machine::contender::{Contender, Phase};
 use crate::machine::encoding::Encoding;
@@ -78,7 +78,22 @@ impl Participant {
         let from = self.watch_from(now);
         self.watch.want_from(from);
         let request = self.watch.transmit(now, &self.settings)?;
-        Some((From::Watch, request))
+        let priority = if request.is_long_poll() {
+            self.priority_of_poll(now)
+        } else {
+            request.priority()
+        };
+        Some((From::Watch, request.with_priority(priority)))
+    }
+
+    /// Whoever is next has most use for what a poll tells. Who only holds has its lease.
+    fn priority_of_poll(&self, now: Instant) -> Priority {
+        let ahead = match &self.view {
+            _ if self.queue.is_empty() => u32::MAX,
+            Some(observed) => self.next_ahead(now, observed).map_or(0, |(_, rank)| rank),
+            None => 0,
+        };
+        Priority::Poll { ahead }
     }
 
     fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {

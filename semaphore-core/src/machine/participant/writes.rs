@@ -5,7 +5,7 @@ use super::{Claim, From, Observed, Participant};
 use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
-use crate::http::{Request, Response};
+use crate::http::{Priority, Request, Response};
 use crate::id::{FencingToken, SessionId};
 use crate::machine::contender::Contender;
 use crate::machine::encoding::{After, Encoding, Rest, Step, Written};
@@ -44,7 +44,11 @@ impl Participant {
                 token: FencingToken(write.base.0),
                 was_listed,
             });
-        Some(request)
+        // A slot that is given back is somebody else's next.
+        let is_release = !write.withdraw.is_empty();
+        let urgent = is_release.then_some(Priority::Urgent);
+        let priority = urgent.unwrap_or(request.priority());
+        Some(request.with_priority(priority))
     }
 
     /// What belongs to the same transaction: that those who are admitted are tied to their keys, and

@@ -61,17 +61,16 @@ where
         match place.what {
             What::Semaphore => {
                 let built = plan.semaphore(place).connect(backend);
-                self.start(built.doing("building a semaphore")?, place);
+                self.start(built.doing("building a semaphore")?, place)
             }
             What::Election => {
                 let built = plan.election(place).connect(backend);
-                self.start(built.doing("building an election")?, place);
+                self.start(built.doing("building an election")?, place)
             }
         }
-        Ok(())
     }
 
-    fn start<M: Member>(&mut self, member: M, place: &Place) {
+    fn start<M: Member>(&mut self, member: M, place: &Place) -> Result<(), Failure> {
         for _ in 0..place.contenders {
             let contender = Contender {
                 backend: self.backend.clone(),
@@ -81,10 +80,11 @@ where
                 number: self.number,
             };
             self.number += 1;
-            self.spawn(async move { contender.contend().await });
+            self.spawn(async move { contender.contend().await })?;
         }
         self.shutdowns
             .push(Box::pin(async move { member.shutdown().await }));
+        Ok(())
     }
 
     fn follow(&mut self, place: &Place) -> Result<(), Failure> {
@@ -92,17 +92,18 @@ where
         let mut follower = discovery.doing("building a follower")?.follow();
         let (backend, place) = (self.backend.clone(), place.clone());
         let book = Arc::clone(self.book);
-        self.spawn(async move { follow(&backend, &book, &place, &mut follower).await });
-        Ok(())
+        self.spawn(async move { follow(&backend, &book, &place, &mut follower).await })
     }
 
-    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
         let (end, ended) = oneshot::channel::<()>();
-        self.backend.spawn(Box::pin(async move {
+        let spawned = self.backend.spawn(Box::pin(async move {
             task.await;
             drop(end);
         }));
+        spawned.doing("starting a task")?;
         self.ends.push(ended);
+        Ok(())
     }
 
     fn join(self) {

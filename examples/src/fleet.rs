@@ -1,0 +1,392 @@
+//! Many semaphores in one process: each is acquired and held, and others wait behind some of them.
+//!
+//! A waiter wants all slots of its semaphore at once, of which one is held: it has its turn when whoever
+//! is before it has given back what it had. Who holds and who waits are futures of one task, on every
+//! backend, so that no threads are counted but those that the semaphores need.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, join_all, join3, select};
+use futures_util::stream::{self, StreamExt as _};
+use semaphore_core::{Builder, Error, Lost, Permit, Runtime as _, Semaphore, TransportErrorKind};
+
+use crate::backend::{Host, Hosts, Transports};
+use crate::failure::{Failure, with_causes};
+use crate::meter::Reading;
+use crate::peaks::{Peaks, Watcher};
+
+/// How long the semaphores may take to be gone in the end. What they then leave, their TTL cleans up.
+const CLEARING: Duration = Duration::from_secs(60);
+
+/// How many semaphores are ended at once, so that the end is no peak.
+const CLEARED_AT_ONCE: usize = 16;
+
+/// Semaphores before they start.
+pub struct Fleet<'a> {
+    /// Where they run.
+    pub hosts: &'a Hosts,
+    /// Describes the semaphore of that number.
+    pub builder: &'a (dyn Fn(usize) -> Builder + Sync),
+    /// How many there are.
+    pub semaphores: usize,
+    /// How many slots each of them has.
+    pub limit: u32,
+    /// How many wait behind them, with handles of their own.
+    pub waiters: usize,
+    /// Whether all handles share one transport.
+    pub transports: Transports,
+    /// How long each is held after the last of them was granted.
+    pub hold: Duration,
+    /// How long each may take to be granted.
+    pub patience: Duration,
+}
+
+/// What became of a fleet.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many semaphores there were.
+    pub semaphores: usize,
+    /// How many were to wait behind them.
+    pub waiters: usize,
+    /// For each semaphore that was granted: from the wish to the permit.
+    pub acquired: Vec<Duration>,
+    /// For each waiter that was granted: from the moment at which what it waits for was free, which is
+    /// the end of the release before it.
+    pub turns: Vec<Duration>,
+    /// What kept the others from being granted.
+    pub failures: Vec<Error>,
+    /// Why those lost it that lost what they had.
+    pub losses: Vec<Lost>,
+    /// What went wrong when something was given back or removed.
+    pub unclean: Vec<Error>,
+    /// Whether the semaphores were gone in time in the end.
+    pub cleared: bool,
+    /// What was sent and received while all of them were held, and for how long they were.
+    pub steady: (Reading, Duration),
+    /// What was sent and received from the beginning to the end.
+    pub traffic: Reading,
+    /// Connections and threads.
+    pub peaks: Peaks,
+}
+
+/// A semaphore, as one handle sees it.
+struct Member {
+    number: usize,
+    semaphore: Semaphore,
+}
+
+struct Held {
+    number: usize,
+    permit: Permit,
+}
+
+/// Something was given back.
+struct Freed {
+    number: usize,
+    at: Instant,
+    result: Result<(), Error>,
+}
+
+/// A turn of a waiter.
+struct Turn {
+    granted: Instant,
+    freed: Freed,
+}
+
+impl Fleet<'_> {
+    /// Acquires all, holds all, gives all back, and removes what is left of them.
+    ///
+    /// # Errors
+    /// Those for which there is no fleet to speak of: [`Failure::Backend`] and
+    /// [`Failure::Semaphore`] before anything is sent, [`Failure::Thread`],
+    /// [`Failure::Unreachable`] and [`Failure::NotReady`].
+    pub fn run(&self) -> Result<Outcome, Failure> {
+        let hosts = self
+            .hosts
+            .several(self.semaphores + self.waiters, self.transports)?;
+        let (for_holders, for_waiters) = hosts.split_at(self.semaphores);
+        let holders = for_holders.iter().enumerate();
+        let holders = holders.map(|(number, host)| self.member(number, host));
+        let holders: Vec<_> = holders.collect::<Result<_, _>>()?;
+        let Some(home) = hosts.first() else {
+            return Ok(Outcome::default());
+        };
+
+        let watcher = Watcher::start(self.hosts.agent())?;
+        self.probe(home)?;
+        let before = self.hosts.traffic();
+        let outcome = home.wait(self.sail(home, &holders, for_waiters))?;
+        Ok(Outcome {
+            traffic: self.hosts.traffic().since(before),
+            peaks: watcher.peaks(),
+            ..outcome
+        })
+    }
+
+    fn member(&self, number: usize, host: &Host) -> Result<Member, Error> {
+        let semaphore = (self.builder)(number).connect(host.clone())?;
+        Ok(Member { number, semaphore })
+    }
+
+    /// A wrong address is told at once. An agent that has no connection to give now is none.
+    fn probe(&self, home: &Host) -> Result<(), Failure> {
+        match home.probe(self.hosts.agent()) {
+            Err(Failure::NotReady { status: 429, .. }) => Ok(()),
+            Err(Failure::Unreachable { source, .. })
+                if source.kind() == TransportErrorKind::Unknown =>
+            {
+                Ok(())
+            }
+            probed => probed,
+        }
+    }
+
+    async fn sail(
+        &self,
+        home: &Host,
+        holders: &[Member],
+        for_waiters: &[Host],
+    ) -> Result<Outcome, Error> {
+        let mut outcome = Outcome {
+            semaphores: self.semaphores,
+            waiters: self.waiters,
+            ..Outcome::default()
+        };
+        let mut held = Vec::with_capacity(holders.len());
+        for acquired in join_all(holders.iter().map(|it| self.acquire(it))).await {
+            match acquired {
+                Ok((one, time)) => {
+                    outcome.acquired.push(time);
+                    held.push(one);
+                }
+                Err(error) => outcome.failures.push(error),
+            }
+        }
+
+        // Behind those that are held, since nobody waits behind the others.
+        let numbers: Vec<_> = held.iter().map(|it| it.number).collect();
+        let waiters = numbers.iter().cycle().zip(for_waiters);
+        let waiters = waiters.map(|(number, host)| self.member(*number, host));
+        let waiters: Vec<_> = waiters.collect::<Result<_, _>>()?;
+
+        let over = home.sleep(self.hold).shared();
+        let before = self.hosts.traffic();
+        let began = Instant::now();
+        let steady = async {
+            over.clone().await;
+            (self.hosts.traffic().since(before), began.elapsed())
+        };
+        let holds = join_all(held.into_iter().map(|it| it.hold(over.clone())));
+        let waits = join_all(waiters.iter().map(|it| self.wait(it)));
+        // The end of the holds is seen first by who measures them.
+        let (steady, freed, turns) = join3(steady, holds, waits).await;
+        outcome.steady = steady;
+        outcome.take_turns(freed, turns);
+
+        let cleared = pin!(clear(holders, &waiters));
+        if let Either::Left((unclean, _)) = select(cleared, home.sleep(CLEARING)).await {
+            outcome.unclean.extend(unclean);
+            outcome.cleared = true;
+        }
+        Ok(outcome)
+    }
+
+    async fn acquire(&self, member: &Member) -> Result<(Held, Duration), Error> {
+        let asked = Instant::now();
+        let permit = member.semaphore.acquire_timeout(self.patience).await?;
+        let number = member.number;
+        Ok((Held { number, permit }, asked.elapsed()))
+    }
+
+    /// Takes a turn, of no time.
+    async fn wait(&self, member: &Member) -> Result<Turn, Error> {
+        let patience = self.hold + self.patience;
+        let waiting = member.semaphore.acquire_many_timeout(self.limit, patience);
+        let permit = waiting.await?;
+        let granted = Instant::now();
+        let number = member.number;
+        let freed = Held { number, permit }.give_back(None).await;
+        Ok(Turn { granted, freed })
+    }
+}
+
+impl Held {
+    async fn hold(self, over: impl Future<Output = ()>) -> Freed {
+        let lost = match select(pin!(self.permit.lost()), pin!(over)).await {
+            Either::Left((lost, _)) => Some(lost),
+            Either::Right(_) => None,
+        };
+        self.give_back(lost).await
+    }
+
+    async fn give_back(self, lost: Option<Lost>) -> Freed {
+        let released = self.permit.release().await;
+        Freed {
+            number: self.number,
+            at: Instant::now(),
+            result: lost.map_or(released, |lost| Err(Error::Lost(lost))),
+        }
+    }
+}
+
+impl Outcome {
+    /// What did not go well: a line for each kind, with the first reason. None when everything was
+    /// granted, kept and removed.
+    pub fn complaints(&self) -> Vec<String> {
+        let asked = self.semaphores + self.waiters;
+        let had = self.acquired.len() + self.turns.len();
+        let mut complaints = Vec::new();
+        if let Some(first) = self.failures.first() {
+            let (failed, why) = (self.failures.len(), with_causes(first));
+            complaints.push(format!(
+                "{failed} of {asked} acquisitions failed, the first: {why}"
+            ));
+        }
+        if let Some(first) = self.losses.first() {
+            let lost = self.losses.len();
+            complaints.push(format!(
+                "{lost} of {had} slots were lost, the first: {first}"
+            ));
+        }
+        if let Some(first) = self.unclean.first() {
+            let (left, why) = (self.unclean.len(), with_causes(first));
+            complaints.push(format!("{left} times cleaning up failed, the first: {why}"));
+        }
+        if !self.cleared {
+            complaints.push(format!("not all was cleaned up within {CLEARING:?}"));
+        }
+        complaints
+    }
+
+    /// Of a semaphore, who is granted first had waited for what was given back first, and so on: all that
+    /// is given back is free for one waiter.
+    fn take_turns(&mut self, freed: Vec<Freed>, turns: Vec<Result<Turn, Error>>) {
+        let mut free: BTreeMap<usize, (Vec<Instant>, Vec<Instant>)> = BTreeMap::new();
+        let mut all = freed;
+        for turn in turns {
+            match turn {
+                Ok(Turn { granted, freed }) => {
+                    free.entry(freed.number).or_default().1.push(granted);
+                    all.push(freed);
+                }
+                Err(error) => self.failures.push(error),
+            }
+        }
+        for Freed { number, at, result } in all {
+            free.entry(number).or_default().0.push(at);
+            match result {
+                Ok(()) => {}
+                Err(Error::Lost(lost)) => self.losses.push(lost),
+                Err(error) => self.unclean.push(error),
+            }
+        }
+        for (mut freed, mut granted) in free.into_values() {
+            freed.sort_unstable();
+            granted.sort_unstable();
+            let waits = granted.into_iter().zip(freed);
+            // Who waits may hear of it before who gives it back does.
+            let waits = waits.map(|(granted, freed)| granted.saturating_duration_since(freed));
+            self.turns.extend(waits);
+        }
+    }
+}
+
+/// Ends all of them and removes their records: what went wrong.
+async fn clear(holders: &[Member], waiters: &[Member]) -> Vec<Error> {
+    let handles = |members: &[Member]| -> Vec<_> {
+        let handles = members.iter().map(|member| member.semaphore.clone());
+        handles.collect()
+    };
+    stream::iter([handles(waiters), handles(holders)].concat())
+        .map(|semaphore| async move { semaphore.shutdown().await })
+        .buffer_unordered(CLEARED_AT_ONCE)
+        .for_each(|()| async {})
+        .await;
+    stream::iter(handles(holders))
+        .map(|semaphore| async move { semaphore.destroy().await })
+        .buffer_unordered(CLEARED_AT_ONCE)
+        .filter_map(|removed| async {
+            match removed {
+                // Others may use it, or have removed it.
+                Ok(()) | Err(Error::InUse { .. } | Error::NotFound) => None,
+                Err(error) => Some(error),
+            }
+        })
+        .collect()
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(freed: &[(usize, u64)], turns: &[(usize, u64, u64)]) -> Outcome {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let free = |number, millis| Freed {
+            number,
+            at: at(millis),
+            result: Ok(()),
+        };
+        let turn = |&(number, granted, freed): &(usize, u64, u64)| {
+            Ok(Turn {
+                granted: at(granted),
+                freed: free(number, freed),
+            })
+        };
+        let mut outcome = Outcome::default();
+        outcome.take_turns(
+            freed.iter().map(|&(number, at)| free(number, at)).collect(),
+            turns.iter().map(turn).collect(),
+        );
+        outcome
+    }
+
+    fn millis(times: &[u64]) -> Vec<Duration> {
+        times.iter().copied().map(Duration::from_millis).collect()
+    }
+
+    #[test]
+    fn a_turn_lasts_from_the_release_before_it() {
+        let alone = outcome(&[(0, 100), (1, 200)], &[(1, 230, 240), (0, 110, 120)]);
+        assert_eq!(alone.turns, millis(&[10, 30]));
+    }
+
+    #[test]
+    fn of_those_behind_one_semaphore_each_waits_for_the_one_before_it() {
+        let turns = [(0, 150, 155), (0, 110, 120), (0, 160, 170)];
+        assert_eq!(outcome(&[(0, 100)], &turns).turns, millis(&[10, 30, 5]));
+    }
+
+    #[test]
+    fn who_hears_of_a_release_before_the_one_who_releases_waited_for_nothing() {
+        assert_eq!(outcome(&[(0, 100)], &[(0, 99, 120)]).turns, millis(&[0]));
+    }
+
+    #[test]
+    fn what_is_lost_is_told_apart_from_what_can_not_be_removed() {
+        let freed = |result| Freed {
+            number: 0,
+            at: Instant::now(),
+            result,
+        };
+        let mut outcome = Outcome {
+            cleared: true,
+            ..Outcome::default()
+        };
+        outcome.take_turns(vec![freed(Ok(()))], Vec::new());
+        assert_eq!(outcome.complaints(), [""; 0]);
+        let lost = Err(Error::Lost(Lost::RuntimeEnded));
+        outcome.take_turns(
+            vec![freed(lost), freed(Err(Error::Closed))],
+            vec![Err(Error::Closed)],
+        );
+        let counts = [&outcome.failures, &outcome.unclean].map(Vec::len);
+        assert_eq!((counts, outcome.losses.len()), ([1, 1], 1));
+        assert_eq!(outcome.complaints().len(), 3);
+    }
+}

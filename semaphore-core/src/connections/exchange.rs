@@ -1,0 +1,173 @@
+//! One request from its lane to its answer, and what a refusal teaches.
+
+use core::time::Duration;
+
+use futures_channel::oneshot;
+use futures_util::future::{Either, select};
+
+use super::lanes::{Lane, Lanes};
+use super::places::Fate;
+use super::{Connections, Pass};
+use crate::api::ListKeys;
+use crate::http::{Method, Request, Response};
+use crate::time::Instant;
+use crate::transport::{TransportError, TransportErrorKind};
+
+type Answer = Result<Response, TransportError>;
+
+impl Connections {
+    /// Sends a request that is answered at once.
+    pub(super) async fn exchange(&self, lanes: &(impl Lanes + ?Sized), request: Request) -> Answer {
+        let ends = lanes.now() + request.timeout();
+        loop {
+            let pass = self.enter(lanes, &request, ends).await?;
+            let left = ends.saturating_since(lanes.now());
+            let sent = request.clone().with_timeout(left);
+            let (answer, refusal) = pass.send(lanes, sent, Fate::Failed).await;
+            match refusal {
+                None => {
+                    if answer.is_ok() {
+                        self.tell_of_changes(&request);
+                    }
+                    return answer;
+                }
+                Some(refusal)
+                    if (refusal == Refusal::NotApplied || request.method() == Method::Get)
+                        && lanes.now() < ends
+                        && self.lock().has_open() => {}
+                Some(_) => return answer,
+            }
+        }
+    }
+
+    /// Sends a poll on its lane. `None` if there was no connection for it.
+    pub(super) async fn poll_on(
+        &self,
+        pass: Pass,
+        lanes: &(impl Lanes + ?Sized),
+        request: Request,
+    ) -> Option<Answer> {
+        let wait = request.wait().unwrap_or(request.timeout());
+        let until = lanes.now() + ListKeys::longest(wait);
+        let (answer, refusal) = pass.send(lanes, request, Fate::GivenUp(until)).await;
+        refusal.is_none().then_some(answer)
+    }
+
+    /// Waits for a short lane.
+    async fn enter(
+        &self,
+        lanes: &(impl Lanes + ?Sized),
+        request: &Request,
+        ends: Instant,
+    ) -> Result<Pass, TransportError> {
+        let (waiter, mut place) = oneshot::channel();
+        let now = lanes.now();
+        self.with(|places| places.queue(now, request.priority(), waiter));
+        if let Ok(Some(pass)) = place.try_recv() {
+            return Ok(pass);
+        }
+        let sleep = lanes.sleep(ends.saturating_since(now));
+        match select(place, sleep).await {
+            Either::Left((Ok(pass), _)) => Ok(pass),
+            _ => Err(TransportError::with_source(
+                TransportErrorKind::NoRoom,
+                "too many requests of this transport are under way",
+            )),
+        }
+    }
+
+    /// Wakes those who wait for what a request may have changed.
+    fn tell_of_changes(&self, request: &Request) {
+        let hints = self.lock().changed(request.changed_paths());
+        // Dropped, they say all there is to say.
+        drop(hints);
+    }
+}
+
+impl Pass {
+    /// Uses the lane. `if_dropped` says what becomes of it when nobody waits for the answer any more.
+    async fn send(
+        mut self,
+        lanes: &(impl Lanes + ?Sized),
+        request: Request,
+        if_dropped: Fate,
+    ) -> (Answer, Option<Refusal>) {
+        self.fate = if_dropped;
+        let began = lanes.now();
+        let answer = lanes.send_on(self.lane, request).await;
+        let now = lanes.now();
+        let is_new = !self.is_open;
+        let is_at_once = now.saturating_since(began) < AT_ONCE;
+        let refusal = Refusal::of(&answer, is_new && is_at_once);
+        self.fate = match (&answer, refusal) {
+            (_, Some(_)) => Fate::Refused(now),
+            (Ok(response), None) if closes(response) => Fate::Failed,
+            (Ok(_), None) => Fate::Answered(now),
+            (Err(_), None) => Fate::Failed,
+        };
+        if refusal.is_some() {
+            tracing::warn!(lane = ?self.lane, ?answer, "no connection to be had; fewer do for a while");
+            let connections = self.connections.clone();
+            drop(self);
+            let idle: Vec<Lane> = connections.lock().close_idle_polls();
+            for lane in idle {
+                lanes.close(lane);
+            }
+        }
+        let answer = match refusal {
+            Some(Refusal::MaybeApplied) => answer.map_err(closed_at_once),
+            _ => answer,
+        };
+        (answer, refusal)
+    }
+}
+
+/// There was no connection to be had for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// It was not applied.
+    NotApplied,
+    /// Nobody knows whether it was applied.
+    MaybeApplied,
+}
+
+impl Refusal {
+    /// Whether this is one. An agent of 1.9 or newer says so; an older one closes a new connection at once.
+    fn of(answer: &Answer, is_new: bool) -> Option<Self> {
+        match answer {
+            Ok(response) if is_over_limit(response) => Some(Self::NotApplied),
+            Err(error) if error.kind() == TransportErrorKind::NoRoom => Some(Self::NotApplied),
+            Err(error) if error.kind() == TransportErrorKind::Unknown && is_new => {
+                Some(Self::MaybeApplied)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What an agent of 1.9 or newer says on a connection that is one too many. It has answers of the same status for
+/// other limits.
+fn is_over_limit(response: &Response) -> bool {
+    const SAID: &[u8] = b"too many concurrent connections";
+    response.status() == 429 && response.body().windows(SAID.len()).any(|it| it == SAID)
+}
+
+fn closes(response: &Response) -> bool {
+    let connection = response.header("Connection");
+    connection.is_some_and(|it| it.trim().eq_ignore_ascii_case("close"))
+}
+
+/// A new connection was closed before there was an answer.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the new connection was closed at once, as an agent older than 1.9 does that allows this address no more \
+     (`limits.http_max_conns_per_client`)"
+)]
+struct ClosedAtOnce(#[source] TransportError);
+
+fn closed_at_once(error: TransportError) -> TransportError {
+    TransportError::with_source(error.kind(), ClosedAtOnce(error))
+}
+
+/// Within this time an agent closes a connection that it refuses.
+const AT_ONCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,144 @@
+//! How many connections a transport opens, and what goes first when that is not enough.
+//!
+//! An agent allows an address 200 connections at once (`limits.http_max_conns_per_client`), counts those that
+//! are kept open between requests, and goes on counting a blocking query that was given up until its wait is over.
+//! It refuses further ones, also those that renewals need. So one transport opens [`MOST`] at most, whatever is
+//! sent through it:
+//!
+//! ```text
+//!                  ┌─ Lane::Short(0) … ──▶ one connection each, kept open for what comes next
+//!   by priority ───┤
+//!                  └─ Lane::Poll(0) … ───▶ one blocking query each; whoever finds none is parked:
+//!                                          it reads every few seconds, by a short lane
+//! ```
+//! - Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::Priority::Urgent).
+//! - A connection of a short lane is never lent to a poll.
+//! - A poll that is given up keeps its lane until its wait would be over.
+//! - Whoever is parked reads after [`PARKED`] at the latest, or as soon as a request through the same
+//!   transport has changed what it waits for; that is the bound within which it learns what others do.
+//! - A ceiling can't see other transports of the same address, nor other users of this process's descriptors
+//!   and threads. There a refusal teaches: for a while no connection is opened, polls are parked, and
+//!   short requests share those that are open.
+//!
+//! | file | says |
+//! |---|---|
+//! | `places` | which lane a request gets, and who waits for one: no clock, no I/O |
+//! | `lanes` | what an adapter brings |
+//! | `exchange` | one request from its lane to its answer |
+//! | `parked` | a poll that has no lane |
+
+mod exchange;
+mod lanes;
+mod parked;
+mod places;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_channel::oneshot;
+
+pub use self::lanes::{Lane, Lanes, is_no_room};
+use self::places::{Fate, Places, Waiter};
+use crate::build_error::BuildError;
+use crate::http::{Request, Response};
+use crate::transport::TransportError;
+
+/// How many connections a transport opens at most, unless it is told otherwise.
+pub const MOST: usize = 64;
+
+/// The connections of one transport: see the module. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    places: Arc<Mutex<Places<oneshot::Sender<Pass>>>>,
+}
+
+impl Connections {
+    /// At most `most` connections, half of them for polls. With one, there are no long polls: everything
+    /// is read every few seconds.
+    ///
+    /// `seed` decides its jitter: give each transport another one.
+    ///
+    /// # Errors
+    /// [`BuildError::NoConnections`] if `most` is zero.
+    pub fn new(most: usize, seed: u64) -> Result<Self, BuildError> {
+        if most == 0 {
+            return Err(BuildError::NoConnections);
+        }
+        let polls = most / 2;
+        let places = Places::new(most - polls, polls, seed);
+        Ok(Self {
+            places: Arc::new(Mutex::new(places)),
+        })
+    }
+
+    /// Sends the request as soon as there is a lane for it, and waits for the whole answer. A poll without a
+    /// lane is answered as if it had one, only later: see the module.
+    ///
+    /// # Errors
+    /// As [`Transport::send`](crate::Transport::send). [`TransportErrorKind::NoRoom`](crate::TransportErrorKind::NoRoom)
+    /// when no lane was free within [`Request::timeout`], which covers the wait.
+    ///
+    /// # Cancel safety
+    /// As [`Transport::send`](crate::Transport::send). A poll that is dropped keeps its lane until its wait is over.
+    pub async fn send(
+        &self,
+        lanes: &(impl Lanes + ?Sized),
+        request: Request,
+    ) -> Result<Response, TransportError> {
+        if request.is_long_poll() {
+            self.poll(lanes, request).await
+        } else {
+            self.exchange(lanes, request).await
+        }
+    }
+
+    /// Works on the places, and lets in whoever has one now.
+    fn with<T>(&self, work: impl FnOnce(&mut Places<oneshot::Sender<Pass>>) -> T) -> T {
+        let mut places = self.lock();
+        let result = work(&mut places);
+        let admitted = places.admit();
+        drop(places);
+        for (waiter, lane, is_open) in admitted {
+            // Whoever has gone meanwhile drops its pass, which comes back here.
+            let _ = waiter.send(Pass::new(self, lane, is_open));
+        }
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places<oneshot::Sender<Pass>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter for oneshot::Sender<Pass> {
+    fn has_gone(&self) -> bool {
+        self.is_canceled()
+    }
+}
+
+/// The right to use a lane, until it is dropped.
+struct Pass {
+    connections: Connections,
+    lane: Lane,
+    /// Whether a connection is open on it, as far as is known.
+    is_open: bool,
+    /// What to say of the lane if nobody says more.
+    fate: Fate,
+}
+
+impl Pass {
+    fn new(connections: &Connections, lane: Lane, is_open: bool) -> Self {
+        Self {
+            connections: connections.clone(),
+            lane,
+            is_open,
+            fate: Fate::Unused,
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let (lane, fate) = (self.lane, self.fate);
+        self.connections.with(|places| places.leave(lane, fate));
+    }
+}

@@ -1,0 +1,136 @@
+//! A poll that has no lane. It is read in slices, as short requests, until there is news, its wait is over, or it has
+//! a lane.
+
+use core::pin::pin;
+use core::time::Duration;
+
+use futures_channel::oneshot;
+use futures_util::future::{Either, select};
+
+use super::lanes::Lanes;
+use super::places::Ticket;
+use super::{Connections, Pass};
+use crate::http::{Request, Response};
+use crate::transport::{TransportError, TransportErrorKind};
+
+/// How long a parked poll goes without a look, but for a quarter more of jitter.
+pub(super) const PARKED: Duration = Duration::from_secs(4);
+
+impl Connections {
+    /// Sends a poll.
+    pub(super) async fn poll(
+        &self,
+        lanes: &(impl Lanes + ?Sized),
+        request: Request,
+    ) -> Result<Response, TransportError> {
+        let slice = request.slice();
+        let mut parked = ParkedPoll::new(self, lanes, &request);
+        if let Some(pass) = parked.place()
+            && let Some(answer) = self.poll_on(pass, lanes, request.clone()).await
+        {
+            return answer;
+        }
+        let ends = lanes.now() + request.wait().unwrap_or(request.timeout());
+        loop {
+            let left = ends.saturating_since(lanes.now());
+            let place = match &slice {
+                Some(_) => {
+                    let look_in = self.lock().jitter(PARKED).min(left);
+                    parked.place_before_a_look(lanes, look_in).await
+                }
+                None => parked.place_within(lanes, left).await,
+            };
+            if let Some(pass) = place {
+                let left = ends.saturating_since(lanes.now());
+                let sent = request.clone().lasting(left);
+                if let Some(answer) = self.poll_on(pass, lanes, sent).await {
+                    return answer;
+                }
+                parked = ParkedPoll::new(self, lanes, &request);
+                continue;
+            }
+            let Some(slice) = &slice else {
+                return Err(TransportError::with_source(
+                    TransportErrorKind::NoRoom,
+                    "too many polls of this transport are under way",
+                ));
+            };
+            let is_over = ends <= lanes.now();
+            let answer = self.exchange(lanes, slice.clone()).await;
+            if is_over || is_news(&answer, slice) {
+                return answer;
+            }
+        }
+    }
+}
+
+/// A poll in the line for a lane, which it leaves when it is dropped.
+struct ParkedPoll<'a> {
+    connections: &'a Connections,
+    ticket: Ticket,
+    place: oneshot::Receiver<Pass>,
+}
+
+impl<'a> ParkedPoll<'a> {
+    fn new(connections: &'a Connections, lanes: &(impl Lanes + ?Sized), request: &Request) -> Self {
+        let (waiter, place) = oneshot::channel();
+        let now = lanes.now();
+        let recurses = request.path().ends_with('/');
+        let (priority, path) = (request.priority(), request.path());
+        let ticket = connections.with(|places| places.park(now, priority, path, recurses, waiter));
+        Self {
+            connections,
+            ticket,
+            place,
+        }
+    }
+
+    /// The lane, if it is there.
+    fn place(&mut self) -> Option<Pass> {
+        self.place.try_recv().ok().flatten()
+    }
+
+    /// The lane, if it is there within this time.
+    async fn place_within(
+        &mut self,
+        lanes: &(impl Lanes + ?Sized),
+        most: Duration,
+    ) -> Option<Pass> {
+        match select(&mut self.place, lanes.sleep(most)).await {
+            Either::Left((place, _)) => place.ok(),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// The same, unless what is read may have changed before.
+    async fn place_before_a_look(
+        &mut self,
+        lanes: &(impl Lanes + ?Sized),
+        most: Duration,
+    ) -> Option<Pass> {
+        let (waker, hint) = oneshot::channel();
+        let now = lanes.now();
+        self.connections
+            .with(|places| places.await_hint(now, self.ticket, waker));
+        match select(hint, pin!(self.place_within(lanes, most))).await {
+            Either::Left(_) => None,
+            Either::Right((place, _)) => place,
+        }
+    }
+}
+
+impl Drop for ParkedPoll<'_> {
+    fn drop(&mut self) {
+        self.connections.with(|places| places.unpark(self.ticket));
+    }
+}
+
+/// Whether the answer to a slice is what a poll would have been answered before its wait is over.
+fn is_news(answer: &Result<Response, TransportError>, slice: &Request) -> bool {
+    let known = slice.parameter("index");
+    let told = match answer {
+        Ok(response) => response.header("X-Consul-Index"),
+        Err(_) => None,
+    };
+    told.is_none_or(|told| Some(told.trim()) != known)
+}

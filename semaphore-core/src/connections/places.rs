@@ -1,0 +1,367 @@
+//! Which lane a request gets, and who waits for one.
+//!
+//! ```text
+//!            admitted                       answered, failed, refused
+//!   (free) ───────────▶ taken by a request ───────────────────────────▶ (free)
+//!     ▲                        │ a poll that was given up
+//!     └── its wait is over ────┘
+//! ```
+//! A refusal shuts: until a time, twice as far away as after the refusal before, no further connection is opened.
+//! Afterwards half as many polls are begun as were under way then, and twice as many after each that succeeds.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use super::lanes::Lane;
+use crate::http::Priority;
+use crate::machine::jitter;
+use crate::time::Instant;
+
+/// The lanes, and everyone who waits for one.
+#[derive(Debug)]
+pub(super) struct Places<W> {
+    shorts: Vec<Place>,
+    polls: Vec<Place>,
+    queue: BTreeMap<Ticket, W>,
+    parked: BTreeMap<Ticket, Parked<W>>,
+    last_ticket: u64,
+    /// No further connection before this time.
+    shut_until: Instant,
+    refusals: u32,
+    /// How many polls may be under way at once.
+    most_polls: usize,
+    /// The latest time that was told.
+    now: Instant,
+    rng: fastrand::Rng,
+}
+
+/// Somebody who waits for a lane.
+pub(super) trait Waiter {
+    /// Whether it does so no longer.
+    fn has_gone(&self) -> bool;
+}
+
+/// The order of those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket {
+    priority: Priority,
+    no: u64,
+}
+
+/// One lane.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    state: State,
+    /// When a request on it was answered last, if its connection has not been closed since.
+    answered_at: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Free,
+    Taken,
+    /// The agent counts it until then.
+    GivenUp(Instant),
+}
+
+/// A poll without a lane.
+#[derive(Debug)]
+struct Parked<W> {
+    place: W,
+    /// The path that it reads, and whether with everything below it.
+    path: String,
+    recurses: bool,
+    /// Dropped when that may have changed; whether it may have since the last look.
+    hint: Option<W>,
+    has_changed: bool,
+}
+
+/// How the use of a lane ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing was sent.
+    Unused,
+    /// There was an answer, at this time.
+    Answered(Instant),
+    /// The connection is gone, or nothing is known of it.
+    Failed,
+    /// There was no connection to be had, at this time.
+    Refused(Instant),
+    /// A poll was given up that the agent counts until then.
+    GivenUp(Instant),
+}
+
+impl<W: Waiter> Places<W> {
+    pub(super) fn new(shorts: usize, polls: usize, seed: u64) -> Self {
+        Self {
+            shorts: vec![Place::default(); shorts],
+            polls: vec![Place::default(); polls],
+            queue: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            last_ticket: 0,
+            shut_until: Instant::ORIGIN,
+            refusals: 0,
+            most_polls: polls,
+            now: Instant::ORIGIN,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// Waits for a short lane.
+    pub(super) fn queue(&mut self, now: Instant, priority: Priority, waiter: W) {
+        self.pass_time(now);
+        let ticket = self.ticket(priority);
+        self.queue.insert(ticket, waiter);
+    }
+
+    /// Waits for a poll's lane.
+    pub(super) fn park(
+        &mut self,
+        now: Instant,
+        priority: Priority,
+        path: &str,
+        recurses: bool,
+        place: W,
+    ) -> Ticket {
+        self.pass_time(now);
+        let ticket = self.ticket(priority);
+        let parked = Parked {
+            place,
+            path: path.to_owned(),
+            recurses,
+            hint: None,
+            // What it knows may be older than its place in the line.
+            has_changed: true,
+        };
+        self.parked.insert(ticket, parked);
+        ticket
+    }
+
+    /// Where a parked poll is told, by its end, that what it reads may have changed since it last asked.
+    pub(super) fn await_hint(&mut self, now: Instant, ticket: Ticket, hint: W) {
+        self.pass_time(now);
+        if let Some(parked) = self.parked.get_mut(&ticket) {
+            let has_changed = core::mem::take(&mut parked.has_changed);
+            parked.hint = Some(hint).filter(|_| !has_changed);
+        }
+    }
+
+    /// It waits no longer.
+    pub(super) fn unpark(&mut self, ticket: Ticket) {
+        self.parked.remove(&ticket);
+    }
+
+    /// Those to tell that one of these paths has changed.
+    pub(super) fn changed<'a>(&mut self, paths: impl Iterator<Item = &'a str>) -> Vec<W> {
+        if self.parked.is_empty() {
+            return Vec::new();
+        }
+        let paths: Vec<_> = paths.collect();
+        let mut hints = Vec::new();
+        for parked in self.parked.values_mut() {
+            if paths.iter().any(|path| parked.reads(path)) {
+                parked.has_changed |= parked.hint.is_none();
+                hints.extend(parked.hint.take());
+            }
+        }
+        hints
+    }
+
+    /// A lane is used no longer.
+    pub(super) fn leave(&mut self, lane: Lane, fate: Fate) {
+        if let Fate::Answered(now) | Fate::Refused(now) = fate {
+            self.pass_time(now);
+        }
+        let Some(place) = self.place(lane) else {
+            return;
+        };
+        let was_open = place.answered_at.is_some();
+        place.state = match fate {
+            Fate::GivenUp(until) => State::GivenUp(until),
+            _ => State::Free,
+        };
+        match fate {
+            Fate::Unused => {}
+            Fate::Answered(now) => place.answered_at = Some(now),
+            Fate::Failed | Fate::Refused(_) | Fate::GivenUp(_) => place.answered_at = None,
+        }
+        match (fate, lane) {
+            (Fate::Answered(_), _) if !was_open => {
+                self.refusals = 0;
+                if matches!(lane, Lane::Poll(_)) {
+                    self.most_polls = self.most_polls.max(1) * 2;
+                }
+            }
+            (Fate::Refused(_), _) => self.shut(),
+            _ => {}
+        }
+    }
+
+    /// Everyone who has a lane now, and whether a connection is open on it.
+    pub(super) fn admit(&mut self) -> Vec<(W, Lane, bool)> {
+        let mut admitted = Vec::new();
+        while let Some(entry) = self.queue.first_entry() {
+            if entry.get().has_gone() {
+                entry.remove();
+                continue;
+            }
+            let priority = entry.key().priority;
+            let Some(no) = self.free_short(priority) else {
+                break;
+            };
+            if let Some((_, waiter)) = self.queue.pop_first() {
+                admitted.push(self.take(Lane::Short(no), waiter));
+            }
+        }
+        while !self.parked.is_empty()
+            && let Some(no) = self.free_poll()
+        {
+            let Some((_, parked)) = self.parked.pop_first() else {
+                break;
+            };
+            if !parked.place.has_gone() {
+                admitted.push(self.take(Lane::Poll(no), parked.place));
+            }
+        }
+        admitted
+    }
+
+    /// Whether a request could go on by a connection that is open.
+    pub(super) fn has_open(&self) -> bool {
+        (0..self.shorts.len()).any(|no| self.is_open(Lane::Short(no)))
+    }
+
+    /// The poll's lanes that have a connection and no request, without which there is room for one more of something else.
+    /// They count as closed from now on.
+    pub(super) fn close_idle_polls(&mut self) -> Vec<Lane> {
+        let idle = self.polls.iter_mut().enumerate();
+        idle.filter(|(_, place)| matches!(place.state, State::Free))
+            .filter_map(|(no, place)| place.answered_at.take().map(|_| Lane::Poll(no)))
+            .collect()
+    }
+
+    /// `least` and up to a quarter more.
+    pub(super) fn jitter(&mut self, least: Duration) -> Duration {
+        jitter(least, least / 4, &mut self.rng)
+    }
+
+    fn ticket(&mut self, priority: Priority) -> Ticket {
+        self.last_ticket += 1;
+        let no = self.last_ticket;
+        Ticket { priority, no }
+    }
+
+    fn pass_time(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        for place in &mut self.polls {
+            if matches!(place.state, State::GivenUp(until) if until <= now) {
+                place.state = State::Free;
+            }
+        }
+    }
+
+    fn shut(&mut self) {
+        if self.is_shut() {
+            return;
+        }
+        let step = FIRST_SHUT * 2_u32.pow(self.refusals.min(MOST_DOUBLINGS));
+        self.refusals = self.refusals.saturating_add(1);
+        self.shut_until = self.now + self.jitter(step);
+        self.most_polls = self.busy_polls() / 2;
+    }
+
+    fn is_shut(&self) -> bool {
+        self.now < self.shut_until
+    }
+
+    fn busy_polls(&self) -> usize {
+        let is_busy = |it: &&Place| !matches!(it.state, State::Free);
+        self.polls.iter().filter(is_busy).count()
+    }
+
+    fn take(&mut self, lane: Lane, waiter: W) -> (W, Lane, bool) {
+        let is_open = self.is_open(lane);
+        if let Some(place) = self.place(lane) {
+            place.state = State::Taken;
+            if !is_open {
+                place.answered_at = None;
+            }
+        }
+        (waiter, lane, is_open)
+    }
+
+    /// The short lane for a request of this priority, if it may have one.
+    fn free_short(&self, priority: Priority) -> Option<usize> {
+        let is_open = |no: &usize| self.is_open(Lane::Short(*no));
+        let numbers = 0..self.shorts.len();
+        let usable: Vec<usize> = if self.is_shut() {
+            numbers.filter(is_open).collect()
+        } else {
+            numbers.collect()
+        };
+        if usable.is_empty() {
+            // One at a time finds out whether there is a connection to be had.
+            let is_free = |it: &Place| matches!(it.state, State::Free);
+            return self.shorts.iter().all(is_free).then_some(0);
+        }
+        let kept_free = match priority {
+            Priority::Urgent => 0,
+            _ => usable.len() / KEPT_FREE,
+        };
+        let is_free = |no: &usize| matches!(self.shorts[*no].state, State::Free);
+        let mut free = usable.iter().copied().filter(is_free);
+        if free.clone().count() <= kept_free {
+            return None;
+        }
+        free.clone().find(is_open).or_else(|| free.next())
+    }
+
+    fn free_poll(&self) -> Option<usize> {
+        let most = self.most_polls.clamp(1, self.polls.len().max(1));
+        if self.is_shut() || self.busy_polls() >= most {
+            return None;
+        }
+        let is_free = |no: &usize| matches!(self.polls[*no].state, State::Free);
+        let is_open = |no: &usize| self.is_open(Lane::Poll(*no));
+        let mut free = (0..self.polls.len()).filter(is_free);
+        free.clone().find(is_open).or_else(|| free.next())
+    }
+
+    fn is_open(&self, lane: Lane) -> bool {
+        let place = match lane {
+            Lane::Short(no) => self.shorts.get(no),
+            Lane::Poll(no) => self.polls.get(no),
+        };
+        place.is_some_and(|place| {
+            let idle = place.answered_at.map(|at| self.now.saturating_since(at));
+            let is_taken = matches!(place.state, State::Taken);
+            idle.is_some_and(|idle| is_taken || idle < lane.idle_time())
+        })
+    }
+
+    fn place(&mut self, lane: Lane) -> Option<&mut Place> {
+        match lane {
+            Lane::Short(no) => self.shorts.get_mut(no),
+            Lane::Poll(no) => self.polls.get_mut(no),
+        }
+    }
+}
+
+impl<W> Parked<W> {
+    fn reads(&self, changed: &str) -> bool {
+        if self.recurses {
+            changed.starts_with(&self.path)
+        } else {
+            changed == self.path
+        }
+    }
+}
+
+/// One in so many of the usable short lanes is left to what is urgent.
+const KEPT_FREE: usize = 8;
+
+/// How long nothing is opened after a refusal. The fifth in a row and later ones cost sixteen times as much.
+const FIRST_SHUT: Duration = Duration::from_secs(2);
+const MOST_DOUBLINGS: u32 = 4;

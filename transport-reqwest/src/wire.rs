@@ -1,0 +1,115 @@
+//! One request and its answer, on a connection of its lane.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{CONTENT_LENGTH, HeaderValue};
+use reqwest::{Client, Url};
+use semaphore_core::{AgentUrl, Instant, Lane, Lanes, Method, Request, Response, TransportError};
+use tokio::runtime::Handle;
+
+use crate::clients::Clients;
+use crate::failure;
+
+/// What requests are sent with.
+pub(crate) struct Wire {
+    pub(crate) clients: Clients,
+    pub(crate) url: AgentUrl,
+    pub(crate) max_body: usize,
+    pub(crate) handle: Handle,
+    pub(crate) origin: boot_time::Instant,
+}
+
+impl Wire {
+    fn describe(&self, request: Request) -> Result<reqwest::Request, TransportError> {
+        if !request.target().starts_with('/') {
+            return Err(failure::misconfigured(
+                "the target of a request must begin with a slash",
+            ));
+        }
+        let url = Url::parse(&self.url.join(request.target())).map_err(failure::misconfigured)?;
+        let mut described = reqwest::Request::new(method(request.method()), url);
+        *described.timeout_mut() = Some(request.timeout());
+        for (name, value) in request.headers() {
+            let mut value = HeaderValue::from_str(value).map_err(failure::misconfigured)?;
+            value.set_sensitive(true);
+            described.headers_mut().insert(name, value);
+        }
+        if request.method() == Method::Put || !request.body().is_empty() {
+            described
+                .headers_mut()
+                .insert(CONTENT_LENGTH, request.body().len().into());
+            *described.body_mut() = Some(request.into_body().into());
+        }
+        Ok(described)
+    }
+
+    async fn receive(&self, mut answer: reqwest::Response) -> Result<Response, TransportError> {
+        let too_large = || failure::bad_answer("the body is larger than the limit");
+        let announced = answer.content_length().unwrap_or(0);
+        if usize::try_from(announced).map_or(true, |length| length > self.max_body) {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(failure::during_body)? {
+            if chunk.len() > self.max_body - body.len() {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let headers = answer.headers().iter();
+        Ok(headers.fold(
+            Response::new(answer.status().as_u16(), body),
+            |response, (name, value)| {
+                response.with_header(name.as_str(), String::from_utf8_lossy(value.as_bytes()))
+            },
+        ))
+    }
+
+    async fn exchange(&self, client: Client, request: Request) -> Result<Response, TransportError> {
+        let described = self.describe(request)?;
+        let answer = client.execute(described).await;
+        self.receive(answer.map_err(failure::before_answer)?).await
+    }
+}
+
+#[async_trait]
+impl Lanes for Wire {
+    async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
+        let client = self.clients.of(lane).map_err(failure::misconfigured)?;
+        let mut exchange = pin!(self.exchange(client, request));
+        // Sockets and timers of tokio panic when they are polled outside of its runtime.
+        poll_fn(|context| {
+            let _inside = self.handle.enter();
+            exchange.as_mut().poll(context)
+        })
+        .await
+    }
+
+    fn close(&self, lane: Lane) {
+        self.clients.close(lane);
+    }
+
+    /// Goes on counting while the machine is suspended, as Consul's own clock does.
+    fn now(&self) -> Instant {
+        Instant::from_origin(boot_time::Instant::now().duration_since(self.origin))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        let sleep = {
+            let _inside = self.handle.enter();
+            tokio::time::sleep(duration)
+        };
+        sleep.await;
+    }
+}
+
+fn method(method: Method) -> reqwest::Method {
+    match method {
+        Method::Get => reqwest::Method::GET,
+        Method::Put => reqwest::Method::PUT,
+        Method::Delete => reqwest::Method::DELETE,
+    }
+}
