@@ -112,9 +112,10 @@ impl<'a> ParkedPoll<'a> {
         let now = lanes.now();
         self.connections
             .with(|places| places.await_hint(now, self.ticket, waker));
-        match select(hint, pin!(self.place_within(lanes, most))).await {
-            Either::Left(_) => None,
-            Either::Right((place, _)) => place,
+        // The place first: whoever has one is parked no longer, and gets no hints.
+        match select(pin!(self.place_within(lanes, most)), hint).await {
+            Either::Left((place, _)) => place,
+            Either::Right(_) => None,
         }
     }
 }
