@@ -1,7 +1,7 @@
 //! Deliberate defects: each takes one rule away, to show that the checks notice.
 //!
 //! They exist only with the feature `unstable-defects`, where one at a time can be switched on for the whole
-//! process; until then none is. Without the feature [`is_on`] is a constant, and nothing of them is left.
+//! process; until then none is. Without the feature `is_on` is a constant, and nothing of them is left.
 //!
 //! The feature is for this repository's own checks, and for nothing else.
 //!
