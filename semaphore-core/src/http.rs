@@ -143,7 +143,7 @@ impl Request {
     }
 
     /// For how long the server may hold a blocking query open, if the request says so.
-    pub(crate) fn wait(&self) -> Option<Duration> {
+    pub fn wait(&self) -> Option<Duration> {
         parse_go_duration(self.parameter("wait")?)
     }
 

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use semaphore_core::{
-    BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
+    BlockOn, BoxFuture, BuildError, Instant, Lane, Request, Response, Runtime, Transport,
+    TransportError,
 };
 
 use crate::fault::Fault;
-use crate::network::{Host, Network};
+use crate::network::{Host, Network, Pool};
+use crate::pooled::PooledClient;
 use crate::world::World;
 
 /// A host that talks to the Consul in memory: [`Transport`], [`Runtime`] and [`BlockOn`] in one.
@@ -58,6 +60,32 @@ impl MockClient {
         let timeout = self.stretched(request.timeout());
         let request = request.with_timeout(timeout);
         self.world.send(self.host, request, fault).await
+    }
+
+    /// The same host, with connections that are kept open, and of those `most` at most, as the adapters for a real
+    /// agent have them.
+    ///
+    /// # Errors
+    /// [`BuildError::NoConnections`] if `most` is zero.
+    pub fn pooled(self, most: usize) -> Result<PooledClient, BuildError> {
+        let pool = self.world.with(Network::new_pool);
+        PooledClient::new(self, pool, most)
+    }
+
+    pub(crate) async fn send_on(
+        &self,
+        pool: Pool,
+        lane: Lane,
+        request: Request,
+    ) -> Result<Response, TransportError> {
+        let timeout = self.stretched(request.timeout());
+        let request = request.with_timeout(timeout);
+        self.world.send_on(self.host, pool, lane, request).await
+    }
+
+    pub(crate) fn close(&self, pool: Pool, lane: Lane) {
+        self.world
+            .with(|network| network.close_idle(self.host, pool, lane));
     }
 
     /// How long a time on this host's clock is on the world's.

@@ -185,8 +185,9 @@ impl MockConsul {
         self.world().with(|network| network.latency = range);
     }
 
-    /// How many exchanges one host may have under way; one more is reset. 200, as on an agent,
-    /// unless this says otherwise.
+    /// How many connections the agent allows one host; one more is reset. 200 unless this says otherwise. It
+    /// counts the exchanges under way, what a [`PooledClient`](crate::PooledClient) keeps open, and blocking queries that
+    /// were given up, until their wait is over.
     pub fn set_max_connections(&self, most: Option<usize>) {
         self.world().with(|network| network.max_connections = most);
     }

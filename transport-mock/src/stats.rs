@@ -20,6 +20,10 @@ pub struct Stats {
     pub bytes_down: u64,
     /// Exchanges under way now. Each needs a connection of its own.
     pub open: usize,
+    /// The most connections that the agent ever counted against the host, see
+    /// [`MockConsul::set_max_connections`](crate::MockConsul::set_max_connections). Over several hosts, the sum of their
+    /// peaks.
+    pub peak_connections: usize,
     /// The most exchanges that were ever under way at once. Over several hosts, the sum of
     /// their peaks.
     pub peak_open: usize,
@@ -42,6 +46,10 @@ impl Stats {
         self.open += 1;
         self.peak_open = self.peak_open.max(self.open);
         self.open
+    }
+
+    pub(crate) fn connected(&mut self, open: usize) {
+        self.peak_connections = self.peak_connections.max(open);
     }
 
     pub(crate) fn closed(&mut self) {
@@ -70,5 +78,6 @@ impl Stats {
         self.bytes_down += other.bytes_down;
         self.open += other.open;
         self.peak_open += other.peak_open;
+        self.peak_connections += other.peak_connections;
     }
 }

@@ -18,4 +18,5 @@ mod loss_beside_a_write;
 mod lost_transactions;
 mod passing;
 mod refused_transactions;
+mod shared_connections;
 mod transaction_sizes;

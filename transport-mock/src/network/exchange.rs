@@ -12,9 +12,10 @@
 use std::fmt;
 use std::task::Waker;
 
-use semaphore_core::{Instant, Request, Response, TransportError, TransportErrorKind};
+use semaphore_core::{Instant, Lane, Request, Response, TransportError, TransportErrorKind};
 
 use super::lag::Server;
+use super::sockets::{Pool, Socket};
 use super::{Call, Delivered, Event, Host, Message, Network, Outcome};
 use crate::consul::Exchange;
 use crate::fault::Fault;
@@ -43,8 +44,34 @@ pub(super) struct ServerEnd {
 impl Network {
     /// A client sends a request. It meets `fault`, or without one what the rules and rates say.
     pub(crate) fn send(&mut self, host: Host, request: Request, fault: Option<Fault>) -> Call {
+        self.send_by(host, None, request, fault)
+    }
+
+    /// The same, on a connection of a pool.
+    pub(crate) fn send_on(&mut self, host: Host, pool: Pool, lane: Lane, request: Request) -> Call {
+        self.send_by(host, Some((host, pool, lane)), request, None)
+    }
+
+    pub(crate) fn new_pool(&mut self) -> Pool {
+        self.sockets.new_pool()
+    }
+
+    pub(crate) fn close_idle(&mut self, host: Host, pool: Pool, lane: Lane) {
+        self.sockets.close((host, pool, lane));
+    }
+
+    fn send_by(
+        &mut self,
+        host: Host,
+        socket: Option<Socket>,
+        request: Request,
+        fault: Option<Fault>,
+    ) -> Call {
         self.calls += 1;
         let call = Call(self.calls);
+        if let Some(socket) = socket {
+            self.sockets.take(call, socket);
+        }
         self.note(host, call, format_args!("> {}", Line(&request)));
         let timeout = self.timeline.add(
             self.now + request.timeout(),
@@ -59,7 +86,9 @@ impl Network {
                 timeout,
             },
         );
-        let open = self.hosts[host.0].stats.sent(RequestKind::of(&request));
+        let beside = self.sockets.count(self.now, host);
+        let open = beside + self.hosts[host.0].stats.sent(RequestKind::of(&request));
+        self.hosts[host.0].stats.connected(open);
         for outage in self.faults.draw_outages(&mut self.rng) {
             self.begin_outage(host, outage);
         }
@@ -105,6 +134,11 @@ impl Network {
             self.note(client.host, call, format_args!("x given up"));
             self.timeline.remove(client.timeout);
             self.hosts[client.host.0].stats.closed();
+            self.sockets.ended(self.now, call, false);
+            if let Some(server) = self.servers.get(&call) {
+                self.sockets
+                    .given_up(client.host, &server.request, server.sent_at);
+            }
             self.close(client.host, call);
         }
     }
@@ -285,6 +319,7 @@ impl Network {
         let host = client.host;
         self.timeline.remove(client.timeout);
         self.woken.extend(client.waker.take());
+        self.sockets.ended(self.now, call, outcome.is_ok());
         let stats = &mut self.hosts[host.0].stats;
         stats.closed();
         client.outcome = Some(match outcome {

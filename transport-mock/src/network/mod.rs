@@ -11,6 +11,7 @@ mod behind;
 mod exchange;
 mod lag;
 mod outage;
+mod sockets;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +26,8 @@ use self::behind::Behind;
 use self::exchange::{ClientEnd, ServerEnd};
 use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
+pub(crate) use self::sockets::Pool;
+use self::sockets::Sockets;
 use crate::consul::{Consul, Exchange};
 use crate::fault::{Faults, Rules};
 use crate::stats::Stats;
@@ -107,6 +110,7 @@ pub(crate) struct Network {
     lagging: Lagging,
     behind: Option<Behind>,
     leaderless: bool,
+    sockets: Sockets,
     rng: Rng,
     hosts: Vec<HostState>,
     clients: BTreeMap<Call, ClientEnd>,
@@ -132,6 +136,7 @@ impl Network {
             lagging: Lagging::new(),
             behind: None,
             leaderless: false,
+            sockets: Sockets::default(),
             // Not the stream of random numbers that Consul draws from.
             rng: Rng::with_seed(seed.rotate_left(32) ^ 0x6e65_7477_6f72_6b21),
             hosts: Vec::new(),
