@@ -105,21 +105,24 @@ impl Fleet<'_> {
     /// [`Failure::Semaphore`] before anything is sent, [`Failure::Thread`],
     /// [`Failure::Unreachable`] and [`Failure::NotReady`].
     pub fn run(&self) -> Result<Outcome, Failure> {
-        let hosts = self
+        let mut for_holders = self
             .hosts
             .several(self.semaphores + self.waiters, self.transports)?;
-        let (for_holders, for_waiters) = hosts.split_at(self.semaphores);
-        let holders = for_holders.iter().enumerate();
-        let holders = holders.map(|(number, host)| self.member(number, host));
-        let holders: Vec<_> = holders.collect::<Result<_, _>>()?;
-        let Some(home) = hosts.first() else {
+        let Some(home) = for_holders.first().cloned() else {
             return Ok(Outcome::default());
         };
-
+        let for_waiters = for_holders.split_off(self.semaphores);
         let watcher = Watcher::start(self.hosts.agent())?;
-        self.probe(home)?;
+        let mut outcome = Outcome {
+            semaphores: self.semaphores,
+            waiters: self.waiters,
+            ..Outcome::default()
+        };
+        let members = for_holders.into_iter().enumerate();
+        let holders = self.members(members, &mut outcome.failures)?;
+        self.probe(&home)?;
         let before = self.hosts.traffic();
-        let outcome = home.wait(self.sail(home, &holders, for_waiters))?;
+        home.wait(self.act(&home, holders, for_waiters, &mut outcome))?;
         Ok(Outcome {
             traffic: self.hosts.traffic().since(before),
             peaks: watcher.peaks(),
@@ -127,9 +130,21 @@ impl Fleet<'_> {
         })
     }
 
-    fn member(&self, number: usize, host: &Host) -> Result<Member, Error> {
-        let semaphore = (self.builder)(number).connect(host.clone())?;
-        Ok(Member { number, semaphore })
+    /// Those that there is a task for, as where threads are few. Wrong settings are told at once.
+    fn members(
+        &self,
+        numbers: impl Iterator<Item = (usize, Host)>,
+        failures: &mut Vec<Error>,
+    ) -> Result<Vec<Member>, Error> {
+        let mut members = Vec::new();
+        for (number, host) in numbers {
+            match (self.builder)(number).connect(host) {
+                Ok(semaphore) => members.push(Member { number, semaphore }),
+                Err(error @ Error::InvalidInput(_)) => return Err(error),
+                Err(error) => failures.push(error),
+            }
+        }
+        Ok(members)
     }
 
     /// A wrong address is told at once. An agent that has no connection to give now is none.
@@ -145,17 +160,13 @@ impl Fleet<'_> {
         }
     }
 
-    async fn sail(
+    async fn act(
         &self,
         home: &Host,
-        holders: &[Member],
-        for_waiters: &[Host],
-    ) -> Result<Outcome, Error> {
-        let mut outcome = Outcome {
-            semaphores: self.semaphores,
-            waiters: self.waiters,
-            ..Outcome::default()
-        };
+        holders: Vec<Member>,
+        for_waiters: Vec<Host>,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
         let mut held = Vec::with_capacity(holders.len());
         for acquired in join_all(holders.iter().map(|it| self.acquire(it))).await {
             match acquired {
@@ -169,9 +180,8 @@ impl Fleet<'_> {
 
         // Behind those that are held, since nobody waits behind the others.
         let numbers: Vec<_> = held.iter().map(|it| it.number).collect();
-        let waiters = numbers.iter().cycle().zip(for_waiters);
-        let waiters = waiters.map(|(number, host)| self.member(*number, host));
-        let waiters: Vec<_> = waiters.collect::<Result<_, _>>()?;
+        let members = numbers.iter().copied().cycle().zip(for_waiters);
+        let waiters = self.members(members, &mut outcome.failures)?;
 
         let over = home.sleep(self.hold).shared();
         let before = self.hosts.traffic();
@@ -187,12 +197,12 @@ impl Fleet<'_> {
         outcome.steady = steady;
         outcome.take_turns(freed, turns);
 
-        let cleared = pin!(clear(holders, &waiters));
+        let cleared = pin!(clear(holders, waiters));
         if let Either::Left((unclean, _)) = select(cleared, home.sleep(CLEARING)).await {
             outcome.unclean.extend(unclean);
             outcome.cleared = true;
         }
-        Ok(outcome)
+        Ok(())
     }
 
     async fn acquire(&self, member: &Member) -> Result<(Held, Duration), Error> {
@@ -295,27 +305,25 @@ impl Outcome {
     }
 }
 
-/// Ends all of them and removes their records: what went wrong.
-async fn clear(holders: &[Member], waiters: &[Member]) -> Vec<Error> {
-    let handles = |members: &[Member]| -> Vec<_> {
-        let handles = members.iter().map(|member| member.semaphore.clone());
-        handles.collect()
-    };
-    stream::iter([handles(waiters), handles(holders)].concat())
-        .map(|semaphore| async move { semaphore.shutdown().await })
+/// Ends all of them, with the connections that they have to themselves, and removes their records: what
+/// went wrong.
+async fn clear(holders: Vec<Member>, waiters: Vec<Member>) -> Vec<Error> {
+    stream::iter(waiters)
+        .map(|member| async move { member.semaphore.shutdown().await })
         .buffer_unordered(CLEARED_AT_ONCE)
         .for_each(|()| async {})
         .await;
-    stream::iter(handles(holders))
-        .map(|semaphore| async move { semaphore.destroy().await })
-        .buffer_unordered(CLEARED_AT_ONCE)
-        .filter_map(|removed| async {
-            match removed {
+    stream::iter(holders)
+        .map(|member| async move {
+            member.semaphore.shutdown().await;
+            match member.semaphore.destroy().await {
                 // Others may use it, or have removed it.
                 Ok(()) | Err(Error::InUse { .. } | Error::NotFound) => None,
                 Err(error) => Some(error),
             }
         })
+        .buffer_unordered(CLEARED_AT_ONCE)
+        .filter_map(|error| async { error })
         .collect()
         .await
 }

@@ -1,12 +1,15 @@
 //! How many connections to its agent and how many threads this process has at most.
 //!
 //! A proxy that counts connections would put two more hops into every request, and no HTTP client
-//! tells. The Consul in memory tells itself. To a real agent, every socket that the process opens is a
-//! connection, and the system lists those (`/proc/self/fd`), at no cost to the measured requests. It
-//! counts the threads, too (`/proc/self/status`), the Consul in memory's included.
+//! tells. The Consul in memory tells itself. To a real agent, every TCP socket that the process opens is a
+//! connection, and the system lists those (`/proc/self/fd`), at no cost to the measured requests. Where
+//! there are more than ever, it is asked which of them are connected (`/proc/self/net/tcp`): one that is not
+//! yet, or no longer, is none. It counts the threads, too (`/proc/self/status`), the Consul in memory's
+//! included.
 //! They are counted every [`PERIOD`]: clients keep connections open and reuse them, so that a peak
 //! lasts for longer than that.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -43,25 +46,27 @@ impl Watcher {
     pub fn start(agent: &Agent) -> Result<Self, Failure> {
         let consul = agent.in_memory().cloned();
         let others = sockets();
-        let connections = move || match &consul {
+        let mut peaks = Peaks {
+            connections: others.as_ref().map(|_| 0),
+            threads: None,
+        };
+        let connections = move |peak| match &consul {
             Some(consul) => Some(consul.open_connections()),
-            None => sockets()
-                .zip(others)
-                .map(|(open, others)| open.saturating_sub(others)),
+            None => connected_above(peak, others.as_ref()?),
         };
         // Kept open, so that it can be read where no descriptor is left.
         let mut status = File::open("/proc/self/status").ok();
-        let mut count = move || Peaks {
-            connections: connections(),
+        let mut count = move |peaks: Peaks| Peaks {
+            connections: connections(peaks.connections.unwrap_or_default()),
             threads: status.as_mut().and_then(threads),
         };
         let (stop, stopped) = mpsc::channel();
         let watching = thread::Builder::new()
             .name("peaks".to_owned())
             .spawn(move || {
-                let mut peaks = count();
+                peaks.raise(count(peaks));
                 while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                    peaks.raise(count());
+                    peaks.raise(count(peaks));
                 }
                 peaks
             })
@@ -83,14 +88,39 @@ impl Peaks {
     }
 }
 
-/// How many sockets this process has.
-fn sockets() -> Option<usize> {
-    let descriptors = fs::read_dir("/proc/self/fd").ok()?;
-    let is_socket = |descriptor: &fs::DirEntry| {
-        fs::read_link(descriptor.path())
-            .is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
+/// How many of its sockets are connected by TCP, without those others. None where they can't be more
+/// than `peak`.
+fn connected_above(peak: usize, others: &BTreeSet<String>) -> Option<usize> {
+    let open = &sockets()? - others;
+    if open.len() <= peak {
+        return None;
+    }
+    // The tables are no picture of one moment: one that closes may stand beside one that opens then.
+    Some(connected(&open).min(connected(&open)))
+}
+
+fn connected(open: &BTreeSet<String>) -> usize {
+    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+    let tables = tables.map(|table| fs::read_to_string(table).unwrap_or_default());
+    let rows = tables.iter().flat_map(|table| table.lines());
+    let is_connected = |row: &&str| {
+        let column = |number| row.split_whitespace().nth(number);
+        // Established, or about to be.
+        matches!(column(3), Some("01" | "02"))
+            && column(9).is_some_and(|inode| open.contains(inode))
     };
-    Some(descriptors.flatten().filter(is_socket).count())
+    rows.filter(is_connected).count()
+}
+
+/// The inodes of the sockets that this process has.
+fn sockets() -> Option<BTreeSet<String>> {
+    let descriptors = fs::read_dir("/proc/self/fd").ok()?;
+    let inode = |descriptor: fs::DirEntry| {
+        let target = fs::read_link(descriptor.path()).ok()?;
+        let inode = target.to_str()?.strip_prefix("socket:[")?;
+        Some(inode.strip_suffix(']')?.to_owned())
+    };
+    Some(descriptors.flatten().filter_map(inode).collect())
 }
 
 /// How many threads the process has whose status this is.
@@ -104,9 +134,27 @@ fn threads(status: &mut File) -> Option<usize> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
     use std::sync::{Arc, Barrier};
 
     use super::*;
+
+    #[test]
+    fn a_socket_counts_while_it_is_connected_by_tcp() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let before = sockets().expect("a list");
+        let own: Vec<_> = (0..20)
+            .map(|_| TcpStream::connect(address).expect("a connection"))
+            .collect();
+        let _pair = UnixStream::pair().expect("two sockets");
+        let connected = connected_above(0, &before).expect("a count");
+        // Other tests have few connections beside these.
+        assert!((20..40).contains(&connected), "{connected}");
+        assert_eq!(connected_above(100, &before), None);
+        drop(own);
+    }
 
     #[test]
     fn threads_are_counted_each_time_anew() {

@@ -289,7 +289,7 @@ pub enum Error {
     Lost(#[source] Lost),
     /// The runtime could not run the task that speaks to Consul, as where the process may have no more threads.
     /// Nothing was sent.
-    #[error("the runtime has nothing to run the task on")]
+    #[error("the runtime could not start a task, or a thread for it")]
     NoTask(#[source] Arc<std::io::Error>),
     /// The semaphore or election was closed, by its owner or by the end of its runtime.
     #[error("the handle is closed")]

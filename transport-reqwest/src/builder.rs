@@ -183,28 +183,24 @@ impl std::fmt::Debug for TransportBuilder {
 
 /// How to make clients that are all alike.
 pub(crate) enum Recipe {
-    /// With these options.
-    Ours {
-        connect_timeout: Duration,
-        #[cfg(feature = "tls")]
-        tls: Box<crate::tls::Config>,
-    },
+    Ours(Box<Ours>),
     /// One of the user's own, with its own pool.
     Own(Client),
+}
+
+/// What our clients have in common.
+pub(crate) struct Ours {
+    connect_timeout: Duration,
+    #[cfg(feature = "tls")]
+    tls: crate::tls::Config,
 }
 
 impl Recipe {
     /// A client that keeps one connection.
     pub(crate) fn client(&self, lane: Lane) -> Result<Client, reqwest::Error> {
-        let (connect_timeout, tls) = match self {
+        let ours = match self {
+            Self::Ours(ours) => ours,
             Self::Own(client) => return Ok(client.clone()),
-            #[cfg(feature = "tls")]
-            Self::Ours {
-                connect_timeout,
-                tls,
-            } => (*connect_timeout, tls),
-            #[cfg(not(feature = "tls"))]
-            Self::Ours { connect_timeout } => (*connect_timeout, ()),
         };
         // What another crate's features could switch on (compression, proxies of the
         // environment) is switched off, so that the bytes counted are the bytes sent.
@@ -220,47 +216,40 @@ impl Recipe {
             .http1_only()
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(lane.idle_time())
-            .connect_timeout(connect_timeout);
+            .connect_timeout(ours.connect_timeout);
         #[cfg(feature = "tls")]
-        let client = tls.apply(client);
-        #[cfg(not(feature = "tls"))]
-        let () = tls;
+        let client = ours.tls.apply(client);
         client.build()
     }
 }
 
 impl Connection {
     /// How to make clients with these options, and the URL to ask them for.
+    #[cfg(feature = "tls")]
     fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
+        let mut tls = crate::tls::Config::new(&self, &url)?;
         let connect_timeout = self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-        #[cfg(feature = "tls")]
-        {
-            let mut tls = crate::tls::Config::new(&self, &url)?;
-            let mut asked = url.clone();
-            if let Some(name) = self.server_name
-                && url.is_https()
-            {
-                asked = url
-                    .clone()
-                    .with_host(&name)
-                    .map_err(BuildError::ServerName)?;
+        let asked = match self.server_name {
+            Some(name) if url.is_https() => {
                 tls.resolve_as(&url);
+                url.with_host(&name).map_err(BuildError::ServerName)?
             }
-            let tls = Box::new(tls);
-            Ok((
-                Recipe::Ours {
-                    connect_timeout,
-                    tls,
-                },
-                asked,
-            ))
-        }
-        #[cfg(not(feature = "tls"))]
+            _ => url,
+        };
+        let ours = Ours {
+            connect_timeout,
+            tls,
+        };
+        Ok((Recipe::Ours(Box::new(ours)), asked))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
         if url.is_https() {
-            Err(BuildError::TlsNotBuilt)
-        } else {
-            Ok((Recipe::Ours { connect_timeout }, url))
+            return Err(BuildError::TlsNotBuilt);
         }
+        let connect_timeout = self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
+        Ok((Recipe::Ours(Box::new(Ours { connect_timeout })), url))
     }
 }
 

@@ -29,15 +29,37 @@ fn bad_flags_are_refused_with_the_reason() {
 
 #[test]
 fn flags_that_do_not_fit_together_are_refused() {
-    let cases: [(&[&str], &str); 2] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["--cold"], "--cold is for --mode cycle"),
         (
             &["--participants", "5", "--contenders", "4"],
             "more participants than contenders",
         ),
+        (&["--mode", "fleet", "--cold"], "--cold is for --mode cycle"),
+        (
+            &["--mode", "fleet", "--contenders", "4"],
+            "--contenders is not for --mode fleet",
+        ),
+        (
+            &["--mode", "fleet", "--holds", "file"],
+            "--holds is not for --mode fleet",
+        ),
+        (&["--semaphores", "4"], "are for --mode fleet"),
+        (
+            &["--mode", "hold", "--waiters", "4"],
+            "are for --mode fleet",
+        ),
     ];
     for (args, reason) in cases {
         run(CONTEND, Consul::InMemory, args).assert_refused(2, reason);
+    }
+}
+
+#[test]
+fn a_fleet_of_none_is_refused() {
+    for (flag, value) in [("--semaphores", "0"), ("--transports", "none")] {
+        let args = ["--mode", "fleet", flag, value];
+        run(CONTEND, Consul::InMemory, &args).assert_refused(2, flag);
     }
 }
 

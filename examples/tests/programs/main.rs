@@ -1,11 +1,16 @@
 //! Every program, run as a user runs it.
-#![allow(clippy::expect_used, reason = "helpers of tests are tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
 
 mod bad_input;
 mod candidate;
 mod contend;
 mod crashed;
 mod elected;
+mod fleet;
 mod leaders;
 mod quickstart;
 mod short_programs;

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use semaphore_core::{MOST_CONNECTIONS, Semaphore};
 use transport_mock::{MockConsul, PooledClient};
 
@@ -39,8 +39,102 @@ fn turns_per_second(handles: usize) -> f64 {
     let began = world.now();
     world.run(join_all(all));
     let took = world.now().saturating_since(began);
-    println!("{handles} handles: {turns:?} turns in {took:?} {:?}", world.stats());
+    let peak = world.stats().peak_connections;
+    assert!(peak <= MOST_CONNECTIONS, "{peak} connections");
     f64::from(turns.into_inner()) / took.as_secs_f64()
+}
+
+/// Takes one slot of each of so many semaphores, and holds what it gets for a minute; says how many that was.
+fn held_for_a_minute(world: &MockConsul, transports: &[PooledClient], semaphores: usize) -> usize {
+    let hold = |number: usize| {
+        let transport = &transports[number % transports.len()];
+        let semaphore = semaphore(&format!("jobs/{number}"), 2, transport);
+        async move {
+            let Ok(permit) = semaphore.acquire_timeout(Duration::from_secs(60)).await else {
+                return false;
+            };
+            world.sleep(Duration::from_secs(60)).await;
+            assert!(permit.is_held(), "the slot of semaphore {number} was lost");
+            permit.release().await.expect("released");
+            true
+        }
+    };
+    let granted = world.run(join_all((0..semaphores).map(hold)));
+    granted.into_iter().filter(|granted| *granted).count()
+}
+
+#[test]
+fn as_many_semaphores_as_there_are_connections_ten_times_over_are_held_for_a_minute() {
+    let world = MockConsul::new(1);
+    let transport = transport(&world, "host");
+    let semaphores = 10 * MOST_CONNECTIONS;
+    let held = held_for_a_minute(&world, &[transport], semaphores);
+    assert_eq!(held, semaphores);
+    let stats = world.stats();
+    assert!(stats.peak_connections <= MOST_CONNECTIONS, "{stats:?}");
+    assert_eq!(stats.failures, 0, "{stats:?}");
+}
+
+#[test]
+fn nothing_that_was_granted_is_lost_where_the_agent_refuses_most_connections() {
+    for most in [1, 2, 10] {
+        let world = MockConsul::new(1);
+        world.set_max_connections(Some(most));
+        let transport = transport(&world, "host");
+        let held = held_for_a_minute(&world, &[transport], 50);
+        assert_eq!(held, 50, "with {most} connections");
+        assert!(world.stats().failures > 0, "nothing was refused");
+    }
+}
+
+#[test]
+fn nothing_that_was_granted_is_lost_where_many_transports_share_an_address() {
+    let world = MockConsul::new(1);
+    let transports: Vec<_> = (0..250).map(|_| transport(&world, "host")).collect();
+    let held = held_for_a_minute(&world, &transports, 250);
+    assert!((150..250).contains(&held), "{held} of 250 were granted");
+    assert!(world.stats().failures > 0, "nothing was refused");
+}
+
+#[test]
+fn five_semaphores_in_each_of_fifty_processes_are_all_held() {
+    let world = MockConsul::new(1);
+    let transports: Vec<_> = (0..50).map(|_| transport(&world, "host")).collect();
+    assert_eq!(held_for_a_minute(&world, &transports, 250), 250);
+}
+
+#[test]
+fn whoever_waits_for_another_process_is_served_within_the_bound_though_all_polls_are_taken() {
+    let world = MockConsul::new(1);
+    let (ours, theirs) = (transport(&world, "ours"), transport(&world, "theirs"));
+    let jobs = |number: usize| format!("jobs/{number}");
+    let semaphores = 4 * MOST_CONNECTIONS;
+    let wait = |number: usize| {
+        let (ours, theirs) = (&ours, &theirs);
+        let world = &world;
+        async move {
+            let holder = semaphore(&jobs(number), 1, theirs);
+            let permit = holder.acquire().await.expect("a slot");
+            let waiter = semaphore(&jobs(number), 1, ours);
+            let free_at = world.now() + Duration::from_secs(30);
+            let hold = async {
+                world.sleep(free_at.saturating_since(world.now())).await;
+                permit.release().await.expect("released");
+            };
+            let wait = async {
+                let permit = waiter.acquire().await.expect("a slot");
+                let turn = world.now().saturating_since(free_at);
+                permit.release().await.expect("released");
+                turn
+            };
+            join(wait, hold).await.0
+        }
+    };
+    let turns = world.run(join_all((0..semaphores).map(wait)));
+    let longest = turns.into_iter().max().expect("some");
+    // Four to five seconds between two looks, and the requests of so many at once.
+    assert!(longest < Duration::from_secs(6), "{longest:?}");
+    assert!(world.stats_of("ours").peak_connections <= MOST_CONNECTIONS);
 }
 
 #[test]

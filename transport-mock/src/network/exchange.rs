@@ -69,9 +69,7 @@ impl Network {
     ) -> Call {
         self.calls += 1;
         let call = Call(self.calls);
-        if let Some(socket) = socket {
-            self.sockets.take(call, socket);
-        }
+        let is_open = socket.is_some_and(|socket| self.sockets.take(self.now, call, socket));
         self.note(host, call, format_args!("> {}", Line(&request)));
         let timeout = self.timeline.add(
             self.now + request.timeout(),
@@ -86,9 +84,8 @@ impl Network {
                 timeout,
             },
         );
-        let beside = self.sockets.count(self.now, host);
-        let open = beside + self.hosts[host.0].stats.sent(RequestKind::of(&request));
-        self.hosts[host.0].stats.connected(open);
+        let exchanges = self.hosts[host.0].stats.sent(RequestKind::of(&request));
+        let open = self.sockets.count(self.now, host, exchanges);
         for outage in self.faults.draw_outages(&mut self.rng) {
             self.begin_outage(host, outage);
         }
@@ -99,14 +96,16 @@ impl Network {
         if let Some(fault) = &fault {
             self.note(host, call, format_args!("! {fault}"));
         }
-        if self.max_connections.is_some_and(|most| open > most) {
+        if !is_open && self.max_connections.is_some_and(|most| open > most) {
             self.note(host, call, format_args!("! too many connections"));
+            self.sockets.refuse(call, host);
             self.travel(
                 host,
                 Message::Answer(call, Err(TransportErrorKind::Unknown)),
             );
             return call;
         }
+        self.hosts[host.0].stats.connected(open);
         self.launch(host, call, request, fault);
         call
     }

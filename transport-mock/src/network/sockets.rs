@@ -21,6 +21,8 @@ pub(super) struct Sockets {
     /// Until when the client keeps them.
     idle: BTreeMap<Socket, Instant>,
     busy: BTreeMap<Call, Socket>,
+    /// Exchanges that have no connection: it was refused, which their client has yet to learn.
+    refused: BTreeMap<Call, Host>,
     /// Until when the agent counts them.
     given_up: Vec<(Host, Instant)>,
 }
@@ -31,23 +33,31 @@ impl Sockets {
         Pool(self.pools)
     }
 
-    /// How many there are of this host.
-    pub(super) fn count(&mut self, now: Instant, host: Host) -> usize {
+    /// How many there are of this host, of whose exchanges so many are under way.
+    pub(super) fn count(&mut self, now: Instant, host: Host, exchanges: usize) -> usize {
         self.idle.retain(|_, until| *until > now);
         self.given_up.retain(|(_, until)| *until > now);
         let idle = self.idle.keys().filter(|(of, ..)| *of == host).count();
         let given_up = self.given_up.iter().filter(|(of, _)| *of == host).count();
-        idle + given_up
+        let refused = self.refused.values().filter(|of| **of == host).count();
+        exchanges + idle + given_up - refused
     }
 
-    /// A request goes out on this connection, which is open no longer by itself.
-    pub(super) fn take(&mut self, call: Call, socket: Socket) {
-        self.idle.remove(&socket);
+    /// A request goes out on this connection. Says whether it was open.
+    pub(super) fn take(&mut self, now: Instant, call: Call, socket: Socket) -> bool {
+        let was_open = self.idle.remove(&socket).is_some_and(|until| until > now);
         self.busy.insert(call, socket);
+        was_open
+    }
+
+    /// There is no connection for this exchange.
+    pub(super) fn refuse(&mut self, call: Call, host: Host) {
+        self.refused.insert(call, host);
     }
 
     /// The exchange has ended; with an answer the connection stays open.
     pub(super) fn ended(&mut self, now: Instant, call: Call, is_answered: bool) {
+        self.refused.remove(&call);
         if let Some(socket) = self.busy.remove(&call)
             && is_answered
         {
@@ -63,7 +73,8 @@ impl Sockets {
     /// An agent goes on with a blocking query that nobody waits for.
     pub(super) fn given_up(&mut self, host: Host, request: &Request, sent_at: Instant) {
         if let Some(wait) = request.is_long_poll().then(|| request.wait()).flatten() {
-            self.given_up.push((host, sent_at + ListKeys::longest(wait)));
+            self.given_up
+                .push((host, sent_at + ListKeys::longest(wait)));
         }
     }
 }

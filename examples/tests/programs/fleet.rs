@@ -1,0 +1,317 @@
+//! `contend --mode fleet`: many semaphores in one process and in many, on agents of their own at their
+//! default limits. An agent takes 200 connections from one address.
+//!
+//! `SEMAPHORE_FLEET_HOLD_MS` says how long they are held, 20 s unless told: a lease lasts 13.5 s, and
+//! what keeps renewals out shows when it is over.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{env, process, thread};
+
+use real_agent::Agent;
+use serde_json::{Map, Value};
+
+use crate::support::{Consul, Ran, run};
+
+const CONTEND: &str = env!("CARGO_BIN_EXE_contend");
+const BACKENDS: [&str; 3] = ["tokio", "threads", "smol"];
+
+/// What a transport opens at most, unless told otherwise.
+const CEILING: u64 = 64;
+
+/// Within how many milliseconds a waiter is served when its slot is free.
+const SERVED_WITHIN: f64 = 10_000.0;
+
+fn hold_ms() -> String {
+    let told = env::var("SEMAPHORE_FLEET_HOLD_MS");
+    told.unwrap_or_else(|_| "20000".to_owned())
+}
+
+/// Keeps those apart that keep the whole machine busy.
+fn alone() -> MutexGuard<'static, ()> {
+    static BUSY: Mutex<()> = Mutex::new(());
+    BUSY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a run said.
+struct Sailed {
+    report: Map<String, Value>,
+    ran: Ran,
+}
+
+/// Runs a fleet, below the commands that `within` names, and takes what it says however it ended.
+#[track_caller]
+fn sail_within(within: &[&str], consul: Consul<'_>, backend: &str, args: &str) -> Sailed {
+    let own = ["--mode", "fleet", "--json", "--backend", backend];
+    let all = [within, &[CONTEND], &own].concat();
+    let all: Vec<_> = all.into_iter().chain(args.split(' ')).collect();
+    let ran = run(all[0], consul, &all[1..]);
+    let report = serde_json::from_str(&ran.stdout);
+    let report = report.unwrap_or_else(|_| panic!("{args}: {}{}", ran.stdout, ran.stderr));
+    Sailed { report, ran }
+}
+
+#[track_caller]
+fn sail(consul: Consul<'_>, backend: &str, args: &str) -> Sailed {
+    sail_within(&[], consul, backend, args)
+}
+
+/// Beside one another: most of the time they wait.
+fn on_each_backend(test: impl Fn(&'static str) + Sync) {
+    thread::scope(|threads| {
+        for backend in BACKENDS {
+            let test = &test;
+            threads.spawn(move || test(backend));
+        }
+    });
+}
+
+impl Sailed {
+    fn count(&self, field: &str) -> u64 {
+        let count = self.report[field].as_u64();
+        count.unwrap_or_else(|| panic!("no count in {field}: {self}"))
+    }
+
+    fn number(&self, field: &str) -> f64 {
+        let number = self.report[field].as_f64();
+        number.unwrap_or_else(|| panic!("no number in {field}: {self}"))
+    }
+
+    #[track_caller]
+    fn assert_kept(&self) {
+        assert_eq!(self.count("lost"), 0, "{self}");
+    }
+
+    /// All were granted, kept and removed.
+    #[track_caller]
+    fn assert_well(&self, semaphores: u64) {
+        self.assert_kept();
+        assert_eq!(self.count("failed"), 0, "{self}");
+        assert_eq!(self.count("granted"), semaphores, "{self}");
+        assert_eq!(self.ran.code, Some(0), "{self}");
+        assert_eq!(self.ran.stderr, "", "{self}");
+    }
+
+    /// Whoever was refused was told what there was not enough of.
+    #[track_caller]
+    fn assert_reasons_name(&self, names: &[&str]) {
+        let told = self.ran.stderr.to_lowercase();
+        let is_named = names.iter().any(|name| told.contains(name));
+        assert!(told.is_empty() || is_named, "{self}");
+    }
+}
+
+impl std::fmt::Display for Sailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Ran { stdout, stderr, .. } = &self.ran;
+        write!(f, "{stdout}{stderr}")
+    }
+}
+
+#[test]
+fn a_report_of_a_fleet_has_every_field_and_no_other() {
+    let fields = [
+        "acquire_p50_ms",
+        "acquire_p99_ms",
+        "failed",
+        "granted",
+        "lost",
+        "peak_connections",
+        "renewals_per_s",
+        "requests_per_s",
+        "semaphores",
+        "sessions",
+        "threads",
+    ];
+    let turns = ["turn_p50_ms", "turn_p99_ms"];
+    for (args, fields) in [
+        ("--semaphores 3 --hold-ms 50", fields.to_vec()),
+        (
+            "--semaphores 3 --hold-ms 50 --waiters 7",
+            [&fields[..], &turns].concat(),
+        ),
+    ] {
+        on_each_backend(|backend| {
+            let sailed = sail(Consul::InMemory, backend, args);
+            sailed.assert_well(3);
+            let mut told: Vec<_> = sailed.report.keys().map(String::as_str).collect();
+            told.sort_unstable();
+            assert_eq!(told, fields);
+            assert!(sailed.report.values().all(Value::is_number), "{sailed}");
+            assert!(sailed.count("sessions") >= 3, "{sailed}");
+        });
+    }
+}
+
+#[test]
+fn a_person_is_told_of_a_fleet_without_json() {
+    let args = "--mode fleet --semaphores 3 --hold-ms 50 --waiters 1";
+    let args: Vec<_> = args.split(' ').collect();
+    let shown = run(CONTEND, Consul::InMemory, &args).success();
+    let first = "semaphores      3: 3 granted, 0 lost; 0 acquisitions failed\n";
+    assert!(shown.starts_with(first), "{shown}");
+    assert!(shown.contains("\nturns after     median "), "{shown}");
+}
+
+#[test]
+fn a_fleet_on_a_real_agent_leaves_nothing() {
+    let agent = Agent::start().expect("an agent");
+    on_each_backend(|backend| {
+        for transports in ["shared", "each"] {
+            let prefix = format!("fleet/{backend}/{transports}");
+            let args = format!(
+                "--semaphores 4 --waiters 2 --hold-ms 500 --transports {transports} --prefix {prefix}"
+            );
+            let sailed = sail(Consul::At(&agent.url()), backend, &args);
+            sailed.assert_well(4);
+            // A waiter wants both slots of its semaphore.
+            assert_eq!(sailed.count("sessions"), 4 + 2 * 2, "{sailed}");
+        }
+    });
+    agent.assert_nothing_left("fleet");
+    let below = agent
+        .client()
+        .get("/v1/kv/fleet/?recurse")
+        .expect("an answer");
+    assert_eq!(below.status, 404, "{}", below.text());
+}
+
+#[test]
+fn two_hundred_and_fifty_semaphores_are_kept_and_fifty_behind_them_are_served() {
+    let _alone = alone();
+    for backend in BACKENDS {
+        let agent = Agent::start().expect("an agent");
+        let args = format!("--semaphores 250 --waiters 50 --hold-ms {}", hold_ms());
+        let sailed = sail(Consul::At(&agent.url()), backend, &args);
+        sailed.assert_well(250);
+        assert!(sailed.count("peak_connections") <= CEILING, "{sailed}");
+        // Of fifty, 99 in a hundred are all.
+        assert!(sailed.number("turn_p99_ms") <= SERVED_WITHIN, "{sailed}");
+    }
+}
+
+/// In a process for each backend, all on one agent.
+#[test]
+fn what_two_hundred_and_fifty_transports_were_granted_is_kept() {
+    let agent = Agent::start().expect("an agent");
+    let granted = AtomicU64::new(0);
+    on_each_backend(|backend| {
+        let semaphores = if backend == "tokio" { 84 } else { 83 };
+        let args = format!(
+            "--semaphores {semaphores} --transports each --timeout-s 10 --prefix fleet/{backend} \
+             --hold-ms {}",
+            hold_ms()
+        );
+        let sailed = sail(Consul::At(&agent.url()), backend, &args);
+        sailed.assert_kept();
+        sailed.assert_reasons_name(&["connections", "http_max_conns_per_client"]);
+        granted.fetch_add(sailed.count("granted"), Ordering::SeqCst);
+    });
+    // A quarter of the places that the agent has.
+    let granted = granted.into_inner();
+    assert!(granted >= 50, "{granted}");
+}
+
+/// A third of them on each backend.
+#[test]
+fn fifty_processes_with_five_semaphores_each_keep_all_of_them() {
+    let agent = Agent::start().expect("an agent");
+    let url = agent.url();
+    thread::scope(|processes| {
+        for (number, backend) in BACKENDS.into_iter().cycle().take(50).enumerate() {
+            let url = &url;
+            processes.spawn(move || {
+                let hold = hold_ms();
+                let args = format!("--semaphores 5 --prefix fleet/{number:02} --hold-ms {hold}");
+                sail(Consul::At(url), backend, &args).assert_well(5);
+            });
+        }
+    });
+    agent.assert_nothing_left("fleet");
+}
+
+#[test]
+fn twenty_semaphores_are_kept_with_twenty_eight_descriptors() {
+    on_each_backend(|backend| {
+        let agent = Agent::start().expect("an agent");
+        let args = format!("--semaphores 20 --hold-ms {}", hold_ms());
+        let limited = ["sh", "-c", r#"ulimit -n 28 && exec "$0" "$@""#];
+        let sailed = sail_within(&limited, Consul::At(&agent.url()), backend, &args);
+        sailed.assert_reasons_name(&["descriptor", "open files"]);
+        sailed.assert_well(20);
+    });
+}
+
+#[test]
+fn what_twenty_semaphores_were_granted_with_thirty_threads_is_kept() {
+    assert_binds();
+    let limited = thirty_threads(1);
+    let agent = Agent::start().expect("an agent");
+    let args = format!("--semaphores 20 --hold-ms {}", hold_ms());
+    let limited = ["sh", "-c", &limited];
+    let sailed = sail_within(&limited, Consul::At(&agent.url()), "threads", &args);
+    sailed.assert_kept();
+    sailed.assert_reasons_name(&["thread"]);
+    assert!(sailed.count("granted") >= 5, "{sailed}");
+    assert!(sailed.count("threads") <= 30, "{sailed}");
+}
+
+/// A script that runs a command with that many. The system counts the threads of a user: root has to
+/// become another one, and whoever is none counts anew in a namespace of users.
+fn thirty_threads(number: u32) -> String {
+    let user = 1_000_000 + 10 * process::id() + number;
+    format!(
+        r#"if [ "$(id -u)" = 0 ]
+        then exec setpriv --reuid={user} --clear-groups prlimit --nproc=30 "$0" "$@"
+        else exec unshare --user prlimit --nproc=30 "$0" "$@"
+        fi"#
+    )
+}
+
+/// Thirty more can't be started there.
+#[track_caller]
+fn assert_binds() {
+    let started = Command::new("sh")
+        .args(["-c", &thirty_threads(0), "sh", "-c"])
+        .arg("for i in $(seq 30); do sleep 1 & done; wait")
+        .output()
+        .expect("it starts");
+    assert!(!started.status.success(), "no limit: {started:?}");
+}
+
+/// How many turns each second that many handles of one process have, one of them each.
+#[track_caller]
+fn turns_per_second(agent: &Agent, backend: &str, handles: u32) -> f64 {
+    let args = format!(
+        "--mode contend --transports shared --participants {handles} --contenders {handles} \
+         --limit 3 --hold-ms 10 --timeout-s 30 --json --backend {backend}"
+    );
+    let args: Vec<_> = args.split_whitespace().collect();
+    let shown = run(CONTEND, Consul::At(&agent.url()), &args).success();
+    let report: Map<String, Value> = serde_json::from_str(&shown).expect("one JSON object");
+    assert_eq!(report["acquisitions"], handles, "{shown}");
+    report["acquisitions_per_s"].as_f64().expect("a number")
+}
+
+#[test]
+fn three_hundred_handles_are_served_at_four_fifths_of_the_rate_of_a_hundred_and_fifty() {
+    let _alone = alone();
+    for backend in BACKENDS {
+        let agent = Agent::start().expect("an agent");
+        let mut best = [0.0; 2];
+        // By turns, and the best of each: other work of the machine slows either of them down.
+        for _ in 0..3 {
+            for (best, handles) in best.iter_mut().zip([150, 300]) {
+                *best = turns_per_second(&agent, backend, handles).max(*best);
+            }
+            if best[1] >= 0.8 * best[0] {
+                break;
+            }
+        }
+        assert!(
+            best[1] >= 0.8 * best[0],
+            "{backend}, with 150 and 300: {best:?}"
+        );
+    }
+}
