@@ -1,5 +1,7 @@
 //! The same seed gives the same run, byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod support;
 
 use semaphore_core::{Runtime, Token, Transport};

@@ -31,6 +31,8 @@ mod exchange;
 mod lanes;
 mod parked;
 mod places;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

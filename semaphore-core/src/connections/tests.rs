@@ -1,0 +1,237 @@
+use core::time::Duration;
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::lanes::Lane;
+use super::places::{Fate, Places, Waiter};
+use crate::http::Priority;
+use crate::time::Instant;
+
+/// Somebody with a name, who may have gone.
+#[derive(Clone, Debug, Default)]
+struct Named(&'static str, Rc<Cell<bool>>);
+
+impl Waiter for Named {
+    fn has_gone(&self) -> bool {
+        self.1.get()
+    }
+}
+
+fn named(name: &'static str) -> Named {
+    Named(name, Rc::default())
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_origin(Duration::from_millis(millis))
+}
+
+fn poll(ahead: u32) -> Priority {
+    Priority::Poll { ahead }
+}
+
+fn admitted(places: &mut Places<Named>) -> Vec<(&'static str, Lane)> {
+    let admitted = places.admit().into_iter();
+    admitted.map(|(who, lane, _)| (who.0, lane)).collect()
+}
+
+/// Takes every short lane, as requests that are urgent may.
+fn full(places: &mut Places<Named>, shorts: usize) {
+    for _ in 0..shorts {
+        places.queue(at(0), Priority::Urgent, named("first"));
+    }
+    assert_eq!(places.admit().len(), shorts);
+}
+
+#[test]
+fn who_waits_is_served_by_priority_and_then_in_the_order_of_coming() {
+    let mut places = Places::new(1, 0, 1);
+    full(&mut places, 1);
+    for (name, priority) in [
+        ("behind many", poll(9)),
+        ("read", Priority::Read),
+        ("write", Priority::Write),
+        ("next", poll(0)),
+        ("second write", Priority::Write),
+        ("release", Priority::Urgent),
+    ] {
+        places.queue(at(0), priority, named(name));
+    }
+    let order = [
+        "release",
+        "write",
+        "second write",
+        "read",
+        "next",
+        "behind many",
+    ];
+    for name in order {
+        assert_eq!(admitted(&mut places), []);
+        places.leave(Lane::Short(0), Fate::Answered(at(1)));
+        assert_eq!(admitted(&mut places), [(name, Lane::Short(0))]);
+    }
+}
+
+#[test]
+fn who_has_gone_gets_nothing() {
+    let mut places = Places::new(1, 1, 1);
+    full(&mut places, 1);
+    let gone = named("gone");
+    places.queue(at(0), Priority::Urgent, gone.clone());
+    places.queue(at(0), Priority::Read, named("here"));
+    gone.1.set(true);
+    places.leave(Lane::Short(0), Fate::Answered(at(1)));
+    assert_eq!(admitted(&mut places), [("here", Lane::Short(0))]);
+}
+
+#[test]
+fn some_lanes_are_left_to_what_is_urgent() {
+    let mut places = Places::new(16, 0, 1);
+    for _ in 0..20 {
+        places.queue(at(0), Priority::Write, named("write"));
+    }
+    assert_eq!(admitted(&mut places).len(), 14);
+    for _ in 0..3 {
+        places.queue(at(0), Priority::Urgent, named("release"));
+    }
+    let urgent = admitted(&mut places);
+    assert_eq!(urgent.len(), 2);
+    assert!(urgent.iter().all(|(name, _)| *name == "release"));
+}
+
+#[test]
+fn a_lane_with_an_open_connection_comes_first_until_it_has_been_idle() {
+    let mut places = Places::new(2, 0, 1);
+    full(&mut places, 2);
+    places.leave(Lane::Short(0), Fate::Failed);
+    places.leave(Lane::Short(1), Fate::Answered(at(0)));
+    for (now, lane) in [(4_999, 1), (9_999, 0)] {
+        places.queue(at(now), Priority::Urgent, named("one"));
+        assert_eq!(admitted(&mut places), [("one", Lane::Short(lane))]);
+        places.leave(Lane::Short(lane), Fate::Unused);
+    }
+}
+
+#[test]
+fn a_poll_that_is_given_up_keeps_its_lane_until_its_wait_is_over() {
+    let mut places = Places::new(1, 1, 1);
+    places.park(at(0), poll(0), "/v1/kv/a", false, named("first"));
+    assert_eq!(admitted(&mut places), [("first", Lane::Poll(0))]);
+    places.leave(Lane::Poll(0), Fate::GivenUp(at(15_000)));
+    let ticket = places.park(at(1), poll(0), "/v1/kv/b", false, named("second"));
+    assert_eq!(admitted(&mut places), []);
+    places.await_hint(at(14_999), ticket, named("hint"));
+    assert_eq!(admitted(&mut places), []);
+    places.await_hint(at(15_000), ticket, named("hint"));
+    assert_eq!(admitted(&mut places), [("second", Lane::Poll(0))]);
+}
+
+#[test]
+fn the_lane_of_a_poll_goes_to_whoever_is_next_in_the_queue() {
+    let mut places = Places::new(1, 1, 1);
+    for (name, ahead) in [
+        ("first to come", 5),
+        ("holds", u32::MAX),
+        ("last in line", 7),
+        ("next in line", 0),
+    ] {
+        places.park(at(0), poll(ahead), "/v1/kv/a", false, named(name));
+    }
+    for name in ["next in line", "first to come", "last in line", "holds"] {
+        assert_eq!(admitted(&mut places), [(name, Lane::Poll(0))]);
+        places.leave(Lane::Poll(0), Fate::Answered(at(1)));
+    }
+}
+
+#[test]
+fn a_refusal_parks_polls_and_leaves_requests_to_the_connections_that_are_open() {
+    let mut places = Places::new(3, 2, 1);
+    full(&mut places, 3);
+    places.park(at(0), poll(0), "/v1/kv/a", false, named("poll"));
+    assert_eq!(admitted(&mut places), [("poll", Lane::Poll(0))]);
+    places.leave(Lane::Poll(0), Fate::Answered(at(1)));
+    places.leave(Lane::Short(0), Fate::Answered(at(1)));
+    places.leave(Lane::Short(1), Fate::Failed);
+    places.leave(Lane::Short(2), Fate::Refused(at(1)));
+    assert!(places.has_open());
+    assert_eq!(places.close_idle_polls(), [Lane::Poll(0)]);
+    assert_eq!(places.close_idle_polls(), []);
+
+    places.park(at(2), poll(0), "/v1/kv/a", false, named("poll"));
+    for name in ["one", "another"] {
+        places.queue(at(2), Priority::Urgent, named(name));
+    }
+    assert_eq!(admitted(&mut places), [("one", Lane::Short(0))]);
+    places.leave(Lane::Short(0), Fate::Answered(at(3)));
+    assert_eq!(admitted(&mut places), [("another", Lane::Short(0))]);
+
+    // Two seconds and a quarter more at most.
+    places.queue(at(2_502), Priority::Urgent, named("later"));
+    let later = admitted(&mut places);
+    assert_eq!(later.len(), 2, "{later:?}");
+}
+
+#[test]
+fn without_an_open_connection_one_request_at_a_time_finds_out_whether_there_is_one() {
+    let mut places = Places::new(3, 0, 1);
+    full(&mut places, 3);
+    for no in 0..3 {
+        places.leave(Lane::Short(no), Fate::Refused(at(1)));
+    }
+    assert!(!places.has_open());
+    for name in ["one", "two"] {
+        places.queue(at(2), Priority::Urgent, named(name));
+    }
+    assert_eq!(admitted(&mut places), [("one", Lane::Short(0))]);
+    places.leave(Lane::Short(0), Fate::Refused(at(3)));
+    assert_eq!(admitted(&mut places), [("two", Lane::Short(0))]);
+}
+
+#[test]
+fn refusals_in_a_row_park_polls_for_longer_and_longer() {
+    let mut places = Places::new(2, 2, 1);
+    let mut now = 0;
+    let mut shut_for = |places: &mut Places<Named>| {
+        let began = now;
+        places.leave(Lane::Short(0), Fate::Refused(at(now)));
+        places.park(at(now), poll(0), "/v1/kv/a", false, named("poll"));
+        while admitted(places).is_empty() {
+            now += 100;
+            places.queue(at(now), Priority::Urgent, named("passes the time"));
+            let gone: Vec<_> = admitted(places);
+            for (name, lane) in gone {
+                places.leave(lane, Fate::Unused);
+                if name == "poll" {
+                    return now - began;
+                }
+            }
+        }
+        now - began
+    };
+    let waits: Vec<u64> = (0..7).map(|_| shut_for(&mut places)).collect();
+    for (wait, step) in waits.iter().zip([2, 4, 8, 16, 32, 32, 32]) {
+        let step = step * 1_000;
+        assert!((step..=step * 5 / 4 + 100).contains(wait), "{waits:?}");
+    }
+}
+
+#[test]
+fn what_a_request_changed_is_told_to_those_who_read_it_now_or_when_they_ask_next() {
+    let mut places: Places<Named> = Places::new(1, 0, 1);
+    let mut park = |path: &str, recurses| places.park(at(0), poll(0), path, recurses, named("-"));
+    let key = park("/v1/kv/jobs/a", false);
+    let prefix = park("/v1/kv/jobs/", true);
+    let other = park("/v1/kv/jobs/b", false);
+    let hint = |places: &mut Places<Named>| {
+        for (ticket, name) in [(key, "key"), (prefix, "prefix"), (other, "other")] {
+            places.await_hint(at(1), ticket, named(name));
+        }
+    };
+    // What they know may be older than their place, so that the first hint comes at once.
+    hint(&mut places);
+    assert!(places.changed(["/v1/kv/jobs/a"].into_iter()).is_empty());
+    hint(&mut places);
+    hint(&mut places);
+    let told = places.changed(["/v1/kv/jobs/a"].into_iter());
+    let names: Vec<_> = told.iter().map(|hint| hint.0).collect();
+    assert_eq!(names, ["key", "prefix"]);
+}
