@@ -1,7 +1,9 @@
 //! Deliberate defects: each takes one rule away, to show that the checks notice.
 //!
-//! They exist only in builds with `--cfg semaphore_defects`, where one at a time can be switched on for
-//! the whole process. In all others [`is_on`] is a constant, and nothing of them is left.
+//! They exist only with the feature `unstable-defects`, where one at a time can be switched on for the whole
+//! process; until then none is. Without the feature `is_on` is a constant, and nothing of them is left.
+//!
+//! The feature is for this repository's own checks, and for nothing else.
 //!
 //! A defect stands where a slip could make it, and is as small as the slip would be.
 
@@ -13,7 +15,7 @@ macro_rules! defects {
             $($(#[$doc])* $name,)*
         }
 
-        #[cfg(semaphore_defects)]
+        #[cfg(feature = "unstable-defects")]
         impl Defect {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
@@ -98,17 +100,17 @@ defects! {
     KeyLeftLocked,
 }
 
-#[cfg(not(semaphore_defects))]
+#[cfg(not(feature = "unstable-defects"))]
 pub(crate) const fn is_on(_: Defect) -> bool {
     false
 }
 
-#[cfg(semaphore_defects)]
+#[cfg(feature = "unstable-defects")]
 pub(crate) use switch::is_on;
-#[cfg(semaphore_defects)]
+#[cfg(feature = "unstable-defects")]
 pub use switch::{UnknownDefect, switch_on};
 
-#[cfg(semaphore_defects)]
+#[cfg(feature = "unstable-defects")]
 mod switch {
     use core::fmt;
     use core::str::FromStr;

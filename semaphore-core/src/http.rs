@@ -251,7 +251,8 @@ impl fmt::Debug for Request {
             .field("timeout", &self.timeout)
             .field("long_poll", &self.long_poll)
             .field("priority", &self.priority)
-            .finish_non_exhaustive()
+            .field("changes", &self.changes)
+            .finish()
     }
 }
 
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(
             format!("{request:?}"),
             "Request { method: Put, target: \"/v1/kv/a\", token: Some(Token(hidden)), \
-             body_len: 6, timeout: 10s, long_poll: false, priority: Write, .. }"
+             body_len: 6, timeout: 10s, long_poll: false, priority: Write, changes: [] }"
         );
         let headers: Vec<_> = request.headers().collect();
         assert_eq!(headers, [("X-Consul-Token", "hidden-token")]);

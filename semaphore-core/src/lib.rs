@@ -132,13 +132,14 @@ mod agent_url;
 pub mod api;
 mod build_error;
 mod connections;
-#[cfg(semaphore_defects)]
+#[cfg(feature = "unstable-defects")]
+#[doc(hidden)]
 pub mod defect;
-#[cfg(not(semaphore_defects))]
+#[cfg(not(feature = "unstable-defects"))]
 #[expect(
     unreachable_pub,
     dead_code,
-    reason = "public and whole in builds with defects"
+    reason = "public and whole with the feature"
 )]
 mod defect;
 mod driver;

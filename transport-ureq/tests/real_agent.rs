@@ -1,52 +1,21 @@
-//! What a semaphore does on real Consul agents, on plain threads and on smol.
+//! What a semaphore does on real Consul agents, on plain threads and on smol: what depends on them.
+//! `real_agent_whole.rs` has the rest, too.
 
 #![cfg(feature = "tls")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use real_agent_suite::{Backend, Options};
-use transport_ureq::UreqTransport;
+#[path = "support/real_agent.rs"]
+mod support;
 
 mod threads {
-    use super::*;
+    use crate::support::Threads;
 
-    struct Threads;
-
-    impl Backend for Threads {
-        type Adapter = UreqTransport;
-
-        fn build(&self, options: Options) -> UreqTransport {
-            with(options)
-        }
-    }
-
-    real_agent_suite::tests!(Threads);
+    real_agent_suite::tests_of_the_backend!(Threads);
 }
 
 #[cfg(feature = "smol")]
 mod smol {
-    use super::*;
-    use transport_ureq::SmolTransport;
+    use crate::support::Smol;
 
-    struct Smol;
-
-    impl Backend for Smol {
-        type Adapter = SmolTransport;
-
-        fn build(&self, options: Options) -> SmolTransport {
-            with(options).into()
-        }
-    }
-
-    real_agent_suite::tests!(Smol);
-}
-
-fn with(options: Options) -> UreqTransport {
-    let mut builder = UreqTransport::builder(options.url);
-    if let Some(pem) = options.ca_cert {
-        builder = builder.ca_cert(pem);
-    }
-    if let Some((pem, key)) = options.client_cert {
-        builder = builder.client_cert(pem, key);
-    }
-    builder.build().unwrap()
+    real_agent_suite::tests_of_the_backend!(Smol);
 }

@@ -1,6 +1,5 @@
-//! The targets can fail: in builds with `--cfg semaphore_defects`, what they look for is there to be
-//! found, and the corpus reaches it.
-#![cfg(semaphore_defects)]
+//! The targets can fail: with a deliberate defect, what they look for is there to be found, and the corpus
+//! reaches it.
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
 use std::fs;

@@ -35,7 +35,7 @@ pub(super) struct Ledger {
     patience: Option<Patience>,
     /// Who was waited for in vain, and until when not to wait for them again.
     overtaken: BTreeMap<SessionId, Instant>,
-    #[cfg(semaphore_defects)]
+    #[cfg(feature = "unstable-defects")]
     refused: Option<Write>,
 }
 
@@ -78,7 +78,7 @@ impl Ledger {
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             patience: None,
             overtaken: BTreeMap::new(),
-            #[cfg(semaphore_defects)]
+            #[cfg(feature = "unstable-defects")]
             refused: None,
         }
     }
@@ -113,7 +113,7 @@ impl Ledger {
         rng: &mut fastrand::Rng,
     ) {
         self.planned = write;
-        #[cfg(semaphore_defects)]
+        #[cfg(feature = "unstable-defects")]
         self.plan_as_before();
         match turn {
             Turn::BehindOthers => {
@@ -229,9 +229,10 @@ impl Ledger {
         rng: &mut fastrand::Rng,
     ) -> Option<Sent> {
         self.retry_at = Some(now + self.conflicts.next(rng));
-        #[cfg(semaphore_defects)]
-        self.refused
-            .clone_from(&self.in_flight.as_ref().map(|sent| sent.write.clone()));
+        #[cfg(feature = "unstable-defects")]
+        if is_on(Defect::StaleDecision) {
+            self.refused = self.in_flight.as_ref().map(|sent| sent.write.clone());
+        }
         self.end(moment, false)
     }
 
@@ -251,7 +252,7 @@ impl Ledger {
         }
     }
 
-    #[cfg(semaphore_defects)]
+    #[cfg(feature = "unstable-defects")]
     fn plan_as_before(&mut self) {
         if is_on(Defect::StaleDecision)
             && let Some(planned) = &mut self.planned

@@ -19,7 +19,6 @@ Explores small scenes: every order of everything that can happen, with every fau
   --defects       with each deliberate defect in turn
   --help          this text
 
-Defects need a build with --cfg semaphore_defects, as scripts/explore makes it.
 Exits with 0 if nothing is wrong, with 1 if a promise is broken, with 2 if it could not run.";
 
 fn main() -> ExitCode {
@@ -43,22 +42,16 @@ fn run() -> Result<ExitCode, Failure> {
     }
     match &wish.defects {
         Defects::None => table(&scenes, wish.bounds),
-        #[cfg(semaphore_defects)]
         Defects::One(name) => {
             let found = defects::find(name.parse()?, &scenes, wish.bounds, true)?;
             Ok(ExitCode::from(u8::from(found)))
         }
-        #[cfg(semaphore_defects)]
         Defects::All => {
             for defect in semaphore_core::defect::Defect::ALL {
                 defects::find(*defect, &scenes, wish.bounds, false)?;
             }
             Ok(ExitCode::SUCCESS)
         }
-        #[cfg(not(semaphore_defects))]
-        Defects::One(_) | Defects::All => Err(
-            "defects need a build with --cfg semaphore_defects, as scripts/explore makes it".into(),
-        ),
     }
 }
 
@@ -72,7 +65,7 @@ struct Wish {
 
 enum Defects {
     None,
-    One(#[cfg_attr(not(semaphore_defects), expect(dead_code, reason = "refused"))] String),
+    One(String),
     All,
 }
 
@@ -176,7 +169,6 @@ fn tell(violation: &exploration::Violation, story: &[String]) {
     println!("\n    {violation}\n");
 }
 
-#[cfg(semaphore_defects)]
 mod defects {
     use semaphore_core::defect::{Defect, switch_on};
 

@@ -1,10 +1,13 @@
 //! What a semaphore and an election do on real Consul agents, whatever backend runs it, as tests.
 //!
 //! Each module is one behaviour. An adapter says once how it is built, by implementing
-//! [`Backend`], and gets all of them as tests of its own:
+//! [`Backend`], and gets all of them as tests of its own, or those that depend on the backend: on its
+//! connections, its timers, its threads or tasks, and how it gives requests up. What depends on the core
+//! and Consul alone need not be shown on every backend at each change.
 //!
 //! ```text
 //! real_agent_suite::tests!(MyBackend);
+//! real_agent_suite::tests_of_the_backend!(MyBackend);
 //! ```
 //!
 //! A test sets a [`Scene`](scene::Scene): an agent, a prefix of its own, participants with
@@ -245,6 +248,9 @@ macro_rules! tests {
                     a_taken_slot_is_not_waited_for;
             }
         }
+        $crate::tests! { @ long_waits $backend }
+    };
+    (@ long_waits $backend:expr) => {
         mod long_waits {
             use super::*;
             #[test]
@@ -262,5 +268,72 @@ macro_rules! tests {
                 $crate::$behaviour::$test(&$backend);
             })+
         })+
+    };
+}
+
+/// Makes those behaviours tests of the crate that calls it that depend on the backend.
+#[macro_export]
+macro_rules! tests_of_the_backend {
+    ($backend:expr) => {
+        $crate::tests! { @ $backend;
+            acl:
+                a_token_with_the_permissions_does_everything,
+                an_unknown_token_is_refused_at_once;
+            acquire:
+                a_slot_is_acquired_and_given_back,
+                a_slot_is_acquired_again_and_again,
+                waiters_are_admitted_in_the_order_in_which_they_came,
+                a_prefix_that_needs_encoding_is_used_as_it_is;
+            blocking:
+                a_thread_acquires_and_gives_back,
+                a_blocked_thread_is_admitted_when_a_slot_is_given_back,
+                a_thread_tries_and_times_out,
+                a_thread_manages_a_semaphore,
+                a_blocked_thread_learns_of_a_loss;
+            cancel:
+                an_acquisition_dropped_at_any_point_leaves_nothing,
+                a_waiter_that_is_dropped_leaves_the_queue;
+            closing:
+                closing_fails_those_who_wait_and_leaves_those_who_hold,
+                a_shutdown_waits_for_those_who_hold,
+                a_shutdown_of_an_unused_semaphore_ends_at_once;
+            contention:
+                fifteen_contenders_share_three_slots,
+                fifteen_threads_share_three_slots,
+                a_hundred_tasks_share_a_handful_of_connections,
+                a_thousand_waiting_tasks_hold_a_handful_of_connections;
+            cut_connections:
+                holders_and_waiters_outlive_cut_connections,
+                a_claim_whose_answer_is_lost_is_found_by_reading,
+                a_release_whose_answer_is_lost_is_found_by_reading;
+            drops:
+                a_dropped_permit_is_given_back,
+                dropping_everything_leaves_nothing;
+            elections:
+                a_dropped_leadership_or_campaign_leaves_nothing,
+                a_leaders_values_are_seen_by_those_who_follow,
+                a_thread_campaigns_leads_and_resigns;
+            https: an_agent_that_demands_client_certificates_is_used_with_one;
+            leaders:
+                each_change_of_a_leader_is_seen,
+                a_thread_follows_a_leader;
+            loss:
+                a_destroyed_session_is_noticed_and_its_slot_is_free,
+                a_removed_holder_entry_is_noticed;
+            timeout:
+                a_wait_ends_with_its_timeout,
+                a_slot_that_is_free_in_time_is_taken;
+        }
+        mod by_requests {
+            use super::*;
+            $crate::tests! { @ $crate::ByRequests(&$backend);
+                cancel: an_acquisition_dropped_at_any_point_leaves_nothing;
+                cut_connections:
+                    holders_and_waiters_outlive_cut_connections,
+                    a_claim_whose_answer_is_lost_is_found_by_reading,
+                    a_release_whose_answer_is_lost_is_found_by_reading;
+            }
+        }
+        $crate::tests! { @ long_waits $backend }
     };
 }

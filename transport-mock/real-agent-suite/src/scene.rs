@@ -1,7 +1,9 @@
 //! An agent, a prefix, and what both sides of it see.
 
 use std::future::Future;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::pin;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,7 +39,7 @@ pub struct Scene<'b, B: Backend> {
 pub struct Task<T>(oneshot::Receiver<T>);
 
 impl<'b, B: Backend> Scene<'b, B> {
-    /// On the agent that the tests of this process share.
+    /// On the agent that tests share.
     pub fn shared(backend: &'b B) -> Self {
         Self::at(backend, Agent::shared().unwrap())
     }
@@ -243,9 +245,11 @@ pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// No prefix is contained in another: leftovers are told apart by name.
+/// No prefix is contained in another: leftovers are told apart by name. Other processes, with names of
+/// their own, use the same agent.
 fn fresh_prefix() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("suite/{number:08}/slots")
+    format!("suite/{:016x}-{number:08}/slots", *PROCESS)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{fs, io, process, thread};
+use std::{env, fs, io, process, thread};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,6 +22,9 @@ pub(crate) const READY_WITHIN: Duration = Duration::from_mins(1);
 const READY_ANSWER: Duration = Duration::from_secs(5);
 pub(crate) const READY_POLL: Duration = Duration::from_millis(20);
 pub(crate) const PORT_TRIES: usize = 10;
+
+/// Where the agent is that processes share.
+const SHARED_AT: &str = "REAL_AGENT_SHARED";
 
 /// A Consul server in development mode on 127.0.0.1. Dropping it kills it.
 ///
@@ -70,14 +73,20 @@ impl Agent {
         Builder::default()
     }
 
-    /// The address of an agent that the tests of this process share, for those that do not hurt
-    /// it and use prefixes of their own. It ends with the process.
+    /// The address of an agent that tests share, for those that do not hurt it and use prefixes of
+    /// their own: prefixes that no other process uses either.
+    ///
+    /// It is the one at the address in `REAL_AGENT_SHARED`, as `scripts/test` sets it, else one that
+    /// ends with this process.
     ///
     /// # Errors
-    /// As [`Agent::start`].
+    /// As [`Agent::start`], and [`StartError::SharedIsGone`] when nothing serves at the address.
     pub fn shared() -> Result<Client, StartError> {
         // Statics are not dropped: the watchdog ends this one.
         static SHARED: Mutex<Option<Agent>> = Mutex::new(None);
+        if let Ok(url) = env::var(SHARED_AT) {
+            return serving(Client::new(url));
+        }
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(agent) = &*shared {
             return Ok(agent.client());
@@ -417,6 +426,21 @@ fn base_config(binary: &Binary, node: &str, ports: &Ports) -> Value {
     config
 }
 
+/// The same client, if an agent answers it and has a leader.
+fn serving(client: Client) -> Result<Client, StartError> {
+    let answer = client
+        .clone()
+        .with_timeout(READY_ANSWER)
+        .get("/v1/status/leader");
+    if answer.is_ok_and(|answer| answer.status == 200 && answer.body.len() > 2) {
+        Ok(client)
+    } else {
+        Err(StartError::SharedIsGone {
+            url: client.url().to_owned(),
+        })
+    }
+}
+
 fn unique_node() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -428,6 +452,15 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn a_shared_agent_that_does_not_serve_is_named() {
+        let port = Ports::free().unwrap().http;
+        let url = format!("http://127.0.0.1:{port}");
+        let error = serving(Client::new(&url)).err().expect("nothing serves");
+        assert!(matches!(error, StartError::SharedIsGone { .. }), "{error}");
+        assert!(error.to_string().contains(&url), "{error}");
+    }
 
     #[test]
     fn a_port_that_another_process_took_is_told_from_other_failures() {

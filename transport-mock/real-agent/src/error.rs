@@ -24,6 +24,12 @@ pub enum StartError {
         /// The end of its log.
         log: String,
     },
+    /// Nothing serves where a shared agent should be.
+    #[error("the shared agent, REAL_AGENT_SHARED={url}, does not serve")]
+    SharedIsGone {
+        /// Its address.
+        url: String,
+    },
     /// Other processes took the chosen ports again and again.
     #[error("no free ports were found")]
     NoPorts,

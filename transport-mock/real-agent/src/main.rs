@@ -1,7 +1,8 @@
-//! Runs one agent by hand: `real-agent [COMMAND …]`.
+//! Runs one agent by hand: `real-agent [--config HCL] [COMMAND …]`.
 //!
 //! With a command, runs it with `CONSUL_HTTP_ADDR` set and ends with its status. Without one,
-//! prints the address and the process id, and lives until it is interrupted.
+//! prints the address and the process id, and lives until it is interrupted. `--config` adds
+//! configuration, such as `limits { http_max_conns_per_client = 1000 }`.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -10,8 +11,13 @@ use std::{env, thread};
 use real_agent::Agent;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let agent = Agent::start()?;
-    let mut args = env::args_os().skip(1);
+    let mut args = env::args_os().skip(1).peekable();
+    let mut builder = Agent::builder();
+    if args.next_if(|arg| arg == "--config").is_some() {
+        let config = args.next().ok_or("--config needs a value")?;
+        builder = builder.config(config.into_string().map_err(|_| "--config needs text")?);
+    }
+    let agent = builder.start()?;
     let Some(program) = args.next() else {
         println!("CONSUL_HTTP_ADDR={} # process {}", agent.url(), agent.pid());
         loop {

@@ -19,12 +19,14 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --fail-fast     stop at the first seed that fails
   --no-story      name what failed, without its story
   --defect NAME   with this deliberate defect in the semaphore
-  --defects       every defect in turn: by which invariant and how soon it is found
+  --defects       every defect in turn: by which invariant it is found. The seed that is remembered
+                  comes first; only where it finds nothing any more are others tried
+  --search        the same, but others are tried at once: how soon each is found
+  --remember FILE writes into FILE which seed found each
   --only PLACES   worlds that have nothing else: elections, semaphores
   --most N        how many schedules one defect may survive (5000)
   --help
 
-Defects need a build with --cfg semaphore_defects, as scripts/simulate makes it.
 A run of a thousand seeds and more must take every rare branch of the core, of which it says how often it took each.
 Exit status: 0 without a violation, 1 with one or with a branch that was never taken, 2 when it was called in a wrong way.";
 
@@ -35,10 +37,24 @@ pub(crate) struct Arguments {
     pub(crate) jobs: usize,
     pub(crate) fails_fast: bool,
     pub(crate) tells: bool,
-    pub(crate) defect: Option<String>,
-    pub(crate) all_defects: bool,
+    pub(crate) defects: Defects,
+    pub(crate) remember: Option<String>,
     pub(crate) most: u64,
     pub(crate) only: Only,
+}
+
+/// Which deliberate defects the semaphore gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Defects {
+    /// None.
+    #[default]
+    None,
+    /// The one of this name.
+    One(String),
+    /// Each in turn, with the seed that is remembered for it first.
+    Remembered,
+    /// Each in turn, with one seed after the other.
+    Searched,
 }
 
 /// Which worlds are run.
@@ -88,8 +104,8 @@ impl Arguments {
             jobs: std::thread::available_parallelism().map_or(1, NonZero::get),
             fails_fast: false,
             tells: true,
-            defect: None,
-            all_defects: false,
+            defects: Defects::None,
+            remember: None,
             most: 5_000,
             only: Only::default(),
         };
@@ -104,8 +120,10 @@ impl Arguments {
                 }
                 Long("fail-fast") => arguments.fails_fast = true,
                 Long("no-story") => arguments.tells = false,
-                Long("defect") => arguments.defect = Some(parser.value()?.string()?),
-                Long("defects") => arguments.all_defects = true,
+                Long("defect") => arguments.defects = Defects::One(parser.value()?.string()?),
+                Long("defects") => arguments.defects = Defects::Remembered,
+                Long("search") => arguments.defects = Defects::Searched,
+                Long("remember") => arguments.remember = Some(parser.value()?.string()?),
                 Long("only") => arguments.only = parser.value()?.parse()?,
                 Long("most") => arguments.most = parser.value()?.parse()?,
                 Long("help") => return Ok(None),
@@ -120,7 +138,7 @@ impl Arguments {
 
     /// The branches of the core that so many seeds should have taken, and have not.
     pub(crate) fn branches_missed(&self, figures: &Figures) -> Vec<&'static str> {
-        if self.count < ENOUGH_SEEDS || self.defect.is_some() {
+        if self.count < ENOUGH_SEEDS || self.defects != Defects::None {
             return Vec::new();
         }
         let of = match self.only {

@@ -1,105 +1,145 @@
 //! Deliberate defects of the semaphore: whether the checks find them, and how soon.
 
-#[cfg(semaphore_defects)]
-pub(crate) use with::{find_all, switch_on};
-#[cfg(not(semaphore_defects))]
-pub(crate) use without::{find_all, switch_on};
+use std::fmt::Write as _;
+use std::fs;
+use std::process::ExitCode;
 
-#[cfg(semaphore_defects)]
-mod with {
-    use std::process::ExitCode;
+use semaphore_core::defect::{Defect, switch_on as switch};
+use simulation::check::Violation;
 
-    use semaphore_core::defect::{Defect, switch_on as switch};
+use crate::arguments::{Arguments, Defects, Only};
+use crate::campaign;
 
-    use crate::arguments::{Arguments, Only};
-    use crate::campaign;
+/// A line for each defect: its name, and a seed that has found it. `--remember` writes it.
+const REMEMBERED: &str = include_str!("../remembered.txt");
 
-    /// From now on the semaphore has this defect.
-    pub(crate) fn switch_on(name: &str) -> Result<(), String> {
-        let defect = name.parse::<Defect>().map_err(|_| {
-            let all: Vec<_> = Defect::ALL.iter().map(ToString::to_string).collect();
-            format!("there is no defect {name:?}; there are: {}", all.join(", "))
-        })?;
-        switch(Some(defect));
-        Ok(())
-    }
+/// From now on the semaphore has this defect.
+pub(crate) fn switch_on(name: &str) -> Result<(), String> {
+    let defect = name.parse::<Defect>().map_err(|_| {
+        let all: Vec<_> = Defect::ALL.iter().map(ToString::to_string).collect();
+        format!("there is no defect {name:?}; there are: {}", all.join(", "))
+    })?;
+    switch(Some(defect));
+    Ok(())
+}
 
-    /// Whether there can be such worlds that show it.
-    fn concerns(only: Only, defect: Defect) -> bool {
-        let is_shared = matches!(
-            defect,
-            Defect::LeaseMarginGone
-                | Defect::LeaseFromAnswer
-                | Defect::LeaseEndIgnored
-                | Defect::RenewalStoppedAfterTransient
-                | Defect::TransientTakenForLoss
-                | Defect::MissingSessionBelieved
-                | Defect::UnknownTakenForNotApplied
-                | Defect::EvictionUnnoticed
-                | Defect::OlderViewAccepted
-                | Defect::RetryWithoutBackoff
-                | Defect::SessionLeftBehind
-                | Defect::LockDelayShort
-        );
-        let is_of_elections = matches!(
-            defect,
-            Defect::AnothersKeyBelieved
-                | Defect::LockDelayIgnored
-                | Defect::RefusalTakenForGood
-                | Defect::ValueWithoutAcquire
-                | Defect::ValueToldUnshown
-                | Defect::FailureTakenForLoss
-                | Defect::KeyLeftLocked
-        );
-        match only {
-            Only::Any => true,
-            Only::Elections => is_shared || is_of_elections,
-            Only::Semaphores => !is_of_elections,
-        }
-    }
-
-    /// Runs schedules with each defect until one shows it. Fails when one stays hidden.
-    pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
-        let (only, mut tried, mut hidden) = (arguments.only, 0, 0);
-        println!("{:<32} invariant  schedules", "defect");
-        for defect in Defect::ALL.iter().filter(|it| concerns(only, **it)) {
-            tried += 1;
-            switch(Some(*defect));
-            let first = arguments.seeds().start;
-            let seeds = first..first.saturating_add(arguments.most);
-            let result = campaign::run_all(seeds, only, arguments.jobs, true);
-            let name = defect.to_string();
-            if let Some((seed, violation)) = result.violations.first() {
-                let (invariant, took) = (violation.invariant, seed - first + 1);
-                println!("{name:<32} {invariant:<9}  {took}");
-            } else {
-                hidden += 1;
-                println!("{name:<32} not found in {}", arguments.most);
-            }
-        }
-        println!("{tried} defects, {hidden} not found");
-        if hidden == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+/// Whether there can be such worlds that show it.
+fn concerns(only: Only, defect: Defect) -> bool {
+    let is_shared = matches!(
+        defect,
+        Defect::LeaseMarginGone
+            | Defect::LeaseFromAnswer
+            | Defect::LeaseEndIgnored
+            | Defect::RenewalStoppedAfterTransient
+            | Defect::TransientTakenForLoss
+            | Defect::MissingSessionBelieved
+            | Defect::UnknownTakenForNotApplied
+            | Defect::EvictionUnnoticed
+            | Defect::OlderViewAccepted
+            | Defect::RetryWithoutBackoff
+            | Defect::SessionLeftBehind
+            | Defect::LockDelayShort
+    );
+    let is_of_elections = matches!(
+        defect,
+        Defect::AnothersKeyBelieved
+            | Defect::LockDelayIgnored
+            | Defect::RefusalTakenForGood
+            | Defect::ValueWithoutAcquire
+            | Defect::ValueToldUnshown
+            | Defect::FailureTakenForLoss
+            | Defect::KeyLeftLocked
+    );
+    match only {
+        Only::Any => true,
+        Only::Elections => is_shared || is_of_elections,
+        Only::Semaphores => !is_of_elections,
     }
 }
 
-#[cfg(not(semaphore_defects))]
-mod without {
-    use std::process::ExitCode;
-
-    use crate::arguments::Arguments;
-
-    const WHY: &str = "this build has no defects; scripts/simulate makes one that has";
-
-    pub(crate) fn switch_on(_: &str) -> Result<(), String> {
-        Err(WHY.into())
+/// Runs schedules with each defect until one shows it: first the remembered one, unless a search is asked
+/// for. Fails when one stays hidden.
+pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
+    let remembers = arguments.defects == Defects::Remembered && arguments.only == Only::Any;
+    let (mut tried, mut hidden) = (0, 0);
+    let (mut stale, mut table) = (Vec::new(), String::new());
+    println!("{:<32} invariant  schedules", "defect");
+    for defect in Defect::ALL {
+        if !concerns(arguments.only, *defect) {
+            continue;
+        }
+        tried += 1;
+        switch(Some(*defect));
+        let name = defect.to_string();
+        let known = remembered(&name).filter(|_| remembers);
+        let found = known.and_then(|seed| Some((seed, try_one(seed, arguments)?)));
+        if let Some((seed, violation)) = found {
+            println!("{name:<32} {:<9}  1: seed {seed}", violation.invariant);
+            let _ = writeln!(table, "{name} {seed}");
+            continue;
+        }
+        if remembers {
+            stale.push(name.clone());
+        }
+        if let Some((seed, violation)) = search(arguments) {
+            let took = seed - arguments.seeds().start + 1;
+            println!("{name:<32} {:<9}  {took}", violation.invariant);
+            let _ = writeln!(table, "{name} {seed}");
+        } else {
+            hidden += 1;
+            println!("{name:<32} not found in {}", arguments.most);
+        }
     }
+    println!("{tried} defects, {hidden} not found");
+    if !stale.is_empty() {
+        println!(
+            "stale, so that these were searched for: {}\n\
+             renew what is remembered: scripts/simulate --defects --most 20000 \
+             --remember transport-mock/simulation/remembered.txt",
+            stale.join(", ")
+        );
+    }
+    if let Some(path) = &arguments.remember
+        && let Err(error) = fs::write(path, table)
+    {
+        eprintln!("simulate: {path}: {error}");
+        return ExitCode::from(2);
+    }
+    if hidden == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
 
-    pub(crate) fn find_all(_: &Arguments) -> ExitCode {
-        eprintln!("simulate: {WHY}");
-        ExitCode::from(2)
+/// The seed that is remembered for this defect.
+fn remembered(name: &str) -> Option<u64> {
+    let mut lines = REMEMBERED.lines().filter_map(|line| line.split_once(' '));
+    let (_, seed) = lines.find(|(defect, _)| *defect == name)?;
+    seed.parse().ok()
+}
+
+fn try_one(seed: u64, arguments: &Arguments) -> Option<Violation> {
+    let result = campaign::run_all(seed..seed.checked_add(1)?, arguments.only, 1, true);
+    result.violations.into_iter().next().map(|(_, it)| it)
+}
+
+fn search(arguments: &Arguments) -> Option<(u64, Violation)> {
+    let first = arguments.seeds().start;
+    let seeds = first..first.saturating_add(arguments.most);
+    let result = campaign::run_all(seeds, arguments.only, arguments.jobs, true);
+    result.violations.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_remembered_for_each_defect_and_for_nothing_else() {
+        for defect in Defect::ALL {
+            assert!(remembered(&defect.to_string()).is_some(), "{defect}");
+        }
+        assert_eq!(REMEMBERED.lines().count(), Defect::ALL.len());
     }
 }

@@ -10,7 +10,7 @@ use simulation::check::Violation;
 use simulation::plan::Plan;
 use simulation::{run, shrink};
 
-use self::arguments::{Arguments, USAGE};
+use self::arguments::{Arguments, Defects, USAGE};
 
 /// A plan that fails is cut down by running at most so many others.
 const MOST_SHRINKING: usize = 2_000;
@@ -29,14 +29,15 @@ fn main() -> ExitCode {
     };
     // A panic inside a run is a violation that is reported with its seed.
     std::panic::set_hook(Box::new(|_| {}));
-    if arguments.all_defects {
-        return defects::find_all(&arguments);
-    }
-    if let Some(name) = &arguments.defect
-        && let Err(error) = defects::switch_on(name)
-    {
-        eprintln!("simulate: {error}");
-        return ExitCode::from(2);
+    match &arguments.defects {
+        Defects::None => {}
+        Defects::One(name) => {
+            if let Err(error) = defects::switch_on(name) {
+                eprintln!("simulate: {error}");
+                return ExitCode::from(2);
+            }
+        }
+        Defects::Remembered | Defects::Searched => return defects::find_all(&arguments),
     }
     let result = campaign::run_all(
         arguments.seeds(),

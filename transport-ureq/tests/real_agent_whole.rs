@@ -1,0 +1,21 @@
+//! Everything that a semaphore does on real Consul agents, on plain threads and on smol. It runs when it is asked
+//! for, as `scripts/nightly` does: at each change transport-reqwest's tests show the whole, on tokio.
+
+#![cfg(feature = "tls")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "support/real_agent.rs"]
+mod support;
+
+mod threads {
+    use crate::support::Threads;
+
+    real_agent_suite::tests!(Threads);
+}
+
+#[cfg(feature = "smol")]
+mod smol {
+    use crate::support::Smol;
+
+    real_agent_suite::tests!(Smol);
+}
