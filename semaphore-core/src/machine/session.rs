@@ -12,7 +12,7 @@
 //! - `Creating`: a session of ours is being made. An answer that never comes leaves an orphan,
 //!   which dies by its TTL; the next attempt makes another one.
 //! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
-//! - `Live`: renewed from a third of the TTL on. Failures are retried with backoff for as long as
+//! - `Live`: renewed after a quarter to a third of the TTL. Failures are retried with backoff for as long as
 //!   nobody says that the session is gone. Consul does not write renewals to its log: a leader that was frozen, and
 //!   wakes to find that there is another one, renews for some milliseconds sessions that have ended (seen on 1.8.7); a
 //!   new one that has yet to catch up with its log knows no session that it should. So an answer only raises a *doubt*, if
@@ -262,7 +262,7 @@ impl Session {
         };
         let outcome = match (sent, &self.state) {
             (Sent::Creation, State::Creating) => {
-                let lease = Lease::new(sent_at, settings.ttl());
+                let lease = Lease::new(sent_at, settings.ttl(), rng);
                 answer
                     .and_then(CreateSession::parse)
                     .map(|id| State::Live(id, lease))
@@ -274,7 +274,7 @@ impl Session {
                         let told = renewed.lock_delay.unwrap_or(self.lock_delay);
                         self.lock_delay = told;
                     }
-                    let lease = Lease::new(sent_at, settings.lease(renewed));
+                    let lease = Lease::new(sent_at, settings.lease(renewed), rng);
                     State::Live(id.clone(), lease)
                 })
             }

@@ -24,7 +24,13 @@ fn write_record(world: &MockConsul, by: &Stranger, change: impl FnOnce(&mut Reco
 
 #[test]
 fn a_stranger_ahead_that_never_claims_is_passed() {
-    let world = MockConsul::new(1);
+    for seed in 1..=10 {
+        passes_a_stuck_stranger(seed);
+    }
+}
+
+fn passes_a_stuck_stranger(seed: u64) {
+    let world = MockConsul::new(seed);
     let log = Log::default();
     let first = in_crowd(&world, "first", 1);
     let permit = world.run(first.acquire()).expect("a free slot");
@@ -44,7 +50,8 @@ fn a_stranger_ahead_that_never_claims_is_passed() {
         assert!(world.step(end), "nobody got in\n{}", world.trace());
     }
     let took = run_all(&world, tasks);
-    assert!(took <= millis(200), "{took:?}\n{}", world.trace());
+    // Another of them may have to find the stranger stuck by itself, as the first did.
+    assert!(took <= millis(3_400), "{took:?}\n{}", world.trace());
     assert!(stuck.is_alive(&world), "it was left alone");
     stuck.leaves(&world);
     world.advance(secs(1));

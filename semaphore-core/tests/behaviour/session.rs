@@ -20,7 +20,7 @@ fn sent(world: &MockConsul, path: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_session_is_renewed_every_third_of_its_ttl_and_every_twenty_seconds_at_least() {
+fn a_session_is_renewed_after_a_quarter_to_a_third_of_its_ttl_and_after_twenty_seconds_at_most() {
     for (ttl, third) in [(15, 5.0), (30, 10.0), (10, 10.0 / 3.0), (60, 20.0), (3_600, 20.0)] {
         let world = MockConsul::new(1);
         let semaphore = connect(builder(1).ttl(secs(ttl)), &world.client("a"));
@@ -29,10 +29,11 @@ fn a_session_is_renewed_every_third_of_its_ttl_and_every_twenty_seconds_at_least
         let created = sent(&world, "/v1/session/create")[0];
         let mut last = created;
         let renewals = sent(&world, "/v1/session/renew");
-        assert!((29..=30).contains(&renewals.len()), "{}", renewals.len());
+        assert!((29..=40).contains(&renewals.len()), "{}", renewals.len());
         for at in renewals {
             let after = at - last;
-            assert!((after - third).abs() < 0.002, "TTL {ttl}: after {after}");
+            let is_due = (third * 0.75 - 0.002..third + 0.002).contains(&after);
+            assert!(is_due, "TTL {ttl}: after {after}");
             last = at;
         }
         world.run(permit.release()).expect("released");
@@ -51,7 +52,7 @@ fn one_that_waits_is_renewed_too() {
     let stats = world.stats_of("b");
     assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
     let renewals = stats.requests_of(RequestKind::SessionRenew);
-    assert!((58..=60).contains(&renewals), "{renewals}");
+    assert!((58..=80).contains(&renewals), "{renewals}");
     drop(permit);
     let permit = world.run(waiting).expect("a slot");
     world.run(permit.release()).expect("released");
@@ -148,16 +149,17 @@ fn a_longer_ttl_that_the_server_tells_makes_no_longer_lease() {
     let longer = Response::new(200, r#"[{"ID":"x","TTL":"1m0s"}]"#);
     let rule = Rule::new(Fault::AnswerAfter(longer)).kind(RequestKind::SessionRenew);
     world.inject(rule.times(1));
-    world.advance(secs(6));
+    while sent(&world, "/v1/session/renew").is_empty() {
+        world.advance(millis(10));
+    }
+    world.advance(millis(50));
     let remaining = permit.remaining().expect("a lease");
     assert!(
-        remaining > secs(12) && remaining < millis(12_600),
+        remaining > secs(13) && remaining < millis(13_500),
         "{remaining:?}"
     );
     world.advance(secs(5));
     assert_eq!(sent(&world, "/v1/session/renew").len(), 2);
-    world.run(permit.release()).expect("released");
-    assert_nothing_left(&world);
 }
 
 #[test]
