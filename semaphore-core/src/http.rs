@@ -152,7 +152,9 @@ impl Request {
         if let Some(before) = self.wait() {
             let wait = wait.max(SHORTEST_WAIT);
             self.replace_parameter("wait", &go_duration(wait));
-            let rest = self.timeout.saturating_sub(ListKeys::longest(before));
+            let rest = self.timeout.checked_sub(ListKeys::longest(before));
+            // Who gives up before the wait is over gives an answer that comes at once as long.
+            let rest = rest.unwrap_or(self.timeout);
             self.timeout = rest + ListKeys::longest(wait);
         }
         self
@@ -323,6 +325,26 @@ mod tests {
         );
         let headers: Vec<_> = request.headers().collect();
         assert_eq!(headers, [("X-Consul-Token", "hidden-token")]);
+    }
+
+    #[test]
+    fn a_slice_of_a_poll_asks_the_same_and_is_answered_at_once() {
+        let poll = Request::new(Method::Get, "/v1/kv/a/?recurse&index=7&wait=16s&dc=b");
+        let poll = poll.with_timeout(Duration::from_secs(20)).as_long_poll();
+        let slice = poll.slice().unwrap();
+        let target = "/v1/kv/a/?recurse&index=7&wait=1000000ns&dc=b";
+        assert_eq!(slice.target(), target);
+        assert!(!slice.is_long_poll());
+        assert_eq!(slice.priority(), poll.priority());
+        // 17 s of the 20 were the server's.
+        assert!(slice.timeout() > Duration::from_secs(3));
+        assert!(slice.timeout() < Duration::from_secs(4));
+        let hasty = poll.with_timeout(Duration::from_secs(10));
+        assert!(hasty.slice().unwrap().timeout() > Duration::from_secs(9));
+        for whole in ["/v1/kv/a?index=7", "/v1/kv/a?wait=5s", "/v1/kv/a"] {
+            let poll = Request::new(Method::Get, whole).as_long_poll();
+            assert!(poll.slice().is_none(), "{whole}");
+        }
     }
 
     #[test]

@@ -36,6 +36,7 @@
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `runtime`, `on_smol` | clock, timer and tasks |
+//! | `reactor` | what timers need, started in time |
 //!
 //! # Logs
 //! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
@@ -53,6 +54,7 @@ mod dial;
 mod failure;
 #[cfg(feature = "smol")]
 mod on_smol;
+mod reactor;
 mod runtime;
 mod sync;
 #[cfg(feature = "tls")]

@@ -12,6 +12,7 @@ use semaphore_core::{
 
 use crate::builder::TransportBuilder;
 use crate::client::Agents;
+use crate::reactor;
 use crate::workers::Workers;
 
 /// HTTP(S) to a Consul agent through ureq, on threads of its own.
@@ -97,8 +98,9 @@ impl Transport for UreqTransport {
 }
 
 impl Wire {
-    /// Has a thread at hand for what renewals and releases need, before others take what the system gives.
+    /// Has at hand what renewals and releases need, before others take what the system gives: a thread, and timers.
     pub(crate) fn prepare(&self) -> io::Result<()> {
+        reactor::start()?;
         self.workers.prepare(Lane::Short(0))
     }
 }

@@ -10,7 +10,6 @@ mod candidate;
 mod contend;
 mod crashed;
 mod elected;
-mod fleet;
 mod leaders;
 mod quickstart;
 mod short_programs;

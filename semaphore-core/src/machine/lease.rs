@@ -32,8 +32,7 @@ impl Lease {
     /// Of a session that Consul keeps, with its lock delay, for `length` after `sent_at` at least.
     pub(super) fn new(sent_at: Instant, length: Duration, rng: &mut fastrand::Rng) -> Self {
         let length = length.min(SessionOptions::MAX_LOCK_DELAY);
-        let earliest = length / EARLIEST;
-        let renew_after = jitter(earliest, length / RENEWALS - earliest, rng);
+        let renew_after = jitter(length / EARLIEST, length / SPREAD, rng);
         Self {
             sent_at,
             length,
@@ -68,11 +67,10 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// One part in ten of the lease is not relied on.
 const MARGIN: u32 = 10;
 
-/// A renewal is due after a third of the lease at the latest, so that two more can fail.
-const RENEWALS: u32 = 3;
-
-/// It is due after a quarter of the lease at the earliest.
+/// A renewal is due after a quarter of the lease at the earliest, and a twelfth later, which is a third, at the latest, so
+/// that two more can fail.
 const EARLIEST: u32 = 4;
+const SPREAD: u32 = 12;
 
 #[cfg(test)]
 mod tests {

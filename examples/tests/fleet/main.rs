@@ -1,0 +1,11 @@
+//! Many semaphores at once, most of them on real agents. A program of its own, since it takes longest: it begins first.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
+
+mod fleet;
+#[path = "../programs/support.rs"]
+#[allow(dead_code, reason = "what the other programs need")]
+mod support;
