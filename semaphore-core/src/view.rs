@@ -207,6 +207,11 @@ impl View {
         self.filtered
     }
 
+    #[cfg(test)]
+    pub(crate) fn set_filtered(&mut self) {
+        self.filtered = true;
+    }
+
     /// The record's key, if it exists.
     pub fn lock(&self) -> Option<&Lock> {
         self.lock.as_ref()

@@ -57,7 +57,7 @@ pub(super) struct Vanished {
 /// A holder without its contender key.
 #[derive(Clone, Debug)]
 struct Missing {
-    /// When the first view came that lacks it.
+    /// When the first view came that lacks it; by the guide's requests, when a read of its key alone did.
     since: Instant,
     /// How long its place is left alone from then on: the longest that there is where it is not known.
     lock_delay: Duration,
@@ -65,8 +65,9 @@ struct Missing {
     was_seen: bool,
     /// Whether its key is there and tied to another session: that one has acquired it.
     is_taken: bool,
-    /// Whether a read of its key alone has shown that it is gone.
+    /// Whether a read of its key alone has shown that it is gone: since the last interruption, or ever.
     is_gone: bool,
+    was_gone: bool,
     /// When Consul has said "not yet", and from when on to ask again.
     ask_again_at: Option<Instant>,
 }
@@ -119,6 +120,10 @@ impl Vanished {
                 continue;
             }
             let is_taken = view.key(&session) == Key::Taken;
+            if view.is_filtered() && !is_taken && !self.missing.contains_key(&session) {
+                // It may be hidden, and live on for as long as it is.
+                continue;
+            }
             let missing = self.missing.entry(session).or_insert_with_key(|session| {
                 let seen = before.and_then(|before| seen_lock_delay(before, session));
                 tracing::debug!(name: "vanished", %session, lock_delay = ?seen, "a holder has no key");
@@ -128,9 +133,13 @@ impl Vanished {
                     was_seen: seen.is_some(),
                     is_taken,
                     is_gone: false,
+                    was_gone: false,
                     ask_again_at: None,
                 }
             });
+            if is_taken && !missing.is_taken {
+                missing.since = now;
+            }
             missing.is_taken = is_taken;
         }
         self.forget_the_removed(record);
@@ -274,6 +283,8 @@ impl Vanished {
             Err(RequestError::Denied { .. }) => {
                 tracing::debug!(name: "hidden-holder", "a holder's key may not be read");
                 self.suspects.clear();
+                // Views lack the hidden, too: none of them has told since when anybody is gone.
+                self.missing.clear();
                 // It stays a suspect in every view.
                 self.retry_at = Some(now + self.backoff.next(rng));
                 Finding::Hidden
@@ -305,6 +316,11 @@ impl Vanished {
         }
         self.backoff.reset();
         if let Some(missing) = self.missing.get_mut(session) {
+            if !missing.was_gone {
+                // In the views before it may have been hidden in silence.
+                missing.since = now;
+            }
+            missing.was_gone = true;
             missing.is_gone = true;
         }
     }

@@ -151,6 +151,37 @@ fn by_requests_the_key_is_read_at_once_and_the_wait_is_everybodys() {
     }
 }
 
+/// Simulated: a token that may not read the keys for a while, as the session of a holder ends.
+#[test]
+fn a_view_that_may_have_hidden_the_key_does_not_tell_since_when_it_is_gone() {
+    let mut hidden = view(&[A], &[]);
+    hidden.set_filtered();
+    let mut bench = Bench::by(Encoding::Requests);
+    bench.observe(10_000, None, &hidden);
+    bench.observe(50_000, Some(&hidden), &view(&[A], &[]));
+    bench.suspect(&[A]);
+    bench.exchange(50_000, GONE);
+    assert_eq!(bench.dead(109_999), set(&[]));
+    assert_eq!(bench.dead(110_000), set(&[A]));
+}
+
+/// Agents older than 1.11 don't say that they leave keys out.
+#[test]
+fn by_requests_the_wait_begins_with_the_read_that_shows_that_the_key_is_gone() {
+    let mut bench = Bench::latecomer(Encoding::Requests);
+    bench.exchange(50_000, GONE);
+    assert_eq!(bench.dead(109_999), set(&[]));
+    assert_eq!(bench.dead(110_000), set(&[A]));
+
+    let mut bench = Bench::witness(Encoding::Requests);
+    bench.exchange(10_000, DENIED);
+    bench.observe(40_000, None, &view(&[A], &[]));
+    bench.suspect(&[A]);
+    bench.exchange(40_000, GONE);
+    assert_eq!(bench.dead(99_999), set(&[]));
+    assert_eq!(bench.dead(100_000), set(&[A]));
+}
+
 #[test]
 fn the_wait_is_what_the_flags_of_the_key_said() {
     let flags = ContenderFlags::entering(Duration::from_secs(40)).encode();
