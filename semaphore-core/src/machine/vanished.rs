@@ -57,17 +57,17 @@ pub(super) struct Vanished {
 /// A holder without its contender key.
 #[derive(Clone, Debug)]
 struct Missing {
-    /// When the first view came that lacks it; by the guide's requests, when a read of its key alone did.
+    /// When the first view came that lacks it, and when the first read of its key alone showed that it is gone.
     since: Instant,
+    read_at: Option<Instant>,
     /// How long its place is left alone from then on: the longest that there is where it is not known.
     lock_delay: Duration,
     /// Whether a view before had shown its key.
     was_seen: bool,
     /// Whether its key is there and tied to another session: that one has acquired it.
     is_taken: bool,
-    /// Whether a read of its key alone has shown that it is gone: since the last interruption, or ever.
+    /// Whether such a read has shown it since the last interruption.
     is_gone: bool,
-    was_gone: bool,
     /// When Consul has said "not yet", and from when on to ask again.
     ask_again_at: Option<Instant>,
 }
@@ -129,11 +129,11 @@ impl Vanished {
                 tracing::debug!(name: "vanished", %session, lock_delay = ?seen, "a holder has no key");
                 Missing {
                     since: now,
+                    read_at: None,
                     lock_delay: seen.unwrap_or(SessionOptions::MAX_LOCK_DELAY),
                     was_seen: seen.is_some(),
                     is_taken,
                     is_gone: false,
-                    was_gone: false,
                     ask_again_at: None,
                 }
             });
@@ -316,11 +316,8 @@ impl Vanished {
         }
         self.backoff.reset();
         if let Some(missing) = self.missing.get_mut(session) {
-            if !missing.was_gone {
-                // In the views before it may have been hidden in silence.
-                missing.since = now;
-            }
-            missing.was_gone = true;
+            // In the views before it may have been hidden in silence.
+            missing.read_at.get_or_insert(now);
             missing.is_gone = true;
         }
     }
@@ -370,7 +367,7 @@ impl Missing {
         if is_on(Defect::PruneAtOnce) {
             return self.since;
         }
-        self.since + self.lock_delay
+        self.read_at.unwrap_or(self.since) + self.lock_delay
     }
 
     /// Whether there is nothing to ask: it is dead when its time is over.

@@ -88,6 +88,8 @@ pub enum Fate {
     Stalled,
     /// They stand still like it, as on one machine.
     Paused,
+    /// Their messages are lost, but for renewals: it led, and goes on renewing what it remembers.
+    Remembers,
 }
 
 impl Deed {
@@ -107,6 +109,7 @@ impl Deed {
                 Fate::CutOff => "server killed",
                 Fate::Stalled => "server stopped",
                 Fate::Paused => "server and hosts stopped",
+                Fate::Remembers => "leader of yesterday renews",
             },
             Self::Deregister { .. } => "node deregistered",
             Self::ResetIndex => "index reset",

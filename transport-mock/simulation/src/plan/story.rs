@@ -194,6 +194,7 @@ impl fmt::Display for Deed {
                     Fate::CutOff => "is killed",
                     Fate::Stalled => "stands still",
                     Fate::Paused => "stands still with its hosts",
+                    Fate::Remembers => "is cut off and renews what it remembers",
                 };
                 write!(
                     f,

@@ -157,11 +157,16 @@ impl Run<'_> {
         let hosts = hosts.filter(|it| it.server == Some(server));
         for host in hosts.map(|it| it.number) {
             let deed = match fate {
-                Fate::CutOff => Deed::Partition { host, time },
+                Fate::CutOff | Fate::Remembers => Deed::Partition { host, time },
                 Fate::Stalled => Deed::Stall { host, time },
                 Fate::Paused => Deed::Pause { host, time },
             };
             self.hit_host(host, &deed);
+            if fate == Fate::Remembers
+                && let Some(host) = self.hosts.get(&host)
+            {
+                host.line.lock().renews_from_memory = true;
+            }
         }
     }
 
@@ -238,6 +243,9 @@ impl Run<'_> {
             }
             Undo::Heal(number) => {
                 self.world.heal(format!("node-{number}"));
+                if let Some(host) = self.hosts.get(&number) {
+                    host.line.lock().renews_from_memory = false;
+                }
                 self.trouble(Some(number), Duration::ZERO);
             }
             Undo::AgentUp(number) => {

@@ -53,6 +53,8 @@ pub(super) struct LineState {
     sent: BTreeMap<Sort, u64>,
     troubles: BTreeMap<(Sort, u64), Trouble>,
     pub(super) is_agent_down: bool,
+    /// Whether a server that has led renews whatever it is asked to.
+    pub(super) renews_from_memory: bool,
     /// Since when the host's agent lags behind.
     pub(super) lags_since: Option<Instant>,
     /// What the present process knows.
@@ -73,6 +75,7 @@ impl Line {
             sent: BTreeMap::new(),
             troubles,
             is_agent_down: false,
+            renews_from_memory: false,
             lags_since: None,
             knowledge: Knowledge::default(),
             is_fooled: false,
@@ -91,6 +94,7 @@ impl Line {
         let mut line = self.lock();
         line.troubles.clear();
         line.is_agent_down = false;
+        line.renews_from_memory = false;
     }
 }
 
@@ -111,6 +115,13 @@ impl LineState {
 }
 
 impl Wire {
+    /// What a leader of yesterday answers, who is asked to renew a session.
+    fn renewed_from_memory(&self, request: &Request) -> Option<Response> {
+        let (kind, session) = about_session(request)?;
+        let is_asked = kind == RequestKind::SessionRenew && self.line.lock().renews_from_memory;
+        is_asked.then(|| Response::new(200, format!(r#"[{{"ID":"{session}"}}]"#)))
+    }
+
     /// What the next request meets.
     fn next_fault(&self, request: &Request) -> Option<Fault> {
         let mut line = self.line.lock();
@@ -290,6 +301,10 @@ struct Sent {
 #[async_trait]
 impl Transport for Wire {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        if let Some(answer) = self.renewed_from_memory(&request) {
+            self.client.sleep(self.latency).await;
+            return Ok(answer);
+        }
         let fault = self.next_fault(&request);
         let is_view = self.is_view(&request);
         let host = self.host;

@@ -64,7 +64,7 @@ fn draw_loss(plan: &mut Plan, rng: &mut Rng, servers: usize) {
         };
         Deed::LoseServer {
             server,
-            fate: pick(rng, &[Fate::CutOff, Fate::Stalled, Fate::Paused]),
+            fate: pick(rng, &FATES),
             time: reaped_after + ttl.mul_f64(1.5 * rng.f64()),
             reaped_after,
             back_after: millis(pick(rng, &[0, 100, 3_000, 45_000])),
@@ -117,3 +117,5 @@ fn hold_and_lose(plan: &mut Plan, rng: &mut Rng, victim: usize, deed: Deed) {
         }
     }
 }
+
+const FATES: [Fate; 4] = [Fate::CutOff, Fate::Stalled, Fate::Paused, Fate::Remembers];
