@@ -255,7 +255,7 @@ pub enum Error {
     Timeout {
         /// How long it waited.
         waited: Duration,
-        /// The last failure on the way, where there was one since the last success.
+        /// The last failure on the way, where there was one since the last success, or what has not succeeded yet.
         #[source]
         last_failure: Option<RequestError>,
     },

@@ -17,8 +17,8 @@ use crate::workers::Workers;
 
 /// HTTP(S) to a Consul agent through ureq, on threads of its own.
 ///
-/// Clones share threads and connections. Nothing is sent, and no thread started, until a request
-/// is. When the last clone is dropped, its threads end.
+/// Clones share threads and connections. No thread is started until a semaphore is connected, and nothing sent until a
+/// request is. When the last clone is dropped, its threads end.
 ///
 /// - It opens [64 connections](semaphore_core::MOST_CONNECTIONS) to the agent at most, or as many as
 ///   [`TransportBuilder::max_connections`] says, however many semaphores share it, each with a thread. Renewals and

@@ -106,7 +106,8 @@ impl Pass {
             (Err(_), None) => Fate::Failed,
         };
         if refusal.is_some() {
-            tracing::warn!(lane = ?self.lane, ?answer, "no connection to be had; fewer do for a while");
+            let status = answer.as_ref().map(Response::status);
+            tracing::debug!(lane = ?self.lane, ?status, "a connection was refused");
             let connections = self.connections.clone();
             drop(self);
             let idle: Vec<Lane> = connections.lock().close_idle_polls();

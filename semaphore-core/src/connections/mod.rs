@@ -11,7 +11,7 @@
 //!                  └─ Lane::Poll(0) … ───▶ one blocking query each; whoever finds none is parked:
 //!                                          it reads every few seconds, by a short lane
 //! ```
-//! - Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::Priority::Urgent).
+//! - There are 60 lanes where there may be 64 connections: some may still be being closed. Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::Priority::Urgent).
 //! - A connection of a short lane is never lent to a poll.
 //! - A poll that is given up keeps its lane until its wait would be over.
 //! - Whoever is parked reads after [`PARKED`] at the latest, or as soon as a request through the same
@@ -47,6 +47,9 @@ use crate::transport::TransportError;
 /// How many connections a transport opens at most, unless it is told otherwise.
 pub const MOST: usize = 64;
 
+/// One in so many is left to connections that are being closed.
+const CLOSING: usize = 16;
+
 /// The connections of one transport: see the module. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Connections {
@@ -65,8 +68,10 @@ impl Connections {
         if most == 0 {
             return Err(BuildError::NoConnections);
         }
-        let polls = most / 2;
-        let places = Places::new(most - polls, polls, seed);
+        // A connection may be opened while the one before it on the lane is still being closed.
+        let lanes = most - most / CLOSING;
+        let polls = lanes / 2;
+        let places = Places::new(lanes - polls, polls, seed);
         Ok(Self {
             places: Arc::new(Mutex::new(places)),
         })

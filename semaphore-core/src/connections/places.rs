@@ -268,7 +268,13 @@ impl<W: Waiter> Places<W> {
         }
         let step = FIRST_SHUT * 2_u32.pow(self.refusals.min(MOST_DOUBLINGS));
         self.refusals = self.refusals.saturating_add(1);
-        self.shut_until = self.now + self.jitter(step);
+        let time = self.jitter(step);
+        self.shut_until = self.now + time;
+        tracing::warn!(
+            ?time,
+            "the agent, or the system, gives no further connection: requests share those that are open, and \
+             polls are replaced by reads"
+        );
         self.most_polls = self.busy_polls() / 2;
     }
 

@@ -190,9 +190,10 @@ impl Vanished {
 
     /// Whose place can't be had at present, for all that is known.
     pub(super) fn withheld(&self, now: Instant, settings: &Settings) -> BTreeSet<SessionId> {
-        let waits = |it: &Missing| {
-            it.was_seen || it.only_waits() || settings.encoding == Encoding::Requests
-        };
+        // By requests the wait begins with a read, and an instant try waits for its answer, too.
+        let is_read_first = settings.encoding == Encoding::Requests;
+        let waits =
+            |it: &Missing| it.only_waits() || it.read_at.is_some() || it.was_seen && !is_read_first;
         // When it is time to ask again it may be free: an instant try waits for that answer.
         let is_put_off = |at: Instant| at > now;
         let is_withheld =

@@ -405,6 +405,13 @@ impl Participant {
         .min()
     }
 
+    /// Why nobody is admitted, as far as is known. A read may have succeeded while a session can't be made.
+    fn obstacle(&self) -> Option<RequestError> {
+        let wanting = self.contenders.values().filter(|it| it.is_wanting());
+        let own = wanting.filter_map(Contender::failure);
+        self.failure.as_ref().or_else(|| own.last()).cloned()
+    }
+
     /// Lets time pass.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
@@ -414,7 +421,7 @@ impl Participant {
                 acquire: ticket.id,
                 error: Error::Timeout {
                     waited: now.saturating_since(ticket.since),
-                    last_failure: self.failure.clone(),
+                    last_failure: self.obstacle(),
                 },
             });
         }
