@@ -408,8 +408,8 @@ impl Participant {
     /// Why nobody is admitted, as far as is known. A read may have succeeded while a session can't be made.
     fn obstacle(&self) -> Option<RequestError> {
         let wanting = self.contenders.values().filter(|it| it.is_wanting());
-        let own = wanting.filter_map(Contender::failure);
-        self.failure.as_ref().or_else(|| own.last()).cloned()
+        let mut own = wanting.filter_map(Contender::failure);
+        self.failure.as_ref().or_else(|| own.next()).cloned()
     }
 
     /// Lets time pass.
