@@ -91,7 +91,7 @@ impl Workers {
                 Err(mpsc::SendError(unsent)) => job = unsent,
             }
         }
-        self.hire(lane, Some(job)).map_err(|error| {
+        self.hire(lane, Next::Run(job)).map_err(|error| {
             TransportError::with_source(TransportErrorKind::NoRoom, NoThread(error))
         })?;
         Ok(pending)
@@ -103,7 +103,13 @@ impl Workers {
         if lock(&self.shared.resting).has(lane) {
             return Ok(());
         }
-        self.hire(lane, None)
+        // It rests before its thread has begun, so that the first request finds it however slow that is.
+        let Some(place) = rest(&self.shared, lane) else {
+            return Ok(());
+        };
+        let id = place.id;
+        self.hire(lane, Next::Wait(place))
+            .inspect_err(|_| lock(&self.shared.resting).remove(lane, id))
     }
 
     /// Ends the lane's workers that have no job.
@@ -112,11 +118,11 @@ impl Workers {
         drop(workers);
     }
 
-    fn hire(&self, lane: Lane, job: Option<Job>) -> io::Result<()> {
+    fn hire(&self, lane: Lane, first: Next) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         thread::Builder::new()
             .name("consul-http".to_owned())
-            .spawn(move || work(&shared, lane, job))?;
+            .spawn(move || work(&shared, lane, first))?;
         Ok(())
     }
 }
@@ -134,6 +140,12 @@ impl Resting {
 
     fn has(&self, lane: Lane) -> bool {
         self.stacks.get(&lane).is_some_and(|it| !it.is_empty())
+    }
+
+    fn remove(&mut self, lane: Lane, id: u64) {
+        if let Some(stack) = self.stacks.get_mut(&lane) {
+            stack.retain(|(of, _)| *of != id);
+        }
     }
 }
 
@@ -191,32 +203,34 @@ enum Fate {
     GivenUp,
 }
 
+/// What a worker does next.
+enum Next {
+    Run(Job),
+    Wait(Place),
+}
+
 /// The life of a worker.
-fn work(shared: &Arc<Shared>, lane: Lane, first: Option<Job>) {
+fn work(shared: &Arc<Shared>, lane: Lane, first: Next) {
     let mut client = shared.client();
-    let mut next = first;
-    loop {
-        let Some(job) = next else {
-            match rest(shared, lane).and_then(|place| wait(shared, lane, &place)) {
-                Some(job) => next = Some(job),
-                None => return,
+    let mut next = Some(first);
+    while let Some(now) = next {
+        next = match now {
+            Next::Wait(place) => wait(shared, lane, &place).map(Next::Run),
+            Next::Run(job) => {
+                let answer = run(&client, &job.fate, &job.request);
+                if answer.is_none() {
+                    client = shared.client();
+                }
+                // The worker rests before its caller knows the answer, so that the caller's next request
+                // finds it, and with it an open connection.
+                let place = rest(shared, lane);
+                if let Some(answer) = answer {
+                    // A caller that has gone needs no answer.
+                    let _ = job.answer.send(answer);
+                }
+                place.map(Next::Wait)
             }
-            continue;
         };
-        next = None;
-        let Some(answer) = run(&client, &job.fate, &job.request) else {
-            client = shared.client();
-            continue;
-        };
-        // The worker rests before its caller knows the answer, so that the caller's next request
-        // finds it, and with it an open connection.
-        let place = rest(shared, lane);
-        // A caller that has gone needs no answer.
-        let _ = job.answer.send(answer);
-        match place.and_then(|place| wait(shared, lane, &place)) {
-            Some(job) => next = Some(job),
-            None => return,
-        }
     }
 }
 
@@ -259,11 +273,7 @@ fn wait(shared: &Shared, lane: Lane, place: &Place) -> Option<Job> {
         Ok(job) => Some(job),
         Err(RecvTimeoutError::Disconnected) => None,
         Err(RecvTimeoutError::Timeout) => {
-            let mut resting = lock(&shared.resting);
-            if let Some(stack) = resting.stacks.get_mut(&lane) {
-                stack.retain(|(id, _)| *id != place.id);
-            }
-            drop(resting);
+            lock(&shared.resting).remove(lane, place.id);
             // A job may have been on its way when the time ran out.
             place.jobs.recv().ok()
         }
@@ -288,6 +298,17 @@ mod tests {
     use transport_conformance::server::Server;
 
     use super::*;
+
+    #[test]
+    fn a_prepared_worker_is_found_before_its_thread_has_begun() {
+        let url = Arc::new("http://127.0.0.1:8500".parse().unwrap());
+        let own = Agents::Own(Box::default());
+        let workers = Workers::new(url, 100, own);
+        for lane in (0..100).map(Lane::Short) {
+            workers.prepare(lane).unwrap();
+            assert!(lock(&workers.shared.resting).has(lane));
+        }
+    }
 
     /// A worker whose rest is over and a job for it may meet at any moment.
     #[test]

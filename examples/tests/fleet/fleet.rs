@@ -180,7 +180,7 @@ fn a_fleet_on_a_real_agent_leaves_nothing() {
 #[test]
 fn two_hundred_and_fifty_semaphores_are_kept_and_fifty_behind_them_are_served() {
     let _alone = alone();
-    for backend in BACKENDS {
+    on_each_backend(|backend| {
         let agent = Agent::start().expect("an agent");
         let args = format!("--semaphores 250 --waiters 50 --hold-ms {}", hold_ms());
         let sailed = sail(Consul::At(&agent.url()), backend, &args);
@@ -188,7 +188,7 @@ fn two_hundred_and_fifty_semaphores_are_kept_and_fifty_behind_them_are_served() 
         assert!(sailed.count("peak_connections") <= CEILING, "{sailed}");
         // Of fifty, 99 in a hundred are all.
         assert!(sailed.number("turn_p99_ms") <= SERVED_WITHIN, "{sailed}");
-    }
+    });
 }
 
 /// In a process for each backend, all on one agent.
