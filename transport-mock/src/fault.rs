@@ -99,9 +99,9 @@ impl fmt::Display for Fault {
 
 /// Which exchanges a fault is for. Everything that is not narrowed down matches.
 ///
-/// A rule that strikes a counted number of times, which is once unless it says otherwise, has to: a
-/// [`MockConsul`](crate::MockConsul) that is dropped before panics, so that no test passes since the fault
-/// never came. [`Rule::always`] is for faults of which nobody knows how often they strike.
+/// A rule has to strike as often as it says, which is once unless it says otherwise, and at least once by
+/// [`Rule::always`]: a [`MockConsul`](crate::MockConsul) that is dropped before panics, so that no test passes
+/// since the fault never came. [`Rule::optional`] is for rules that need not.
 ///
 /// ```
 /// use transport_mock::{Fault, RequestKind, Rule};
@@ -125,6 +125,7 @@ pub struct Rule {
     matching: Option<Predicate>,
     skip: u64,
     times: Option<u64>,
+    is_optional: bool,
     struck: u64,
 }
 
@@ -142,6 +143,7 @@ impl Rule {
             matching: None,
             skip: 0,
             times: Some(1),
+            is_optional: false,
             struck: 0,
         }
     }
@@ -188,9 +190,16 @@ impl Rule {
         self
     }
 
-    /// Strikes until [`MockConsul::clear_faults`](crate::MockConsul::clear_faults).
+    /// Strikes until [`MockConsul::clear_faults`](crate::MockConsul::clear_faults): once at least, and as often as
+    /// it can.
     pub fn always(mut self) -> Self {
         self.times = None;
+        self
+    }
+
+    /// Need not strike at all, as where the test looks itself whether it did.
+    pub fn optional(mut self) -> Self {
+        self.is_optional = true;
         self
     }
 
@@ -214,9 +223,9 @@ impl Rule {
         self.times.is_some_and(|times| self.struck >= times)
     }
 
-    /// Whether it is to strike a number of times that it has not reached.
+    /// Whether it has struck less often than it is to.
     fn is_unmet(&self) -> bool {
-        self.times.is_some() && !self.is_used_up()
+        !self.is_optional && self.struck < self.times.unwrap_or(1)
     }
 }
 
@@ -260,6 +269,7 @@ impl fmt::Debug for Rule {
             .field("target", &self.target)
             .field("skip", &self.skip)
             .field("times", &self.times)
+            .field("is_optional", &self.is_optional)
             .field("struck", &self.struck)
             .finish_non_exhaustive()
     }

@@ -227,8 +227,8 @@ impl MockConsul {
         self.world().with(|network| network.rules.add(rule, at));
     }
 
-    /// How many of the rules, those for always aside, have not struck as often as they are to, or were
-    /// cleared before: zero when all that a test has aimed has hit.
+    /// How many of the rules, optional ones aside, have not struck as often as they are to, or were cleared
+    /// before: zero when all that a test has aimed has hit.
     pub fn pending_rules(&self) -> usize {
         self.world().with(|network| network.rules.pending())
     }

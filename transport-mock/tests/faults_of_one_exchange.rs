@@ -261,6 +261,20 @@ fn a_world_that_ends_names_the_rules_that_did_not_strike() {
 }
 
 #[test]
+fn a_rule_for_always_has_to_strike_once() {
+    let world = MockConsul::new(1);
+    let client = world.client("a");
+    world.inject(Rule::new(Fault::Refuse).always());
+    let refused = Err(TransportErrorKind::NotSent);
+    assert_eq!(world.run(status(&client, put("key", "1"))), refused);
+    assert_eq!(last_words(world), None);
+    let world = MockConsul::new(1);
+    world.inject(Rule::new(Fault::Refuse).always());
+    let words = last_words(world).expect("a panic");
+    assert!(words.contains("struck 0 times, for always"), "{words}");
+}
+
+#[test]
 fn a_rule_that_was_cleared_before_it_struck_is_named_too() {
     let world = world_with_an_unmet_rule();
     world.clear_faults();
@@ -283,9 +297,9 @@ fn only_the_last_clone_of_a_world_minds_rules_that_did_not_strike() {
 }
 
 #[test]
-fn rules_for_always_and_those_that_may_be_unmet_are_no_reason_to_panic() {
+fn optional_rules_and_those_that_may_be_unmet_are_no_reason_to_panic() {
     let world = MockConsul::new(1);
-    world.inject(Rule::new(Fault::Refuse).always());
+    world.inject(Rule::new(Fault::Refuse).always().optional());
     assert_eq!(last_words(world), None);
     let world = world_with_an_unmet_rule();
     world.allow_unmet_rules();

@@ -140,7 +140,7 @@ fn a_leader_that_resigns_leaves_the_value_that_it_was_told_last() {
     world.inject(Rule::new(Fault::Duplicate(secs(2))).matching(is_write));
     let (_election, leadership) = leader(&world);
     world.run(leadership.set_value("b")).expect("set");
-    world.inject(Rule::new(Fault::Refuse).matching(is_write).always());
+    world.inject(Rule::new(Fault::Refuse).matching(is_write).always().optional());
     world.advance(secs(3));
     let is_repaired = world.trace().contains("connection refused");
     assert_eq!(is_repaired, ENCODING == Encoding::Requests, "{}", world.trace());

@@ -30,9 +30,9 @@ fn with_lost(is: Is, fault: &Fault) -> Spy {
     let world = MockConsul::new(1);
     let spy = Spy::on_host(&world, "a");
     world.inject(Rule::new(fault.clone()).matching(is).host("a"));
-    // No poll tells in its place.
+    // No poll, if there is one, tells in its place.
     let late = Rule::new(Fault::DelayAnswer(secs(10))).host("a");
-    world.inject(late.kind(RequestKind::KvWatch).always());
+    world.inject(late.kind(RequestKind::KvWatch).always().optional());
     let semaphore = semaphore(&world, "a", 1);
     world.run(async {
         let permit = semaphore.acquire().await.expect("a slot");

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use semaphore_core::{Method, Request, Response};
+use semaphore_core::{Method, Request, Response, Semaphore};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::steps::{self, Is};
+use crate::stranger::operate;
 use crate::support::*;
 
 const TIME: u64 = 600;
@@ -16,24 +17,41 @@ const BUSY_TIME: u64 = 120;
 
 /// What one host with a holder and ten waiters asks per second.
 fn rate(what: &str, time: u64, prepare: impl FnOnce(&MockConsul)) -> f64 {
+    rate_with(what, time, prepare, Stir::Nothing)
+}
+
+/// What happens on that host when it is counted.
+#[derive(Clone, Copy, PartialEq)]
+enum Stir {
+    Nothing,
+    /// A waiter gives up, another comes by a handle of its own, and the holder's session ends: each kind of request is sent.
+    Everything,
+}
+
+fn rate_with(what: &str, time: u64, prepare: impl FnOnce(&MockConsul), stir: Stir) -> f64 {
     let world = MockConsul::new(10);
     let other = semaphore(&world, "other", 2);
     let semaphore = semaphore(&world, "a", 2);
     let elsewhere = world.run(other.acquire()).expect("a slot");
     let mine = world.run(semaphore.acquire()).expect("a slot");
-    let waiters: Vec<_> = (0..10)
-        .map(|_| {
-            let semaphore = semaphore.clone();
-            world.start(async move {
-                while let Ok(permit) = semaphore.acquire().await {
-                    permit.lost().await;
-                }
-            })
+    let wait = |semaphore: &Semaphore| {
+        let semaphore = semaphore.clone();
+        world.start(async move {
+            while let Ok(permit) = semaphore.acquire().await {
+                permit.lost().await;
+            }
         })
-        .collect();
+    };
+    let mut waiters: Vec<_> = (0..10).map(|_| wait(&semaphore)).collect();
     world.advance(secs(1));
     prepare(&world);
     let before = world.stats_of("a");
+    if stir == Stir::Everything {
+        waiters.remove(0).abort();
+        waiters.push(wait(&self::semaphore(&world, "a", 2)));
+        let session = &mine.sequencers()[0].session;
+        operate(&world, Method::Put, &format!("/v1/session/destroy/{session}"), "");
+    }
     world.advance(secs(time));
     let after = world.stats_of("a");
     let count = after.total_requests() - before.total_requests();
@@ -142,9 +160,10 @@ fn each_kind_of_request_that_fails_alone_makes_no_others_hot() {
     ] {
         for fault in [Fault::ResetAfter, Fault::no_leader()] {
             let what = format!("{what}: {fault}");
-            let rate = rate(&what, TIME, |world| {
+            let inject = |world: &MockConsul| {
                 world.inject(Rule::new(fault).host("a").matching(is).always());
-            });
+            };
+            let rate = rate_with(&what, TIME, inject, Stir::Everything);
             assert!(rate < 5.0, "{what}: {rate}");
         }
     }
@@ -175,11 +194,13 @@ fn an_index_that_jumps_back_is_read_below_the_ceiling() {
 #[test]
 fn answers_that_contradict_each_other_are_looked_into_at_the_ceiling() {
     let world = MockConsul::new(10);
-    for (kind, index) in [(RequestKind::KvRead, "1"), (RequestKind::KvWatch, "15")] {
+    let empty = |index: &str| {
         let empty = Response::new(404, "").with_header("X-Consul-Index", index);
-        let rule = Rule::new(Fault::Answer(empty)).kind(kind);
-        world.inject(rule.host("a").always());
-    }
+        Rule::new(Fault::Answer(empty)).host("a").always()
+    };
+    world.inject(empty("1").kind(RequestKind::KvRead));
+    // After a transaction that showed the own key, no poll begins before a read shows it, too.
+    world.inject(empty("15").kind(RequestKind::KvWatch).optional());
     let semaphore = semaphore(&world, "a", 2);
     let waiters = [(); 6].map(|()| {
         let (clock, semaphore) = (world.clone(), semaphore.clone());

@@ -161,7 +161,7 @@ pub(crate) fn applied_untold(request: &Request) -> Response {
 /// Every such write of the record is answered as if the record had changed before.
 pub(crate) fn refuse(world: &MockConsul, host: &str, is: Is) {
     let refused = Fault::Answer(Response::new(200, "false"));
-    let rule = Rule::new(refused).host(host).always();
+    let rule = Rule::new(refused).host(host).always().optional();
     world.inject(rule.matching(move |it| !is_transaction(it) && is(it) && writes_record(it)));
     // The answer says which of the operations failed.
     for at in 0..64 {
@@ -171,7 +171,7 @@ pub(crate) fn refuse(world: &MockConsul, host: &str, is: Is) {
         }]);
         let body = json!({"Results": null, "Errors": errors}).to_string();
         let refused = Fault::Answer(Response::new(409, body));
-        let rule = Rule::new(refused).host(host).always();
+        let rule = Rule::new(refused).host(host).always().optional();
         world.inject(rule.matching(move |it| {
             is_transaction(it)
                 && is(it)
