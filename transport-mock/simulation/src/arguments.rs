@@ -18,6 +18,8 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --jobs N        how many threads (as many as there are processors)
   --fail-fast     stop at the first seed that fails
   --no-story      name what failed, without its story
+  --digests       a digest of the story of each seed, for a comparison with another state of the code
+  --stories       the whole story of each seed, whether it fails or not
   --defect NAME   with this deliberate defect in the semaphore
   --defects       every defect in turn: by which invariant it is found. The seed that is remembered
                   comes first; only where it finds nothing any more are others tried
@@ -37,10 +39,23 @@ pub(crate) struct Arguments {
     pub(crate) jobs: usize,
     pub(crate) fails_fast: bool,
     pub(crate) tells: bool,
+    pub(crate) shows: Shows,
     pub(crate) defects: Defects,
     pub(crate) remember: Option<String>,
     pub(crate) most: u64,
     pub(crate) only: Only,
+}
+
+/// What is shown of each seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// Nothing but what failed.
+    #[default]
+    Nothing,
+    /// A digest of its story.
+    Digest,
+    /// Its story.
+    Story,
 }
 
 /// Which deliberate defects the semaphore gets.
@@ -104,6 +119,7 @@ impl Arguments {
             jobs: std::thread::available_parallelism().map_or(1, NonZero::get),
             fails_fast: false,
             tells: true,
+            shows: Shows::default(),
             defects: Defects::None,
             remember: None,
             most: 5_000,
@@ -119,6 +135,8 @@ impl Arguments {
                     arguments.jobs = jobs.get();
                 }
                 Long("fail-fast") => arguments.fails_fast = true,
+                Long("digests") => arguments.shows = Shows::Digest,
+                Long("stories") => arguments.shows = Shows::Story,
                 Long("no-story") => arguments.tells = false,
                 Long("defect") => arguments.defects = Defects::One(parser.value()?.string()?),
                 Long("defects") => arguments.defects = Defects::Remembered,

@@ -3,6 +3,7 @@
 mod arguments;
 mod campaign;
 mod defects;
+mod stories;
 
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use simulation::check::Violation;
 use simulation::plan::Plan;
 use simulation::{run, shrink};
 
-use self::arguments::{Arguments, Defects, USAGE};
+use self::arguments::{Arguments, Defects, Shows, USAGE};
 
 /// A plan that fails is cut down by running at most so many others.
 const MOST_SHRINKING: usize = 2_000;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
             }
         }
         Defects::Remembered | Defects::Searched => return defects::find_all(&arguments),
+    }
+    if arguments.shows != Shows::Nothing {
+        return stories::show(&arguments);
     }
     let result = campaign::run_all(
         arguments.seeds(),
