@@ -1,0 +1,372 @@
+//! The shape of the core, counted from its source: how large its parts are, how many fields its machines have, and
+//! which files need each other in a circle. `scripts/rooms` prints the counts.
+
+#![expect(clippy::expect_used, reason = "helpers of tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens as _;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, ItemMod, UseTree, Visibility};
+
+/// The machines: nobody has to keep more in mind than this many fields.
+const MACHINES: [&str; 3] = ["Participant", "Candidate", "Follow"];
+
+/// One file of the core, without its tests.
+struct Source {
+    /// As in `machine::ledger`.
+    module: Vec<String>,
+    /// Lines with code: no comment, no documentation, nothing blank.
+    code: usize,
+    /// Lines of comments that are no documentation.
+    comments: usize,
+    /// The fields of each struct.
+    fields: BTreeMap<String, usize>,
+    /// The paths that it names, from the root of the crate.
+    named: BTreeSet<Vec<String>>,
+    /// What it shows of others under its own name, and where that is.
+    shown: BTreeMap<String, Vec<String>>,
+}
+
+/// All files by their module.
+fn sources() -> BTreeMap<Vec<String>, Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    list(&root, &mut files);
+    let sources = files.iter().map(|file| {
+        let source = Source::read(&root, file);
+        (source.module.clone(), source)
+    });
+    sources.collect()
+}
+
+fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let is_test = path.file_stem().is_some_and(|name| name == "tests");
+        if path.is_dir() && !is_test {
+            list(&path, files);
+        } else if path.extension().is_some_and(|it| it == "rs") && !is_test {
+            files.push(path);
+        }
+    }
+}
+
+impl Source {
+    fn read(root: &Path, path: &Path) -> Self {
+        let text = fs::read_to_string(path).expect("a text");
+        let within = path.strip_prefix(root).expect("below the root");
+        let mut module: Vec<_> = within
+            .with_extension("")
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect();
+        if module.last().is_some_and(|it| it == "mod" || it == "lib") {
+            module.pop();
+        }
+        let mut file = syn::parse_file(&text).expect("Rust");
+        file.items.retain(|item| !is_test(attributes(item)));
+        let mut this = Self {
+            module,
+            code: 0,
+            comments: 0,
+            fields: BTreeMap::new(),
+            named: BTreeSet::new(),
+            shown: BTreeMap::new(),
+        };
+        let mut lines = BTreeSet::new();
+        for item in &file.items {
+            lines_of(tokens_of(item), &mut lines);
+        }
+        this.code = lines.len();
+        this.comments = comments_of(&text);
+        this.visit_file(&file);
+        this
+    }
+
+    /// The path from the root that these words mean here.
+    fn resolve(&self, words: &[String]) -> Option<Vec<String>> {
+        let (first, rest) = words.split_first()?;
+        let mut from = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => self.module.clone(),
+            "super" => {
+                let mut module = self.module.clone();
+                module.pop()?;
+                module
+            }
+            _ => return None,
+        };
+        for word in rest {
+            if word == "super" {
+                from.pop()?;
+            } else {
+                from.push(word.clone());
+            }
+        }
+        Some(from)
+    }
+
+    fn use_tree(&mut self, before: &[String], tree: &UseTree, is_shown: bool) {
+        match tree {
+            UseTree::Path(path) => {
+                let words = [before, &[path.ident.to_string()]].concat();
+                self.use_tree(&words, &path.tree, is_shown);
+            }
+            UseTree::Group(group) => {
+                for tree in &group.items {
+                    self.use_tree(before, tree, is_shown);
+                }
+            }
+            UseTree::Name(name) => self.used(before, &name.ident.to_string(), None, is_shown),
+            UseTree::Rename(name) => {
+                let shown = name.rename.to_string();
+                self.used(before, &name.ident.to_string(), Some(shown), is_shown);
+            }
+            UseTree::Glob(_) => self.used(before, "self", None, is_shown),
+        }
+    }
+
+    fn used(&mut self, before: &[String], name: &str, shown: Option<String>, is_shown: bool) {
+        let words = if name == "self" {
+            before.to_vec()
+        } else {
+            [before, &[name.to_owned()]].concat()
+        };
+        // What a module shows of its own parts begins with their name.
+        let own = [vec!["self".to_owned()], words.clone()].concat();
+        let Some(path) = self
+            .resolve(&words)
+            .or_else(|| is_shown.then(|| self.resolve(&own))?)
+        else {
+            return;
+        };
+        if is_shown {
+            self.shown
+                .insert(shown.unwrap_or_else(|| name.to_owned()), path);
+        } else {
+            self.named.insert(path);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Source {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let is_shown = !matches!(item.vis, Visibility::Inherited);
+        self.use_tree(&[], &item.tree, is_shown);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let words: Vec<_> = path
+            .segments
+            .iter()
+            .map(|it| it.ident.to_string())
+            .collect();
+        self.named.extend(self.resolve(&words));
+        visit::visit_path(self, path);
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.fields
+            .insert(item.ident.to_string(), item.fields.len());
+        visit::visit_item_struct(self, item);
+    }
+
+    /// Where an item may be seen from is no need of it.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+}
+
+/// The file in which this path ends, through whatever shows it elsewhere.
+fn file_of<'s>(sources: &'s BTreeMap<Vec<String>, Source>, path: &[String]) -> Option<&'s Source> {
+    let mut path = path.to_vec();
+    'again: loop {
+        let deepest = (0..=path.len())
+            .rev()
+            .find(|length| sources.contains_key(&path[..*length]))?;
+        let source = &sources[&path[..deepest]];
+        if let Some(name) = path.get(deepest)
+            && let Some(shown) = source.shown.get(name)
+        {
+            path = [shown, &path[deepest + 1..]].concat();
+            continue 'again;
+        }
+        return Some(source);
+    }
+}
+
+/// Which files need which.
+fn needs(sources: &BTreeMap<Vec<String>, Source>) -> BTreeMap<&[String], BTreeSet<&[String]>> {
+    let needs_of = |source: &Source| {
+        let files = source
+            .named
+            .iter()
+            .filter_map(|path| file_of(sources, path));
+        let others = files.filter(|it| it.module != source.module && !it.module.is_empty());
+        others.map(|it| it.module.as_slice()).collect()
+    };
+    sources
+        .iter()
+        .map(|(module, source)| (module.as_slice(), needs_of(source)))
+        .collect()
+}
+
+/// Sets of files in which each needs each other, if by way of others.
+fn circles(needs: &BTreeMap<&[String], BTreeSet<&[String]>>) -> Vec<Vec<String>> {
+    let reach = |from: &[String]| {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![from.to_vec()];
+        while let Some(module) = open.pop() {
+            for next in needs.get(module.as_slice()).into_iter().flatten() {
+                if reached.insert(next.to_vec()) {
+                    open.push(next.to_vec());
+                }
+            }
+        }
+        reached
+    };
+    let reached: BTreeMap<_, _> = needs
+        .keys()
+        .map(|module| (module.to_vec(), reach(module)))
+        .collect();
+    let mut circles = BTreeSet::new();
+    for (module, all) in &reached {
+        let mutual = all.iter().filter(|other| reached[*other].contains(module));
+        let circle: BTreeSet<_> = mutual.map(|it| it.join("::")).collect();
+        if circle.len() > 1 {
+            circles.insert(circle.into_iter().collect::<Vec<_>>());
+        }
+    }
+    circles.into_iter().collect()
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Mod(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        Item::Const(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|it| {
+        let is_cfg = it.path().is_ident("cfg");
+        is_cfg
+            && it
+                .parse_args::<syn::Path>()
+                .is_ok_and(|of| of.is_ident("test"))
+    })
+}
+
+fn tokens_of(item: &Item) -> TokenStream {
+    item.to_token_stream()
+}
+
+/// The lines on which there are tokens. Documentation is an attribute to the compiler, and no code.
+fn lines_of(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                let is_doc = tokens.peek().is_some_and(is_documentation);
+                if is_doc {
+                    tokens.next();
+                } else {
+                    lines.insert(punct.span().start().line);
+                }
+            }
+            TokenTree::Group(group) => {
+                lines.insert(group.span_open().start().line);
+                lines_of(group.stream(), lines);
+                lines.insert(group.span_close().start().line);
+            }
+            token => {
+                lines.extend(token.span().start().line..=token.span().end().line);
+            }
+        }
+    }
+}
+
+fn is_documentation(token: &TokenTree) -> bool {
+    let TokenTree::Group(group) = token else {
+        return false;
+    };
+    let first = group.stream().into_iter().next();
+    matches!(first, Some(TokenTree::Ident(name)) if name == "doc")
+}
+
+fn comments_of(text: &str) -> usize {
+    let before_tests = text.split("#[cfg(test)]").next().unwrap_or(text);
+    let lines = before_tests.lines().map(str::trim_start);
+    let plain = lines.filter(|line| line.starts_with("//"));
+    plain
+        .filter(|line| !line.starts_with("///") && !line.starts_with("//!"))
+        .count()
+}
+
+/// The counts, as people read them.
+fn report() -> String {
+    let sources = sources();
+    let mut text = String::new();
+    for (name, part) in [
+        ("core", None),
+        ("machine", Some("machine")),
+        ("handle", Some("handle")),
+    ] {
+        let of = |source: &&Source| {
+            part.is_none_or(|part| source.module.first().is_some_and(|it| it == part))
+        };
+        let files: Vec<_> = sources.values().filter(of).collect();
+        let code: usize = files.iter().map(|it| it.code).sum();
+        let comments: usize = files.iter().map(|it| it.comments).sum();
+        writeln!(
+            text,
+            "{name:<12} {code:>6} lines of code in {} files, {comments} of comments",
+            files.len()
+        )
+        .expect("room");
+    }
+    for (name, fields) in machines(&sources) {
+        writeln!(text, "{name:<12} {fields:>6} fields").expect("room");
+    }
+    let circles = circles(&needs(&sources));
+    writeln!(text, "{:<12} {:>6}", "circles", circles.len()).expect("room");
+    for circle in circles {
+        writeln!(text, "    {}", circle.join(" ")).expect("room");
+    }
+    text
+}
+
+fn machines(sources: &BTreeMap<Vec<String>, Source>) -> BTreeMap<&'static str, usize> {
+    let fields_of = |name| {
+        sources
+            .values()
+            .find_map(|source| source.fields.get(name).copied())
+    };
+    MACHINES
+        .into_iter()
+        .filter_map(|name| Some((name, fields_of(name)?)))
+        .collect()
+}
+
+#[test]
+fn the_core_is_as_large_as_it_may_be() {
+    println!("{}", report());
+    assert_eq!(
+        machines(&sources()).len(),
+        MACHINES.len(),
+        "a machine is not found"
+    );
+}
