@@ -5,12 +5,12 @@ use core::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::encoding::Encoding;
-use super::settings::Settings;
 use crate::api::ListKeys;
 use crate::http::Response;
 use crate::id::SessionId;
 use crate::input::Prefix;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::semaphore::Settings;
 use crate::time::Instant;
 use crate::view::View;
 

@@ -18,16 +18,16 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::backoff::Backoff;
-use super::budget::Budget;
-use super::cursor::{Cursor, Progress};
-use super::participant::Transmit;
 use crate::api::{ListKeys, ReadKey};
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{Index, RequestId};
 use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
+use crate::machine::contract::Transmit;
+use crate::machine::process::reader::backoff::Backoff;
+use crate::machine::process::reader::budget::Budget;
+use crate::machine::process::reader::cursor::{Cursor, Progress};
 use crate::time::Instant;
 use crate::transport::TransportError;
 

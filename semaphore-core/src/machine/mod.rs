@@ -1,52 +1,30 @@
 //! The state machines: no I/O, no clock, no thread. Same inputs, same outputs, always.
 //!
 //! ```text
-//!                        Participant          commands, polls and events
-//!     ┌───────────┬──────────┼──────────┬──────────┐
-//!   Watch     Vanished     Ledger     queue    Contender  one per slot that is wanted, held or left
-//! long poll   may they   writes of  callers    ┌──┴─────┐
-//!            be pruned?  the record           Session  ContenderKey
-//!                            │
-//!                           plan                which write comes next: the rules of admission
-//!                         encoding              how a step becomes a request
-//!
-//!                         Candidate            commands, polls and events
-//!                  ┌──────────┼──────────┐
-//!              KeyWatch     queue    Candidacy   one campaign and its leadership
-//!              long poll   callers       │
-//!                                     Session
+//!            Participant                 Candidate               Follow      machines, by one contract
+//!     in `semaphore`: who may hold   in `election`: who leads   who leads,
+//!     what the record says           what the key says          seen from outside
+//!          │           │                 │           │             │
+//!       callers ───────┼─────────────────┘           │             │         who waits, who holds, what they are told
+//!                  process ──────────────────────────┴─────────────┘         what one process shares:
+//!                     tenancy   sessions and their leases
+//!                     reader    what is asked again: from which index, how often, when after a failure
+//!                     requests  what is under way
 //! ```
-//! [`Follow`] stands alone: it watches one key and writes nothing.
+//! Rooms further down know nothing of those above them.
 
-mod backoff;
-mod budget;
-mod contender;
-mod cursor;
-mod driven;
+mod callers;
+mod contract;
 mod election;
-mod encoding;
 #[cfg(test)]
 mod fixture;
 mod follow;
-mod key;
-mod key_watch;
-mod lease;
-mod ledger;
-mod order;
-mod participant;
-mod plan;
-mod queue;
-mod session;
-mod session_settings;
-mod settings;
-mod vanished;
-mod watch;
+mod process;
+mod semaphore;
 
-pub(crate) use backoff::{Backoff, jitter};
-pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
-pub use driven::{CommandNo, Machine, Outcome};
+pub use contract::{CommandNo, Machine, Outcome, Transmit};
 pub use election::{Candidate, ElectionEvent, ElectionSettings, Term};
-pub use encoding::Encoding;
 pub use follow::{Follow, LeaderEvent};
-pub use participant::{Event, Grant, Participant, Transmit};
-pub use settings::Settings;
+pub use process::encoding::Encoding;
+pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
+pub use semaphore::{Event, Grant, Participant, Settings};

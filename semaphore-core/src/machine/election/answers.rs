@@ -1,15 +1,15 @@
 //! What comes back: each answer goes to the watch or to the candidacy, and what follows from it to
 //! whom it concerns.
 
-use super::candidacy::{CandidacyEvent, Part};
-use super::shown::Shown;
-use super::{Candidate, ElectionEvent, Sent};
 use crate::api::ReadKey;
 use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::RequestId;
-use crate::machine::encoding::Encoding;
-use crate::machine::order::Moment;
+use crate::machine::election::candidacy::{CandidacyEvent, Part};
+use crate::machine::election::shown::Shown;
+use crate::machine::election::{Candidate, ElectionEvent, Sent};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 use crate::transport::TransportError;
 

@@ -1,10 +1,10 @@
 //! A candidate as the driver and the handles know it.
 
-use super::{Candidate, ElectionEvent, Term};
 use crate::http::Response;
 use crate::id::{CampaignId, ChangeId, RequestId};
-use crate::machine::driven::{CommandNo, Machine, Outcome};
-use crate::machine::participant::Transmit;
+use crate::machine::contract::Transmit;
+use crate::machine::contract::{CommandNo, Machine, Outcome};
+use crate::machine::election::{Candidate, ElectionEvent, Term};
 use crate::time::Instant;
 use crate::transport::TransportError;
 

@@ -1,8 +1,8 @@
 //! What a candidate tells.
 
-use super::Term;
 use crate::error::{Error, Lost};
 use crate::id::{CampaignId, ChangeId};
+use crate::machine::election::Term;
 
 /// What a caller learns of an election.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub enum ElectionEvent {
         campaign: CampaignId,
     },
     /// The campaign ended without a leadership. What it left in Consul is being cleaned up, until
-    /// [`Candidate::is_idle`](super::Candidate::is_idle).
+    /// [`Candidate::is_idle`](crate::machine::election::Candidate::is_idle).
     Failed {
         /// Whose.
         campaign: CampaignId,

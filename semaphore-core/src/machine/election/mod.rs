@@ -43,14 +43,14 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use self::candidacy::{Candidacy, Part};
-use super::backoff::Backoff;
-use super::encoding::Encoding;
-use super::key_watch::KeyWatch;
-use super::participant::Transmit;
-use super::queue::{Patience, Queue, Ticket};
 use crate::error::{Error, Lost, RequestError};
 use crate::id::{CampaignId, ChangeId, RequestId};
 use crate::input::Value;
+use crate::machine::callers::queue::{Patience, Queue, Ticket};
+use crate::machine::contract::Transmit;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::reader::backoff::Backoff;
+use crate::machine::process::reader::key_watch::KeyWatch;
 use crate::time::Instant;
 
 pub use candidacy::Term;

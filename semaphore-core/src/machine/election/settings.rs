@@ -1,8 +1,8 @@
 //! What a candidate is told once.
 
 use crate::input::{LockKey, Scope, SessionOptions, Value};
-use crate::machine::encoding::Encoding;
-use crate::machine::session_settings::{SessionSettings, SessionSource};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
 
 /// Which key a candidate campaigns for, and how.
 #[derive(Clone, Debug)]

@@ -119,8 +119,8 @@ pub(super) fn loss(shown: Option<&Shown>, session: &SessionId, term: TermIndexes
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::api::SEMAPHORE_FLAGS;
+    use crate::machine::election::shown::*;
     use crate::machine::fixture::{A, B, session};
 
     fn shown(session: Option<&str>, create_index: u64, lock_index: u64) -> Shown {

@@ -1,10 +1,10 @@
 //! Who leads, from the election to the last word about it, and what the key shows meanwhile.
 
-use super::candidacy::{Candidacy, Term};
-use super::{Candidate, ElectionEvent, Hold, Owner, Sent};
 use crate::error::{Error, Lost};
 use crate::id::CampaignId;
-use crate::machine::order::Moment;
+use crate::machine::election::candidacy::{Candidacy, Term};
+use crate::machine::election::{Candidate, ElectionEvent, Hold, Owner, Sent};
+use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 
 impl Candidate {

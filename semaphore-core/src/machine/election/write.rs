@@ -9,15 +9,15 @@
 //! up since, a late copy of it changes nothing, and its answer tells the indexes of the term. The
 //! plain request tells no more than that it was applied; a read after it tells the rest.
 
-use super::settings::ElectionSettings;
-use super::shown::Shown;
 use crate::api::{
     AcquireKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
-use crate::machine::encoding::Encoding;
+use crate::machine::election::settings::ElectionSettings;
+use crate::machine::election::shown::Shown;
+use crate::machine::process::encoding::Encoding;
 
 /// What an acquisition of the key was answered.
 #[derive(Debug)]
@@ -157,8 +157,8 @@ fn rolled_back(faults: Vec<TxnFault>) -> Result<Acquired, RequestError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::input::LockKey;
+    use crate::machine::election::write::*;
     use crate::machine::fixture::{A, B, session};
 
     fn settings() -> ElectionSettings {

@@ -12,7 +12,7 @@
 use core::time::Duration;
 
 use crate::defect::{Defect, is_on};
-use crate::machine::backoff::{Backoff, jitter};
+use crate::machine::process::reader::backoff::{Backoff, jitter};
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ const STEP: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::machine::election::candidacy::pace::*;
 
     #[test]
     fn one_late_attempt_is_repeated_at_once_until_somebody_leads() {

@@ -1,12 +1,12 @@
 //! What a candidacy sees of the key, and what that means for it.
 
-use super::{Candidacy, CandidacyEvent, Phase, Seen, Term};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, Lost, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Seen, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::shown::{self, Shown, loss};
-use crate::machine::order::Moment;
+use crate::machine::process::moment::Moment;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 

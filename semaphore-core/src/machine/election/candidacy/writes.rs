@@ -1,15 +1,15 @@
 //! What a candidacy writes, and what follows from the answers.
 
-use super::{Candidacy, CandidacyEvent, Phase, Writing};
 use crate::api::{CasKey, LOCK_FLAGS, ReleaseKey};
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
-use crate::machine::encoding::Encoding;
-use crate::machine::order::Moment;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 
 impl Candidacy {

@@ -1,0 +1,3 @@
+//! The local callers of a machine.
+
+pub(super) mod queue;

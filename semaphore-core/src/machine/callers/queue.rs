@@ -1,0 +1,253 @@
+//! The local callers that wait, first come first served.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::time::Instant;
+
+/// Every event asks it something, so that nothing here may go through everyone who waits unless
+/// everyone leaves.
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Queue<Id> {
+    /// Whoever came later has the higher number.
+    tickets: BTreeMap<Id, Ticket<Id>>,
+    /// The sum of their permits.
+    wanted: u64,
+    tries: BTreeSet<Id>,
+    deadlines: BTreeSet<(Instant, Id)>,
+    /// Those who want more than one permit, by how many.
+    wide: BTreeSet<(u32, Id)>,
+}
+
+/// One caller that waits.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::machine) struct Ticket<Id> {
+    pub(in crate::machine) id: Id,
+    pub(in crate::machine) permits: u32,
+    pub(in crate::machine) since: Instant,
+    pub(in crate::machine) patience: Patience,
+}
+
+/// How long a caller waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Patience {
+    /// Until a slot is free.
+    Unlimited,
+    /// Until then.
+    Until(Instant),
+    /// Not at all: what is not free now is not worth waiting for.
+    None,
+}
+
+impl<Id> Default for Queue<Id> {
+    fn default() -> Self {
+        Self {
+            tickets: BTreeMap::new(),
+            wanted: 0,
+            tries: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            wide: BTreeSet::new(),
+        }
+    }
+}
+
+impl<Id: Copy + Ord> Queue<Id> {
+    /// Adds a caller, whose number is higher than that of any before.
+    pub(in crate::machine) fn push(&mut self, ticket: Ticket<Id>) {
+        let id = ticket.id;
+        self.wanted += u64::from(ticket.permits);
+        match ticket.patience {
+            Patience::Unlimited => {}
+            Patience::Until(end) => {
+                self.deadlines.insert((end, id));
+            }
+            Patience::None => {
+                self.tries.insert(id);
+            }
+        }
+        if ticket.permits > 1 {
+            self.wide.insert((ticket.permits, id));
+        }
+        self.tickets.insert(id, ticket);
+    }
+
+    /// The caller whose turn it is.
+    pub(in crate::machine) fn head(&self) -> Option<&Ticket<Id>> {
+        self.tickets.first_key_value().map(|(_, ticket)| ticket)
+    }
+
+    pub(in crate::machine) fn is_empty(&self) -> bool {
+        self.tickets.is_empty()
+    }
+
+    /// Whether anybody waits until a slot is free.
+    pub(in crate::machine) fn has_waiters(&self) -> bool {
+        self.tickets.len() > self.tries.len()
+    }
+
+    /// How many permits are wanted in all.
+    pub(in crate::machine) fn wanted(&self) -> u32 {
+        u32::try_from(self.wanted).unwrap_or(u32::MAX)
+    }
+
+    pub(in crate::machine) fn remove(&mut self, id: Id) -> Option<Ticket<Id>> {
+        let ticket = self.tickets.remove(&id)?;
+        self.wanted -= u64::from(ticket.permits);
+        match ticket.patience {
+            Patience::Unlimited => {}
+            Patience::Until(end) => {
+                self.deadlines.remove(&(end, id));
+            }
+            Patience::None => {
+                self.tries.remove(&id);
+            }
+        }
+        self.wide.remove(&(ticket.permits, id));
+        Some(ticket)
+    }
+
+    /// Takes out everyone, in order.
+    pub(in crate::machine) fn drain(&mut self) -> Vec<Ticket<Id>> {
+        core::mem::take(self).tickets.into_values().collect()
+    }
+
+    /// Takes out the instant tries, in order.
+    pub(in crate::machine) fn drain_tries(&mut self) -> Vec<Ticket<Id>> {
+        let tries = core::mem::take(&mut self.tries);
+        self.take(tries)
+    }
+
+    /// Takes out every caller whose time is over, in order.
+    pub(in crate::machine) fn drain_expired(&mut self, now: Instant) -> Vec<Ticket<Id>> {
+        let expired = self.deadlines.iter().take_while(|(end, _)| *end <= now);
+        let expired = expired.map(|(_, id)| *id).collect();
+        self.take(expired)
+    }
+
+    /// Takes out every caller who wants more permits than a limit of one or more, in order.
+    pub(in crate::machine) fn drain_over(&mut self, limit: u32) -> Vec<Ticket<Id>> {
+        let over = self
+            .wide
+            .iter()
+            .rev()
+            .take_while(|(permits, _)| *permits > limit);
+        let over = over.map(|(_, id)| *id).collect();
+        self.take(over)
+    }
+
+    pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(end, _)| *end)
+    }
+
+    fn take(&mut self, leave: BTreeSet<Id>) -> Vec<Ticket<Id>> {
+        leave.into_iter().filter_map(|id| self.remove(id)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use crate::id::AcquireId;
+    use crate::machine::callers::queue::*;
+
+    fn at(secs: u64) -> Instant {
+        Instant::from_origin(Duration::from_secs(secs))
+    }
+
+    /// Callers, numbered as they come, with what each wants.
+    fn queue(callers: &[(u32, Patience)]) -> Queue<AcquireId> {
+        let mut queue = Queue::default();
+        for (no, (permits, patience)) in (0..).zip(callers) {
+            queue.push(Ticket {
+                id: AcquireId(no),
+                permits: *permits,
+                since: Instant::ORIGIN,
+                patience: *patience,
+            });
+        }
+        queue
+    }
+
+    fn numbers(tickets: &[Ticket<AcquireId>]) -> Vec<u64> {
+        tickets.iter().map(|ticket| ticket.id.0).collect()
+    }
+
+    fn head(queue: &Queue<AcquireId>) -> Option<u64> {
+        queue.head().map(|head| head.id.0)
+    }
+
+    #[test]
+    fn callers_are_served_in_the_order_in_which_they_came() {
+        let mut queue = queue(&[(1, Patience::Unlimited); 4]);
+        assert_eq!(head(&queue), Some(0));
+        assert!(queue.remove(AcquireId(0)).is_some());
+        assert!(queue.remove(AcquireId(2)).is_some());
+        assert!(queue.remove(AcquireId(2)).is_none());
+        assert_eq!(head(&queue), Some(1));
+        assert_eq!(numbers(&queue.drain()), [1, 3]);
+        assert!(queue.is_empty());
+        assert_eq!(head(&queue), None);
+    }
+
+    #[test]
+    fn what_is_wanted_is_the_sum_of_all_permits() {
+        let mut queue = queue(&[
+            (u32::MAX, Patience::Unlimited),
+            (2, Patience::Unlimited),
+            (3, Patience::None),
+        ]);
+        assert_eq!(queue.wanted(), u32::MAX);
+        queue.remove(AcquireId(0));
+        assert_eq!(queue.wanted(), 5);
+        queue.drain_tries();
+        assert_eq!(queue.wanted(), 2);
+        queue.drain();
+        assert_eq!(queue.wanted(), 0);
+    }
+
+    #[test]
+    fn instant_tries_are_no_waiters() {
+        let mut queue = queue(&[
+            (1, Patience::None),
+            (1, Patience::Until(at(1))),
+            (1, Patience::None),
+        ]);
+        assert!(queue.has_waiters());
+        queue.remove(AcquireId(1));
+        assert!(!queue.has_waiters());
+        assert_eq!(numbers(&queue.drain_tries()), [0, 2]);
+        assert!(!queue.has_waiters());
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn whose_time_is_over_leaves_in_the_order_of_the_queue() {
+        let until = |secs| (1, Patience::Until(at(secs)));
+        let mut queue = queue(&[
+            until(5),
+            until(9),
+            until(3),
+            (1, Patience::Unlimited),
+            until(4),
+        ]);
+        assert_eq!(queue.timeout(), Some(at(3)));
+        assert_eq!(numbers(&queue.drain_expired(at(2))), [0; 0]);
+        assert_eq!(numbers(&queue.drain_expired(at(5))), [0, 2, 4]);
+        assert_eq!(queue.timeout(), Some(at(9)));
+        queue.remove(AcquireId(1));
+        assert_eq!(queue.timeout(), None);
+        assert_eq!(numbers(&queue.drain_expired(at(100))), [0; 0]);
+        assert_eq!(head(&queue), Some(3));
+    }
+
+    #[test]
+    fn who_wants_more_than_there_is_leaves_in_the_order_of_the_queue() {
+        let wants = |permits| (permits, Patience::Unlimited);
+        let mut queue = queue(&[wants(5), wants(1), wants(9), wants(3), wants(4)]);
+        assert_eq!(numbers(&queue.drain_over(9)), [0; 0]);
+        assert_eq!(numbers(&queue.drain_over(3)), [0, 2, 4]);
+        assert_eq!(numbers(&queue.drain_over(1)), [3]);
+        assert_eq!(numbers(&queue.drain()), [1]);
+        assert_eq!(numbers(&queue.drain_over(1)), [0; 0]);
+    }
+}

@@ -1,0 +1,6 @@
+//! What one process shares, whatever it contends for.
+
+pub(super) mod encoding;
+pub(super) mod moment;
+pub(super) mod reader;
+pub(super) mod tenancy;

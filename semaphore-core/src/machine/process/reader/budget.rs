@@ -1,0 +1,61 @@
+//! A ceiling on how often something is asked (invariant L3).
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// The ceiling of reads: 100 a second in the long run, 50 at once.
+pub(crate) const READ_INTERVAL: Duration = Duration::from_millis(10);
+pub(crate) const READ_BURST: u32 = 50;
+
+/// At most `burst` at once and one per `interval` in the long run, beyond what is credited.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    interval: Duration,
+    burst: Duration,
+    /// When the bucket will be full again.
+    full_at: Instant,
+}
+
+impl Budget {
+    pub(crate) fn new(interval: Duration, burst: u32) -> Self {
+        Self {
+            interval,
+            burst: interval * burst,
+            full_at: Instant::ORIGIN,
+        }
+    }
+
+    /// When the next one may go.
+    pub(crate) fn ready_at(&self) -> Instant {
+        self.full_at + self.interval - self.burst
+    }
+
+    pub(crate) fn take(&mut self, now: Instant) {
+        self.full_at = self.full_at.max(now) + self.interval;
+    }
+
+    /// Allows one more than the ceiling: its cause was limited elsewhere.
+    pub(in crate::machine) fn credit(&mut self) {
+        self.full_at = self.full_at - self.interval;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::machine::process::reader::budget::*;
+
+    #[test]
+    fn after_a_burst_one_goes_per_interval() {
+        let ms = Duration::from_millis;
+        let mut budget = Budget::new(ms(10), 3);
+        let start = Instant::from_origin(ms(1_000));
+        for _ in 0..3 {
+            assert!(budget.ready_at() <= start);
+            budget.take(start);
+        }
+        assert_eq!(budget.ready_at(), start + ms(10));
+        budget.credit();
+        assert!(budget.ready_at() <= start);
+    }
+}

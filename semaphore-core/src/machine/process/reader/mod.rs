@@ -1,0 +1,9 @@
+//! What is asked again: from which index, how often, and when after a failure.
+
+pub(in crate::machine) mod backoff;
+pub(in crate::machine) mod budget;
+pub(in crate::machine) mod cursor;
+pub(in crate::machine) mod key_watch;
+
+pub(crate) use backoff::{Backoff, jitter};
+pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};

@@ -1,0 +1,5 @@
+//! Sessions: how they are made, renewed and ended, and for how long they may be believed in.
+
+pub(in crate::machine) mod lease;
+pub(in crate::machine) mod session;
+pub(in crate::machine) mod settings;

@@ -1,0 +1,288 @@
+use crate::input::SessionOptions;
+use crate::machine::process::tenancy::session::*;
+use crate::transport::{TransportError, TransportErrorKind};
+
+const ID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+
+fn at(secs: u64) -> Instant {
+    Instant::from_origin(Duration::from_secs(secs))
+}
+
+fn settings() -> SessionSettings {
+    SessionSettings::new(SessionOptions::default())
+}
+
+/// Sends what is due at `sent` and answers it at `answered`.
+fn exchange(session: &mut Session, sent: u64, answered: u64, status: u16, body: &str) {
+    let settings = settings();
+    let mut rng = fastrand::Rng::with_seed(1);
+    assert!(session.transmit(at(sent), &settings).is_some());
+    let response = Response::new(status, body);
+    session.handle(at(answered), Ok(&response), true, &settings, &mut rng);
+}
+
+/// A renewal at `sent` that is answered so, and confirmed by the leader at once.
+fn renew(session: &mut Session, sent: u64, answered: u64, body: &str) {
+    exchange(session, sent, answered, 200, body);
+    exchange(session, answered, answered, 200, &info());
+}
+
+fn info() -> String {
+    format!(r#"[{{"ID":"{ID}"}}]"#)
+}
+
+fn live() -> Session {
+    let mut session = Session::new(&settings());
+    exchange(&mut session, 100, 101, 200, &format!(r#"{{"ID":"{ID}"}}"#));
+    session
+}
+
+fn deadline(session: &Session) -> Option<Instant> {
+    session.lease().map(Lease::deadline)
+}
+
+/// Consul has taken the agent's node out of its catalog, and puts it back when it is in touch again.
+#[test]
+fn an_agent_whose_node_is_not_registered_is_asked_again_unless_it_is_about_another_node() {
+    let named = SessionOptions::default().with_node("elsewhere").unwrap();
+    let named = SessionSettings::new(named);
+    let mut far = settings();
+    far.scope = far.scope.with_datacenter("dc2").unwrap();
+    for (settings, is_permanent) in [(settings(), false), (named, true), (far, true)] {
+        let mut session = Session::new(&settings);
+        let mut rng = fastrand::Rng::with_seed(1);
+        assert!(session.transmit(at(100), &settings).is_some());
+        let text = "rpc error making call: Missing node registration";
+        let refused = Response::new(500, text);
+        session.handle(at(100), Ok(&refused), true, &settings, &mut rng);
+        let failure = session.failure().unwrap();
+        assert_eq!(failure.is_permanent(), is_permanent, "{failure}");
+        assert!(session.timeout().is_some_and(|due| due > at(100)));
+    }
+}
+
+#[test]
+fn its_lease_counts_from_when_the_request_was_sent() {
+    let mut session = live();
+    let half = Duration::from_millis(500);
+    assert_eq!(deadline(&session), Some(at(113) + half));
+    renew(&mut session, 105, 109, r#"[{"TTL":"15s"}]"#);
+    assert_eq!(deadline(&session), Some(at(118) + half));
+    assert_renews_after(&session, at(105), 15);
+}
+
+/// After a quarter to a third of the lease.
+#[track_caller]
+fn assert_renews_after(session: &Session, sent: Instant, lease: u64) {
+    let lease = Duration::from_secs(lease);
+    let due = session.timeout().unwrap();
+    assert!(due >= sent + lease / 4 && due <= sent + lease / 3, "{due}");
+}
+
+#[test]
+fn its_lease_takes_a_shorter_ttl_of_the_servers_over_and_no_longer_one() {
+    let mut session = live();
+    renew(&mut session, 105, 105, r#"[{"TTL":"12s"}]"#);
+    assert_eq!(
+        deadline(&session),
+        Some(at(105) + Duration::from_millis(10_800))
+    );
+    assert_renews_after(&session, at(105), 12);
+    // Its lock delay is as long as the TTL that it was made with.
+    renew(&mut session, 109, 109, r#"[{"TTL":"30s"}]"#);
+    assert_eq!(
+        deadline(&session),
+        Some(at(109) + Duration::from_millis(13_500))
+    );
+}
+
+#[test]
+fn the_lease_of_a_callers_session_is_no_longer_than_its_lock_delay() {
+    let id = SessionId::new(ID).unwrap();
+    let mut settings = settings();
+    settings.source = SessionSource::Callers(id);
+    for (answer, lease, lock_delay) in [
+        (r#"[{"TTL":"10s","LockDelay":15000000000}]"#, 10, 15),
+        (r#"[{"TTL":"30s","LockDelay":15000000000}]"#, 15, 15),
+        (r#"[{"TTL":"","LockDelay":15000000000}]"#, 15, 15),
+        (r#"[{"TTL":"","LockDelay":60000000000}]"#, 60, 60),
+        // Its maker's choice.
+        (r#"[{"TTL":"30s","LockDelay":0}]"#, 30, 0),
+        (r#"[{"TTL":"30s","LockDelay":9000000000}]"#, 30, 9),
+        // An answer that does not say: then it is Consul's default.
+        (r#"[{"TTL":"10s"}]"#, 10, 15),
+        (r#"[{"TTL":"30s"}]"#, 15, 15),
+    ] {
+        let mut session = Session::new(&settings);
+        let mut rng = fastrand::Rng::with_seed(1);
+        session.transmit(at(100), &settings).unwrap();
+        let response = Response::new(200, answer);
+        session.handle(at(100), Ok(&response), true, &settings, &mut rng);
+        let belief = Duration::from_secs(lease) * 9 / 10;
+        assert_eq!(deadline(&session), Some(at(100) + belief), "{answer}");
+        let delay = Duration::from_secs(lock_delay);
+        assert_eq!(session.lock_delay(), delay, "{answer}");
+    }
+}
+
+#[test]
+fn one_of_ours_has_a_ttl_whatever_a_renewal_is_answered() {
+    for body in ["[{}]", r#"[{"TTL":""}]"#, r#"[{"TTL":"0s"}]"#] {
+        let mut session = live();
+        renew(&mut session, 105, 105, body);
+        let half = Duration::from_millis(500);
+        assert_eq!(deadline(&session), Some(at(118) + half), "{body}");
+        assert_renews_after(&session, at(105), 15);
+    }
+}
+
+#[test]
+fn a_renewal_that_fails_leaves_the_lease_and_is_tried_again() {
+    let mut session = live();
+    let before = deadline(&session);
+    exchange(&mut session, 105, 106, 500, "No cluster leader");
+    assert_eq!(deadline(&session), before);
+    assert!(session.failure().is_some());
+    let due = session.timeout().unwrap();
+    assert!(due > at(106) && due <= at(107), "{due}");
+    exchange(&mut session, 107, 107, 200, r#"[{"TTL":"15s"}]"#);
+    assert!(session.failure().is_none());
+}
+
+#[test]
+fn only_consuls_404_ends_it() {
+    let mut session = live();
+    exchange(&mut session, 105, 105, 404, "<html>not found</html>");
+    assert!(!session.is_gone());
+    exchange(&mut session, 110, 110, 404, "Session id 'x' not found");
+    exchange(&mut session, 110, 110, 200, "[]");
+    assert!(session.is_gone());
+    assert_eq!(session.timeout(), None);
+}
+
+#[test]
+fn a_404_that_the_leader_does_not_confirm_leaves_it_and_is_tried_again() {
+    let mut session = live();
+    let before = deadline(&session);
+    exchange(&mut session, 105, 105, 404, "Session id 'x' not found");
+    assert!(!session.is_gone());
+    // Asked at once, and again while there is no answer.
+    assert_eq!(session.timeout(), Some(Instant::ORIGIN));
+    exchange(&mut session, 105, 105, 500, "No cluster leader");
+    assert!(session.failure().is_some());
+    let body = format!(r#"[{{"ID":"{ID}","TTL":"15s"}}]"#);
+    exchange(&mut session, 107, 107, 200, &body);
+    assert_eq!(deadline(&session), before);
+    let due = session.timeout().unwrap();
+    assert!(due > at(107) && due <= at(108), "{due}");
+    renew(&mut session, 108, 108, r#"[{"TTL":"15s"}]"#);
+    assert!(deadline(&session) > before);
+    assert_renews_after(&session, at(108), 15);
+}
+
+/// A leader that was frozen wakes to find that it is none any more, and renews what it remembers meanwhile.
+#[test]
+fn a_renewal_is_believed_once_a_leader_confirms_itself() {
+    let mut session = live();
+    let before = deadline(&session);
+    exchange(&mut session, 105, 106, 200, r#"[{"TTL":"15s"}]"#);
+    assert_eq!(deadline(&session), before);
+    assert_eq!(session.timeout(), Some(Instant::ORIGIN), "asked at once");
+    exchange(&mut session, 106, 106, 500, "No cluster leader");
+    assert_eq!(deadline(&session), before);
+    let due = session.timeout().unwrap();
+    assert!(due > at(106) && due <= at(107), "{due}");
+    let mut gone = session.clone();
+    exchange(&mut session, 107, 107, 200, &info());
+    let half = Duration::from_millis(500);
+    assert_eq!(deadline(&session), Some(at(118) + half), "from its sending");
+    exchange(&mut gone, 107, 107, 200, "[]");
+    assert!(gone.is_gone());
+}
+
+#[test]
+fn a_404_that_may_not_be_confirmed_ends_it() {
+    let mut session = live();
+    exchange(&mut session, 105, 105, 404, "Session id 'x' not found");
+    exchange(&mut session, 105, 105, 403, "Permission denied");
+    assert!(session.is_gone());
+}
+
+#[test]
+fn what_no_renewal_says_of_a_missing_one_is_not_looked_into() {
+    let missing = r#"invalid session "x""#;
+    let mut session = Session::new(&settings());
+    exchange(&mut session, 100, 100, 500, missing);
+    assert!(session.is_gone());
+    let mut session = live();
+    session.end(&settings());
+    exchange(&mut session, 105, 105, 500, missing);
+    assert!(session.has_ended());
+}
+
+#[test]
+fn whoever_only_waits_renews_without_asking_again_unless_the_lease_was_over() {
+    let settings = settings();
+    let mut rng = fastrand::Rng::with_seed(1);
+    for (sent, is_asked_again) in [(105, false), (114, true)] {
+        let mut session = live();
+        session.transmit(at(sent), &settings).unwrap();
+        let response = Response::new(200, r#"[{"TTL":"15s"}]"#);
+        session.handle(at(sent), Ok(&response), false, &settings, &mut rng);
+        assert_eq!(session.timeout() == Some(Instant::ORIGIN), is_asked_again);
+    }
+}
+
+/// A token that is gone for a moment, for example.
+#[test]
+fn a_renewal_that_may_not_be_confirmed_is_asked_for_again_and_ends_nothing() {
+    let denied = Response::new(403, "ACL not found");
+    let left_out = Response::new(200, "[]");
+    let left_out = left_out.with_header("X-Consul-Results-Filtered-By-ACLs", "true");
+    for answer in [denied, left_out] {
+        let mut session = live();
+        let before = deadline(&session);
+        exchange(&mut session, 105, 105, 200, r#"[{"TTL":"15s"}]"#);
+        let settings = settings();
+        let mut rng = fastrand::Rng::with_seed(1);
+        session.transmit(at(105), &settings).unwrap();
+        session.handle(at(105), Ok(&answer), true, &settings, &mut rng);
+        assert!(!session.is_gone());
+        assert!(session.failure().is_some());
+        assert_eq!(deadline(&session), before);
+        let due = session.timeout().unwrap();
+        assert!(due > at(105) && due <= at(106), "{due}");
+        exchange(&mut session, 106, 106, 200, &info());
+        assert!(deadline(&session) > before);
+    }
+}
+
+#[test]
+fn its_destruction_is_repeated_until_it_is_answered() {
+    let settings = settings();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut session = live();
+    session.end(&settings);
+    assert!(session.transmit(at(102), &settings).is_some());
+    let timeout = TransportError::new(TransportErrorKind::Timeout);
+    let lost = Err(RequestError::Transport(timeout));
+    session.handle(at(105), lost, true, &settings, &mut rng);
+    assert!(!session.has_ended());
+    exchange(&mut session, 106, 106, 200, "true");
+    assert!(session.has_ended());
+    assert!(session.failure().is_none());
+}
+
+#[test]
+fn one_of_the_callers_is_adopted_by_a_renewal_and_never_destroyed() {
+    let settings = SessionSettings {
+        source: SessionSource::Callers(SessionId::new(ID).unwrap()),
+        ..settings()
+    };
+    let mut session = Session::new(&settings);
+    exchange(&mut session, 100, 100, 200, r#"[{"TTL":"10s"}]"#);
+    assert_eq!(deadline(&session), Some(at(109)));
+    session.end(&settings);
+    assert!(session.has_ended());
+    assert!(session.transmit(at(200), &settings).is_none());
+}

@@ -1,0 +1,449 @@
+//! What follows from what is known: who fails, how many contend, and what is written next.
+
+use std::collections::BTreeSet;
+
+use crate::defect::{Defect, is_on};
+use crate::error::{Error, InvalidInput, RequestError};
+use crate::id::{AcquireId, SessionId};
+use crate::machine::callers::queue::{Patience, Ticket};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::contender::{Contender, Phase, Presence, Spare};
+use crate::machine::semaphore::crowd::LookUp;
+use crate::machine::semaphore::plan::{ContenderNo, Situation, Turn};
+use crate::machine::semaphore::watch::{Focus, Start};
+use crate::machine::semaphore::{Event, Observed, Participant};
+use crate::time::Instant;
+use crate::view::{Key, Source, View};
+
+impl Participant {
+    /// Brings everything in line with what is known now. Every command, answer and timeout ends
+    /// here.
+    pub(super) fn settle(&mut self, now: Instant) {
+        self.bury(now);
+        self.dismiss_spares(now);
+        self.judge_record(now);
+        self.judge_tries(now);
+        self.adjust_contenders(now);
+        self.adjust_reads(now);
+        self.plan(now);
+    }
+
+    /// Fails every caller that waits.
+    pub(super) fn fail_waiting(
+        &mut self,
+        now: Instant,
+        error: impl Fn(&Ticket<AcquireId>) -> Error,
+    ) {
+        let waiting = self.queue.drain();
+        self.fail(now, waiting, error);
+    }
+
+    /// Fails the instant tries that wait: they don't outlast a failure.
+    pub(super) fn fail_tries(&mut self, now: Instant, error: &RequestError) {
+        let tries = self.queue.drain_tries();
+        self.fail(now, tries, |_| Error::Request(error.clone()));
+    }
+
+    /// A claim for this acquisition is of no more use: who it admits leaves again.
+    pub(super) fn drop_claim(&mut self, now: Instant, acquire: AcquireId) {
+        if is_on(Defect::CancelledClaimGranted) {
+            return;
+        }
+        if let Some(claim) = self.claim.take_if(|claim| claim.acquire == acquire) {
+            self.leave(now, &claim.contenders);
+        }
+    }
+
+    fn fail(
+        &mut self,
+        now: Instant,
+        tickets: Vec<Ticket<AcquireId>>,
+        error: impl Fn(&Ticket<AcquireId>) -> Error,
+    ) {
+        for ticket in tickets {
+            self.drop_claim(now, ticket.id);
+            let (acquire, error) = (ticket.id, error(&ticket));
+            self.events.push_back(Event::Failed { acquire, error });
+        }
+    }
+
+    /// Fails those who wait for what the record can't give.
+    fn judge_record(&mut self, now: Instant) {
+        let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
+            return;
+        };
+        if self.queue.is_empty() {
+            return;
+        }
+        if view.is_filtered() {
+            let prefix = self.settings.prefix.to_string();
+            self.fail_waiting(now, |_| Error::IncompleteView {
+                prefix: prefix.clone(),
+            });
+            return;
+        }
+        let ours = self.settings.limit;
+        match view.lock().map(|lock| &lock.record) {
+            None => {}
+            Some(Err(_)) if is_on(Defect::GarbageOverwritten) => {}
+            Some(Err(conflict)) => {
+                let (key, conflict) = (self.settings.prefix.lock_key(), conflict.clone());
+                self.fail_waiting(now, |_| Error::Conflict {
+                    key: key.clone(),
+                    conflict: conflict.clone(),
+                });
+            }
+            Some(Ok(record)) => {
+                let theirs = record.limit();
+                if theirs == ours {
+                    self.former_limit = None;
+                }
+                let is_settled = theirs == ours || self.settings.adopt_limit;
+                if is_settled {
+                    let over = self.queue.drain_over(theirs);
+                    self.fail(now, over, |ticket| {
+                        let (wanted, limit) = (ticket.permits, theirs);
+                        InvalidInput::PermitsOverLimit { wanted, limit }.into()
+                    });
+                } else if self.former_limit != Some(theirs) {
+                    self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
+                }
+            }
+        }
+    }
+
+    /// An instant try ends as soon as a view shows that nothing is free for it.
+    fn judge_tries(&mut self, now: Instant) {
+        while let Some(hopeless) = self.hopeless_try(now) {
+            // What is too much for one is too much for each after it that wants as much.
+            while let Some(head) = self.queue.head().copied()
+                && head.patience == Patience::None
+                && head.permits >= hopeless.permits
+            {
+                let acquire = head.id;
+                self.queue.remove(acquire);
+                self.events.push_back(Event::NotAvailable { acquire });
+            }
+        }
+    }
+
+    /// The first of the queue, if it is an instant try for which nothing is free.
+    fn hopeless_try(&self, now: Instant) -> Option<Ticket<AcquireId>> {
+        let observed = self.current()?;
+        let head = *self.queue.head()?;
+        if head.patience != Patience::None {
+            return None;
+        }
+        let in_phase = |is: fn(Phase) -> bool| self.contenders.values().any(|own| is(own.phase()));
+        if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
+            // The caller's only session is in use.
+            return Some(head);
+        }
+        let is_planable = self
+            .ledger
+            .may_plan(now, observed.view.lock_index(), observed.sent);
+        // The view may show a contender of ours that does not know of its entry yet: it would be
+        // taken for somebody ahead.
+        let is_entering = in_phase(|phase| phase == Phase::Entering);
+        if self.claim.is_some() || !is_planable || is_entering {
+            return None;
+        }
+        let has_room = self.judge(now, observed, |it| it.has_room_for(head.permits));
+        (!has_room).then_some(head)
+    }
+
+    /// As many contenders as the callers need, and no more.
+    fn adjust_contenders(&mut self, now: Instant) {
+        let passing = self.adjust_passing(now);
+        let mut wanted = self.wanted_contenders(passing);
+        let mut wanting: Vec<ContenderNo> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_wanting() && !contender.is_passing())
+            .map(|(no, _)| *no)
+            .collect();
+        if self.is_try_undecided(now) {
+            wanted = wanted.min(wanting.len());
+        }
+        if wanting.len() > wanted {
+            // The youngest has waited least; one whose claim is out may be needed.
+            let is_claiming = |no: &ContenderNo| {
+                self.contenders
+                    .get(no)
+                    .is_some_and(|contender| contender.phase() == Phase::Claiming)
+            };
+            let (claiming, mut others): (Vec<_>, Vec<_>) =
+                wanting.into_iter().partition(is_claiming);
+            let kept = wanted.saturating_sub(claiming.len()).min(others.len());
+            let mut leaving = others.split_off(kept);
+            wanting = claiming;
+            leaving.extend(wanting.split_off(wanting.len().min(wanted)));
+            wanting.append(&mut others);
+            self.leave(now, &leaving);
+        }
+        self.respawn_at = self.respawn_at.filter(|at| *at > now);
+        if self.respawn_at.is_some() {
+            return;
+        }
+        let others = if self.settings.owns_sessions() {
+            0
+        } else {
+            // A caller's session carries one contender at a time, from beginning to end.
+            self.contenders.len() - wanting.len()
+        };
+        for _ in wanting.len() + others..wanted {
+            let spare = self.spares.take();
+            self.add_contender(spare);
+        }
+        self.bury(now);
+    }
+
+    pub(super) fn add_contender(&mut self, spare: Option<Spare>) -> ContenderNo {
+        let no = ContenderNo(self.fresh_id());
+        let moment = self.moment();
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        let contender = match spare {
+            Some(spare) => Contender::with_session(spare, moment, settings, rng),
+            None => Contender::new(settings, rng),
+        };
+        self.contenders.insert(no, contender);
+        no
+    }
+
+    /// Slots that are to pass to the next of our queue are freed where that is somebody else's, or
+    /// nobody any more. Says how many remain.
+    fn adjust_passing(&mut self, now: Instant) -> u32 {
+        let passing: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_passing() && self.settings.owns_sessions())
+            .map(|(no, _)| *no)
+            .collect();
+        let is_wanted = self.queue.head().is_some_and(|head| head.permits == 1);
+        let view = self.view.as_ref().map(|observed| &observed.view);
+        let is_ours = is_wanted && view.is_some_and(|view| !self.sees_foreign_waiters(view));
+        let most = if is_ours { self.queue.wanted() } else { 0 };
+        let kept = passing.len().min(most as usize);
+        self.leave(now, &passing[kept..]);
+        u32::try_from(kept).unwrap_or(u32::MAX)
+    }
+
+    /// An instant try looks before it makes a session.
+    fn is_try_undecided(&self, now: Instant) -> bool {
+        let is_try = self
+            .queue
+            .head()
+            .is_some_and(|head| head.patience == Patience::None);
+        is_try
+            && self.current().is_none_or(|observed| {
+                let lock_index = observed.view.lock_index();
+                !self.ledger.may_plan(now, lock_index, observed.sent)
+            })
+    }
+
+    /// How many contenders are wanted beside those whose slot passes on.
+    fn wanted_contenders(&self, passing: u32) -> usize {
+        let Some(head) = self.queue.head() else {
+            return 0;
+        };
+        if !self.settings.owns_sessions() {
+            return 1;
+        }
+        let limit = self.settings.limit;
+        // Where the limit is adopted, more may be asked for than there will turn out to be.
+        let known_limit = self
+            .view
+            .as_ref()
+            .and_then(|observed| observed.view.record())
+            .map_or(limit, |record| record.limit().max(limit));
+        let ahead = limit
+            .min(CONTENDERS_AHEAD)
+            .max(head.permits.min(known_limit));
+        self.queue.wanted().saturating_sub(passing).min(ahead) as usize
+    }
+
+    /// The prefix is read while a decision may follow from it.
+    fn adjust_reads(&mut self, now: Instant) {
+        if !self.needs_view() {
+            self.watch.pause();
+            if self.is_idle() {
+                self.refresh.stop();
+                self.vanished.suspect(BTreeSet::new());
+                self.view = None;
+                self.look_up = LookUp::Not;
+                self.lingers = false;
+                self.doubt = None;
+                self.claim = None;
+                self.ledger.unplan();
+            }
+            return;
+        }
+        match self.watch.start() {
+            // What is left of the turn before may do for an attempt: it names the record's index.
+            Start::Anew if self.is_recollection_useful() => {}
+            Start::Anew => self.view = None,
+            Start::Resumed if self.current().is_none() => self.refresh.want(now),
+            Start::Resumed | Start::Running => {}
+        }
+        let from = self.watch_from(now);
+        self.watch.want_from(from);
+        let focus = self.focus(now);
+        self.watch.look_at(focus);
+        if self.watch.is_misled() {
+            self.restart_watch(now);
+        }
+        let known = self.view.as_ref();
+        let lock_index = known.map(|observed| observed.view.lock_index());
+        let sent = known.map_or(Moment::START, |observed| observed.sent);
+        let is_waited_for = self
+            .contenders
+            .values()
+            .any(|contender| contender.needs_read(sent, &self.settings));
+        if self.doubt.is_some() || is_waited_for || self.ledger.needs_read(lock_index, sent) {
+            self.refresh.want(now);
+        }
+    }
+
+    /// Whoever only deletes the key and the session of their own needs no view any more.
+    fn needs_view(&self) -> bool {
+        let needs_view = |contender: &Contender| {
+            contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
+        };
+        !self.queue.is_empty() || self.contenders.values().any(needs_view)
+    }
+
+    fn plan(&mut self, now: Instant) {
+        let Some(observed) = self.view.as_ref().filter(|it| !it.is_dated) else {
+            self.ledger.unplan();
+            return;
+        };
+        if !self
+            .ledger
+            .may_plan(now, observed.view.lock_index(), observed.sent)
+        {
+            self.ledger.unplan();
+            return;
+        }
+        self.ledger.forgive(now);
+        if self.ledger.patience_is_over(now) && observed.view.source() == Source::NewerRecord {
+            // Who is ahead is not known well enough to pass by them.
+            self.refresh.want(now);
+        }
+        // A poll of something else under way can last for long: then patience decides.
+        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
+            && (!self.watch.is_polling() || self.watch.is_looking_ahead());
+        let holds = |it: &Contender| matches!(it.phase(), Phase::Held(_));
+        let is_patched =
+            observed.view.source() == Source::NewerRecord && self.contenders.values().any(holds);
+        let is_list = observed.view.source() == Source::List;
+        let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
+            let (write, turn) = situation.plan();
+            let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
+            let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
+            // Whoever looks at the next ahead alone does not know for how long a slot has been free.
+            let turn = match turn {
+                Turn::BehindOthers if looks_ahead => Turn::NotYet,
+                turn => turn,
+            };
+            let needs_list = situation.needs_list();
+            (write, turn, situation.suspects(), ahead, needs_list)
+        });
+        // Who seems to be ahead may have been served between two looks at the record.
+        if needs_list || turn == Turn::BehindOthers && is_patched {
+            self.refresh.want(now);
+        }
+        self.lingers &= turn != Turn::NotYet || self.look_up != LookUp::Not;
+        if let Some(record) = observed.view.record() {
+            self.vanished.forget_the_removed(record);
+        }
+        if is_list {
+            self.vanished.suspect(suspects);
+        }
+        if let Some(ahead) = ahead {
+            let ahead: Vec<_> = ahead;
+            if !ahead.is_empty() {
+                tracing::debug!(name: "patience-over", ?ahead, "claims a slot that those ahead leave unused");
+            }
+            self.ledger.overtake(now, ahead);
+        }
+        self.ledger.plan(now, write, turn, &mut self.rng);
+    }
+
+    /// Asks the rules of admission about what is known.
+    fn judge<T>(
+        &self,
+        now: Instant,
+        observed: &Observed,
+        ask: impl FnOnce(&Situation<'_>) -> T,
+    ) -> T {
+        ask(&Situation {
+            view: &observed.view,
+            limit: self.settings.limit,
+            wanted: self.queue.head().map(|head| head.permits),
+            admissible: &self.admissible(now),
+            newcomers: &self.newcomers(now),
+            leaving: &self.leaving(),
+            patience_is_over: self.ledger.patience_is_over(now)
+                && observed.view.source() != Source::NewerRecord,
+            sees_ours: self.sees_ours(&observed.view),
+            overtaken: &self.ledger.overtaken(now),
+            dead: &self.vanished.dead(now),
+            withheld: &self.vanished.withheld(now, &self.settings),
+            suspected: self.vanished.suspects(),
+        })
+    }
+
+    fn sees_ours(&self, view: &View) -> bool {
+        self.contenders
+            .values()
+            .filter_map(Contender::session_id)
+            .any(|session| matches!(view.key(session), Key::Tied(_)))
+    }
+
+    /// Our contenders that may be admitted, in the order of the queue.
+    fn admissible(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
+        let mut admissible: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_admissible(now))
+            .filter_map(|(no, contender)| {
+                let session = contender.session_id()?.clone();
+                Some((contender.create_index()?, *no, session))
+            })
+            .collect();
+        admissible.sort();
+        admissible
+            .into_iter()
+            .map(|(_, no, session)| (no, session))
+            .collect()
+    }
+
+    /// Our contenders that could enter and be admitted in one step, if that can be one.
+    fn newcomers(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
+        if self.settings.encoding == Encoding::Requests || !self.settings.owns_sessions() {
+            return Vec::new();
+        }
+        self.contenders
+            .iter()
+            .filter(|(_, contender)| contender.is_newcomer(now))
+            .filter_map(|(no, contender)| Some((*no, contender.session_id()?.clone())))
+            .collect()
+    }
+
+    /// Our contenders that leave and may be in the record.
+    fn leaving(&self) -> Vec<(ContenderNo, SessionId, Presence)> {
+        self.contenders
+            .iter()
+            .filter(|(_, contender)| contender.must_withdraw())
+            .filter_map(|(no, contender)| {
+                let session = contender.session_id()?.clone();
+                Some((*no, session, contender.presence()))
+            })
+            .collect()
+    }
+}
+
+/// How many contenders of one participant queue at most ahead of need, so that the next is in the
+/// queue when a slot is freed. One caller that wants more permits at once gets more.
+const CONTENDERS_AHEAD: u32 = 8;

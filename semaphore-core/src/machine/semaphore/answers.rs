@@ -1,0 +1,149 @@
+//! What comes back: each answer goes to the machine that asked.
+
+use crate::error::{Error, RequestError};
+use crate::http::Response;
+use crate::id::RequestId;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::contender::{Contender, Part};
+use crate::machine::semaphore::vanished::Finding;
+use crate::machine::semaphore::watch::Focus;
+use crate::machine::semaphore::{From, InFlight, Participant};
+use crate::time::Instant;
+use crate::transport::TransportError;
+
+impl Participant {
+    /// Takes what came back for a request: its answer, or why there is none. An answer to a
+    /// request that is unknown, superseded or answered already changes nothing.
+    #[expect(clippy::needless_pass_by_value, reason = "an answer is handed over")]
+    pub fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        let Some(InFlight {
+            from,
+            encoding,
+            sent_at,
+        }) = self.in_flight.remove(&id)
+        else {
+            return;
+        };
+        if from != From::Watch {
+            self.round_trip = now.saturating_since(sent_at);
+        }
+        let answer = result
+            .as_ref()
+            .map_err(|e| RequestError::Transport(e.clone()));
+        self.judge_poll(now, from, &result);
+        if let (Encoding::Transactions, Ok(response)) = (encoding, &result)
+            && Encoding::is_refused(response)
+        {
+            self.do_without_transactions(from);
+            self.settle(now);
+            return;
+        }
+        match from {
+            From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
+            From::Watch | From::Refresh => self.handle_view(now, from, Moment::of(id), answer),
+            From::Ledger => self.handle_write(now, Moment::of(id), answer),
+            From::Vanished => self.handle_finding(now, answer),
+            From::Contender(no, part) => {
+                if part == Part::Key {
+                    self.watch.credit();
+                }
+                // What comes after the lease brings no belief back that has ended.
+                self.let_time_pass(now, no);
+                let moment = self.moment();
+                let event = self.contenders.get_mut(&no).and_then(|contender| {
+                    let (settings, rng) = (&self.settings, &mut self.rng);
+                    contender.handle(now, moment, part, answer, settings, rng)
+                });
+                let arrival = self
+                    .contenders
+                    .get_mut(&no)
+                    .and_then(Contender::take_arrival);
+                if let Some(view) = arrival {
+                    self.confirmed_at = Some(now);
+                    self.accept(now, *view, Moment::of(id), true);
+                }
+                let failure = self
+                    .contenders
+                    .get(&no)
+                    .and_then(|contender| contender.failure().cloned());
+                self.note(now, failure);
+                self.handle_contender_event(now, no, event);
+            }
+        }
+        self.settle(now);
+    }
+
+    /// When requests are answered again after some were not, the poll that was under way meanwhile
+    /// may be dead, and would be missed only when its time is over.
+    fn judge_poll(&mut self, now: Instant, from: From, result: &Result<Response, TransportError>) {
+        match (from, result) {
+            (From::Watch, _) => self.is_poll_suspect = false,
+            (_, Err(_)) => self.is_poll_suspect = true,
+            (_, Ok(_)) => {
+                self.is_poll_suspect &= self.watch.is_polling();
+                if self.is_poll_suspect && self.restart_watch(now) {
+                    self.is_poll_suspect = false;
+                }
+            }
+        }
+    }
+
+    /// Gives the poll under way up for another one, unless it has only just begun.
+    pub(super) fn restart_watch(&mut self, now: Instant) -> bool {
+        let is_restarted = self.watch.restart(now);
+        if is_restarted {
+            let polls = self
+                .in_flight
+                .extract_if(.., |_, it| it.from == From::Watch);
+            self.aborts.extend(polls.map(|(id, _)| id));
+        }
+        is_restarted
+    }
+
+    fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        let ahead = self.current().and_then(|it| self.next_ahead(now, it));
+        let ahead = ahead.map_or(0, |(_, rank)| rank);
+        match self.vanished.handle(now, answer, ahead, &mut self.rng) {
+            Finding::Settled => self.note(now, None),
+            Finding::Hidden => {
+                let prefix = self.settings.prefix.to_string();
+                self.fail_waiting(now, |_| Error::IncompleteView {
+                    prefix: prefix.clone(),
+                });
+            }
+            Finding::Failed(error) => {
+                if error.is_permanent() {
+                    self.fail_waiting(now, |_| Error::Request(error.clone()));
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// A request of the participant as a whole failed for good: nobody can be admitted or
+    /// withdrawn in order. Whoever holds goes on for as long as the lease does.
+    pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
+        self.fail_waiting(now, |_| Error::Request(error.clone()));
+        let moment = self.moment();
+        for contender in self.contenders.values_mut() {
+            if contender.must_withdraw() {
+                contender.skip(moment, error.clone(), &self.settings);
+            }
+        }
+    }
+
+    /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
+    /// the next attempt.
+    pub(super) fn note(&mut self, now: Instant, failure: Option<RequestError>) {
+        if let Some(error) = &failure {
+            self.fail_tries(now, error);
+        }
+        self.failure = failure;
+    }
+}

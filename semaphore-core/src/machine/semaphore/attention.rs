@@ -1,0 +1,155 @@
+//! From when on the prefix has to be watched, and when what is known is enough.
+//!
+//! A transaction shows what it left, so that nothing else needs to be asked while one is under
+//! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
+//! [`FIRST_MOMENTS`] after the last transaction that showed it, and with one round of requests the bound
+//! within which an eviction is noticed.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+use crate::id::SessionId;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::semaphore::contender::{Contender, Part, Phase};
+use crate::machine::semaphore::crowd::LookUp;
+use crate::machine::semaphore::{From, Observed, Participant};
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::View;
+
+/// How long what a transaction has shown is taken for the present.
+const FIRST_MOMENTS: Duration = Duration::from_millis(250);
+
+/// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
+/// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
+const PROMPT: Duration = Duration::from_millis(50);
+
+impl Participant {
+    /// From when on the next poll is wanted. It waits a little for an answer that tells as much.
+    pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
+        if self.settings.encoding == Encoding::Requests {
+            return Some(now);
+        }
+        if self.look_up != LookUp::Not && self.is_in_crowd() {
+            return Some(now);
+        }
+        let Some(observed) = self.current() else {
+            return Some(
+                self.awaited(Part::Key)
+                    .map_or(now, |sent| sent + self.prompt()),
+            );
+        };
+        let later = self
+            .confirmed_at
+            .map_or(now, |confirmed| confirmed + FIRST_MOMENTS);
+        let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
+        let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
+        let waits =
+            !self.queue.is_empty() || any(Contender::is_wanting) || any(Contender::must_withdraw);
+        let for_others = (waits && !self.is_about_to_enter()).then(|| {
+            let is_for_own = self.claim.is_none() && self.has_only_own_holders(&observed.view);
+            let from = if is_for_own { later } else { now };
+            self.answer_awaited(now)
+                .map_or(from, |sent| from.max(sent + self.prompt()))
+        });
+        for_others.into_iter().chain(holds.then_some(later)).min()
+    }
+
+    fn prompt(&self) -> Duration {
+        PROMPT.max(self.round_trip * 4)
+    }
+
+    /// When a request was sent, or is about to be, whose answer tells as much as a poll.
+    fn answer_awaited(&self, now: Instant) -> Option<Instant> {
+        let is_planned = self.ledger.planned().is_some()
+            || self.refresh.timeout().is_some() && self.is_in_crowd();
+        let in_flight = self.in_flight.values().filter(|it| match it.from {
+            From::Ledger => true,
+            From::Refresh => self.is_in_crowd(),
+            _ => false,
+        });
+        is_planned
+            .then_some(now)
+            .into_iter()
+            .chain(in_flight.map(|it| it.sent_at))
+            .chain(self.awaited(Part::Key))
+            .max()
+    }
+
+    /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
+    /// its session, or, in a crowd, its key. To enter shows as much, and whoever polled a crowd meanwhile
+    /// would read all of it again for each who enters before: many who come at once would make an agent
+    /// so slow by it that nobody gets in.
+    fn is_about_to_enter(&self) -> bool {
+        let is_in_line =
+            |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
+        let enters = self.awaited(Part::Key).is_some();
+        let is_about_to = if enters {
+            self.is_in_crowd()
+        } else {
+            self.awaited(Part::Session).is_some()
+        };
+        is_about_to && !self.contenders.values().any(is_in_line)
+    }
+
+    /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
+    /// one step.
+    pub(super) fn first_view_until(&self) -> Option<Instant> {
+        let since = self.watch.reads_since()?;
+        let is_first = self.settings.encoding == Encoding::Transactions && self.current().is_none();
+        is_first.then_some(since + self.prompt())
+    }
+
+    /// An instant try is not told from memory that there is no slot.
+    pub(super) fn look_again(&mut self) {
+        if let Some(observed) = &mut self.view
+            && self.watch.start_over()
+        {
+            observed.is_dated = true;
+        }
+    }
+
+    /// The view from which decisions are made. One that is dated only serves to tell older ones.
+    pub(super) fn current(&self) -> Option<&Observed> {
+        self.view.as_ref().filter(|observed| !observed.is_dated)
+    }
+
+    /// Whether a view from before the watch was paused is good for an attempt without a read.
+    pub(super) fn is_recollection_useful(&self) -> bool {
+        self.settings.encoding == Encoding::Transactions
+            && self.view.as_ref().is_some_and(|observed| {
+                let view = &observed.view;
+                let is_settled = |record: &Record| record.limit() == self.settings.limit;
+                !view.is_filtered() && view.record().is_some_and(is_settled)
+            })
+    }
+
+    /// Since when a contender is about to learn how the prefix looks, or to make its session.
+    fn awaited(&self, by: Part) -> Option<Instant> {
+        let awaited = self.in_flight.values().filter(|it| match it.from {
+            From::Contender(no, part) => {
+                part == by && self.contenders.get(&no).is_some_and(Contender::is_wanting)
+            }
+            _ => false,
+        });
+        awaited.map(|it| it.sent_at).max()
+    }
+
+    /// Whether it is our own releases that are waited for: nobody else holds or waits.
+    fn has_only_own_holders(&self, view: &View) -> bool {
+        let ours = self.own_sessions();
+        let mut holders = view.record().into_iter().flat_map(Record::holders);
+        holders.all(|holder| ours.contains(holder)) && !self.sees_foreign_waiters(view)
+    }
+
+    pub(super) fn sees_foreign_waiters(&self, view: &View) -> bool {
+        let ours = self.own_sessions();
+        view.waiters()
+            .any(|waiter| !ours.contains(waiter.session.as_str()))
+    }
+
+    pub(super) fn own_sessions(&self) -> BTreeSet<&str> {
+        let sessions = self.contenders.values().filter_map(Contender::session_id);
+        sessions.map(SessionId::as_str).collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! What becomes of a claim: its write is applied, a view shows that it was, and it is a grant or nobody's.
+
+use std::collections::BTreeSet;
+
+use crate::defect::{Defect, is_on};
+use crate::id::FencingToken;
+use crate::machine::semaphore::contender::{Phase, Presence};
+use crate::machine::semaphore::ledger::Sent;
+use crate::machine::semaphore::steps::After;
+use crate::machine::semaphore::{Claim, Event, Grant, Hold, Owner, Participant};
+use crate::time::Instant;
+use crate::view::View;
+
+impl Participant {
+    pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
+        let moment = self.moment();
+        for (no, key) in after.iter().flat_map(|after| &after.locked) {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.locked(moment, key.clone());
+            }
+        }
+        for no in &sent.write.withdraw {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                let deletes = |session| after.is_some() && sent.rest.deletes_key_of(session);
+                if contender.session_id().is_some_and(deletes) {
+                    contender.key_deleted();
+                }
+                contender.withdrawn(moment, &self.settings);
+            }
+        }
+        for no in &sent.write.admit {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.write_failed(false);
+                contender.admitted(sent.write.base);
+            }
+        }
+        if !sent.write.admit.is_empty()
+            && let Some(claim) = self.claim.take()
+        {
+            self.grant(now, claim);
+        }
+    }
+
+    /// A claim whose answer was lost: every contender it admits is in the record, or none is. Where
+    /// they were in it before, that says nothing, and they leave.
+    pub(super) fn settle_claim(&mut self, now: Instant, view: &View) {
+        let Some(claim) = &self.claim else {
+            return;
+        };
+        if view.lock_index().0 == claim.token.0 {
+            return;
+        }
+        let all_admitted = claim.contenders.iter().all(|no| {
+            self.contenders
+                .get(no)
+                .is_some_and(|contender| matches!(contender.presence(), Presence::Yes(_)))
+        });
+        if let Some(claim) = self.claim.take()
+            && all_admitted
+            && !claim.was_listed
+        {
+            tracing::debug!(name: "claim-found", "a claim without an answer was applied");
+            self.grant(now, claim);
+        }
+    }
+
+    /// The record names the claim's contenders. It is a grant if its caller still waits and every
+    /// lease holds; otherwise they leave again.
+    fn grant(&mut self, now: Instant, claim: Claim) {
+        let is_wanted = claim.contenders.iter().all(|no| {
+            self.contenders
+                .get(no)
+                .is_some_and(|contender| contender.is_admissible(now))
+        });
+        let to_nobody = is_on(Defect::CancelledClaimGranted);
+        if !is_wanted || self.queue.remove(claim.acquire).is_none() && !to_nobody {
+            self.leave(now, &claim.contenders);
+            return;
+        }
+        let mut token = claim.token;
+        let mut sequencers = Vec::new();
+        for no in &claim.contenders {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                if is_on(Defect::TokenOfQueue) {
+                    token = FencingToken(contender.create_index().unwrap_or_default().0);
+                }
+                contender.hold(claim.acquire);
+                sequencers.extend(contender.sequencer(&self.settings));
+            }
+        }
+        self.holds.insert(
+            claim.acquire,
+            Hold {
+                contenders: claim.contenders,
+                lost: None,
+                owner: Owner::Present,
+                failure: None,
+            },
+        );
+        self.events.push_back(Event::Granted {
+            acquire: claim.acquire,
+            grant: Grant { token, sequencers },
+        });
+    }
+
+    /// A claim that was given up for another one may be the one that was applied. Whom it admitted
+    /// has a slot that nobody waits for.
+    pub(super) fn dismiss_strays(&mut self, now: Instant) {
+        let claimed = self.claim.iter().flat_map(|claim| &claim.contenders);
+        let claimed: BTreeSet<_> = claimed.collect();
+        let strays: Vec<_> = self
+            .contenders
+            .iter()
+            .filter(|(_, contender)| {
+                contender.phase() == Phase::Claiming
+                    && matches!(contender.presence(), Presence::Yes(_))
+            })
+            .map(|(no, _)| *no)
+            .filter(|no| !claimed.contains(no))
+            .collect();
+        self.leave(now, &strays);
+    }
+}

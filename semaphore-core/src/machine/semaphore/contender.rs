@@ -1,0 +1,600 @@
+//! One session that wants, has or gives back one slot.
+//!
+//! ```text
+//!  Entering ──key acquired──▶ Waiting ◀──not applied── Claiming ──applied──▶ Held
+//!     │                          │ └──claim written────────▲                  │
+//!     └──────────┬───────────────┴──────────────┬──────────────────────────────┘
+//!                ▼  leave()                     ▼
+//!             Leaving: out of the record ─▶ key deleted ─▶ session destroyed ─▶ Gone
+//! ```
+//! The [`ContenderKey`] and the [`Session`] have machines of their own; this one says in which
+//! order they act. What the record says of the contender is its [`Presence`]. The record itself is
+//! written by the participant, for all its contenders. A turn may be followed by another with the same
+//! session or in the same slot: see [`succession`].
+
+mod presence;
+mod succession;
+
+use crate::defect::{Defect, is_on};
+use crate::error::{Lost, RequestError};
+use crate::http::{Request, Response};
+use crate::id::{AcquireId, Index, SessionId};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::session::Session;
+use crate::machine::semaphore::key::{ContenderKey, KeyEvent};
+use crate::machine::semaphore::settings::Settings;
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+use crate::transport::{TransportError, TransportErrorKind};
+use crate::view::{Contender as Shown, ContenderFlags, Key, View};
+
+pub(in crate::machine) use presence::Presence;
+pub(in crate::machine) use succession::Spare;
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Contender {
+    session: Session,
+    key: ContenderKey,
+    phase: Phase,
+    presence: Presence,
+    /// Whether the record names it from the hold before, and the next of our queue takes over.
+    passes: bool,
+    /// Whether its session is kept when nothing else of it is left.
+    keeps_session: bool,
+    /// Why the last write that was to take it out of the record failed.
+    withdraw_failure: Option<RequestError>,
+    /// Why it could not leave in order.
+    leave_failure: Option<RequestError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Phase {
+    /// Session or key are not there yet.
+    Entering,
+    /// In the queue.
+    Waiting,
+    /// A write that admits it is out, or its answer was lost.
+    Claiming,
+    /// It has a slot, for this acquisition.
+    Held(AcquireId),
+    /// On its way out; gives up trying at this time.
+    Leaving { until: Instant },
+    /// Nothing of it is left, or nothing more can be done.
+    Gone,
+}
+
+/// Which of a contender's two machines a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Part {
+    Session,
+    Key,
+}
+
+/// What the participant must know.
+#[derive(Debug)]
+pub(in crate::machine) enum ContenderEvent {
+    /// It held a slot, and does so no longer.
+    Lost(AcquireId, Lost),
+    /// It can't wait any longer with this session.
+    SessionGone,
+    /// Somebody else has its key.
+    KeyTaken,
+    /// Its key is acquired and not in the view.
+    Unseen,
+    /// Consul will never let it in.
+    Refused(RequestError),
+}
+
+impl Contender {
+    pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
+        Self {
+            session: Session::new(&settings.session),
+            key: ContenderKey::new(settings, rng),
+            phase: Phase::Entering,
+            presence: Presence::No,
+            passes: false,
+            keeps_session: false,
+            withdraw_failure: None,
+            leave_failure: None,
+        }
+    }
+
+    /// Whether it may enter and claim in one step: it has a session and has not sent its key.
+    pub(in crate::machine) fn is_newcomer(&self, now: Instant) -> bool {
+        let is_valid = |lease: &Lease| lease.is_valid(now);
+        self.phase == Phase::Entering
+            && self.key.is_unsent()
+            && self.session.lease().is_some_and(is_valid)
+    }
+
+    pub(in crate::machine) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(in crate::machine) fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    pub(in crate::machine) fn session_id(&self) -> Option<&SessionId> {
+        self.session.id()
+    }
+
+    /// Whether it waits for a slot, or is about to.
+    pub(in crate::machine) fn is_wanting(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Entering | Phase::Waiting | Phase::Claiming
+        )
+    }
+
+    /// Whether it is in the queue, and nothing that it sent is about to change that.
+    pub(in crate::machine) fn is_queued(&self) -> bool {
+        self.phase == Phase::Waiting
+    }
+
+    pub(in crate::machine) fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving { .. })
+    }
+
+    /// Whether it may be admitted: in the queue, with a lease that holds.
+    pub(in crate::machine) fn is_admissible(&self, now: Instant) -> bool {
+        matches!(self.phase, Phase::Waiting | Phase::Claiming)
+            && self.key.seen().is_some()
+            && self
+                .session
+                .lease()
+                .is_some_and(|lease| lease.is_valid(now))
+    }
+
+    /// Whether the record must be written without it.
+    pub(in crate::machine) fn must_withdraw(&self) -> bool {
+        self.is_leaving() && self.presence != Presence::No
+    }
+
+    /// Until when it may believe in its slot.
+    pub(in crate::machine) fn deadline(&self) -> Option<Instant> {
+        self.session.lease().map(Lease::deadline)
+    }
+
+    /// Why its last request failed.
+    pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
+        self.key.failure().or(self.session.failure())
+    }
+
+    /// Why it could not leave in order, if it could not.
+    pub(in crate::machine) fn leave_failure(&self) -> Option<&RequestError> {
+        self.leave_failure.as_ref()
+    }
+
+    /// When its key was created, if a view has shown it: its place in the queue.
+    pub(in crate::machine) fn create_index(&self) -> Option<Index> {
+        self.key.seen().map(|seen| seen.create_index)
+    }
+
+    /// The flags of its key as it enters.
+    pub(in crate::machine) fn flags(&self) -> ContenderFlags {
+        ContenderFlags::entering(self.session.lock_delay())
+    }
+
+    /// The sequencer of its key.
+    pub(in crate::machine) fn sequencer(&self, settings: &Settings) -> Option<Sequencer> {
+        self.key.seen().map(|seen| Sequencer {
+            key: settings.prefix.contender_key(&seen.session),
+            lock_index: seen.lock_index,
+            session: seen.session.clone(),
+        })
+    }
+
+    /// A write that admits it goes out, made from the record at `base`.
+    pub(in crate::machine) fn claim(&mut self, base: Index) {
+        self.phase = Phase::Claiming;
+        self.presence = Presence::Maybe(base);
+        if self.key.is_unsent() {
+            self.key.await_write();
+        }
+    }
+
+    /// The record names it now, unless a view has shown since that it does not: a write's answer
+    /// may come late, when the session is gone without which the record can't be settled.
+    pub(in crate::machine) fn admitted(&mut self, base: Index) {
+        if self.presence != Presence::No {
+            self.presence = Presence::Yes(base);
+        }
+    }
+
+    /// A transaction has locked its key, which is this now.
+    pub(in crate::machine) fn locked(&mut self, moment: Moment, key: Shown) {
+        self.key.entered_by_write(moment, key);
+    }
+
+    /// The write of the record by which it was to enter failed.
+    pub(in crate::machine) fn write_failed(&mut self, is_unknown: bool) {
+        self.key.write_failed(is_unknown);
+    }
+
+    /// Its request under way was refused for how it is encoded: it is sent again.
+    pub(in crate::machine) fn take_back(&mut self) {
+        self.key.take_back();
+    }
+
+    /// A write of the record goes out that deletes these keys.
+    pub(in crate::machine) fn leave_by_write(&mut self, leaving: &[SessionId]) {
+        if self.session.id().is_some_and(|own| leaving.contains(own)) {
+            self.key.await_write();
+        }
+    }
+
+    /// A transaction has deleted its key.
+    pub(in crate::machine) fn key_deleted(&mut self) {
+        self.key.deleted_by_write();
+    }
+
+    /// The index at which its key was seen, if it is there.
+    pub(in crate::machine) fn key_index(&self) -> Option<Index> {
+        let seen = self.key.seen().filter(|_| self.key.is_there());
+        seen.map(|seen| seen.modify_index)
+    }
+
+    /// The prefix as the answer to entering showed it.
+    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Box<View>> {
+        self.key.take_arrival()
+    }
+
+    /// It holds its slot for this acquisition.
+    pub(in crate::machine) fn hold(&mut self, acquire: AcquireId) {
+        self.phase = Phase::Held(acquire);
+        self.passes = false;
+    }
+
+    /// The record certainly does not name it, and no write under way can change that.
+    pub(in crate::machine) fn withdrawn(&mut self, moment: Moment, settings: &Settings) {
+        self.presence = Presence::No;
+        self.passes = false;
+        self.withdraw_failure = None;
+        if self.phase == Phase::Claiming {
+            self.phase = Phase::Entering;
+        }
+        self.settle(moment, settings);
+    }
+
+    /// A write that was to take it out of the record failed, or its outcome is unknown.
+    pub(in crate::machine) fn withdrawal_failed(&mut self, failure: &RequestError) {
+        self.withdraw_failure = Some(failure.clone());
+    }
+
+    /// Starts on the way out, from wherever it is.
+    pub(in crate::machine) fn leave(&mut self, now: Instant, moment: Moment, settings: &Settings) {
+        if matches!(self.phase, Phase::Leaving { .. } | Phase::Gone) {
+            return;
+        }
+        self.phase = Phase::Leaving {
+            until: now + settings.cleanup_time(),
+        };
+        if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
+            self.presence = Presence::No;
+        }
+        self.settle(moment, settings);
+    }
+
+    /// Goes on with the next step of the way out, since the present one will never succeed.
+    pub(in crate::machine) fn skip(
+        &mut self,
+        moment: Moment,
+        failure: RequestError,
+        settings: &Settings,
+    ) {
+        if !self.is_leaving() {
+            return;
+        }
+        self.leave_failure.get_or_insert(failure);
+        if self.presence != Presence::No {
+            self.withdrawn(moment, settings);
+        } else if !self.key.is_deleted() {
+            self.key.forget();
+        } else {
+            self.session.abandon();
+        }
+        self.settle(moment, settings);
+    }
+
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
+    pub(in crate::machine) fn needs_read(&self, view_sent: Moment, settings: &Settings) -> bool {
+        self.key_is_active() && self.key.needs_read(view_sent, settings)
+    }
+
+    pub(in crate::machine) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
+        self.key_is_active() && self.key.is_due(now, settings)
+            || self.session_is_active() && self.session.is_due(now)
+    }
+
+    pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+        let key = self
+            .key_is_active()
+            .then(|| self.key.timeout(settings))
+            .flatten();
+        let session = self
+            .session_is_active()
+            .then(|| self.session.timeout())
+            .flatten();
+        let end = match self.phase {
+            Phase::Held(_) => self.deadline(),
+            Phase::Leaving { until } => Some(until),
+            _ => None,
+        };
+        [key, session, end].into_iter().flatten().min()
+    }
+
+    pub(in crate::machine) fn transmit(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<(Part, Request)> {
+        if self.session_is_active()
+            && let Some(request) = self.session.transmit(now, &settings.session)
+        {
+            return Some((Part::Session, request));
+        }
+        if self.key_is_active()
+            && let Some(session) = self.session.id()
+            && let Some(request) = self.key.transmit(now, session, self.flags(), settings)
+        {
+            return Some((Part::Key, request));
+        }
+        None
+    }
+
+    pub(in crate::machine) fn handle(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        part: Part,
+        answer: Result<&Response, RequestError>,
+        settings: &Settings,
+        rng: &mut fastrand::Rng,
+    ) -> Option<ContenderEvent> {
+        let event = match part {
+            Part::Session => {
+                // By separate requests nothing ties a claim to the session.
+                let is_held_by =
+                    matches!(self.phase, Phase::Held(_)) || settings.encoding == Encoding::Requests;
+                let settings = &settings.session;
+                self.session.handle(now, answer, is_held_by, settings, rng);
+                None
+            }
+            Part::Key => {
+                let session = self.session.id()?.clone();
+                self.key
+                    .handle(now, moment, answer, &session, settings, rng)
+            }
+        };
+        let event = event.and_then(|event| self.key_event(event, settings));
+        let refusal = self
+            .part_failure(part)
+            .filter(|failure| failure.is_permanent())
+            .cloned();
+        if let Some(failure) = refusal {
+            if self.is_leaving() {
+                self.skip(moment, failure, settings);
+            } else if self.is_wanting() {
+                return Some(ContenderEvent::Refused(failure));
+            }
+        }
+        self.settle(moment, settings);
+        event.or_else(|| self.check_session())
+    }
+
+    /// Compares with a view that was asked for at `sent`. It is `confirmed` if the leader
+    /// confirmed itself for it, after the last write of this participant had ended.
+    pub(in crate::machine) fn observe(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        view: &View,
+        sent: Moment,
+        confirmed: bool,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        let session = self.session.id()?.clone();
+        // A lease that is over explains why the key is not there.
+        let is_over = self.session.lease().is_some_and(|it| !it.is_valid(now));
+        let event = match self.key.observe(view, sent, &session) {
+            Some(KeyEvent::Unseen) if is_over => Some(KeyEvent::SessionGone),
+            event => event,
+        };
+        let event = event.and_then(|event| self.key_event(event, settings));
+        event.or(self.observe_record(moment, view, confirmed, settings))
+    }
+
+    /// Compares its key with a view that is older than what is known. A record that has changed since before it was
+    /// admitted tells that the key had been there: if it is not, it is gone.
+    pub(in crate::machine) fn observe_older(
+        &mut self,
+        view: &View,
+        sent: Moment,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        let session = self.session.id()?.clone();
+        let is_after = matches!(self.presence, Presence::Yes(base) if base < view.lock_index());
+        if !is_after || matches!(view.key(&session), Key::Tied(_)) {
+            return None;
+        }
+        let event = self.key.observe(view, sent, &session)?;
+        self.key_event(event, settings)
+    }
+
+    /// Compares with what the record says.
+    pub(in crate::machine) fn observe_record(
+        &mut self,
+        moment: Moment,
+        view: &View,
+        confirmed: bool,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        let session = self.session.id()?.clone();
+        let mut event = None;
+        if let Some(base) = self.presence.settled_by(view, confirmed) {
+            if view
+                .record()
+                .is_some_and(|record| record.holds(session.as_str()))
+            {
+                self.admitted(base);
+            } else {
+                if let Phase::Held(acquire) = self.phase
+                    && !is_on(Defect::EvictionUnnoticed)
+                {
+                    let lost = Lost::RemovedFromHolders { session };
+                    event = Some(ContenderEvent::Lost(acquire, lost));
+                }
+                self.withdrawn(moment, settings);
+            }
+        }
+        self.settle(moment, settings);
+        event
+    }
+
+    /// Ends belief when the lease is over, and the way out when its time is. `last_failure` is the
+    /// participant's, for a contender that got no request of its own out.
+    pub(in crate::machine) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        last_failure: Option<&RequestError>,
+    ) -> Option<ContenderEvent> {
+        match self.phase {
+            Phase::Held(acquire) => {
+                let lease = self.session.lease()?;
+                if lease.is_valid(now) {
+                    return None;
+                }
+                let lost = Lost::LeaseExpired {
+                    session: self.session.id()?.clone(),
+                    last_failure: self.session.failure().cloned(),
+                };
+                Some(ContenderEvent::Lost(acquire, lost))
+            }
+            Phase::Leaving { until } if until <= now => {
+                if self.leave_failure.is_none() {
+                    let own = self.withdraw_failure.as_ref().or(self.failure());
+                    let timeout = TransportError::new(TransportErrorKind::Timeout);
+                    self.leave_failure = own
+                        .or(last_failure)
+                        .cloned()
+                        .or(Some(RequestError::Transport(timeout)));
+                }
+                // What is left of it would pass for a part of the next turn.
+                self.keeps_session = false;
+                self.phase = Phase::Gone;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Does what needs no request: one step of the drawing leads to the next.
+    fn settle(&mut self, moment: Moment, settings: &Settings) {
+        match self.phase {
+            Phase::Entering => {
+                if self.session.lease().is_some() {
+                    self.key.enter(settings);
+                }
+                if self.key.is_there() {
+                    self.phase = Phase::Waiting;
+                }
+            }
+            Phase::Leaving { .. } if self.presence == Presence::No => {
+                self.key.leave(moment);
+                if self.key.is_deleted() && !self.session.is_being_created() {
+                    self.keeps_session &= self.leave_failure.is_none()
+                        && self.key.is_clean()
+                        && self.session.is_reusable();
+                    if self.keeps_session {
+                        self.phase = Phase::Gone;
+                        return;
+                    }
+                    if !self.session.is_ending() {
+                        self.session.end(&settings.session);
+                    }
+                    if self.session.has_ended() {
+                        self.phase = Phase::Gone;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A session that is being created is waited for before it is destroyed; a leaving contender
+    /// needs no renewals.
+    fn session_is_active(&self) -> bool {
+        match self.phase {
+            Phase::Leaving { .. } => self.session.is_ending(),
+            Phase::Gone => false,
+            _ => true,
+        }
+    }
+
+    fn key_is_active(&self) -> bool {
+        match self.phase {
+            Phase::Leaving { .. } => self.presence == Presence::No,
+            Phase::Gone => false,
+            _ => true,
+        }
+    }
+
+    fn part_failure(&self, part: Part) -> Option<&RequestError> {
+        match part {
+            Part::Session => self.session.failure(),
+            Part::Key => self.key.failure(),
+        }
+    }
+
+    fn key_event(&mut self, event: KeyEvent, settings: &Settings) -> Option<ContenderEvent> {
+        if self.is_leaving() {
+            return None;
+        }
+        // What an invalidation leaves behind depends on the session's behavior. A caller's session
+        // most likely has Consul's default, which is to release.
+        let event = match event {
+            KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
+            KeyEvent::Freed => KeyEvent::SessionGone,
+            event => event,
+        };
+        match event {
+            KeyEvent::Entered | KeyEvent::Freed => None,
+            KeyEvent::Unseen => match self.phase {
+                Phase::Held(_) => None,
+                _ => Some(ContenderEvent::Unseen),
+            },
+            KeyEvent::SessionGone => {
+                self.session.found_gone();
+                self.check_session()
+            }
+            KeyEvent::Taken => match (self.phase, self.session.id()) {
+                (Phase::Held(acquire), Some(session)) => {
+                    let session = session.clone();
+                    let lost = Lost::ContenderKeyTaken { session };
+                    Some(ContenderEvent::Lost(acquire, lost))
+                }
+                _ => Some(ContenderEvent::KeyTaken),
+            },
+        }
+    }
+
+    fn check_session(&self) -> Option<ContenderEvent> {
+        if !self.session.is_gone() || self.is_leaving() {
+            return None;
+        }
+        match (self.phase, self.session.id()) {
+            (Phase::Held(acquire), Some(session)) => {
+                let session = session.clone();
+                Some(ContenderEvent::Lost(acquire, Lost::SessionGone { session }))
+            }
+            (Phase::Gone, _) => None,
+            _ => Some(ContenderEvent::SessionGone),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Who leaves: slots that are lost or given back, contenders that are replaced, and those of which
+//! nothing is left.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+use crate::id::AcquireId;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::tenancy::settings::SessionSource;
+use crate::machine::semaphore::contender::{ContenderEvent, Phase};
+use crate::machine::semaphore::plan::ContenderNo;
+use crate::machine::semaphore::{Event, From, Owner, Participant};
+use crate::record::Record;
+use crate::time::Instant;
+
+impl Participant {
+    pub(super) fn handle_contender_event(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        event: Option<ContenderEvent>,
+    ) {
+        let Some(event) = event else {
+            return;
+        };
+        match event {
+            ContenderEvent::Lost(acquire, reason) => {
+                if let Some(hold) = self.holds.get_mut(&acquire)
+                    && hold.lost.is_none()
+                {
+                    hold.lost = Some(reason.clone());
+                    if hold.owner == Owner::Present {
+                        self.events.push_back(Event::Lost { acquire, reason });
+                    }
+                }
+                self.end_hold(now, acquire);
+            }
+            ContenderEvent::SessionGone => self.replace(now, no, |session| match session {
+                SessionSource::Callers(session) => Some(Error::SessionGone {
+                    session: session.clone(),
+                }),
+                SessionSource::Create(_) => None,
+            }),
+            ContenderEvent::KeyTaken => self.replace(now, no, |session| match session {
+                SessionSource::Callers(session) => Some(Error::SessionInUse {
+                    session: session.clone(),
+                }),
+                SessionSource::Create(_) => None,
+            }),
+            ContenderEvent::Unseen => {
+                let prefix = self.settings.prefix.to_string();
+                let is_hidden = self.unseen >= MAX_UNSEEN;
+                self.replace(now, no, |_| {
+                    is_hidden.then_some(Error::IncompleteView { prefix })
+                });
+            }
+            ContenderEvent::Refused(error) => {
+                self.fail_waiting(now, |_| Error::Request(error.clone()));
+            }
+        }
+    }
+
+    /// A contender that can't go on leaves. Another takes its place after a wait, unless that would
+    /// fare no better.
+    fn replace(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        error: impl FnOnce(&SessionSource) -> Option<Error>,
+    ) {
+        self.leave(now, &[no]);
+        self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
+        if let Some(error) = error(&self.settings.session.source) {
+            self.fail_waiting(now, |_| error.clone());
+        }
+    }
+
+    /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
+    /// slot passes to it; otherwise it is freed.
+    pub(super) fn give_back(&mut self, now: Instant, acquire: AcquireId, owner: Owner) {
+        let keeps_session = self.spares.released_at(now);
+        let is_passed = self.is_passed_on(now, acquire);
+        if !is_passed {
+            self.look_before_write();
+        }
+        let moment = self.moment();
+        let Some(hold) = self.holds.get_mut(&acquire) else {
+            return;
+        };
+        hold.owner = owner;
+        let contenders = if is_passed {
+            core::mem::take(&mut hold.contenders)
+        } else {
+            hold.contenders.clone()
+        };
+        for no in contenders {
+            let Some(contender) = self.contenders.get_mut(&no) else {
+                continue;
+            };
+            if is_passed {
+                contender.pass();
+            } else if keeps_session {
+                contender.leave_orderly(now, moment, &self.settings);
+            } else {
+                contender.leave(now, moment, &self.settings);
+            }
+        }
+    }
+
+    fn is_passed_on(&self, now: Instant, acquire: AcquireId) -> bool {
+        let (Some(observed), Some(head)) = (&self.view, self.queue.head()) else {
+            return false;
+        };
+        let Some(hold) = self.holds.get(&acquire) else {
+            return false;
+        };
+        let waiting = self.contenders.values().filter(|it| it.is_passing());
+        let is_wanted = head.permits == 1 && waiting.count() < self.queue.wanted() as usize;
+        let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
+        self.settings.owns_sessions()
+            && self.settings.encoding == Encoding::Transactions
+            && is_wanted
+            && hold.contenders.len() == 1
+            && self.is_held(now, acquire)
+            && observed.view.record().is_some_and(is_kept)
+            && !self.sees_foreign_waiters(&observed.view)
+    }
+
+    pub(super) fn end_hold(&mut self, now: Instant, acquire: AcquireId) {
+        let contenders = self
+            .holds
+            .get(&acquire)
+            .map(|hold| hold.contenders.clone())
+            .unwrap_or_default();
+        self.leave(now, &contenders);
+    }
+
+    /// Ends kept sessions for which no turn came.
+    pub(super) fn dismiss_spares(&mut self, now: Instant) {
+        for spare in self.spares.take_expired(now) {
+            let no = self.add_contender(Some(spare));
+            self.leave(now, &[no]);
+        }
+    }
+
+    pub(super) fn leave(&mut self, now: Instant, numbers: &[ContenderNo]) {
+        let moment = self.moment();
+        for no in numbers {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.leave(now, moment, &self.settings);
+            }
+        }
+    }
+
+    /// Takes contenders out of which nothing is left, and tells the callers whose they were.
+    pub(super) fn bury(&mut self, now: Instant) {
+        let gone: BTreeMap<_, _> = self
+            .contenders
+            .extract_if(.., |_, contender| contender.phase() == Phase::Gone)
+            .collect();
+        let stale = self.in_flight.extract_if(
+            ..,
+            |_, it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)),
+        );
+        self.aborts.extend(stale.map(|(id, _)| id));
+        for hold in self.holds.values_mut().filter(|_| !gone.is_empty()) {
+            let mut failures = hold
+                .contenders
+                .iter()
+                .filter_map(|no| gone.get(no)?.leave_failure());
+            if hold.failure.is_none() {
+                hold.failure = failures.next().cloned();
+            }
+        }
+        let spares = gone.into_values().filter_map(|mut it| it.take_session());
+        for spare in spares {
+            self.spares.keep(now, spare);
+        }
+        let done: Vec<_> = self
+            .holds
+            .extract_if(.., |_, hold| {
+                let gone = |no| !self.contenders.contains_key(no);
+                hold.owner != Owner::Present && hold.contenders.iter().all(gone)
+            })
+            .collect();
+        for (acquire, hold) in done {
+            if hold.owner == Owner::Released {
+                let result = match (hold.lost, hold.failure) {
+                    (Some(lost), _) => Err(Error::Lost(lost)),
+                    (None, Some(failure)) => Err(Error::Request(failure)),
+                    (None, None) => Ok(()),
+                };
+                self.events.push_back(Event::Released { acquire, result });
+            }
+        }
+    }
+}
+
+/// In how many views in a row contenders may be missing before views are held to be incomplete.
+const MAX_UNSEEN: u32 = 3;

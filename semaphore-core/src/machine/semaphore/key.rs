@@ -1,0 +1,457 @@
+//! The life of one contender key `<prefix>/<session>`.
+//!
+//! ```text
+//!  Absent ─▶ Reserving ─▶ Acquiring ─▶ There ─▶ Deleting ─▶ Deleted
+//!     └──────────────────────▲ (a session of ours)
+//!                 └─▶ Contested ─▶ Reserving, Acquiring, or refused
+//! ```
+//! A session that we made is ours alone, and so is its key: it is acquired at once. A session of
+//! the caller's may already contend here, and acquiring its key again would succeed: the same
+//! session would be counted once and used twice. So its key is first *reserved*, created by `cas=0`
+//! with a random number for flags; whoever reserved it acquires it. Where the reservation is
+//! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
+
+use core::time::Duration;
+
+use crate::api::{CasKey, DeleteKey};
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::backoff::Backoff;
+use crate::machine::semaphore::settings::Settings;
+use crate::machine::semaphore::steps::Entered;
+use crate::time::Instant;
+use crate::view::{Contender, ContenderFlags, Key, View};
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct ContenderKey {
+    state: State,
+    in_flight: Option<Sent>,
+    retry_at: Option<Instant>,
+    backoff: Backoff,
+    /// Marks a reservation as ours.
+    nonce: u64,
+    /// When the key of the same session was created for the turn before: a view may still show that one.
+    former: Index,
+    /// Whether the key, if it exists, is certainly ours.
+    ours: bool,
+    /// The key as the last view showed it.
+    seen: Option<Contender>,
+    /// What a deletion names as `cas`.
+    deletable: Option<Index>,
+    /// The prefix as the answer to entering showed it.
+    arrival: Option<Box<View>>,
+    /// Whether each of its requests has been answered: none can come true later.
+    is_clean: bool,
+    failure: Option<RequestError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Reserving,
+    /// The reservation met a key, or its answer was lost, at this moment.
+    Contested(Moment),
+    Acquiring,
+    /// Acquired; the acknowledgement came at this moment.
+    There(Moment),
+    /// Left at this moment.
+    Deleting(Moment),
+    Deleted,
+}
+
+/// What an answer or a view changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum KeyEvent {
+    /// The key is ours now.
+    Entered,
+    /// Another session, or another user of this session, has the key.
+    Taken,
+    /// The key is there and tied to no session.
+    Freed,
+    /// The session behind it is gone.
+    SessionGone,
+    /// The key was acquired, yet the view does not show it.
+    Unseen,
+}
+
+impl ContenderKey {
+    pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
+        Self {
+            state: State::Absent,
+            in_flight: None,
+            retry_at: None,
+            backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            nonce: rng.u64(..),
+            former: Index::ZERO,
+            ours: settings.owns_sessions(),
+            seen: None,
+            deletable: None,
+            arrival: None,
+            is_clean: true,
+            failure: None,
+        }
+    }
+
+    /// One whose session had a key before, which was created at `former` and is deleted.
+    pub(in crate::machine) fn after(
+        former: Index,
+        settings: &Settings,
+        rng: &mut fastrand::Rng,
+    ) -> Self {
+        Self {
+            former,
+            ..Self::new(settings, rng)
+        }
+    }
+
+    /// Enters the queue.
+    pub(in crate::machine) fn enter(&mut self, settings: &Settings) {
+        if self.state == State::Absent {
+            self.proceed(if settings.owns_sessions() {
+                State::Acquiring
+            } else {
+                State::Reserving
+            });
+        }
+    }
+
+    /// Leaves the queue. Deletes the key where it may exist.
+    pub(in crate::machine) fn leave(&mut self, moment: Moment) {
+        match self.state {
+            State::Absent => self.forget(),
+            State::Deleting(_) | State::Deleted => {}
+            _ if is_on(Defect::KeyLeftBehind) => self.forget(),
+            _ => self.proceed(State::Deleting(moment)),
+        }
+    }
+
+    /// Gives the deletion up, or knows that there is nothing left to delete.
+    pub(in crate::machine) fn forget(&mut self) {
+        self.state = State::Deleted;
+        self.retry_at = None;
+        self.failure = None;
+    }
+
+    /// Whether it may be acquired at once, and no request to do so is under way.
+    pub(in crate::machine) fn is_unsent(&self) -> bool {
+        self.state == State::Acquiring && self.in_flight.is_none() && self.retry_at.is_none()
+    }
+
+    pub(in crate::machine) fn is_clean(&self) -> bool {
+        self.is_clean
+    }
+
+    pub(in crate::machine) fn is_there(&self) -> bool {
+        matches!(self.state, State::There(_))
+    }
+
+    pub(in crate::machine) fn is_deleted(&self) -> bool {
+        self.state == State::Deleted && self.in_flight.is_none()
+    }
+
+    /// The key as the last view showed it.
+    pub(in crate::machine) fn seen(&self) -> Option<&Contender> {
+        self.seen.as_ref()
+    }
+
+    /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
+    pub(in crate::machine) fn needs_read(&self, view_sent: Moment, settings: &Settings) -> bool {
+        match self.state {
+            State::Contested(since) => view_sent <= since,
+            State::Deleting(since) => {
+                let is_stuck = !settings.owns_sessions() && self.deletable.is_none();
+                is_stuck && self.in_flight.is_none() && view_sent <= since
+            }
+            _ => false,
+        }
+    }
+
+    pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref()
+    }
+
+    pub(in crate::machine) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
+        self.timeout(settings).is_some_and(|due| due <= now)
+    }
+
+    pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+        if self.in_flight.is_some() {
+            return None;
+        }
+        match self.state {
+            // The key of a caller's session may be a later contender's by the time that a late
+            // request arrives: it is only ever deleted at the index where a view showed it.
+            State::Deleting(_) if !settings.owns_sessions() && self.deletable.is_none() => None,
+            State::Reserving | State::Acquiring | State::Deleting(_) => {
+                Some(self.retry_at.unwrap_or(Instant::ORIGIN))
+            }
+            _ => None,
+        }
+    }
+
+    pub(in crate::machine) fn transmit(
+        &mut self,
+        now: Instant,
+        session: &SessionId,
+        flags: ContenderFlags,
+        settings: &Settings,
+    ) -> Option<Request> {
+        if !self.is_due(now, settings) {
+            return None;
+        }
+        let key = &settings.prefix.contender_key(session);
+        let scope = settings.scope();
+        let timeout = settings.request_timeout();
+        let (sent, request) = match self.state {
+            State::Reserving => {
+                let reservation = CasKey {
+                    key,
+                    index: Index::ZERO,
+                    value: settings.value.as_bytes(),
+                    flags: self.nonce,
+                };
+                let request = reservation.request(scope).with_timeout(timeout);
+                (Sent::Reservation, request)
+            }
+            State::Acquiring => {
+                let (encoding, request) = Encoding::enter(session, flags, settings);
+                (Sent::Acquisition(encoding), request)
+            }
+            State::Deleting(_) => {
+                let index = self.deletable.filter(|_| !settings.owns_sessions());
+                let request = DeleteKey { key, index }.request(scope);
+                (Sent::Deletion, request.with_timeout(timeout))
+            }
+            _ => return None,
+        };
+        self.in_flight = Some(sent);
+        self.retry_at = None;
+        Some(request)
+    }
+
+    /// The contender enters or leaves by a write of the record.
+    pub(in crate::machine) fn await_write(&mut self) {
+        self.in_flight = Some(Sent::Write);
+        self.retry_at = None;
+    }
+
+    /// That write was applied, and has deleted the key.
+    pub(in crate::machine) fn deleted_by_write(&mut self) {
+        self.in_flight = None;
+        self.forget();
+    }
+
+    /// That write was applied. The key is what it shows.
+    pub(in crate::machine) fn entered_by_write(&mut self, moment: Moment, shown: Contender) {
+        self.in_flight.take_if(|sent| *sent == Sent::Write);
+        if matches!(self.state, State::Acquiring | State::There(_)) {
+            self.seen = Some(shown);
+            self.proceed(State::There(moment));
+        }
+    }
+
+    /// The request under way is sent again.
+    pub(in crate::machine) fn take_back(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// That write was not applied, or its outcome is unknown.
+    pub(in crate::machine) fn write_failed(&mut self, is_unknown: bool) {
+        if self
+            .in_flight
+            .take_if(|sent| *sent == Sent::Write)
+            .is_some()
+        {
+            self.is_clean &= !is_unknown;
+        }
+    }
+
+    /// The prefix as the answer to entering showed it.
+    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Box<View>> {
+        self.arrival.take()
+    }
+
+    /// Takes the answer to the request under way.
+    pub(in crate::machine) fn handle(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        answer: Result<&Response, RequestError>,
+        session: &SessionId,
+        settings: &Settings,
+        rng: &mut fastrand::Rng,
+    ) -> Option<KeyEvent> {
+        let sent = self.in_flight.take()?;
+        let outcome = match sent {
+            Sent::Reservation => answer.and_then(CasKey::parse),
+            Sent::Acquisition(encoding) => answer
+                .and_then(|response| encoding.entered(response, session, settings))
+                .map(|entered| self.arrive(entered)),
+            Sent::Write => return None,
+            Sent::Deletion => answer.and_then(DeleteKey::parse),
+        };
+        self.is_clean &= outcome
+            .as_ref()
+            .err()
+            .is_none_or(RequestError::was_not_applied);
+        match (sent, outcome) {
+            (Sent::Reservation, Ok(true)) => {
+                self.ours = true;
+                self.proceed_from(State::Reserving, State::Acquiring);
+            }
+            (Sent::Reservation, Ok(false)) => {
+                self.contest(now, moment, rng);
+            }
+            (Sent::Acquisition(_), Ok(true)) => {
+                if self.proceed_from(State::Acquiring, State::There(moment)) {
+                    return Some(KeyEvent::Entered);
+                }
+            }
+            (Sent::Acquisition(_), Ok(false)) => {
+                self.forget();
+                return Some(KeyEvent::Taken);
+            }
+            (Sent::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
+                return Some(KeyEvent::SessionGone);
+            }
+            (Sent::Deletion, Ok(true)) => self.forget(),
+            // The key has changed since it was seen: the next view tells what it is now.
+            (Sent::Deletion, Ok(false)) => {
+                self.deletable = None;
+                self.state = State::Deleting(moment);
+                self.retry_at = Some(now + self.backoff.next(rng));
+            }
+            (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
+                self.contest(now, moment, rng);
+                self.failure = Some(error);
+            }
+            // The view has shown that it was applied.
+            (Sent::Acquisition(_), Err(_)) if self.is_there() => {}
+            (_, Err(error)) => {
+                self.retry_at = Some(now + self.backoff.next(rng));
+                self.failure = Some(error);
+            }
+            // Nothing of the kind is answered.
+            (Sent::Write, Ok(_)) => {}
+        }
+        None
+    }
+
+    /// Whether the key is ours now.
+    fn arrive(&mut self, entered: Entered) -> bool {
+        match entered {
+            Entered::Tied(Some(arrival)) => {
+                let (own, view) = *arrival;
+                if self.state == State::Acquiring || self.is_there() {
+                    self.seen = Some(own);
+                    self.arrival = Some(Box::new(view));
+                }
+                true
+            }
+            Entered::Tied(None) => true,
+            Entered::Taken => false,
+        }
+    }
+
+    /// Compares with a view that was asked for at `sent`.
+    pub(in crate::machine) fn observe(
+        &mut self,
+        view: &View,
+        sent: Moment,
+        session: &SessionId,
+    ) -> Option<KeyEvent> {
+        let key = view.key(session);
+        if matches!(key, Key::Tied(found) if found.create_index == self.former) {
+            // A view from before, or the key is back with a restored snapshot: then another session is
+            // needed for a place that nobody takes for the former one.
+            let is_back = matches!(self.state, State::There(since) if sent > since);
+            return (is_back && self.seen.is_none()).then_some(KeyEvent::Unseen);
+        }
+        match self.state {
+            State::Contested(since) if sent > since => match key {
+                // Still in the pace that the attempt before it has set.
+                Key::Absent => self.state = State::Reserving,
+                Key::Free(orphan) if orphan.flags == self.nonce => {
+                    self.ours = true;
+                    self.proceed(State::Acquiring);
+                }
+                Key::Tied(_) | Key::Free(_) | Key::Taken => {
+                    self.forget();
+                    return Some(KeyEvent::Taken);
+                }
+            },
+            // The view may overtake the answer, or show what the lost answer would have said.
+            State::Acquiring => {
+                if let Key::Tied(found) = key {
+                    self.seen = Some(found.clone());
+                    self.proceed(State::There(sent));
+                }
+            }
+            State::There(since) => match key {
+                Key::Tied(found) => self.seen = Some(found.clone()),
+                Key::Absent if view.is_filtered() => {}
+                Key::Taken => {
+                    self.forget();
+                    return Some(KeyEvent::Taken);
+                }
+                Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
+                Key::Absent if self.seen.is_some() => return Some(KeyEvent::SessionGone),
+                Key::Free(_) | Key::Absent if sent > since => {
+                    return Some(KeyEvent::Unseen);
+                }
+                Key::Free(_) | Key::Absent => {}
+            },
+            State::Deleting(since) if sent > since && self.in_flight.is_none() => match key {
+                Key::Tied(found) if self.ours => self.deletable = Some(found.modify_index),
+                Key::Free(orphan) if self.ours || orphan.flags == self.nonce => {
+                    self.deletable = Some(orphan.modify_index);
+                }
+                Key::Absent if view.is_filtered() => {}
+                // Gone already, or somebody else's.
+                Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => self.forget(),
+            },
+            _ => {}
+        }
+        None
+    }
+
+    /// Only a view tells what became of the reservation. Another one has to wait.
+    fn contest(&mut self, now: Instant, moment: Moment, rng: &mut fastrand::Rng) {
+        if self.state == State::Reserving {
+            self.state = State::Contested(moment);
+            self.retry_at = Some(now + self.backoff.next(rng));
+        }
+    }
+
+    fn proceed_from(&mut self, from: State, to: State) -> bool {
+        let expected = self.state == from;
+        if expected {
+            self.proceed(to);
+        }
+        expected
+    }
+
+    fn proceed(&mut self, to: State) {
+        self.state = to;
+        self.retry_at = None;
+        self.failure = None;
+        self.backoff.reset();
+    }
+}
+
+/// Which request is under way: the state may have moved on since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Reservation,
+    Acquisition(Encoding),
+    /// A write of the record, of which entering or leaving is a part.
+    Write,
+    Deletion,
+}
+
+#[cfg(test)]
+mod tests;

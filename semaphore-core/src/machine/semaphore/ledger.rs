@@ -1,0 +1,303 @@
+//! The record's writes of one participant: one at a time, each made from a view that is newer than
+//! the one before it.
+//!
+//! ```text
+//!          plan()            poll                 true ─▶ its changes are made
+//!  Quiet ─────────▶ Planned ──────▶ InFlight ──┬─ false ─▶ nothing is known to have changed
+//!    ▲                                         └─ no answer ─▶ Unknown: the prefix is read again
+//!    └──── a view that shows what became of it ◀───────────────┘
+//! ```
+//! A plain check-and-set does not return the new index, so every such write, whatever its answer, is
+//! followed by a wait for a newer view. A transaction does: what it leaves is known at once.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::backoff::{Backoff, jitter};
+use crate::machine::semaphore::plan::{Turn, Write};
+use crate::machine::semaphore::settings::Settings;
+use crate::machine::semaphore::steps::{Rest, Written};
+use crate::time::Instant;
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Ledger {
+    planned: Option<Write>,
+    in_flight: Option<Sent>,
+    last: Option<Ended>,
+    retry_at: Option<Instant>,
+    conflicts: Backoff,
+    failures: Backoff,
+    patience: Option<Patience>,
+    /// Who was waited for in vain, and until when not to wait for them again.
+    overtaken: BTreeMap<SessionId, Instant>,
+    #[cfg(feature = "unstable-defects")]
+    refused: Option<Write>,
+}
+
+/// For how long a free slot is left to those ahead.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// From when on whoever takes it from behind them has been patient as well.
+    shared_from: Instant,
+    end: Instant,
+}
+
+/// A write under way.
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Sent {
+    pub(in crate::machine) write: Write,
+    pub(in crate::machine) rest: Rest,
+    pub(in crate::machine) encoding: Encoding,
+    /// Whether an attempt from the same base before it may have been applied.
+    pub(in crate::machine) is_repeated: bool,
+}
+
+/// The last write.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    base: Index,
+    at: Moment,
+    is_unknown: bool,
+    /// Whether this is so of it or of one from the same base before it.
+    was_unknown: bool,
+}
+
+impl Ledger {
+    pub(in crate::machine) fn new(settings: &Settings) -> Self {
+        Self {
+            planned: None,
+            in_flight: None,
+            last: None,
+            retry_at: None,
+            conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(32)),
+            failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            patience: None,
+            overtaken: BTreeMap::new(),
+            #[cfg(feature = "unstable-defects")]
+            refused: None,
+        }
+    }
+
+    /// Whether a decision can be made from a view with the record at `lock_index`: it is newer
+    /// than the last write, or was asked for after that write had ended.
+    pub(in crate::machine) fn may_plan(
+        &self,
+        now: Instant,
+        lock_index: Index,
+        view_sent: Moment,
+    ) -> bool {
+        let is_newer = self
+            .last
+            .is_none_or(|last| last.base != lock_index || view_sent > last.at);
+        self.in_flight.is_none() && is_newer && self.retry_at.is_none_or(|at| at <= now)
+    }
+
+    /// Whether a view that was asked for at `sent` was asked for after the last write.
+    pub(in crate::machine) fn ended_before(&self, sent: Moment) -> bool {
+        self.in_flight.is_none() && self.last.is_none_or(|last| last.at < sent)
+    }
+
+    /// Whether only another read can tell what became of the last write.
+    pub(in crate::machine) fn needs_read(
+        &self,
+        lock_index: Option<Index>,
+        view_sent: Moment,
+    ) -> bool {
+        self.last.is_some_and(|last| {
+            last.is_unknown && lock_index == Some(last.base) && view_sent <= last.at
+        })
+    }
+
+    /// Takes the plan of the moment, in place of any before it.
+    pub(in crate::machine) fn plan(
+        &mut self,
+        now: Instant,
+        write: Option<Write>,
+        turn: Turn,
+        rng: &mut fastrand::Rng,
+    ) {
+        self.planned = write;
+        #[cfg(feature = "unstable-defects")]
+        self.plan_as_before();
+        match turn {
+            Turn::BehindOthers => {
+                if self.patience.is_none() {
+                    let end = now + jitter(PATIENCE, PATIENCE, rng);
+                    let shared_from = now + PATIENCE / 2;
+                    self.patience = Some(Patience { shared_from, end });
+                }
+            }
+            Turn::NotYet => self.patience = None,
+            Turn::Now => {}
+        }
+    }
+
+    /// Nothing can be decided at the moment.
+    pub(in crate::machine) fn unplan(&mut self) {
+        self.planned = None;
+    }
+
+    pub(in crate::machine) fn patience_is_over(&self, now: Instant) -> bool {
+        self.patience.is_some_and(|it| it.end <= now) && !is_on(Defect::PatienceInfinite)
+    }
+
+    /// Whether whoever takes the free slot now has waited for those ahead of it as we have: it does not
+    /// barge, but passes them.
+    pub(in crate::machine) fn is_being_patient(&self, now: Instant) -> bool {
+        self.patience.is_some_and(|it| it.shared_from <= now)
+    }
+
+    /// Who need not be waited for at the moment.
+    pub(in crate::machine) fn overtaken(&self, now: Instant) -> BTreeSet<SessionId> {
+        let overtaken = self.overtaken.iter();
+        overtaken
+            .filter(|(_, until)| **until > now)
+            .map(|(session, _)| session.clone())
+            .collect()
+    }
+
+    /// Waits again for those who were overtaken long enough ago.
+    pub(in crate::machine) fn forgive(&mut self, now: Instant) {
+        self.overtaken.retain(|_, until| *until > now);
+    }
+
+    /// These were waited for in vain.
+    pub(in crate::machine) fn overtake(&mut self, now: Instant, sessions: Vec<SessionId>) {
+        let until = now + OVERTAKEN_FOR;
+        self.overtaken
+            .extend(sessions.into_iter().map(|session| (session, until)));
+    }
+
+    pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
+        let patience = self.patience.map(|it| it.end);
+        self.retry_at.into_iter().chain(patience).min()
+    }
+
+    /// The write that is due.
+    pub(in crate::machine) fn planned(&self) -> Option<&Write> {
+        self.planned.as_ref()
+    }
+
+    /// Sends the write that is due, and the rest of its transaction.
+    pub(in crate::machine) fn transmit(
+        &mut self,
+        rest: Rest,
+        settings: &Settings,
+    ) -> Option<(&Write, Request)> {
+        let write = self.planned.take()?;
+        let (encoding, request) = Encoding::write(&write, &rest, settings);
+        self.retry_at = None;
+        let is_repeated = self.is_unknown_from(write.base);
+        let sent = Sent {
+            write,
+            rest,
+            encoding,
+            is_repeated,
+        };
+        let sent = self.in_flight.insert(sent);
+        Some((&sent.write, request))
+    }
+
+    /// What the answer to the write under way says.
+    pub(in crate::machine) fn read(
+        &self,
+        response: &Response,
+        settings: &Settings,
+    ) -> Result<Written, RequestError> {
+        match &self.in_flight {
+            Some(sent) => sent.encoding.written(response, &sent.rest, settings),
+            None => Ok(Written::Refused {
+                is_unfounded: false,
+            }),
+        }
+    }
+
+    /// It was applied.
+    pub(in crate::machine) fn applied(&mut self, moment: Moment) -> Option<Sent> {
+        self.conflicts.reset();
+        self.failures.reset();
+        self.patience = None;
+        self.end(moment, false)
+    }
+
+    /// It was not applied, and is planned anew.
+    pub(in crate::machine) fn take_back(&mut self) -> Option<Sent> {
+        self.in_flight.take()
+    }
+
+    /// It was refused: the record has changed since the view.
+    pub(in crate::machine) fn refused(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        rng: &mut fastrand::Rng,
+    ) -> Option<Sent> {
+        self.retry_at = Some(now + self.conflicts.next(rng));
+        #[cfg(feature = "unstable-defects")]
+        if is_on(Defect::StaleDecision) {
+            self.refused = self.in_flight.as_ref().map(|sent| sent.write.clone());
+        }
+        self.end(moment, false)
+    }
+
+    /// It failed. `is_unknown` when it may have been applied, or may yet be.
+    pub(in crate::machine) fn failed(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        is_unknown: bool,
+        rng: &mut fastrand::Rng,
+    ) -> Option<Sent> {
+        self.retry_at = Some(now + self.failures.next(rng));
+        if is_unknown {
+            self.end(moment, true)
+        } else {
+            self.in_flight.take()
+        }
+    }
+
+    #[cfg(feature = "unstable-defects")]
+    fn plan_as_before(&mut self) {
+        if is_on(Defect::StaleDecision)
+            && let Some(planned) = &mut self.planned
+            && let Some(refused) = self.refused.take()
+        {
+            let base = planned.base;
+            *planned = Write { base, ..refused };
+        }
+    }
+
+    fn is_unknown_from(&self, base: Index) -> bool {
+        self.last
+            .is_some_and(|last| last.was_unknown && last.base == base)
+    }
+
+    fn end(&mut self, at: Moment, is_unknown: bool) -> Option<Sent> {
+        let sent = self.in_flight.take()?;
+        let was_unknown = is_unknown || self.is_unknown_from(sent.write.base);
+        self.last = Some(Ended {
+            base: sent.write.base,
+            at,
+            is_unknown,
+            was_unknown,
+        });
+        Some(sent)
+    }
+}
+
+/// How long the first of the queue leaves a free slot to those ahead of it, and up to as long
+/// again: enough for a round of requests of a live contender.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long those who left a slot unused are not waited for. A waiter that crashed stays in the queue
+/// for up to twice its TTL; it must not cost everybody behind it their patience at every turn.
+const OVERTAKEN_FOR: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests;

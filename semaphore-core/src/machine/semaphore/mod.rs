@@ -1,0 +1,501 @@
+//! The machine that is driven: one process's part in one semaphore.
+//!
+//! Callers queue here, however many they are. For them it keeps one watch, one record writer and a
+//! few contenders: as many as hold a slot, and some that wait ahead of need. It is a sans-IO machine:
+//!
+//! ```text
+//! acquire · cancel · release · close      commands
+//! poll_transmit                           what to send
+//! handle_response                         what came back, in any order, late or twice
+//! poll_timeout, handle_timeout            when to call again
+//! poll_event                              what happened
+//! poll_abort                              which answers are of no more use
+//! ```
+//! Any order of polls is correct, spurious calls do nothing. The files: this one has the commands and
+//! the state, [`outgoing`] says what is sent next, [`answers`] takes what comes back, [`views`] compares
+//! it with what was known, [`admission`] decides what follows from it, [`writes`] writes the record,
+//! [`claims`] makes grants and [`departures`] ends them. What it costs is decided in three: [`attention`]
+//! says when to watch, [`crowd`] whom, and [`spare`] keeps sessions for the next turn.
+
+mod admission;
+mod answers;
+mod attention;
+mod claims;
+mod contender;
+mod crowd;
+mod departures;
+mod driven;
+mod key;
+mod ledger;
+mod outgoing;
+mod plan;
+mod refresh;
+mod settings;
+mod spare;
+mod steps;
+mod vanished;
+mod views;
+mod watch;
+mod writes;
+
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+use self::crowd::LookUp;
+use self::refresh::Refresh;
+use self::spare::Spares;
+use crate::error::{Error, InvalidInput, Lost, RequestError};
+use crate::id::{AcquireId, FencingToken, RequestId};
+use crate::machine::callers::queue::{Patience, Queue, Ticket};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::contender::{Contender, Part, Phase};
+use crate::machine::semaphore::ledger::Ledger;
+use crate::machine::semaphore::plan::ContenderNo;
+use crate::machine::semaphore::vanished::Vanished;
+use crate::machine::semaphore::watch::Watch;
+use crate::sequencer::Sequencer;
+use crate::time::Instant;
+use crate::view::View;
+
+pub use self::settings::Settings;
+
+/// One process's part in one semaphore: a sans-IO machine. Any order of polls is correct, and
+/// spurious calls do nothing.
+///
+/// A clone is for looking ahead, as an exhaustive exploration does: it names the same sessions, so
+/// that only one of the two may go on against one Consul.
+#[derive(Clone, Debug)]
+pub struct Participant {
+    settings: Settings,
+    rng: fastrand::Rng,
+    next_id: u64,
+    watch: Watch,
+    refresh: Refresh,
+    ledger: Ledger,
+    vanished: Vanished,
+    queue: Queue<AcquireId>,
+    contenders: BTreeMap<ContenderNo, Contender>,
+    holds: BTreeMap<AcquireId, Hold>,
+    /// Sessions that wait for the next turn.
+    spares: Spares,
+    /// The claim that is under way, or whose outcome is unknown.
+    claim: Option<Claim>,
+    view: Option<Observed>,
+    /// When a transaction of ours last showed what is known.
+    confirmed_at: Option<Instant>,
+    /// Whether the record is looked at next, whatever else is watched.
+    look_up: LookUp,
+    /// Whether the next ahead has not moved for its time: then the record is watched, too.
+    lingers: bool,
+    /// How long the last short request took.
+    round_trip: Duration,
+    /// Since when the leader must be asked what to think of an answer.
+    doubt: Option<Moment>,
+    in_flight: BTreeMap<RequestId, InFlight>,
+    aborts: VecDeque<RequestId>,
+    events: VecDeque<Event>,
+    /// No new contender before this time.
+    respawn_at: Option<Instant>,
+    respawn: crate::machine::process::reader::backoff::Backoff,
+    /// In how many views in a row contenders were missing that had been acquired.
+    unseen: u32,
+    /// The limit that the record may show until it shows ours.
+    former_limit: Option<u32>,
+    /// The last failure since the last success.
+    failure: Option<RequestError>,
+    closed: bool,
+    /// Whether a request got no answer since the watch's last one: its poll may be dead too.
+    is_poll_suspect: bool,
+    /// When [`Self::handle_timeout`] was called last.
+    timed_at: Instant,
+}
+
+/// What a caller learns.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// The permits are held.
+    Granted {
+        /// By whom.
+        acquire: AcquireId,
+        /// With what.
+        grant: Grant,
+    },
+    /// An instant try found no slot free.
+    NotAvailable {
+        /// Whose.
+        acquire: AcquireId,
+    },
+    /// The acquisition ended without a permit. What it left in Consul is being cleaned up, until
+    /// [`Participant::is_idle`].
+    Failed {
+        /// Whose.
+        acquire: AcquireId,
+        /// Why.
+        error: Error,
+    },
+    /// The permits are no longer held.
+    Lost {
+        /// By whom.
+        acquire: AcquireId,
+        /// Why.
+        reason: Lost,
+    },
+    /// Nothing of the acquisition is left in Consul, or nothing more can be done about it. A slot that
+    /// passes to the next local caller is that caller's from then on.
+    Released {
+        /// Whose.
+        acquire: AcquireId,
+        /// The first failure on the way, where there was one that mattered. Then the session's TTL
+        /// cleans up.
+        result: Result<(), Error>,
+    },
+}
+
+/// What a granted acquisition has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// Higher than any before it on this prefix.
+    pub token: FencingToken,
+    /// The sequencers of its contender keys, one for each permit.
+    pub sequencers: Vec<Sequencer>,
+}
+
+/// An acquisition that was granted and is not gone yet.
+#[derive(Clone, Debug)]
+struct Hold {
+    contenders: Vec<ContenderNo>,
+    lost: Option<Lost>,
+    owner: Owner,
+    failure: Option<RequestError>,
+}
+
+/// Whether somebody still has the acquisition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// Its caller has it.
+    Present,
+    /// Its caller gave it back and wants to know the end.
+    Released,
+    /// Its caller is gone.
+    Gone,
+}
+
+/// An acquisition that a write admits.
+#[derive(Clone, Debug)]
+struct Claim {
+    acquire: AcquireId,
+    contenders: Vec<ContenderNo>,
+    token: FencingToken,
+    /// Whether the record named them before: then only the write's answer tells whether it was applied.
+    was_listed: bool,
+}
+
+/// The newest view, and when it was asked for and received.
+#[derive(Clone, Debug)]
+struct Observed {
+    view: View,
+    sent: Moment,
+    received: Moment,
+    /// When the whole prefix was read, and how many contended then.
+    read_at: Instant,
+    width: usize,
+    /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
+    is_dated: bool,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    from: From,
+    encoding: Encoding,
+    sent_at: Instant,
+}
+
+/// Which machine sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Watch,
+    Refresh,
+    Ledger,
+    Vanished,
+    Contender(ContenderNo, Part),
+}
+
+impl Participant {
+    /// A participant that does nothing yet. `seed` decides its jitter: give each participant
+    /// another one, and a fixed one to repeat a run.
+    pub fn new(settings: Settings, seed: u64) -> Self {
+        Self {
+            watch: Watch::new(&settings),
+            refresh: Refresh::new(&settings),
+            ledger: Ledger::new(&settings),
+            vanished: Vanished::new(&settings),
+            respawn: crate::machine::process::reader::backoff::Backoff::new(
+                core::time::Duration::from_millis(100),
+                settings.retry_cap(),
+            ),
+            rng: fastrand::Rng::with_seed(seed),
+            next_id: 0,
+            queue: Queue::default(),
+            contenders: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            spares: Spares::default(),
+            claim: None,
+            view: None,
+            confirmed_at: None,
+            round_trip: Duration::ZERO,
+            look_up: LookUp::Not,
+            lingers: false,
+            doubt: None,
+            in_flight: BTreeMap::new(),
+            aborts: VecDeque::new(),
+            events: VecDeque::new(),
+            respawn_at: None,
+            unseen: 0,
+            former_limit: None,
+            failure: None,
+            closed: false,
+            is_poll_suspect: false,
+            timed_at: Instant::ORIGIN,
+            settings,
+        }
+    }
+
+    /// Draws its jitter from this seed from now on, as a model checker does before each step: then
+    /// how it got to a state makes no difference to what follows.
+    pub fn reseed(&mut self, seed: u64) {
+        self.rng.seed(seed);
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Waits for `permits` slots at once, until `deadline` if there is one.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a number of permits that could never be served,
+    /// [`Error::Closed`] after [`Self::close`]. Nothing is sent then.
+    pub fn acquire(
+        &mut self,
+        now: Instant,
+        permits: u32,
+        deadline: Option<Instant>,
+    ) -> Result<AcquireId, Error> {
+        let patience = deadline.map_or(Patience::Unlimited, Patience::Until);
+        self.enqueue(now, permits, patience)
+    }
+
+    /// Takes `permits` slots if they are free now. Answered by [`Event::NotAvailable`] when they are
+    /// not, or when others wait for them already.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`].
+    pub fn try_acquire(&mut self, now: Instant, permits: u32) -> Result<AcquireId, Error> {
+        self.enqueue(now, permits, Patience::None)
+    }
+
+    /// Gives an acquisition up, at whatever point it is. No event follows; what it has left in
+    /// Consul is cleaned up. A slot that was granted meanwhile is released.
+    pub fn cancel(&mut self, now: Instant, acquire: AcquireId) {
+        self.queue.remove(acquire);
+        self.drop_claim(now, acquire);
+        if self.holds.contains_key(&acquire) {
+            self.give_back(now, acquire, Owner::Gone);
+        }
+        self.settle(now);
+    }
+
+    /// Gives an acquisition's slots back. Answered by [`Event::Released`]; belief ends at once.
+    /// Repeating it is harmless.
+    pub fn release(&mut self, now: Instant, acquire: AcquireId) {
+        if self.holds.contains_key(&acquire) {
+            self.give_back(now, acquire, Owner::Released);
+        } else {
+            let result = Ok(());
+            self.events.push_back(Event::Released { acquire, result });
+        }
+        self.settle(now);
+    }
+
+    /// Takes no more acquisitions and fails those that wait. What is held stays so until it is
+    /// released.
+    pub fn close(&mut self, now: Instant) {
+        self.closed = true;
+        self.fail_waiting(now, |_| Error::Closed);
+        self.spares.close(now);
+        self.settle(now);
+    }
+
+    /// Contends for a semaphore of another limit from now on, because its record is about to be
+    /// resized or was. Until the record shows this limit, the former one is no conflict. Returns the
+    /// former one.
+    ///
+    /// # Errors
+    /// [`InvalidInput::LimitZero`].
+    pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<u32, InvalidInput> {
+        if limit == 0 {
+            return Err(InvalidInput::LimitZero);
+        }
+        let former = core::mem::replace(&mut self.settings.limit, limit);
+        self.former_limit = Some(former);
+        self.settle(now);
+        Ok(former)
+    }
+
+    /// Whether nobody waits or holds, and nothing of this participant is left in Consul, as far as
+    /// it can know. It sends nothing then.
+    pub fn is_idle(&self) -> bool {
+        self.contenders.is_empty() && self.queue.is_empty() && self.spares.is_empty()
+    }
+
+    /// Whether the acquisition's holder may act: it was granted, not released, not lost, and every
+    /// lease of it holds at `now`. No I/O, so it is right after any pause of the process.
+    pub fn is_held(&self, now: Instant, acquire: AcquireId) -> bool {
+        self.is_believed(acquire) && self.deadline(acquire).is_none_or(|deadline| now < deadline)
+    }
+
+    /// When belief in an acquisition ends unless a renewal succeeds before; none when it has ended.
+    pub fn deadline(&self, acquire: AcquireId) -> Option<Instant> {
+        let hold = self.holds.get(&acquire)?;
+        hold.contenders
+            .iter()
+            .filter_map(|no| self.contenders.get(no)?.deadline())
+            .min()
+    }
+
+    /// A request whose answer is of no more use. Dropping it frees its connection; answering it
+    /// all the same is harmless.
+    pub fn poll_abort(&mut self) -> Option<RequestId> {
+        self.aborts.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let contenders = self
+            .contenders
+            .values()
+            .filter_map(|contender| contender.timeout(&self.settings));
+        let refresh = self.refresh.timeout();
+        [
+            self.watch.timeout(),
+            refresh.map(|at| at.max(self.watch.ready_at())),
+            self.ledger.timeout(),
+            self.vanished.timeout(&self.settings),
+            self.queue.timeout(),
+            self.spares.timeout(),
+            self.first_view_until(),
+            self.respawn_at,
+        ]
+        .into_iter()
+        .flatten()
+        .chain(contenders)
+        // What was due by then has been done, or waits for an answer to make room.
+        .filter(|at| *at > self.timed_at)
+        .min()
+    }
+
+    /// Why nobody is admitted, as far as is known. A read may have succeeded while a session can't be made.
+    fn obstacle(&self) -> Option<RequestError> {
+        let wanting = self.contenders.values().filter(|it| it.is_wanting());
+        let mut own = wanting.filter_map(Contender::failure);
+        self.failure.as_ref().or_else(|| own.next()).cloned()
+    }
+
+    /// Lets time pass.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.timed_at = self.timed_at.max(now);
+        for ticket in self.queue.drain_expired(now) {
+            self.drop_claim(now, ticket.id);
+            self.events.push_back(Event::Failed {
+                acquire: ticket.id,
+                error: Error::Timeout {
+                    waited: now.saturating_since(ticket.since),
+                    last_failure: self.obstacle(),
+                },
+            });
+        }
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        for no in numbers {
+            self.let_time_pass(now, no);
+        }
+        self.settle(now);
+    }
+
+    fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
+        let event = self
+            .contenders
+            .get_mut(&no)
+            .and_then(|contender| contender.handle_timeout(now, self.failure.as_ref()));
+        self.handle_contender_event(now, no, event);
+    }
+
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        permits: u32,
+        patience: Patience,
+    ) -> Result<AcquireId, Error> {
+        let limit = self.settings.limit;
+        if permits == 0 {
+            return Err(InvalidInput::PermitsZero.into());
+        }
+        if permits > limit && !self.settings.adopt_limit {
+            let wanted = permits;
+            return Err(InvalidInput::PermitsOverLimit { wanted, limit }.into());
+        }
+        if permits > 1 && !self.settings.owns_sessions() {
+            return Err(InvalidInput::PermitsOverSession { wanted: permits }.into());
+        }
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        let acquire = AcquireId(self.fresh_id());
+        self.spares.wanted_at(now);
+        if patience == Patience::None {
+            self.look_again();
+        }
+        let behind_others = patience == Patience::None && self.queue.has_waiters();
+        if behind_others {
+            self.events.push_back(Event::NotAvailable { acquire });
+        } else {
+            self.queue.push(Ticket {
+                id: acquire,
+                permits,
+                since: now,
+                patience,
+            });
+        }
+        self.settle(now);
+        Ok(acquire)
+    }
+
+    fn is_believed(&self, acquire: AcquireId) -> bool {
+        self.holds.get(&acquire).is_some_and(|hold| {
+            hold.contenders.iter().all(|no| {
+                self.contenders
+                    .get(no)
+                    .is_some_and(|contender| contender.phase() == Phase::Held(acquire))
+            })
+        })
+    }
+
+    /// The present, in the order of what is sent and learned.
+    fn moment(&self) -> Moment {
+        Moment(self.next_id)
+    }
+
+    fn fresh_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+}

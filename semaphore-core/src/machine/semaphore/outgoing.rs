@@ -1,0 +1,132 @@
+//! What is sent next: the order of the machines that have something to send.
+
+use crate::http::{Priority, Request};
+use crate::id::RequestId;
+use crate::machine::contract::Transmit;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::semaphore::contender::{Contender, Phase};
+use crate::machine::semaphore::plan::ContenderNo;
+use crate::machine::semaphore::{From, InFlight, Participant};
+use crate::time::Instant;
+
+impl Participant {
+    /// The next request to send at `now`, if there is one.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        let (from, request) = self
+            .transmit_renewal(now)
+            .or_else(|| self.transmit_write())
+            .or_else(|| self.transmit_read(now))
+            .or_else(|| self.transmit_contender(now))
+            .or_else(|| self.transmit_poll(now))?;
+        let id = RequestId(self.fresh_id());
+        let encoding = Encoding::of(&request);
+        let sent_at = now;
+        let request_under_way = InFlight {
+            from,
+            encoding,
+            sent_at,
+        };
+        self.in_flight.insert(id, request_under_way);
+        Some(Transmit { id, request })
+    }
+
+    fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_RENEWALS_IN_FLIGHT {
+            return None;
+        }
+        let due = |contender: &Contender| {
+            matches!(contender.phase(), Phase::Held(_)) && contender.is_due(now, &self.settings)
+        };
+        // Where they can't all be sent in time, nobody's lease may end for being last in the list.
+        let no = self
+            .contenders
+            .iter()
+            .filter(|(_, c)| due(c))
+            .min_by_key(|(_, c)| c.deadline())
+            .map(|(no, _)| *no)?;
+        self.transmit_from(now, no)
+    }
+
+    fn transmit_write(&mut self) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        let request = self.write()?;
+        Some((From::Ledger, request))
+    }
+
+    fn transmit_read(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        let is_there = |it: &&Contender| it.key_index().is_some();
+        let own = self.contenders.values().find(is_there);
+        let own = own.and_then(Contender::session_id);
+        if let Some(request) = self.vanished.transmit(now, own, &self.settings) {
+            return Some((From::Vanished, request));
+        }
+        if self.watch.ready_at() > now {
+            return None;
+        }
+        let request = self.refresh.transmit(now, &self.settings)?;
+        self.watch.spend(now);
+        Some((From::Refresh, request))
+    }
+
+    /// Last of all: whoever sends one request after the other is held up by it.
+    fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
+        // Something may have been sent since that tells as much.
+        let from = self.watch_from(now);
+        self.watch.want_from(from);
+        let request = self.watch.transmit(now, &self.settings)?;
+        let priority = if request.is_long_poll() {
+            self.priority_of_poll(now)
+        } else {
+            request.priority()
+        };
+        Some((From::Watch, request.with_priority(priority)))
+    }
+
+    /// Whoever is next has most use for what a poll tells. Who only holds has its lease.
+    fn priority_of_poll(&self, now: Instant) -> Priority {
+        let ahead = match &self.view {
+            _ if self.queue.is_empty() => u32::MAX,
+            Some(observed) => self.next_ahead(now, observed).map_or(0, |(_, rank)| rank),
+            None => 0,
+        };
+        Priority::Poll { ahead }
+    }
+
+    fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.short_requests() >= MAX_IN_FLIGHT {
+            return None;
+        }
+        let holds_back = self.first_view_until().is_some_and(|until| now < until);
+        let due = |contender: &Contender| {
+            contender.is_due(now, &self.settings) && !(holds_back && contender.is_newcomer(now))
+        };
+        let no = self
+            .contenders
+            .iter()
+            .find(|(_, c)| due(c))
+            .map(|(no, _)| *no)?;
+        self.transmit_from(now, no)
+    }
+
+    fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
+        let contender = self.contenders.get_mut(&no)?;
+        let (part, request) = contender.transmit(now, &self.settings)?;
+        Some((From::Contender(no, part), request))
+    }
+
+    /// The watch's poll does not count: it is held open.
+    fn short_requests(&self) -> usize {
+        let polls = self.in_flight.values().any(|it| it.from == From::Watch);
+        self.in_flight.len() - usize::from(polls)
+    }
+}
+
+/// How many short requests a participant has under way at most. Renewals may go beyond it, up to
+/// [`MAX_RENEWALS_IN_FLIGHT`]: they must not queue behind others, and each is two requests, one after the other.
+const MAX_IN_FLIGHT: usize = 8;
+const MAX_RENEWALS_IN_FLIGHT: usize = 24;

@@ -1,0 +1,284 @@
+//! Which write of the record comes next: the one place where slots are given and taken back.
+//!
+//! The rules, each with its invariant:
+//! - A record that is not there yet is created without holders. A claim then always replaces a
+//!   record, and that record's `ModifyIndex` is the grant's fencing token (S5).
+//! - Holders without a live session are pruned, if the view shows a key of ours, the server does not
+//!   say that it left keys out, and the holder's key is not merely hidden (S3), and not before its
+//!   belief must have ended (S1): see [`vanished`](crate::machine::semaphore::vanished).
+//! - Contenders of ours that leave are taken out. So is one whose admission may still be applied:
+//!   writing the record from the same index makes sure that it is not (L2).
+//! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
+//!   as there are free slots, in the order of their contender keys. It may claim out of turn when
+//!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1). Those it was
+//!   waiting for are overtaken then, and not waited for again for a while.
+//! - Whoever comes when a slot is free and nobody waits enters and is admitted in one step.
+//! - Several permits are admitted in one write or not at all.
+//! - One write admits one acquisition: it has a fencing token of its own.
+//! - A write always changes the value, if only in its white space. One that did not would leave the
+//!   record's `ModifyIndex`, and with it every other write from that index, as they were.
+
+use std::collections::BTreeSet;
+
+use crate::defect::{Defect, is_on};
+use crate::id::{Index, SessionId};
+use crate::machine::semaphore::contender::Presence;
+use crate::record::Record;
+use crate::view::{Contender, Key, Source, View};
+
+/// Names one contender of a participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::machine) struct ContenderNo(pub(in crate::machine) u64);
+
+/// What the decision is made from.
+#[derive(Debug)]
+pub(in crate::machine) struct Situation<'a> {
+    pub(in crate::machine) view: &'a View,
+    /// The limit of a record that is still to be created.
+    pub(in crate::machine) limit: u32,
+    /// How many permits the first of our queue wants, if somebody waits.
+    pub(in crate::machine) wanted: Option<u32>,
+    /// Our contenders that may be admitted, first come first.
+    pub(in crate::machine) admissible: &'a [(ContenderNo, SessionId)],
+    /// Our contenders that could enter and be admitted in one step.
+    pub(in crate::machine) newcomers: &'a [(ContenderNo, SessionId)],
+    /// Our contenders that leave and may be in the record.
+    pub(in crate::machine) leaving: &'a [(ContenderNo, SessionId, Presence)],
+    /// Whether the first of our queue has waited long enough behind others.
+    pub(in crate::machine) patience_is_over: bool,
+    /// Whether the view shows a contender key of ours.
+    pub(in crate::machine) sees_ours: bool,
+    /// Who has been waited for in vain.
+    pub(in crate::machine) overtaken: &'a BTreeSet<SessionId>,
+    /// Holders whose contender key has gone and who may be pruned.
+    pub(in crate::machine) dead: &'a BTreeSet<SessionId>,
+    /// Those of whom it is known that they may not be pruned yet.
+    pub(in crate::machine) withheld: &'a BTreeSet<SessionId>,
+    /// Those whom a list has shown to be without a key.
+    pub(in crate::machine) suspected: &'a BTreeSet<SessionId>,
+}
+
+/// A write of the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::machine) struct Write {
+    pub(in crate::machine) record: Record,
+    /// What it names as `cas`.
+    pub(in crate::machine) base: Index,
+    pub(in crate::machine) admit: Vec<ContenderNo>,
+    pub(in crate::machine) withdraw: Vec<ContenderNo>,
+}
+
+/// How the first of our queue stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Turn {
+    /// Nobody waits, or too few slots are free.
+    NotYet,
+    /// Slots are free, but others are ahead.
+    BehindOthers,
+    /// It may claim.
+    Now,
+}
+
+impl Situation<'_> {
+    /// The next write, if one is due, and how the first of our queue stands.
+    pub(in crate::machine) fn plan(&self) -> (Option<Write>, Turn) {
+        let Some(lock) = self.view.lock() else {
+            // Where many come at once, those who were first do it.
+            let create = self.create();
+            if create.is_some() && self.ahead().count() >= CREATORS && !self.patience_is_over {
+                return (None, Turn::BehindOthers);
+            }
+            return (create, Turn::NotYet);
+        };
+        let Ok(found) = &lock.record else {
+            let replace = self.create().map(|write| Write {
+                base: lock.modify_index,
+                ..write
+            });
+            let write = replace.filter(|_| is_on(Defect::GarbageOverwritten));
+            return (write, Turn::NotYet);
+        };
+        let mut record = found.clone();
+        let withdraw = self.withdraw(&mut record);
+        self.prune(&mut record);
+        let (admit, turn) = self.admit(&mut record);
+        if record == *found && !is_on(Defect::FenceWithoutChange) {
+            record.respell();
+        }
+        let write = Write {
+            record,
+            base: lock.modify_index,
+            admit,
+            withdraw,
+        };
+        let is_due = !(write.admit.is_empty() && write.withdraw.is_empty());
+        (is_due.then_some(write), turn)
+    }
+
+    /// Whether `permits` slots are free beyond what the waiters ahead of a newcomer will take.
+    pub(in crate::machine) fn has_room_for(&self, permits: u32) -> bool {
+        let Some(record) = self.view.record() else {
+            return true;
+        };
+        let mut record = self.without_admissible(record);
+        self.withdraw(&mut record);
+        // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
+        record.retain(|holder| {
+            self.view.is_filtered() || self.view.is_alive(holder) || self.is_withheld(holder)
+        });
+        self.ahead().count() + permits as usize <= free(&record)
+    }
+
+    fn create(&self) -> Option<Write> {
+        (self.wanted.is_some() && !self.admissible.is_empty()).then(|| Write {
+            record: Record::new(self.limit),
+            base: Index::ZERO,
+            admit: Vec::new(),
+            withdraw: Vec::new(),
+        })
+    }
+
+    fn withdraw(&self, record: &mut Record) -> Vec<ContenderNo> {
+        let base = self.view.lock_index();
+        let withdrawn = self.leaving.iter().filter(|(_, session, presence)| {
+            record.holds(session.as_str()) || *presence == Presence::Maybe(base)
+        });
+        let withdrawn = withdrawn.map(|(no, ..)| *no).collect();
+        let leaving = self.leaving_sessions();
+        record.retain(|holder| !leaving.contains(holder));
+        withdrawn
+    }
+
+    fn leaving_sessions(&self) -> BTreeSet<&str> {
+        let sessions = self.leaving.iter().map(|(_, session, _)| session.as_str());
+        sessions.collect()
+    }
+
+    /// Holders that seem dead. They stay until it is known that they may go; the next write then prunes
+    /// them.
+    pub(in crate::machine) fn suspects(&self) -> BTreeSet<SessionId> {
+        if !self.may_prune() || self.view.source() != Source::List {
+            return BTreeSet::new();
+        }
+        self.missing()
+    }
+
+    /// Holders without a key in the view who are not known to be dead.
+    fn missing(&self) -> BTreeSet<SessionId> {
+        let leaving = self.leaving_sessions();
+        self.view
+            .record()
+            .into_iter()
+            .flat_map(Record::holders)
+            .filter(|holder| !self.view.is_alive(holder) && !self.is_dead(holder))
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .filter(|session| !leaving.contains(session.as_str()))
+            .collect()
+    }
+
+    fn prune(&self, record: &mut Record) {
+        let is_incomplete = is_on(Defect::PruneWithoutOwnKey) && !self.sees_ours
+            || is_on(Defect::PruneFiltered) && self.view.is_filtered();
+        if is_incomplete || is_on(Defect::PruneWithoutInquest) && self.may_prune() {
+            record.retain(|holder| self.view.is_alive(holder));
+        }
+        if !self.may_prune() {
+            return;
+        }
+        record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+    }
+
+    fn may_prune(&self) -> bool {
+        self.sees_ours && !self.view.is_filtered()
+    }
+
+    /// Whether somebody seems dead of whom only a list can raise suspicion.
+    pub(in crate::machine) fn needs_list(&self) -> bool {
+        self.view.source() == Source::Transaction && !self.missing().is_subset(self.suspected)
+    }
+
+    /// Of a holder that is not alive in the view. A name that is no session's can't live.
+    fn is_dead(&self, holder: &str) -> bool {
+        SessionId::new(holder).map_or(true, |session| self.dead.contains(&session))
+    }
+
+    fn is_withheld(&self, holder: &str) -> bool {
+        SessionId::new(holder).is_ok_and(|session| self.withheld.contains(&session))
+    }
+
+    fn admit(&self, record: &mut Record) -> (Vec<ContenderNo>, Turn) {
+        let Some(wanted) = self.wanted.map(|wanted| wanted as usize) else {
+            return (Vec::new(), Turn::NotYet);
+        };
+        let free = free(&self.without_admissible(record));
+        if let Some((newcomer, session)) = self.newcomer(wanted, free) {
+            record.add(session.as_str());
+            return (vec![*newcomer], Turn::Now);
+        }
+        if wanted > free || wanted > self.admissible.len() {
+            return (Vec::new(), Turn::NotYet);
+        }
+        if self.ahead().count() + wanted > free && !self.patience_is_over {
+            return (Vec::new(), Turn::BehindOthers);
+        }
+        // Whoever of ours has a slot in the record claims that one: beside it none may be free.
+        let has_slot = |session: &SessionId| record.holds(session.as_str());
+        let (with_slot, without): (Vec<_>, Vec<_>) = self
+            .admissible
+            .iter()
+            .partition(|(_, session)| has_slot(session));
+        let admitted: Vec<_> = with_slot.into_iter().chain(without).take(wanted).collect();
+        for (_, session) in &admitted {
+            record.add(session.as_str());
+        }
+        (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
+    }
+
+    /// Whoever finds a free slot and nobody who waits for it need not queue.
+    fn newcomer(&self, wanted: usize, free: usize) -> Option<&(ContenderNo, SessionId)> {
+        let is_welcome =
+            wanted == 1 && free > 0 && self.admissible.is_empty() && self.ahead().next().is_none();
+        self.newcomers.first().filter(|_| is_welcome)
+    }
+
+    /// The record less what an earlier hold with a session of the caller's has left in it: it is
+    /// the slot that the session waits for.
+    fn without_admissible(&self, record: &Record) -> Record {
+        let admissible = self.admissible.iter().map(|(_, session)| session.as_str());
+        let admissible: BTreeSet<_> = admissible.collect();
+        let mut record = record.clone();
+        record.retain(|holder| !admissible.contains(holder));
+        record
+    }
+
+    /// Those who wait ahead of the first of our queue and have to be waited for.
+    pub(in crate::machine) fn ahead(&self) -> impl Iterator<Item = &SessionId> {
+        let first = match self.admissible.first().map(|(_, us)| self.view.key(us)) {
+            // It need not be among the waiters: an earlier hold may have left it in the record.
+            Some(Key::Tied(first)) => Some(place(first)),
+            _ => None,
+        };
+        let leaving = self.leaving_sessions();
+        self.view
+            .waiters()
+            .take_while(move |waiter| first.is_none_or(|first| place(waiter) < first))
+            .map(|waiter| &waiter.session)
+            .filter(|session| !self.overtaken.contains(session))
+            .filter(move |session| !leaving.contains(session.as_str()))
+    }
+}
+
+/// How many of those who find no record may create it at once.
+pub(in crate::machine) const CREATORS: usize = 4;
+
+fn place(contender: &Contender) -> (Index, &SessionId) {
+    (contender.create_index, &contender.session)
+}
+
+fn free(record: &Record) -> usize {
+    let limit = record.limit() as usize + usize::from(is_on(Defect::LimitExceeded));
+    limit.saturating_sub(record.holders().len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+mod turn;
+
+use crate::machine::fixture::{A, B, C, Shown, session};
+use crate::machine::semaphore::plan::*;
+
+static NOBODY: BTreeSet<SessionId> = BTreeSet::new();
+
+/// Nobody of ours is there and nobody wants anything.
+fn idle(view: &View) -> Situation<'_> {
+    Situation {
+        view,
+        limit: 2,
+        wanted: None,
+        admissible: &[],
+        newcomers: &[],
+        leaving: &[],
+        patience_is_over: false,
+        sees_ours: true,
+        overtaken: &NOBODY,
+        dead: &NOBODY,
+        withheld: &NOBODY,
+        suspected: &NOBODY,
+    }
+}
+
+/// One of ours that may be admitted, by the number of its letter.
+fn ours(id: &str) -> (ContenderNo, SessionId) {
+    (no(id), session(id))
+}
+
+fn no(id: &str) -> ContenderNo {
+    ContenderNo(u64::from(id.as_bytes()[0] - b'a'))
+}
+
+fn leaving(id: &str, presence: Presence) -> (ContenderNo, SessionId, Presence) {
+    (no(id), session(id), presence)
+}
+
+/// A record at index 50.
+fn shown<'a>(record: &'a str, keys: &'a [(&'a str, &'a str)]) -> Shown<'a> {
+    Shown {
+        lock: Some((50, record)),
+        keys,
+        filtered: false,
+    }
+}
+
+fn record(limit: u32, holders: &[&str]) -> String {
+    format!(r#"{{"Limit":{limit},"Holders":{holders:?}}}"#)
+}
+
+fn holders(write: Option<&Write>) -> Vec<&str> {
+    write.unwrap().record.holders().collect()
+}
+
+#[test]
+fn a_record_that_is_not_there_is_created_without_holders() {
+    let view = Shown {
+        keys: &[(A, A)],
+        ..Shown::default()
+    }
+    .view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(A)],
+        ..idle(&view)
+    };
+    let write = Write {
+        record: Record::new(2),
+        base: Index::ZERO,
+        admit: vec![],
+        withdraw: vec![],
+    };
+    assert_eq!(situation.plan(), (Some(write), Turn::NotYet));
+}
+
+#[test]
+fn a_record_is_created_only_for_somebody_who_waits_in_the_queue() {
+    let view = Shown::default().view();
+    for situation in [
+        Situation {
+            wanted: Some(1),
+            ..idle(&view)
+        },
+        Situation {
+            admissible: &[ours(A)],
+            ..idle(&view)
+        },
+        Situation {
+            leaving: &[leaving(A, Presence::Yes(Index(50)))],
+            ..idle(&view)
+        },
+    ] {
+        assert_eq!(situation.plan(), (None, Turn::NotYet));
+    }
+}
+
+#[test]
+fn what_is_no_record_is_left_alone() {
+    let view = shown("another's", &[(A, A)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(A)],
+        leaving: &[leaving(B, Presence::Maybe(Index(50)))],
+        patience_is_over: true,
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan(), (None, Turn::NotYet));
+}
+
+#[test]
+fn a_claim_replaces_the_record_that_it_was_decided_from() {
+    let found = record(2, &[B]);
+    let view = shown(&found, &[(A, A), (B, B)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(A)],
+        ..idle(&view)
+    };
+    let (write, turn) = situation.plan();
+    assert_eq!(turn, Turn::Now);
+    assert_eq!(holders(write.as_ref()), [B, A]);
+    let write = write.unwrap();
+    assert_eq!(write.base, Index(50));
+    let changed = format!(r#"{{"Holders":["{B}","{A}"],"Limit":2}}"#);
+    assert_eq!(write.record.encode(), changed.as_bytes());
+    assert_eq!((write.admit, write.withdraw), (vec![no(A)], vec![]));
+}
+
+#[test]
+fn a_session_that_is_in_the_record_already_claims_the_slot_that_it_has_there() {
+    let found = record(1, &[B]);
+    let view = shown(&found, &[(B, B)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B)],
+        ..idle(&view)
+    };
+    assert!(situation.has_room_for(1));
+    let (write, _) = situation.plan();
+    assert_eq!(holders(write.as_ref()), [B]);
+    let value = write.unwrap().record.encode();
+    let found = Record::decode(found.as_bytes(), 0).unwrap().encode();
+    assert_ne!(value, found, "Consul ignores a write of the same value");
+}
+
+#[test]
+fn whoever_claims_prunes_those_who_are_certainly_dead() {
+    let dead = BTreeSet::from([session(C)]);
+    // No key; a key that is tied to no session; one that is tied to another's; a name that is no
+    // session's.
+    for (holder, keys, dead) in [
+        (C, &[(A, A)][..], &dead),
+        (C, &[(A, A), (C, "")], &dead),
+        (C, &[(A, A), (C, A)], &dead),
+        ("node-1", &[(A, A)], &NOBODY),
+    ] {
+        let found = record(1, &[holder]);
+        let view = shown(&found, keys).view();
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(A)],
+            dead,
+            ..idle(&view)
+        };
+        assert_eq!(holders(situation.plan().0.as_ref()), [A], "{keys:?}");
+        assert_eq!(situation.suspects(), NOBODY);
+    }
+}
+
+#[test]
+fn whoever_leaves_prunes_those_who_are_certainly_dead() {
+    let found = record(2, &[A, C]);
+    let view = shown(&found, &[(A, A)]).view();
+    let situation = Situation {
+        leaving: &[leaving(A, Presence::Yes(Index(40)))],
+        dead: &BTreeSet::from([session(C)]),
+        ..idle(&view)
+    };
+    assert_eq!(holders(situation.plan().0.as_ref()), [""; 0]);
+}
+
+#[test]
+fn a_holder_whose_key_is_not_tied_to_it_stays_until_it_is_known_to_be_dead() {
+    for keys in [&[(A, A)][..], &[(A, A), (C, "")], &[(A, A), (C, A)]] {
+        let found = record(1, &[C]);
+        let view = shown(&found, keys).view();
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(A)],
+            patience_is_over: true,
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan(), (None, Turn::NotYet), "{keys:?}");
+        assert_eq!(situation.suspects(), BTreeSet::from([session(C)]));
+    }
+}
+
+#[test]
+fn a_holder_without_a_key_is_suspected_and_stays() {
+    let found = record(2, &[A, C]);
+    let view = shown(&found, &[(B, B)]).view();
+    let leaving = [leaving(A, Presence::Yes(Index(40)))];
+    let situation = Situation {
+        leaving: &leaving,
+        ..idle(&view)
+    };
+    assert_eq!(holders(situation.plan().0.as_ref()), [C]);
+    let suspects = BTreeSet::from([session(C)]);
+    assert_eq!(situation.suspects(), suspects, "not ours, who leaves");
+    let alive = shown(&found, &[(A, A), ("node-1", C)]).view();
+    assert_eq!(idle(&alive).suspects(), NOBODY);
+}
+
+#[test]
+fn nobody_is_pruned_or_suspected_while_no_key_of_ours_is_in_view() {
+    let found = record(1, &[C]);
+    let view = shown(&found, &[(C, "")]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(A)],
+        patience_is_over: true,
+        sees_ours: false,
+        dead: &BTreeSet::from([session(C)]),
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan(), (None, Turn::NotYet));
+    let missing = shown(&found, &[]).view();
+    let situation = Situation {
+        sees_ours: false,
+        ..idle(&missing)
+    };
+    assert_eq!(situation.suspects(), NOBODY);
+}
+
+#[test]
+fn nobody_is_pruned_or_suspected_when_the_server_says_that_it_left_keys_out() {
+    let found = record(2, &[A, C]);
+    let view = Shown {
+        filtered: true,
+        ..shown(&found, &[(A, A), (B, B)])
+    }
+    .view();
+    assert_eq!(idle(&view).suspects(), NOBODY);
+    let dead = BTreeSet::from([session(C)]);
+    let claim = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B)],
+        dead: &dead,
+        ..idle(&view)
+    };
+    assert_eq!(claim.plan(), (None, Turn::NotYet));
+    let withdrawal = Situation {
+        leaving: &[leaving(A, Presence::Yes(Index(40)))],
+        dead: &dead,
+        ..idle(&view)
+    };
+    assert_eq!(holders(withdrawal.plan().0.as_ref()), [C]);
+}
+
+#[test]
+fn the_dead_alone_are_no_reason_to_write() {
+    let found = record(2, &[B, C]);
+    let view = shown(&found, &[(A, A)]).view();
+    let situation = Situation {
+        admissible: &[ours(A)],
+        dead: &BTreeSet::from([session(B), session(C)]),
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan(), (None, Turn::NotYet));
+}
+
+#[test]
+fn whoever_leaves_is_taken_out_of_the_record() {
+    let found = record(2, &[A, B]);
+    let view = shown(&found, &[(A, A), (B, B)]).view();
+    for presence in [Presence::Yes(Index(40)), Presence::Maybe(Index(40))] {
+        let situation = Situation {
+            leaving: &[leaving(A, presence)],
+            ..idle(&view)
+        };
+        let (write, _) = situation.plan();
+        assert_eq!(holders(write.as_ref()), [B]);
+        assert_eq!(write.unwrap().withdraw, [no(A)]);
+    }
+}
+
+#[test]
+fn a_claim_that_may_still_be_applied_is_fenced_by_a_write_from_the_same_index() {
+    let found = record(2, &[B]);
+    let view = shown(&found, &[(A, A), (B, B)]).view();
+    let situation = Situation {
+        leaving: &[leaving(A, Presence::Maybe(Index(50)))],
+        ..idle(&view)
+    };
+    let (write, _) = situation.plan();
+    assert_eq!(holders(write.as_ref()), [B], "it changes nothing else");
+    let write = write.unwrap();
+    assert_eq!((write.base, write.withdraw), (Index(50), vec![no(A)]));
+    let value = write.record.encode();
+    let found = Record::decode(found.as_bytes(), 0).unwrap().encode();
+    assert_ne!(value, found, "Consul ignores a write of the same value");
+}
+
+#[test]
+fn a_claim_that_can_no_longer_be_applied_needs_no_fence() {
+    let found = record(2, &[B]);
+    let view = shown(&found, &[(A, A), (B, B)]).view();
+    for presence in [Presence::Maybe(Index(49)), Presence::Yes(Index(50))] {
+        let situation = Situation {
+            leaving: &[leaving(A, presence)],
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan(), (None, Turn::NotYet), "{presence:?}");
+    }
+}
+
+#[test]
+fn a_slot_that_we_give_back_goes_to_our_next_in_the_same_write() {
+    let found = record(1, &[A]);
+    let view = shown(&found, &[(A, A), (B, B)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B)],
+        leaving: &[leaving(A, Presence::Yes(Index(40)))],
+        ..idle(&view)
+    };
+    let (write, turn) = situation.plan();
+    assert_eq!(turn, Turn::Now);
+    assert_eq!(holders(write.as_ref()), [B]);
+    let write = write.unwrap();
+    assert_eq!((write.admit, write.withdraw), (vec![no(B)], vec![no(A)]));
+}

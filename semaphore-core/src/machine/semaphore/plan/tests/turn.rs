@@ -1,0 +1,271 @@
+//! Whose turn it is, and for whom there is room.
+
+use crate::machine::semaphore::plan::tests::*;
+
+#[test]
+fn as_many_of_the_queue_may_claim_as_there_are_free_slots() {
+    let keys = queue();
+    for (limit, first, turn) in [
+        (1, A, Turn::Now),
+        (1, B, Turn::BehindOthers),
+        (2, B, Turn::Now),
+        (2, C, Turn::BehindOthers),
+        (3, C, Turn::Now),
+    ] {
+        let found = record(limit, &[]);
+        let view = shown(&found, &keys).view();
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(first)],
+            ..idle(&view)
+        };
+        let (write, found) = situation.plan();
+        assert_eq!(found, turn, "{first} of {limit}");
+        assert_eq!(write.is_some(), turn == Turn::Now);
+    }
+}
+
+#[test]
+fn holders_do_not_wait_and_nobody_waits_for_them() {
+    let found = record(2, &[A]);
+    let view = shown(&found, &queue()).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B)],
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan().1, Turn::Now);
+    assert_eq!(situation.ahead().count(), 0);
+}
+
+#[test]
+fn a_session_that_is_in_the_record_already_has_its_place_in_the_queue() {
+    for (limit, turn) in [(1, Turn::BehindOthers), (2, Turn::Now)] {
+        let found = record(limit, &[B]);
+        let view = shown(&found, &queue()).view();
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(B)],
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan().1, turn);
+    }
+}
+
+#[test]
+fn a_slot_that_the_record_shows_as_ours_is_taken_before_a_free_one() {
+    // C is to pass to the next of our queue while B, which entered before it, waits for a slot.
+    let found = record(2, &[A, C]);
+    let view = shown(&found, &[(A, A), (B, B), (C, C)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B), ours(C)],
+        ..idle(&view)
+    };
+    let (write, turn) = situation.plan();
+    assert_eq!(turn, Turn::Now);
+    assert_eq!(holders(write.as_ref()), [A, C], "two slots");
+    assert_eq!(write.unwrap().admit, [no(C)]);
+}
+
+#[test]
+fn everybody_is_ahead_of_one_whose_key_is_not_in_view_yet() {
+    let found = record(2, &[]);
+    let view = shown(&found, &[(A, A), (B, B)]).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(C)],
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan(), (None, Turn::BehindOthers));
+    assert_eq!(situation.ahead().count(), 2);
+}
+
+#[test]
+fn one_whose_patience_is_over_claims_out_of_turn() {
+    let found = record(1, &[]);
+    let view = shown(&found, &queue()).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(C)],
+        patience_is_over: true,
+        ..idle(&view)
+    };
+    let (write, turn) = situation.plan();
+    assert_eq!(turn, Turn::Now);
+    assert_eq!(holders(write.as_ref()), [C]);
+    let ahead: Vec<_> = situation.ahead().map(SessionId::as_str).collect();
+    assert_eq!(ahead, [A, B], "these are overtaken");
+}
+
+#[test]
+fn patience_gives_nobody_a_slot_that_is_not_free() {
+    let found = record(1, &[A]);
+    let view = shown(&found, &queue()).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(B)],
+        patience_is_over: true,
+        ..idle(&view)
+    };
+    assert_eq!(situation.plan(), (None, Turn::NotYet));
+}
+
+#[test]
+fn those_who_were_overtaken_are_not_waited_for() {
+    let found = record(1, &[]);
+    let view = shown(&found, &queue()).view();
+    for (overtaken, turn) in [
+        (&[A][..], Turn::BehindOthers),
+        (&[B], Turn::BehindOthers),
+        (&[A, B], Turn::Now),
+    ] {
+        let overtaken = overtaken.iter().map(|id| session(id)).collect();
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(C)],
+            overtaken: &overtaken,
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan().1, turn, "{overtaken:?}");
+    }
+}
+
+#[test]
+fn those_of_ours_who_leave_are_not_waited_for() {
+    let found = record(1, &[]);
+    let view = shown(&found, &queue()).view();
+    for (leaver, turn) in [(A, Turn::Now), (C, Turn::BehindOthers)] {
+        let situation = Situation {
+            wanted: Some(1),
+            admissible: &[ours(B)],
+            leaving: &[leaving(leaver, Presence::Maybe(Index(50)))],
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan().1, turn, "{leaver}");
+    }
+}
+
+#[test]
+fn several_permits_are_admitted_in_one_write_or_not_at_all() {
+    let us = [ours(A), ours(B)];
+    let full = (vec![no(A), no(B)], Turn::Now);
+    for (holders, admissible, expected) in [
+        (&[][..], &us[..], full),
+        (&[C], &us, (vec![], Turn::NotYet)),
+        (&[], &us[..1], (vec![], Turn::NotYet)),
+        (&[], &[], (vec![], Turn::NotYet)),
+    ] {
+        let found = record(2, holders);
+        let view = shown(&found, &queue()).view();
+        let situation = Situation {
+            wanted: Some(2),
+            admissible,
+            ..idle(&view)
+        };
+        let (write, turn) = situation.plan();
+        let admitted = write.map(|write| write.admit).unwrap_or_default();
+        assert_eq!((admitted, turn), expected);
+    }
+}
+
+#[test]
+fn several_permits_leave_enough_for_those_ahead() {
+    for (limit, turn) in [(2, Turn::BehindOthers), (3, Turn::Now)] {
+        let found = record(limit, &[]);
+        let view = shown(&found, &queue()).view();
+        let situation = Situation {
+            wanted: Some(2),
+            admissible: &[ours(B), ours(C)],
+            ..idle(&view)
+        };
+        assert_eq!(situation.plan().1, turn, "{limit}");
+    }
+}
+
+#[test]
+fn one_write_admits_one_acquisition() {
+    let found = record(3, &[]);
+    let view = shown(&found, &queue()).view();
+    let situation = Situation {
+        wanted: Some(1),
+        admissible: &[ours(A), ours(B), ours(C)],
+        ..idle(&view)
+    };
+    assert_eq!(holders(situation.plan().0.as_ref()), [A]);
+}
+
+#[test]
+fn nobody_is_admitted_to_a_record_with_more_holders_than_slots() {
+    let found = record(1, &[A, B]);
+    let view = shown(&found, &queue()).view();
+    let claim = Situation {
+        wanted: Some(1),
+        admissible: &[ours(C)],
+        patience_is_over: true,
+        ..idle(&view)
+    };
+    assert_eq!(claim.plan(), (None, Turn::NotYet));
+    assert!(!claim.has_room_for(1));
+    // One of the two too many goes: still nothing is free.
+    let leaving = [leaving(A, Presence::Yes(Index(40)))];
+    let handover = Situation {
+        leaving: &leaving,
+        ..claim
+    };
+    let (write, turn) = handover.plan();
+    assert_eq!(turn, Turn::NotYet);
+    assert_eq!(holders(write.as_ref()), [B]);
+}
+
+#[test]
+fn a_newcomer_has_room_beyond_those_who_hold_and_wait() {
+    for (limit, holders, permits, has_room) in [
+        (3, &[A][..], 1, false),
+        (4, &[A], 1, true),
+        (4, &[A], 2, false),
+        (3, &[], 1, false),
+        (3, &[A, B, C], 1, false),
+        (4, &[A, B, C], 1, true),
+    ] {
+        let found = record(limit, holders);
+        let view = shown(&found, &queue()).view();
+        let room = idle(&view).has_room_for(permits);
+        assert_eq!(room, has_room, "{permits} of {limit} beside {holders:?}");
+    }
+}
+
+#[test]
+fn a_newcomer_has_room_where_there_is_no_record_yet() {
+    assert!(idle(&Shown::default().view()).has_room_for(1));
+}
+
+#[test]
+fn a_newcomer_counts_on_the_places_of_the_dead_and_of_ours_who_leave() {
+    let found = record(1, &[C]);
+    let dead = shown(&found, &[]);
+    let view = dead.view();
+    assert!(idle(&view).has_room_for(1));
+    let withheld = BTreeSet::from([session(C)]);
+    let situation = Situation {
+        withheld: &withheld,
+        ..idle(&view)
+    };
+    assert!(!situation.has_room_for(1), "not yet to be pruned");
+    let hidden = Shown {
+        filtered: true,
+        ..dead
+    };
+    assert!(!idle(&hidden.view()).has_room_for(1));
+    let view = shown(&found, &[(C, C)]).view();
+    let situation = Situation {
+        leaving: &[leaving(C, Presence::Yes(Index(40)))],
+        ..idle(&view)
+    };
+    assert!(situation.has_room_for(1));
+}
+
+/// Three who contend, first come first.
+fn queue<'a>() -> [(&'a str, &'a str); 3] {
+    [(A, A), (B, B), (C, C)]
+}

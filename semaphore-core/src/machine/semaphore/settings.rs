@@ -1,0 +1,154 @@
+//! What a participant is told once, and the times that follow from it.
+
+use core::time::Duration;
+
+use crate::error::InvalidInput;
+use crate::id::SessionId;
+use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
+
+/// What a participant contends for, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the semaphore lives.
+    pub(crate) prefix: Prefix,
+    /// How many slots it has, at least one.
+    pub(crate) limit: u32,
+    /// Whether another limit in the record is taken over instead of refused.
+    pub(crate) adopt_limit: bool,
+    /// Where sessions come from, and what every request carries.
+    pub(crate) session: SessionSettings,
+    /// What contender keys show.
+    pub(crate) value: Value,
+    /// How the steps become requests.
+    pub(crate) encoding: Encoding,
+    /// How many contenders are not yet a crowd.
+    pub(crate) crowd: usize,
+}
+
+impl Settings {
+    /// A semaphore of `limit` slots under `prefix`, with default sessions, no value and no token.
+    ///
+    /// # Errors
+    /// [`InvalidInput::LimitZero`].
+    pub fn new(prefix: Prefix, limit: u32) -> Result<Self, InvalidInput> {
+        if limit == 0 {
+            return Err(InvalidInput::LimitZero);
+        }
+        let options = SessionOptions::default().for_prefix(&prefix);
+        Ok(Self {
+            prefix,
+            limit,
+            adopt_limit: false,
+            session: SessionSettings::new(options),
+            value: Value::default(),
+            encoding: Encoding::default(),
+            crowd: CROWD,
+        })
+    }
+
+    /// Takes another limit that is found in the record over, instead of refusing it as a conflict.
+    #[must_use]
+    pub fn with_limit_adopted(mut self, adopt: bool) -> Self {
+        self.adopt_limit = adopt;
+        self
+    }
+
+    /// How sessions are made.
+    #[must_use]
+    pub fn with_session_options(mut self, options: SessionOptions) -> Self {
+        self.session.source = SessionSource::Create(options.for_prefix(&self.prefix));
+        self
+    }
+
+    /// Contends with a session that the caller made, and will destroy. It carries one slot, so one
+    /// acquisition at a time; it is renewed here while it contends, but never destroyed.
+    ///
+    /// Make it with `LockDelay` as long as its TTL, 60 s at most: belief lasts no longer than either, since for
+    /// so long nobody takes its place if it ends early. Consul's default is 15 s. A lock delay below 10 s is taken for a
+    /// choice, with what it risks: see [`SessionOptions::with_lock_delay`].
+    #[must_use]
+    pub fn with_session(mut self, session: SessionId) -> Self {
+        self.session.source = SessionSource::Callers(session);
+        self
+    }
+
+    /// What the contender keys show to whoever looks.
+    #[must_use]
+    pub fn with_value(mut self, value: Value) -> Self {
+        self.value = value;
+        self
+    }
+
+    /// Token, datacenter, namespace, partition and consistency of every request.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.session.scope = scope;
+        self
+    }
+
+    /// How the steps of the protocol become requests.
+    #[must_use]
+    pub fn with_encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// Up to how many contenders, holders included, each participant watches the whole prefix. Beyond
+    /// that, whoever waits watches the next ahead, and the cost of a handoff grows no more. The
+    /// default is 8, for each contender of the participant's own. With [`Encoding::Requests`] the whole prefix is always watched.
+    #[must_use]
+    pub fn with_crowd(mut self, crowd: usize) -> Self {
+        self.crowd = crowd;
+        self
+    }
+
+    /// Where the semaphore lives.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    /// How many slots it has.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// What every request carries.
+    pub fn scope(&self) -> &Scope {
+        &self.session.scope
+    }
+}
+
+/// How many contenders each participant watches as a whole by default.
+const CROWD: usize = 8;
+
+impl Settings {
+    /// Whether sessions are ours to destroy.
+    pub(crate) fn owns_sessions(&self) -> bool {
+        self.session.owns_sessions()
+    }
+
+    /// Whether contender keys vanish with their session.
+    pub(crate) fn deletes_keys(&self) -> bool {
+        match &self.session.source {
+            SessionSource::Create(options) => options.behavior == Behavior::Delete,
+            SessionSource::Callers(_) => false,
+        }
+    }
+
+    /// How long a short request may take.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        self.session.request_timeout()
+    }
+
+    /// The longest wait between two attempts of one request.
+    pub(crate) fn retry_cap(&self) -> Duration {
+        self.session.retry_cap()
+    }
+
+    /// How long a contender that leaves goes on trying to clean up.
+    pub(crate) fn cleanup_time(&self) -> Duration {
+        self.session.cleanup_time()
+    }
+}

@@ -1,0 +1,202 @@
+//! Sessions of contenders that have left, kept for the next turn for as long as there is reason to
+//! expect one: the caller before came back soon after a release. Without a next turn they are destroyed.
+
+use core::time::Duration;
+
+use crate::machine::semaphore::contender::Spare;
+use crate::time::Instant;
+
+/// How soon after a release the next acquisition comes where another one is expected, and how long
+/// a session is kept for it.
+const SOON: Duration = Duration::from_secs(1);
+
+/// How many sessions are kept at most.
+const MOST: usize = 8;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spares {
+    kept: Vec<Spare>,
+    /// When they are of no more use.
+    until: Option<Instant>,
+    released_at: Option<Instant>,
+    is_expected: bool,
+    is_closed: bool,
+}
+
+impl Spares {
+    /// Somebody wants a slot.
+    pub(super) fn wanted_at(&mut self, now: Instant) {
+        let is_soon = |at: Instant| now.saturating_since(at) <= SOON;
+        self.is_expected = self.released_at.is_some_and(is_soon);
+    }
+
+    /// Somebody gives a slot back. Says whether its session should be kept.
+    pub(super) fn released_at(&mut self, now: Instant) -> bool {
+        self.released_at = Some(now);
+        self.is_expected && !self.is_closed && self.kept.len() < MOST
+    }
+
+    /// Nobody will want a slot any more.
+    pub(super) fn close(&mut self, now: Instant) {
+        self.is_closed = true;
+        self.until = self.until.map(|_| now);
+    }
+
+    pub(super) fn keep(&mut self, now: Instant, spare: Spare) {
+        self.kept.push(spare);
+        self.until = Some(if self.is_closed { now } else { now + SOON });
+    }
+
+    /// The one that was kept last: its lease is the newest.
+    pub(super) fn take(&mut self) -> Option<Spare> {
+        let spare = self.kept.pop();
+        if self.kept.is_empty() {
+            self.until = None;
+        }
+        spare
+    }
+
+    /// Those that are of no more use.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Spare> {
+        if self.until.is_none_or(|until| until > now) {
+            return self.kept.split_off(self.kept.len().min(MOST));
+        }
+        self.until = None;
+        core::mem::take(&mut self.kept)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::id::{Index, SessionId};
+    use crate::machine::fixture::{A, B, C, at, session, settings};
+    use crate::machine::process::tenancy::session::Session;
+    use crate::machine::semaphore::spare::*;
+
+    /// A session that is told from others by its id.
+    fn spare(id: &str) -> Spare {
+        let session = Session::new(&settings().with_session(session(id)).session);
+        Spare::new(session, Index::ZERO)
+    }
+
+    fn ids(spares: &[Spare]) -> Vec<&str> {
+        let ids = spares.iter().filter_map(|spare| spare.session().id());
+        ids.map(SessionId::as_str).collect()
+    }
+
+    /// Somebody came back soon after a release.
+    fn expecting() -> Spares {
+        let mut spares = Spares::default();
+        spares.wanted_at(at(0));
+        spares.released_at(at(10));
+        spares.wanted_at(at(20));
+        spares
+    }
+
+    #[test]
+    fn nothing_is_kept_until_somebody_came_back() {
+        let mut spares = Spares::default();
+        assert!(!spares.released_at(at(0)));
+        spares.wanted_at(at(500));
+        assert!(spares.released_at(at(600)));
+    }
+
+    #[test]
+    fn whoever_comes_back_within_a_second_is_expected_again() {
+        for (after, expected) in [(0, true), (1_000, true), (1_001, false)] {
+            let mut spares = expecting();
+            spares.released_at(at(5_000));
+            spares.wanted_at(at(5_000 + after));
+            assert_eq!(spares.released_at(at(9_000)), expected, "{after}");
+        }
+    }
+
+    #[test]
+    fn the_first_turn_after_none_is_not_expected() {
+        let mut spares = Spares::default();
+        spares.wanted_at(at(0));
+        assert!(!spares.released_at(at(1)));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_most() {
+        let mut spares = expecting();
+        for kept in 0..MOST {
+            assert!(spares.released_at(at(30)), "{kept}");
+            spares.keep(at(30), spare(A));
+        }
+        assert!(!spares.released_at(at(30)));
+        assert!(spares.take().is_some());
+        assert!(spares.released_at(at(30)), "there is room again");
+    }
+
+    #[test]
+    fn what_is_kept_beyond_the_most_is_of_no_use_at_once() {
+        let mut spares = expecting();
+        for _ in 0..MOST {
+            spares.keep(at(30), spare(A));
+        }
+        assert!(spares.take_expired(at(30)).is_empty());
+        spares.keep(at(30), spare(B));
+        assert_eq!(ids(&spares.take_expired(at(30))), [B]);
+    }
+
+    #[test]
+    fn the_one_that_was_kept_last_is_taken_first() {
+        let mut spares = expecting();
+        for (when, id) in [(10, A), (20, B), (30, C)] {
+            spares.keep(at(when), spare(id));
+        }
+        for id in [C, B, A] {
+            assert!(!spares.is_empty());
+            assert_eq!(ids(&[spares.take().unwrap()]), [id]);
+        }
+        assert!(spares.take().is_none());
+        assert!(spares.is_empty());
+        assert_eq!(spares.timeout(), None, "nothing is due any more");
+    }
+
+    #[test]
+    fn all_are_of_no_more_use_a_second_after_the_last_was_kept() {
+        let mut spares = expecting();
+        spares.keep(at(100), spare(A));
+        assert_eq!(spares.timeout(), Some(at(1_100)));
+        spares.keep(at(600), spare(B));
+        assert_eq!(spares.timeout(), Some(at(1_600)));
+        assert_eq!(ids(&spares.take_expired(at(1_599))), [""; 0]);
+        assert_eq!(ids(&spares.take_expired(at(1_600))), [A, B]);
+        assert!(spares.is_empty());
+        assert_eq!(spares.timeout(), None);
+        assert_eq!(ids(&spares.take_expired(at(9_000))), [""; 0]);
+    }
+
+    #[test]
+    fn whoever_closes_keeps_nothing() {
+        let mut spares = expecting();
+        spares.keep(at(100), spare(A));
+        spares.close(at(200));
+        assert_eq!(spares.timeout(), Some(at(200)));
+        assert_eq!(ids(&spares.take_expired(at(200))), [A]);
+        spares.wanted_at(at(210));
+        assert!(!spares.released_at(at(220)));
+        // One that was on its way to be kept.
+        spares.keep(at(230), spare(B));
+        assert_eq!(ids(&spares.take_expired(at(230))), [B]);
+    }
+
+    #[test]
+    fn closing_when_nothing_is_kept_makes_nothing_due() {
+        let mut spares = Spares::default();
+        spares.close(at(200));
+        assert_eq!(spares.timeout(), None);
+        assert!(spares.is_empty());
+    }
+}

@@ -1,0 +1,412 @@
+//! How the steps of the protocol become requests: the one place that decides it.
+//!
+//! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
+//! |---|---|---|
+//! | enter | `[lock contender, get-tree]` | `PUT ?acquire` of the contender key |
+//! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
+//! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back | `GET` of the contender key |
+//!
+//! A transaction makes its step atomic. Whoever it admits is tied to its key in the moment of
+//! admission, and whoever it prunes has none (S3, S5). Its answer tells the record's new index, so
+//! that the next step can follow without a read.
+
+use crate::api::{
+    AcquireKey, CasKey, Entry, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
+};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::semaphore::plan::{ContenderNo, Write};
+use crate::machine::semaphore::settings::Settings;
+use crate::view::{Contender, ContenderFlags, View};
+
+/// What the answer to entering says.
+#[derive(Debug)]
+pub(super) enum Entered {
+    /// The key is ours. A transaction shows it, and the prefix at that moment.
+    Tied(Option<Box<(Contender, View)>>),
+    /// Another session has it.
+    Taken,
+}
+
+/// What the answer to a write of the record says.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// It was applied.
+    Applied(Option<Box<After>>),
+    /// It was not: the record has changed since the view, or what the write takes for granted is
+    /// not so.
+    Refused {
+        /// Whether something else than the record's index stood against it.
+        is_unfounded: bool,
+    },
+}
+
+/// What an applied transaction left.
+#[derive(Debug)]
+pub(super) struct After {
+    /// `ModifyIndex` of the record, and of whatever else it changed.
+    pub(super) index: Index,
+    /// The keys that it locked, as they are now.
+    pub(super) locked: Vec<(ContenderNo, Contender)>,
+    /// The prefix right after it, where it was read along.
+    pub(super) view: Option<View>,
+}
+
+/// What Consul says of the contender key of a holder that has vanished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probed {
+    /// Nobody has it, and its lock delay is over.
+    Free,
+    /// Somebody has it, or its lock delay is not over.
+    NotYet,
+    /// Nothing: what was said of others kept the agent from looking.
+    Unknown,
+}
+
+impl Encoding {
+    /// Ties the contender key to its session. Says how it is encoded: with a large value it is no
+    /// transaction.
+    pub(super) fn enter(
+        session: &SessionId,
+        flags: ContenderFlags,
+        settings: &Settings,
+    ) -> (Self, Request) {
+        let scope = settings.scope();
+        let acquire = AcquireKey {
+            key: &settings.prefix.contender_key(session),
+            session,
+            value: settings.value.as_bytes(),
+            flags: flags.encode(),
+        };
+        let operations = [
+            Operation::Lock {
+                key: acquire.key,
+                session,
+                value: acquire.value,
+                flags: acquire.flags,
+            },
+            Operation::GetTree {
+                prefix: &settings.prefix,
+            },
+        ];
+        let (encoding, request) = match settings.encoding {
+            Self::Transactions => transaction(&operations, settings),
+            Self::Requests => None,
+        }
+        .map_or_else(
+            || (Self::Requests, acquire.request(scope)),
+            |request| (Self::Transactions, request),
+        );
+        (encoding, request.with_timeout(settings.request_timeout()))
+    }
+
+    /// Reads the answer to [`Self::enter`].
+    pub(super) fn entered(
+        self,
+        response: &Response,
+        session: &SessionId,
+        settings: &Settings,
+    ) -> Result<Entered, RequestError> {
+        if self == Self::Requests {
+            return Ok(if AcquireKey::parse(response)? {
+                Entered::Tied(None)
+            } else {
+                Entered::Taken
+            });
+        }
+        match Txn::parse(response)? {
+            TxnOutcome::Applied(results) => {
+                let key = settings.prefix.contender_key(session);
+                // Whoever may not read its own key learns no more than that.
+                let arrival = results.split(1).ok().and_then(|(heads, tree)| {
+                    let own = heads.first().filter(|entry| entry.key() == key)?;
+                    let own = Contender::new(session.clone(), own);
+                    let view = View::of_tree(&settings.prefix, own.modify_index, tree);
+                    Some(Box::new((own, view)))
+                });
+                Ok(Entered::Tied(arrival))
+            }
+            TxnOutcome::RolledBack(faults) => match faults.into_iter().next() {
+                Some(fault) if is_taken(fault.kind) => Ok(Entered::Taken),
+                fault => Err(refusal(fault)),
+            },
+        }
+    }
+
+    /// Asks whether our session could acquire the contender keys of these. The last operation fails if the
+    /// first has not, so that nothing is ever changed by it. Only a transaction can ask so.
+    pub(super) fn probe(
+        sessions: &[SessionId],
+        own: &SessionId,
+        settings: &Settings,
+    ) -> Option<Request> {
+        let keys = sessions.iter().map(|it| settings.prefix.contender_key(it));
+        let keys: Vec<_> = keys.collect();
+        let lock = |key| Operation::Lock {
+            key,
+            session: own,
+            value: &[],
+            flags: 0,
+        };
+        let key = keys.first()?;
+        let operations = keys.iter().map(|key| lock(key));
+        let operations: Vec<_> = operations
+            .chain([Operation::CheckNotExists { key }])
+            .collect();
+        transaction(&operations, settings)
+    }
+
+    /// Reads the answer to [`Self::probe`] of so many.
+    pub(super) fn probed(
+        response: &Response,
+        sessions: usize,
+    ) -> Result<Vec<Probed>, RequestError> {
+        let TxnOutcome::RolledBack(faults) = Txn::parse(response)? else {
+            return Err(garbled("a transaction that can't be applied, and was"));
+        };
+        let mut probed = vec![Probed::Free; sessions];
+        let mut is_checked = false;
+        let mut is_delayed = false;
+        for fault in faults {
+            match probed.get_mut(fault.operation) {
+                Some(probed) if is_taken(fault.kind) => {
+                    is_delayed |= fault.kind == TxnFaultKind::Delayed;
+                    *probed = Probed::NotYet;
+                }
+                None if fault.operation == sessions && fault.kind == TxnFaultKind::Check => {
+                    is_checked = true;
+                }
+                _ => return Err(refusal(Some(fault))),
+            }
+        }
+        // Lock delays are looked at before anything else, and whoever finds one looks no further.
+        if is_delayed || !is_checked {
+            for free in probed.iter_mut().filter(|it| **it == Probed::Free) {
+                *free = Probed::Unknown;
+            }
+        }
+        Ok(probed)
+    }
+
+    /// Writes the record. Says how it is encoded: what is too large for a transaction is not one.
+    pub(super) fn write(write: &Write, rest: &Rest, settings: &Settings) -> (Self, Request) {
+        let scope = settings.scope();
+        let key = &settings.prefix.lock_key();
+        let value = &write.record.encode();
+        let (index, flags) = (write.base, write.record.flags());
+        let cas = CasKey {
+            key,
+            index,
+            value,
+            flags,
+        };
+        let transaction = (settings.encoding == Self::Transactions)
+            .then(|| rest.transaction(cas, settings))
+            .flatten();
+        let (encoding, request) = match transaction {
+            Some(request) => (Self::Transactions, request),
+            None => (Self::Requests, cas.request(scope)),
+        };
+        (encoding, request.with_timeout(settings.request_timeout()))
+    }
+
+    /// Reads the answer to [`Self::write`].
+    pub(super) fn written(
+        self,
+        response: &Response,
+        rest: &Rest,
+        settings: &Settings,
+    ) -> Result<Written, RequestError> {
+        if self == Self::Requests {
+            return Ok(if CasKey::parse(response)? {
+                Written::Applied(None)
+            } else {
+                Written::Refused {
+                    is_unfounded: false,
+                }
+            });
+        }
+        match Txn::parse(response)? {
+            TxnOutcome::Applied(results) => Ok(Written::Applied(
+                rest.after(results, settings).map(Box::new),
+            )),
+            TxnOutcome::RolledBack(faults) => {
+                // The record's operation comes after the steps.
+                let is_stale = |fault: &TxnFault| fault.kind == TxnFaultKind::Stale;
+                let is_known = |fault: &TxnFault| {
+                    is_taken(fault.kind)
+                        || matches!(
+                            fault.kind,
+                            TxnFaultKind::Stale | TxnFaultKind::Check | TxnFaultKind::SessionGone
+                        )
+                };
+                match faults.iter().position(|fault| !is_known(fault)) {
+                    Some(at) => Err(refusal(faults.into_iter().nth(at))),
+                    None => Ok(Written::Refused {
+                        is_unfounded: !faults
+                            .iter()
+                            .all(|fault| is_stale(fault) && fault.operation == rest.steps.len()),
+                    }),
+                }
+            }
+        }
+    }
+}
+
+/// What else belongs to a write of the record, where it is one transaction with it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rest {
+    pub(super) steps: Vec<Step>,
+    /// Whether the prefix is read along.
+    pub(super) reads: bool,
+}
+
+/// One operation beside the record's.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// The contender of ours that is admitted is tied to its key.
+    Tied(SessionId),
+    /// The holder that is pruned has no key.
+    Absent(SessionId),
+    /// The key of the holder that is pruned is tied to nobody.
+    Free(SessionId),
+    /// A contender of ours that waited claims: whoever watches its key learns by these flags that it
+    /// went ahead.
+    Claim(ContenderNo, SessionId, ContenderFlags),
+    /// A contender of ours enters.
+    Enter(ContenderNo, SessionId, ContenderFlags),
+    /// A contender of ours leaves, whose key was seen at this index.
+    Leave(SessionId, Index),
+}
+
+impl Step {
+    fn session(&self) -> &SessionId {
+        match self {
+            Self::Tied(session)
+            | Self::Absent(session)
+            | Self::Free(session)
+            | Self::Claim(_, session, _)
+            | Self::Enter(_, session, _)
+            | Self::Leave(session, _) => session,
+        }
+    }
+
+    fn operation<'a>(&'a self, key: &'a str, settings: &'a Settings) -> Operation<'a> {
+        let value = settings.value.as_bytes();
+        match self {
+            Self::Tied(session) => Operation::CheckSession {
+                key,
+                session: Some(session),
+            },
+            Self::Absent(_) => Operation::CheckNotExists { key },
+            Self::Free(_) => Operation::CheckSession { key, session: None },
+            Self::Claim(_, session, flags) | Self::Enter(_, session, flags) => Operation::Lock {
+                key,
+                session,
+                value,
+                flags: flags.encode(),
+            },
+            Self::Leave(_, _) if settings.owns_sessions() => Operation::Delete { key },
+            Self::Leave(_, index) => Operation::DeleteCas { key, index: *index },
+        }
+    }
+}
+
+impl Rest {
+    /// Whose keys it deletes.
+    pub(super) fn leaving(&self) -> Vec<SessionId> {
+        let steps = self.steps.iter();
+        let leaving = steps.filter_map(|step| match step {
+            Step::Leave(session, _) => Some(session.clone()),
+            _ => None,
+        });
+        leaving.collect()
+    }
+
+    pub(super) fn deletes_key_of(&self, session: &SessionId) -> bool {
+        let deletes = |step: &Step| matches!(step, Step::Leave(of, _) if of == session);
+        self.steps.iter().any(deletes)
+    }
+
+    /// Record and all in one request; none where an agent would refuse it for its size.
+    fn transaction(&self, cas: CasKey<'_>, settings: &Settings) -> Option<Request> {
+        let keys: Vec<_> = self
+            .steps
+            .iter()
+            .map(|step| settings.prefix.contender_key(step.session()))
+            .collect();
+        let cas = Operation::Cas {
+            key: cas.key,
+            index: cas.index,
+            value: cas.value,
+            flags: cas.flags,
+        };
+        let steps = self.steps.iter().zip(&keys);
+        let mut operations: Vec<_> = steps
+            .map(|(step, key)| step.operation(key, settings))
+            .collect();
+        operations.push(cas);
+        if self.reads {
+            let prefix = &settings.prefix;
+            operations.push(Operation::GetTree { prefix });
+        }
+        transaction(&operations, settings)
+    }
+
+    /// What the answer shows; nothing where the agent has left out what may not be read.
+    fn after(&self, results: Results<'_>, settings: &Settings) -> Option<After> {
+        let prefix = &settings.prefix;
+        let is_shown = |step: &&Step| !matches!(step, Step::Absent(_) | Step::Leave(..));
+        let steps = || self.steps.iter().filter(is_shown);
+        let keys = steps().map(|step| prefix.contender_key(step.session()));
+        let keys: Vec<_> = keys.chain([prefix.lock_key()]).collect();
+        let (heads, tree) = results.split(keys.len()).ok()?;
+        if !heads.iter().map(Entry::key).eq(keys.iter()) {
+            return None;
+        }
+        let index = heads.last()?.modify_index();
+        let locked = steps().zip(&heads).filter_map(|(step, entry)| match step {
+            Step::Claim(no, session, _) | Step::Enter(no, session, _) => {
+                Some((*no, Contender::new(session.clone(), entry)))
+            }
+            _ => None,
+        });
+        Some(After {
+            index,
+            locked: locked.collect(),
+            view: self.reads.then(|| View::of_tree(prefix, index, tree)),
+        })
+    }
+}
+
+/// The request for these operations; none where an agent would refuse it for its size.
+fn transaction(operations: &[Operation<'_>], settings: &Settings) -> Option<Request> {
+    let request = Txn { operations }.request(settings.scope());
+    Txn::fits(&request, operations.len()).then_some(request)
+}
+
+/// As the plain request answers `false`.
+fn is_taken(kind: TxnFaultKind) -> bool {
+    matches!(kind, TxnFaultKind::Held | TxnFaultKind::Delayed)
+}
+
+/// Why a transaction that was rolled back failed.
+fn refusal(fault: Option<TxnFault>) -> RequestError {
+    let Some(TxnFault { kind, text, .. }) = fault else {
+        return garbled("a transaction that failed for no reason");
+    };
+    match kind {
+        TxnFaultKind::SessionGone => RequestError::InvalidSession { text },
+        TxnFaultKind::Denied => RequestError::Denied { text },
+        _ => RequestError::Rejected { status: 409, text },
+    }
+}
+
+fn garbled(what: &'static str) -> RequestError {
+    RequestError::Garbled { what, source: None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,471 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value as Json, json};
+
+use crate::input::Value;
+use crate::machine::fixture::{self, A, B, C, session};
+use crate::machine::semaphore::steps::*;
+use crate::record::Record;
+use crate::view::{Claimed, ContenderFlags, Key};
+
+fn settings() -> Settings {
+    let settings = fixture::settings().with_encoding(Encoding::Transactions);
+    settings.with_value(Value::new("us").unwrap())
+}
+
+/// The operations of a transaction, each in a line: what, of whom, and what it names besides.
+fn lines(request: &Request) -> Vec<String> {
+    assert!(request.target().starts_with("/v1/txn"), "{request:?}");
+    let body: Vec<Json> = serde_json::from_slice(request.body()).unwrap();
+    let line = |it: &Json| {
+        let it = &it["KV"];
+        let text = |name| it[name].as_str().unwrap_or("-").to_owned();
+        let number = |name| it[name].as_u64().map_or("-".to_owned(), |n| n.to_string());
+        let value = it["Value"].as_str().map(|it| STANDARD.decode(it).unwrap());
+        let value = value.map_or("-".to_owned(), |it| String::from_utf8(it).unwrap());
+        [
+            text("Verb"),
+            text("Key"),
+            text("Session"),
+            number("Index"),
+            number("Flags"),
+            value,
+        ]
+        .join(" ")
+    };
+    body.iter().map(line).collect()
+}
+
+fn write(holders: &[&str]) -> Write {
+    let mut record = Record::new(1);
+    for holder in holders {
+        record.add(holder);
+    }
+    Write {
+        record,
+        base: Index(50),
+        admit: vec![],
+        withdraw: vec![],
+    }
+}
+
+fn rest(steps: Vec<Step>) -> Rest {
+    Rest {
+        steps,
+        reads: false,
+    }
+}
+
+/// Of a session with a lock delay of half a minute.
+const ENTERING: ContenderFlags = ContenderFlags::entering(core::time::Duration::from_secs(30));
+const CLAIMING: ContenderFlags = ContenderFlags {
+    claim: Claimed::One,
+    ..ENTERING
+};
+
+/// One entry of a key below the prefix, as a result.
+fn result(name: &str, tied_to: &str, index: u64) -> Json {
+    json!({"KV": {
+        "Key": format!("jobs/{name}"), "Session": tied_to, "CreateIndex": 7, "ModifyIndex": index,
+        "LockIndex": 1, "Flags": CLAIMING.encode(), "Value": null,
+    }})
+}
+
+fn applied(results: &[Json]) -> Response {
+    Response::new(200, json!({"Results": results, "Errors": null}).to_string())
+}
+
+fn rolled_back(faults: &[(usize, &str)]) -> Response {
+    let fault = |(at, what): &(usize, &str)| json!({"OpIndex": at, "What": what});
+    let faults: Vec<_> = faults.iter().map(fault).collect();
+    Response::new(409, json!({"Results": null, "Errors": faults}).to_string())
+}
+
+const STALE: &str = r#"failed to set key "jobs/.lock", index is stale"#;
+const HELD: &str = r#"failed to lock key "jobs/x", lock is already held"#;
+const DELAYED: &str = r#"failed to lock key "jobs/x" due to lock delay"#;
+const GONE: &str = r#"invalid session "aaaaaaaa-0000-0000-0000-000000000000""#;
+const CHECK: &str = r#"key "jobs/x" exists"#;
+const DENIED: &str = "Permission denied: token lacks permission 'key:write' on 'jobs/x'";
+const OTHER: &str = "raft apply failed";
+
+#[test]
+fn entering_locks_the_key_and_reads_the_prefix() {
+    let (encoding, request) = Encoding::enter(&session(A), ENTERING, &settings());
+    assert_eq!(encoding, Encoding::Transactions);
+    assert_eq!(Encoding::of(&request), Encoding::Transactions);
+    assert_eq!(
+        lines(&request),
+        [
+            format!("lock jobs/{A} {A} - {} us", ENTERING.encode()),
+            "get-tree jobs/ - - - -".to_owned(),
+        ]
+    );
+    assert_eq!(request.timeout(), settings().request_timeout());
+}
+
+#[test]
+fn entering_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() {
+    let large = Value::new(vec![b'x'; 500 * 1024]).unwrap();
+    for settings in [
+        settings().with_encoding(Encoding::Requests),
+        settings().with_value(large),
+    ] {
+        let (encoding, request) = Encoding::enter(&session(A), ENTERING, &settings);
+        assert_eq!(encoding, Encoding::Requests);
+        assert_eq!(Encoding::of(&request), Encoding::Requests);
+        let target = format!("/v1/kv/jobs/{A}?acquire={A}&");
+        assert!(request.target().starts_with(&target), "{request:?}");
+        assert_eq!(request.body(), settings.value.as_bytes());
+        assert_eq!(request.timeout(), settings.request_timeout());
+    }
+}
+
+/// What the answer to entering with `A` says.
+fn entered(encoding: Encoding, response: &Response) -> Result<Entered, RequestError> {
+    encoding.entered(response, &session(A), &settings())
+}
+
+#[test]
+fn whoever_entered_by_a_transaction_is_shown_its_key_and_the_prefix() {
+    let own = result(A, A, 9);
+    let answer = applied(&[own.clone(), own, result(B, B, 8)]);
+    let Ok(Entered::Tied(Some(arrival))) = entered(Encoding::Transactions, &answer) else {
+        unreachable!("it shows both");
+    };
+    let (own, view) = *arrival;
+    assert_eq!((own.session, own.modify_index), (session(A), Index(9)));
+    assert_eq!(view.index(), Index(9));
+    assert!(matches!(view.key(&session(A)), Key::Tied(_)));
+    assert!(matches!(view.key(&session(B)), Key::Tied(_)));
+}
+
+#[test]
+fn an_answer_to_entering_that_does_not_begin_with_the_own_key_shows_nothing() {
+    // Where the token may not read its key, the tree begins where the key should be.
+    for results in [vec![], vec![result(B, B, 8)], vec![result(".lock", "", 8)]] {
+        let found = entered(Encoding::Transactions, &applied(&results));
+        assert!(matches!(found, Ok(Entered::Tied(None))), "{found:?}");
+    }
+}
+
+#[test]
+fn a_key_that_another_session_has_is_taken_in_either_encoding() {
+    for fault in [HELD, DELAYED] {
+        let answer = rolled_back(&[(0, fault)]);
+        let found = entered(Encoding::Transactions, &answer);
+        assert!(matches!(found, Ok(Entered::Taken)), "{fault}: {found:?}");
+    }
+    let found = entered(Encoding::Requests, &Response::new(200, "false"));
+    assert!(matches!(found, Ok(Entered::Taken)), "{found:?}");
+    let found = entered(Encoding::Requests, &Response::new(200, "true"));
+    assert!(matches!(found, Ok(Entered::Tied(None))), "{found:?}");
+}
+
+#[test]
+fn why_nobody_entered_is_told() {
+    let error = |fault| entered(Encoding::Transactions, &rolled_back(&[(0, fault)])).unwrap_err();
+    assert!(matches!(error(GONE), RequestError::InvalidSession { text } if text == GONE));
+    assert!(matches!(error(DENIED), RequestError::Denied { .. }));
+    assert!(matches!(
+        error(OTHER),
+        RequestError::Rejected { status: 409, .. }
+    ));
+    let garbled = entered(Encoding::Transactions, &Response::new(200, "true"));
+    assert!(matches!(garbled, Err(RequestError::Garbled { .. })));
+}
+
+#[test]
+fn each_step_of_a_write_is_one_operation_before_the_records() {
+    let steps = vec![
+        Step::Tied(session(A)),
+        Step::Claim(ContenderNo(0), session(A), CLAIMING),
+        Step::Enter(ContenderNo(1), session(B), ENTERING),
+        Step::Absent(session(C)),
+        Step::Free(session(C)),
+        Step::Leave(session(B), Index(12)),
+    ];
+    let record = String::from_utf8(write(&[A]).record.encode()).unwrap();
+    let flags = write(&[A]).record.flags();
+    let mut expected = vec![
+        format!("check-session jobs/{A} {A} - - -"),
+        format!("lock jobs/{A} {A} - {} us", CLAIMING.encode()),
+        format!("lock jobs/{B} {B} - {} us", ENTERING.encode()),
+        format!("check-not-exists jobs/{C} - - - -"),
+        format!("check-session jobs/{C}  - - -"),
+        format!("delete jobs/{B} - - - -"),
+        format!("cas jobs/.lock - 50 {flags} {record}"),
+    ];
+    let (encoding, request) = Encoding::write(&write(&[A]), &rest(steps.clone()), &settings());
+    assert_eq!(encoding, Encoding::Transactions);
+    assert_eq!(lines(&request), expected);
+    assert_eq!(request.timeout(), settings().request_timeout());
+
+    expected.push("get-tree jobs/ - - - -".to_owned());
+    let reads = Rest { steps, reads: true };
+    let (_, request) = Encoding::write(&write(&[A]), &reads, &settings());
+    assert_eq!(lines(&request), expected);
+}
+
+#[test]
+fn the_key_of_a_callers_session_is_deleted_only_as_it_was_seen() {
+    let rest = rest(vec![Step::Leave(session(B), Index(12))]);
+    let settings = settings().with_session(session(B));
+    let (_, request) = Encoding::write(&write(&[]), &rest, &settings);
+    assert_eq!(
+        lines(&request)[0],
+        format!("delete-cas jobs/{B} - 12 - -"),
+        "it may be in use again"
+    );
+}
+
+#[test]
+fn a_write_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() {
+    let many: Vec<_> = (0..64).map(|_| Step::Tied(session(A))).collect();
+    let plain = settings().with_encoding(Encoding::Requests);
+    for (settings, rest) in [(plain, Rest::default()), (settings(), rest(many))] {
+        let (encoding, request) = Encoding::write(&write(&[A]), &rest, &settings);
+        assert_eq!(encoding, Encoding::Requests);
+        let target = "/v1/kv/jobs/.lock?cas=50&";
+        assert!(request.target().starts_with(target), "{request:?}");
+        assert_eq!(request.body(), write(&[A]).record.encode());
+        assert_eq!(request.timeout(), settings.request_timeout());
+    }
+    let most: Vec<_> = (0..63).map(|_| Step::Tied(session(A))).collect();
+    let (encoding, _) = Encoding::write(&write(&[A]), &rest(most), &settings());
+    assert_eq!(encoding, Encoding::Transactions);
+}
+
+/// A claim of `A`, a newcomer `B`, somebody pruned and somebody who leaves.
+fn claim(reads: bool) -> Rest {
+    let steps = vec![
+        Step::Tied(session(A)),
+        Step::Claim(ContenderNo(0), session(A), CLAIMING),
+        Step::Enter(ContenderNo(1), session(B), ENTERING),
+        Step::Absent(session(C)),
+        Step::Leave(session(C), Index(12)),
+    ];
+    Rest { steps, reads }
+}
+
+/// What the answer to [`claim`] begins with.
+fn heads() -> Vec<Json> {
+    vec![
+        result(A, A, 60),
+        result(A, A, 61),
+        result(B, B, 61),
+        result(".lock", "", 61),
+    ]
+}
+
+fn written(rest: &Rest, response: &Response) -> Result<Written, RequestError> {
+    Encoding::Transactions.written(response, rest, &settings())
+}
+
+#[test]
+fn an_applied_write_tells_the_index_and_the_keys_that_it_locked() {
+    let Ok(Written::Applied(Some(after))) = written(&claim(false), &applied(&heads())) else {
+        unreachable!("it shows all");
+    };
+    assert_eq!(after.index, Index(61));
+    let locked: Vec<_> = after
+        .locked
+        .iter()
+        .map(|(no, it)| (*no, it.session.as_str(), it.modify_index, it.flags))
+        .collect();
+    assert_eq!(
+        locked,
+        [
+            (ContenderNo(0), A, Index(61), CLAIMING.encode()),
+            (ContenderNo(1), B, Index(61), CLAIMING.encode()),
+        ]
+    );
+    assert!(after.view.is_none(), "it was not read along");
+}
+
+#[test]
+fn a_prefix_that_was_read_along_is_shown_at_the_index_of_the_write() {
+    let mut results = heads();
+    results.push(result(B, B, 61));
+    let Ok(Written::Applied(Some(after))) = written(&claim(true), &applied(&results)) else {
+        unreachable!("it shows all");
+    };
+    let view = after.view.unwrap();
+    assert_eq!(view.index(), Index(61));
+    assert!(matches!(view.key(&session(B)), Key::Tied(_)));
+    // The heads are not the tree's.
+    assert!(matches!(view.key(&session(A)), Key::Absent));
+}
+
+#[test]
+fn an_applied_write_that_leaves_keys_out_tells_no_more_than_that() {
+    let mut swapped = heads();
+    swapped.swap(0, 2);
+    let mut results = vec![vec![], swapped];
+    for left_out in 0..heads().len() {
+        let mut heads = heads();
+        heads.remove(left_out);
+        results.push(heads.clone());
+        // A tree that comes too early.
+        heads.push(result(C, C, 5));
+        results.push(heads);
+    }
+    for results in results {
+        for reads in [false, true] {
+            let found = written(&claim(reads), &applied(&results));
+            assert!(
+                matches!(found, Ok(Written::Applied(None))),
+                "{results:?}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_write_is_refused_for_the_records_index_or_for_what_it_took_for_granted() {
+    let record = claim(false).steps.len();
+    for (faults, expected) in [
+        (vec![(record, STALE)], false),
+        // The same of a key that is deleted only as it was seen.
+        (vec![(record - 1, STALE)], true),
+        (vec![(0, HELD)], true),
+        (vec![(1, DELAYED)], true),
+        (vec![(0, CHECK)], true),
+        (vec![(2, GONE)], true),
+        (vec![(0, CHECK), (record, STALE)], true),
+    ] {
+        let found = written(&claim(false), &rolled_back(&faults));
+        assert!(
+            matches!(found, Ok(Written::Refused { is_unfounded }) if is_unfounded == expected),
+            "{faults:?}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_write_that_failed_for_another_reason_is_an_error() {
+    for faults in [
+        vec![(5, DENIED)],
+        vec![(5, STALE), (0, DENIED)],
+        vec![(0, DENIED), (0, CHECK)],
+    ] {
+        let found = written(&claim(false), &rolled_back(&faults));
+        assert!(
+            matches!(found, Err(RequestError::Denied { .. })),
+            "{faults:?}: {found:?}"
+        );
+    }
+    let found = written(&claim(false), &rolled_back(&[(5, STALE), (0, OTHER)]));
+    assert!(
+        matches!(&found, Err(RequestError::Rejected { status: 409, text }) if text == OTHER),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_plain_write_tells_whether_it_was_applied_and_no_more() {
+    let written = |body: &str| {
+        let response = Response::new(200, body);
+        Encoding::Requests.written(&response, &Rest::default(), &settings())
+    };
+    assert!(matches!(written("true"), Ok(Written::Applied(None))));
+    assert!(matches!(
+        written("false"),
+        Ok(Written::Refused {
+            is_unfounded: false
+        })
+    ));
+    assert!(matches!(written("[]"), Err(RequestError::Garbled { .. })));
+}
+
+#[test]
+fn only_what_will_never_be_served_is_a_refusal_of_transactions() {
+    for (response, expected) in [
+        (applied(&[]), false),
+        (Response::new(200, "no transaction's answer"), false),
+        (rolled_back(&[(0, STALE)]), false),
+        (rolled_back(&[(0, HELD)]), false),
+        (rolled_back(&[(0, DELAYED)]), false),
+        (rolled_back(&[(0, CHECK)]), false),
+        (rolled_back(&[(0, GONE)]), false),
+        (rolled_back(&[(0, DENIED)]), true),
+        (rolled_back(&[(0, OTHER)]), true),
+        (rolled_back(&[(0, STALE), (1, DENIED)]), true),
+        (Response::new(500, "No cluster leader"), false),
+        (Response::new(500, GONE), false),
+        (Response::new(500, "Permission denied"), true),
+        (Response::new(429, ""), false),
+        (Response::new(503, ""), false),
+        (Response::new(501, ""), true),
+        (Response::new(400, ""), true),
+        (Response::new(403, ""), true),
+        (Response::new(404, ""), true),
+        (Response::new(405, ""), true),
+        (Response::new(413, ""), true),
+        (Response::new(409, "not JSON"), false),
+    ] {
+        assert_eq!(Encoding::is_refused(&response), expected, "{response:?}");
+    }
+}
+
+#[test]
+fn whose_keys_a_write_deletes_is_known() {
+    let rest = claim(false);
+    assert_eq!(rest.leaving(), [session(C)]);
+    assert!(rest.deletes_key_of(&session(C)));
+    assert!(!rest.deletes_key_of(&session(A)));
+}
+
+#[test]
+fn a_probe_asks_for_every_key_and_can_never_be_applied() {
+    let request = Encoding::probe(&[session(B), session(C)], &session(A), &settings()).unwrap();
+    assert_eq!(
+        lines(&request),
+        [
+            format!("lock jobs/{B} {A} - 0 "),
+            format!("lock jobs/{C} {A} - 0 "),
+            format!("check-not-exists jobs/{B} - - - -"),
+        ]
+    );
+    assert!(Encoding::probe(&[], &session(A), &settings()).is_none());
+}
+
+#[test]
+fn a_probe_tells_of_each_key_whether_it_could_be_acquired() {
+    use Probed::{Free, NotYet, Unknown};
+    for (faults, probed) in [
+        (&[(2, CHECK)][..], [Free, Free]),
+        (&[(0, HELD), (2, CHECK)], [NotYet, Free]),
+        (&[(1, HELD), (2, CHECK)], [Free, NotYet]),
+        // Lock delays are told of alone.
+        (&[(0, DELAYED)], [NotYet, Unknown]),
+        (&[(0, DELAYED), (1, DELAYED)], [NotYet, NotYet]),
+        (&[(0, DELAYED), (2, CHECK)], [NotYet, Unknown]),
+        // Without the last one it is not known whether the others were looked at.
+        (&[(0, HELD)], [NotYet, Unknown]),
+    ] {
+        let found = Encoding::probed(&rolled_back(faults), 2).unwrap();
+        assert_eq!(found, probed, "{faults:?}");
+    }
+}
+
+#[test]
+fn a_probe_that_failed_tells_nothing() {
+    let error = |faults: &[(usize, &str)]| Encoding::probed(&rolled_back(faults), 1).unwrap_err();
+    for faults in [&[(0, GONE)][..], &[(0, GONE), (1, CHECK)]] {
+        assert!(matches!(error(faults), RequestError::InvalidSession { .. }));
+    }
+    assert!(matches!(error(&[(0, DENIED)]), RequestError::Denied { .. }));
+    assert!(matches!(error(&[(1, DENIED)]), RequestError::Denied { .. }));
+    for faults in [
+        &[(0, OTHER)][..],
+        &[(0, CHECK)],
+        &[(1, HELD)],
+        &[(2, CHECK)],
+    ] {
+        let error = error(faults);
+        assert!(matches!(error, RequestError::Rejected { .. }), "{error:?}");
+    }
+    let applied = Encoding::probed(&applied(&[]), 1);
+    assert!(matches!(applied, Err(RequestError::Garbled { .. })));
+}

@@ -1,0 +1,417 @@
+//! Holders whose contender key has gone, and when others may have their place.
+//!
+//! ```text
+//!  a view lacks the key ─▶ Waits ──its time is over──▶ asked ──nobody has the key──▶ dead: may be pruned
+//!                            ▲                           │
+//!                            └────── not yet, failed ────┘
+//! ```
+//! A session ends with the node that it stands on, whatever its TTL: when a server dies or is cut off, Consul
+//! takes its node out of the catalog some ten seconds later (hashicorp/consul #6793, #20424). Its holder, cut off
+//! like the server, goes on believing until its lease is over. So nobody is pruned before its belief must have ended
+//! (invariant S1). Two clocks say when; both must agree:
+//!
+//! - *Our own.* Who has seen the key there waits for the lock delay of its session, which the key's
+//!   [flags](ContenderFlags) say, from the first view without it. That holds also where a key was
+//!   deleted by hand, and where Consul's leader has forgotten the lock delay.
+//! - *Consul's.* The lock delay counts from the end of the session, for everybody, also for those who
+//!   come later. A transaction asks whether the key could be acquired now, and is rolled back in any case:
+//!   see [`Encoding::probe`]. By the guide's requests nothing can be asked without leaving something behind: there those
+//!   who come later wait as well, and then read the key.
+//!
+//! The question is also what tells the dead from the hidden (invariant S3). A list leaves out what the token may
+//! not read: Consul 1.11 and newer say so, older ones don't. Asked for alone, a hidden key is refused.
+//!
+//! Only a restored snapshot brings sessions back, and it interrupts every poll: until then, the dead
+//! need to be asked for only once.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::{Entry, ReadKey, Txn};
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::{Request, Response};
+use crate::id::SessionId;
+use crate::input::SessionOptions;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::reader::backoff::{Backoff, jitter};
+use crate::machine::semaphore::settings::Settings;
+use crate::machine::semaphore::steps::Probed;
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::{ContenderFlags, Key, View};
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Vanished {
+    /// Of all whom the record names and the views lack.
+    missing: BTreeMap<SessionId, Missing>,
+    /// Those of them whom a complete list lacks: only they are asked for.
+    suspects: BTreeSet<SessionId>,
+    asked: Option<Asked>,
+    /// What was asked is of before an interruption.
+    is_outdated: bool,
+    dead: BTreeSet<SessionId>,
+    retry_at: Option<Instant>,
+    backoff: Backoff,
+}
+
+/// A holder without its contender key.
+#[derive(Clone, Debug)]
+struct Missing {
+    /// When the first view came that lacks it, and when the first read of its key alone showed that it is gone.
+    since: Instant,
+    read_at: Option<Instant>,
+    /// How long its place is left alone from then on: the longest that there is where it is not known.
+    lock_delay: Duration,
+    /// Whether a view before had shown its key.
+    was_seen: bool,
+    /// Whether its key is there and tied to another session: that one has acquired it.
+    is_taken: bool,
+    /// Whether such a read has shown it since the last interruption.
+    is_gone: bool,
+    /// When Consul has said "not yet", and from when on to ask again.
+    ask_again_at: Option<Instant>,
+}
+
+/// The question under way.
+#[derive(Clone, Debug)]
+enum Asked {
+    /// Whether this one's key is there.
+    Key(SessionId),
+    /// Whether the keys of these could be acquired.
+    Probe(Vec<SessionId>),
+}
+
+/// What an answer says.
+#[derive(Debug)]
+pub(in crate::machine) enum Finding {
+    /// Some are dead, or not yet, or live after all and the next view will show it.
+    Settled,
+    /// A key may not be seen.
+    Hidden,
+    /// Nothing is known yet.
+    Failed(RequestError),
+}
+
+impl Vanished {
+    pub(in crate::machine) fn new(settings: &Settings) -> Self {
+        Self {
+            missing: BTreeMap::new(),
+            suspects: BTreeSet::new(),
+            asked: None,
+            is_outdated: false,
+            dead: BTreeSet::new(),
+            retry_at: None,
+            backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+        }
+    }
+
+    /// Compares a view with the one before it.
+    pub(in crate::machine) fn observe(&mut self, now: Instant, before: Option<&View>, view: &View) {
+        let Some(record) = view.record() else {
+            return;
+        };
+        for holder in record.holders() {
+            let Ok(session) = SessionId::new(holder) else {
+                continue;
+            };
+            if view.is_alive(holder) {
+                self.missing.remove(&session);
+                self.dead.remove(&session);
+                continue;
+            }
+            let is_taken = view.key(&session) == Key::Taken;
+            if view.is_filtered() && !is_taken && !self.missing.contains_key(&session) {
+                // It may be hidden, and live on for as long as it is.
+                continue;
+            }
+            let missing = self.missing.entry(session).or_insert_with_key(|session| {
+                let seen = before.and_then(|before| seen_lock_delay(before, session));
+                tracing::debug!(name: "vanished", %session, lock_delay = ?seen, "a holder has no key");
+                Missing {
+                    since: now,
+                    read_at: None,
+                    lock_delay: seen.unwrap_or(SessionOptions::MAX_LOCK_DELAY),
+                    was_seen: seen.is_some(),
+                    is_taken,
+                    is_gone: false,
+                    ask_again_at: None,
+                }
+            });
+            if is_taken && !missing.is_taken {
+                missing.since = now;
+            }
+            missing.is_taken = is_taken;
+        }
+        self.forget_the_removed(record);
+    }
+
+    /// Whom to ask for now, in place of all before.
+    pub(in crate::machine) fn suspect(&mut self, suspects: BTreeSet<SessionId>) {
+        self.suspects = suspects;
+        if self.suspects.is_empty() {
+            self.retry_at = None;
+            self.backoff.reset();
+        }
+    }
+
+    pub(in crate::machine) fn suspects(&self) -> &BTreeSet<SessionId> {
+        &self.suspects
+    }
+
+    /// The poll was interrupted: who was dead before may not be any more.
+    pub(in crate::machine) fn forget(&mut self) {
+        self.dead.clear();
+        for missing in self.missing.values_mut() {
+            missing.is_gone = false;
+        }
+        self.is_outdated = self.asked.is_some();
+    }
+
+    /// Forgets those whom nobody takes for holders any more, however the record spells them.
+    pub(in crate::machine) fn forget_the_removed(&mut self, record: &Record) {
+        if self.missing.is_empty() && self.dead.is_empty() {
+            return;
+        }
+        let holders: BTreeSet<_> = record
+            .holders()
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .collect();
+        self.missing.retain(|session, _| holders.contains(session));
+        self.dead.retain(|session| holders.contains(session));
+    }
+
+    /// Who may be pruned.
+    pub(in crate::machine) fn dead(&self, now: Instant) -> BTreeSet<SessionId> {
+        let is_over = |it: &Missing| it.only_waits() && it.until() <= now;
+        let over = self.missing.iter().filter(|(_, it)| is_over(it));
+        let over = over.map(|(session, _)| session);
+        self.dead.iter().chain(over).cloned().collect()
+    }
+
+    /// Whose place can't be had at present, for all that is known.
+    pub(in crate::machine) fn withheld(
+        &self,
+        now: Instant,
+        settings: &Settings,
+    ) -> BTreeSet<SessionId> {
+        // By requests the wait begins with a read, and an instant try waits for its answer, too.
+        let is_read_first = settings.encoding == Encoding::Requests;
+        let waits =
+            |it: &Missing| it.only_waits() || it.read_at.is_some() || it.was_seen && !is_read_first;
+        // When it is time to ask again it may be free: an instant try waits for that answer.
+        let is_put_off = |at: Instant| at > now;
+        let is_withheld =
+            |it: &Missing| waits(it) && it.until() > now || it.ask_again_at.is_some_and(is_put_off);
+        let withheld = self.missing.iter().filter(|(_, it)| is_withheld(it));
+        let withheld = withheld.map(|(session, _)| session);
+        withheld
+            .filter(|session| !self.dead.contains(session))
+            .cloned()
+            .collect()
+    }
+
+    pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+        let waiting = self.missing.values().filter(|it| it.only_waits());
+        let over = waiting.map(Missing::until).min();
+        self.asks_at(settings).into_iter().chain(over).min()
+    }
+
+    fn asks_at(&self, settings: &Settings) -> Option<Instant> {
+        if self.asked.is_some() {
+            return None;
+        }
+        let due = self.pending().map(|(_, it)| it.due(settings)).min()?;
+        Some(self.retry_at.map_or(due, |at| due.max(at)))
+    }
+
+    /// The next question. `own` is a session of ours that is tied to its contender key.
+    pub(in crate::machine) fn transmit(
+        &mut self,
+        now: Instant,
+        own: Option<&SessionId>,
+        settings: &Settings,
+    ) -> Option<Request> {
+        if self.asks_at(settings).is_none_or(|at| at > now) {
+            return None;
+        }
+        let due = self.pending().filter(|(_, it)| it.due(settings) <= now);
+        let mut due: Vec<_> = due.map(|(session, _)| session.clone()).collect();
+        let (asked, request) = if asks_by_probe(settings) {
+            due.truncate(MOST_ASKED);
+            let request = Encoding::probe(&due, own?, settings)?;
+            (Asked::Probe(due), request)
+        } else {
+            let session = due.into_iter().next()?;
+            let read = ReadKey {
+                key: &settings.prefix.contender_key(&session),
+                wait: None,
+                consistent: true,
+            };
+            let request = read.request(settings.scope());
+            (Asked::Key(session), request)
+        };
+        tracing::debug!(name: "inquiry", ?asked, "asks whether holders without a key are dead");
+        self.asked = Some(asked);
+        self.retry_at = None;
+        Some(request.with_timeout(settings.request_timeout()))
+    }
+
+    /// The question under way is asked in another way.
+    pub(in crate::machine) fn take_back(&mut self) {
+        self.asked = None;
+    }
+
+    /// Takes the answer to the question under way. So many wait ahead of us: they ask, too.
+    pub(in crate::machine) fn handle(
+        &mut self,
+        now: Instant,
+        answer: Result<&Response, RequestError>,
+        ahead: u32,
+        rng: &mut fastrand::Rng,
+    ) -> Finding {
+        let Some(asked) = self.asked.take() else {
+            return Finding::Settled;
+        };
+        let is_outdated = core::mem::take(&mut self.is_outdated);
+        let settled = match asked {
+            // What is outdated is asked again at once.
+            _ if is_outdated && answer.is_ok() => Ok(()),
+            Asked::Key(session) => answer
+                .and_then(ReadKey::parse)
+                .map(|found| self.was_read(&session, found.as_ref(), now, rng)),
+            Asked::Probe(sessions) => answer
+                .and_then(|response| Encoding::probed(response, sessions.len()))
+                .map(|probed| self.was_probed(sessions, probed, now, ahead, rng)),
+        };
+        match settled {
+            Ok(()) => Finding::Settled,
+            Err(RequestError::Denied { .. }) => {
+                tracing::debug!(name: "hidden-holder", "a holder's key may not be read");
+                self.suspects.clear();
+                // Views lack the hidden, too: none of them has told since when anybody is gone.
+                self.missing.clear();
+                // It stays a suspect in every view.
+                self.retry_at = Some(now + self.backoff.next(rng));
+                Finding::Hidden
+            }
+            // Ours has ended meanwhile. Another one will ask.
+            Err(RequestError::InvalidSession { .. }) => {
+                self.retry_at = Some(now + self.backoff.next(rng));
+                Finding::Settled
+            }
+            Err(error) => {
+                self.retry_at = Some(now + self.backoff.next(rng));
+                Finding::Failed(error)
+            }
+        }
+    }
+
+    fn was_read(
+        &mut self,
+        session: &SessionId,
+        found: Option<&Entry<'_>>,
+        now: Instant,
+        rng: &mut fastrand::Rng,
+    ) {
+        let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
+        if is_tied {
+            // It stays a suspect until a view shows it.
+            self.retry_at = Some(now + self.backoff.next(rng));
+            return;
+        }
+        self.backoff.reset();
+        if let Some(missing) = self.missing.get_mut(session) {
+            // In the views before it may have been hidden in silence.
+            missing.read_at.get_or_insert(now);
+            missing.is_gone = true;
+        }
+    }
+
+    fn was_probed(
+        &mut self,
+        sessions: Vec<SessionId>,
+        probed: Vec<Probed>,
+        now: Instant,
+        ahead: u32,
+        rng: &mut fastrand::Rng,
+    ) {
+        self.backoff.reset();
+        for (session, probed) in sessions.into_iter().zip(probed) {
+            match probed {
+                Probed::Free => {
+                    self.dead.insert(session);
+                }
+                Probed::NotYet => self.put_off(&session, now, ahead, rng),
+                Probed::Unknown => {}
+            }
+        }
+    }
+
+    /// Whoever is the first asks again soon, the others the later the more are ahead: what one of them
+    /// changes, all see.
+    fn put_off(&mut self, session: &SessionId, now: Instant, ahead: u32, rng: &mut fastrand::Rng) {
+        tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
+        let wait = jitter(ASK_AGAIN / 2, ASK_AGAIN / 2, rng);
+        let wait = wait.saturating_mul(ahead.saturating_add(1));
+        if let Some(missing) = self.missing.get_mut(session) {
+            missing.ask_again_at = Some(now + wait.min(ASK_AGAIN_AT_MOST));
+        }
+    }
+
+    /// Who is suspected and is to be asked for.
+    fn pending(&self) -> impl Iterator<Item = (&SessionId, &Missing)> {
+        let of = |session| self.missing.get_key_value(session);
+        let pending = self.suspects.iter().filter_map(of);
+        pending.filter(|(session, it)| !it.only_waits() && !self.dead.contains(session))
+    }
+}
+
+impl Missing {
+    /// Until when our own clock leaves its place alone.
+    fn until(&self) -> Instant {
+        if is_on(Defect::PruneAtOnce) {
+            return self.since;
+        }
+        self.read_at.unwrap_or(self.since) + self.lock_delay
+    }
+
+    /// Whether there is nothing to ask: it is dead when its time is over.
+    fn only_waits(&self) -> bool {
+        self.is_taken || self.is_gone
+    }
+
+    /// When to ask for it. A read that shows that it is gone holds good for later.
+    fn due(&self, settings: &Settings) -> Instant {
+        let waits = self.was_seen && asks_by_probe(settings);
+        let until = if waits { self.until() } else { self.since };
+        self.ask_again_at.map_or(until, |at| until.max(at))
+    }
+}
+
+fn asks_by_probe(settings: &Settings) -> bool {
+    settings.encoding == Encoding::Transactions && !is_on(Defect::PruneAtOnce)
+}
+
+/// The lock delay of a holder whose key this view shows.
+fn seen_lock_delay(view: &View, session: &SessionId) -> Option<Duration> {
+    match view.key(session) {
+        Key::Tied(contender) => Some(ContenderFlags::lock_delay_of(contender.flags)),
+        _ => view
+            .is_alive(session.as_str())
+            .then(|| ContenderFlags::lock_delay_of(0)),
+    }
+}
+
+/// How long apart two questions about one holder are at most, by whoever is the first in the queue; half of
+/// it at least.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The same by whoever is far behind.
+const ASK_AGAIN_AT_MOST: Duration = Duration::from_secs(30);
+
+/// How many one question is about: each is an operation, and one more makes sure that it changes nothing.
+const MOST_ASKED: usize = Txn::MAX_OPERATIONS - 1;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! What reads of the prefix show: which view is the newest, and what it means for those who wait and
+//! those who hold.
+
+use crate::api::ListKeys;
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::Response;
+use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::contender::ContenderEvent;
+use crate::machine::semaphore::crowd::LookUp;
+use crate::machine::semaphore::{From, Observed, Participant};
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::{Source, View};
+
+impl Participant {
+    pub(super) fn handle_view(
+        &mut self,
+        now: Instant,
+        from: From,
+        sent: Moment,
+        answer: Result<&Response, RequestError>,
+    ) {
+        let view = answer
+            .and_then(ListKeys::parse)
+            .map(|list| View::new(&self.settings.prefix, &list));
+        let consistent = from == From::Refresh || self.watch.is_polling_leader();
+        match view {
+            Ok(view) => {
+                match from {
+                    From::Watch => {
+                        if !self.watch.answered(now, view.index()) {
+                            self.vanished.forget();
+                        }
+                    }
+                    _ => self.refresh.answered(),
+                }
+                self.note(now, None);
+                self.accept(now, view, sent, consistent);
+            }
+            Err(error) => {
+                match from {
+                    From::Watch => {
+                        self.watch.failed(now, &mut self.rng);
+                        self.vanished.forget();
+                    }
+                    _ => self.refresh.failed(now, &mut self.rng),
+                }
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// Takes a view unless a newer one is known. An index that went backwards although it was asked
+    /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
+    /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
+    pub(super) fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
+        if let Some(known) = &self.view
+            && !is_on(Defect::OlderViewAccepted)
+        {
+            let is_older = view.version() < known.view.version();
+            // A transaction that changed nothing does not tell its index, so that it proves nothing.
+            let is_dated = view.source() == Source::List;
+            if is_older && (sent <= known.received || !is_dated) {
+                // A write of ours that came since tells of the record, and not of all our keys.
+                if !self.watch.asks_leader() {
+                    self.observe_older(now, &view, sent);
+                }
+                return;
+            }
+            if !consistent && (is_older || self.watch.asks_leader()) {
+                self.doubt = Some(self.moment());
+                return;
+            }
+            if is_older {
+                self.watch.ask_leader();
+            }
+        }
+        if consistent {
+            self.doubt.take_if(|since| *since < sent);
+        }
+        if let Some(record) = view.record() {
+            self.learn_who_is_passed(now, record);
+        }
+        let before = self.view.as_ref().map(|known| &known.view);
+        self.vanished.observe(now, before, &view);
+        let confirmed = consistent && self.ledger.ended_before(sent);
+        self.observe(now, &view, sent, consistent, confirmed);
+        // The same index is the same state, as fresh as the later of the two requests.
+        let known = self.view.as_ref();
+        let is_same = |known: &&Observed| {
+            let known = &known.view;
+            known.index() == view.index() && known.version() == view.version()
+        };
+        let sent = known
+            .filter(is_same)
+            .map_or(sent, |known| known.sent.max(sent));
+        let is_seen = match self.look_up {
+            LookUp::Not | LookUp::Now => true,
+            LookUp::After(index) => view.lock_index() >= index,
+        };
+        if is_seen {
+            self.look_up = LookUp::Not;
+        }
+        let width = view.contenders().len();
+        self.view = Some(Observed {
+            view,
+            width,
+            sent,
+            received: self.moment(),
+            read_at: now,
+            is_dated: false,
+        });
+    }
+
+    /// Whom another one has passed after it had been patient, as we are, need not be waited for by us either:
+    /// otherwise a stuck stranger would cost each who waits behind it its own patience.
+    pub(super) fn learn_who_is_passed(&mut self, now: Instant, record: &Record) {
+        if !self.ledger.is_being_patient(now) {
+            return;
+        }
+        let Some(known) = &self.view else {
+            return;
+        };
+        let passed = known.view.passed_by(record, &self.ledger.overtaken(now));
+        if !passed.is_empty() {
+            tracing::debug!(name: "others-passed", ?passed, "somebody else did not wait for them either");
+        }
+        self.ledger.overtake(now, passed);
+    }
+
+    /// What a record alone tells our contenders.
+    pub(super) fn observe_record(&mut self, now: Instant, view: &View) {
+        let moment = self.moment();
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        for no in numbers {
+            let event = self
+                .contenders
+                .get_mut(&no)
+                .and_then(|it| it.observe_record(moment, view, false, &self.settings));
+            self.handle_contender_event(now, no, event);
+        }
+        self.settle_claim(now, view);
+        self.dismiss_strays(now);
+    }
+
+    /// What a view tells of our keys that is older than what is known of the record.
+    fn observe_older(&mut self, now: Instant, view: &View, sent: Moment) {
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        for no in numbers {
+            let event = self
+                .contenders
+                .get_mut(&no)
+                .and_then(|it| it.observe_older(view, sent, &self.settings));
+            self.handle_contender_event(now, no, event);
+        }
+    }
+
+    fn observe(
+        &mut self,
+        now: Instant,
+        view: &View,
+        sent: Moment,
+        consistent: bool,
+        confirmed: bool,
+    ) {
+        let moment = self.moment();
+        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let mut is_counted = false;
+        for no in numbers {
+            let event = self.contenders.get_mut(&no).and_then(|contender| {
+                contender.observe(now, moment, view, sent, confirmed, &self.settings)
+            });
+            if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
+                // An agent that lags behind does not show it yet.
+                self.doubt = Some(moment);
+                continue;
+            }
+            // However many vanished at once, they may have done so for one reason.
+            if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
+                self.unseen += 1;
+                is_counted = true;
+            }
+            self.handle_contender_event(now, no, event);
+        }
+        if self
+            .contenders
+            .values()
+            .any(|contender| contender.create_index().is_some())
+        {
+            self.unseen = 0;
+            self.respawn.reset();
+        }
+        self.settle_claim(now, view);
+        self.dismiss_strays(now);
+    }
+}

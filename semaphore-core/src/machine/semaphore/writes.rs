@@ -1,0 +1,305 @@
+//! The writes of the record: what belongs to the same transaction, and what their answers change.
+
+use crate::api::Txn;
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::http::{Priority, Request, Response};
+use crate::id::{FencingToken, SessionId};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::contender::Contender;
+use crate::machine::semaphore::crowd::LookUp;
+use crate::machine::semaphore::ledger::Sent;
+use crate::machine::semaphore::plan::{ContenderNo, Write};
+use crate::machine::semaphore::steps::{After, Rest, Step, Written};
+use crate::machine::semaphore::{Claim, From, Observed, Participant};
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::{Claimed, ContenderFlags, Key};
+
+impl Participant {
+    /// The write of the record that is due.
+    pub(super) fn write(&mut self) -> Option<Request> {
+        let write = self.ledger.planned()?;
+        let rest = self.rest(write);
+        let pruned: Vec<_> = self.pruned(write).collect();
+        if !pruned.is_empty() {
+            tracing::debug!(name: "prune", ?pruned, "takes dead holders out of the record");
+        }
+        let was_listed = self.lists_any(&write.admit);
+        let leaving = rest.leaving();
+        let (write, request) = self.ledger.transmit(rest, &self.settings)?;
+        for no in &write.withdraw {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.leave_by_write(&leaving);
+            }
+        }
+        for no in &write.admit {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.claim(write.base);
+            }
+        }
+        self.claim = self
+            .queue
+            .head()
+            .filter(|_| !write.admit.is_empty())
+            .map(|head| Claim {
+                acquire: head.id,
+                contenders: write.admit.clone(),
+                token: FencingToken(write.base.0),
+                was_listed,
+            });
+        // A slot that is given back is somebody else's next.
+        let is_release = !write.withdraw.is_empty();
+        let urgent = is_release.then_some(Priority::Urgent);
+        let priority = urgent.unwrap_or(request.priority());
+        Some(request.with_priority(priority))
+    }
+
+    /// What belongs to the same transaction: that those who are admitted are tied to their keys, and
+    /// those who are pruned have none, and the keys of those who leave.
+    fn rest(&self, write: &Write) -> Rest {
+        let mut rest = Rest::default();
+        if self.settings.encoding == Encoding::Requests {
+            return rest;
+        }
+        let is_full = write.record.holders().len() >= write.record.limit() as usize;
+        let claim = if is_full { Claimed::Last } else { Claimed::One };
+        for no in &write.admit {
+            let Some(contender) = self.contenders.get(no) else {
+                continue;
+            };
+            let Some(session) = contender.session_id().cloned() else {
+                continue;
+            };
+            let flags = contender.flags();
+            if contender.key_index().is_none() {
+                rest.steps.push(Step::Enter(*no, session, flags));
+                continue;
+            }
+            rest.steps.push(Step::Tied(session.clone()));
+            if !contender.is_passing() {
+                let flags = ContenderFlags { claim, ..flags };
+                rest.steps.push(Step::Claim(*no, session, flags));
+            }
+        }
+        rest.reads = self.reads_along(write);
+        rest.steps.extend(self.pruned_by(write));
+        let leaving = write.withdraw.iter().filter_map(|no| {
+            let contender = self.contenders.get(no)?;
+            Some(Step::Leave(
+                contender.session_id()?.clone(),
+                contender.key_index()?,
+            ))
+        });
+        let leaving: Vec<_> = leaving.collect();
+        // Where they don't fit, the keys are deleted one by one.
+        if rest.steps.len() + leaving.len() <= MAX_STEPS && !is_on(Defect::KeyLeftBehind) {
+            rest.steps.extend(leaving);
+        }
+        rest
+    }
+
+    /// Whether to read the prefix along, so that whoever came meanwhile has their turn: where others of
+    /// ours go on, and the prefix is small.
+    fn reads_along(&self, write: &Write) -> bool {
+        let contenders = |no: &&ContenderNo| self.contenders.get(*no);
+        let passes = write.admit.iter().filter_map(|no| contenders(&no));
+        let leaves = write.withdraw.iter().filter_map(|no| contenders(&no));
+        let goes_on = passes.into_iter().any(Contender::is_passing)
+            || leaves.into_iter().any(Contender::keeps_session)
+            || !write.withdraw.is_empty() && !self.queue.is_empty();
+        let is_small = |observed: &Observed| observed.view.contenders().len() <= SMALL;
+        goes_on && self.view.as_ref().is_some_and(is_small)
+    }
+
+    /// Whether the record names any of these already.
+    fn lists_any(&self, numbers: &[ContenderNo]) -> bool {
+        let record = self.view.as_ref().and_then(|it| it.view.record());
+        numbers
+            .iter()
+            .filter_map(|no| self.contenders.get(no)?.session_id())
+            .any(|session| record.is_some_and(|record| record.holds(session.as_str())))
+    }
+
+    /// Everyone else whom the write takes out of the record.
+    fn pruned(&self, write: &Write) -> impl Iterator<Item = &str> {
+        let ours = self.own_sessions();
+        let record = self.view.as_ref().and_then(|it| it.view.record());
+        let holders = record.into_iter().flat_map(Record::holders);
+        holders.filter(move |holder| !write.record.holds(holder) && !ours.contains(holder))
+    }
+
+    /// That those who are pruned have no live key.
+    fn pruned_by(&self, write: &Write) -> Vec<Step> {
+        let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
+            return Vec::new();
+        };
+        self.pruned(write)
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .filter_map(|session| match view.key(&session) {
+                Key::Absent => Some(Step::Absent(session)),
+                Key::Free(_) => Some(Step::Free(session)),
+                Key::Tied(_) | Key::Taken => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn handle_write(
+        &mut self,
+        now: Instant,
+        sent_at: Moment,
+        answer: Result<&Response, RequestError>,
+    ) {
+        self.watch.credit();
+        let moment = self.moment();
+        let written = answer.and_then(|response| self.ledger.read(response, &self.settings));
+        match written {
+            Ok(Written::Applied(after)) => {
+                self.note(now, None);
+                if let Some(sent) = self.ledger.applied(moment) {
+                    self.apply(now, &sent, after.as_deref());
+                    if let Some(after) = after {
+                        self.learn(now, sent_at, sent, *after);
+                    }
+                }
+            }
+            Ok(Written::Refused { is_unfounded }) => {
+                self.note(now, None);
+                let sent = self.ledger.refused(now, moment, &mut self.rng);
+                self.write_failed(sent.as_ref(), false);
+                self.claim_refused(sent.as_ref(), is_unfounded);
+                if is_unfounded {
+                    tracing::debug!(name: "write-unfounded", "a transaction knew better than the view");
+                    self.vanished.forget();
+                }
+                if is_unfounded || self.watch.is_looking_ahead() {
+                    // Another look at the prefix tells why.
+                    self.refresh.want(now);
+                } else {
+                    self.look_up = LookUp::Now;
+                }
+            }
+            Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
+                if let Some(sent) = self.ledger.applied(moment) {
+                    self.apply(now, &sent, None);
+                }
+            }
+            Err(error) => {
+                let is_unknown = !error.was_not_applied();
+                let sent = self.ledger.failed(now, moment, is_unknown, &mut self.rng);
+                self.write_failed(sent.as_ref(), is_unknown);
+                if is_unknown {
+                    tracing::debug!(name: "unknown-outcome", %error, "a write of the record may have been applied");
+                    self.refresh.want(now);
+                }
+                if is_on(Defect::UnknownTakenForNotApplied)
+                    && let Some(claim) = self.claim.take()
+                {
+                    for no in &claim.contenders {
+                        if let Some(contender) = self.contenders.get_mut(no) {
+                            contender.withdrawn(moment, &self.settings);
+                        }
+                    }
+                }
+                for contender in self.contenders.values_mut() {
+                    if contender.must_withdraw() {
+                        contender.withdrawal_failed(&error);
+                    }
+                }
+                if error.is_permanent() {
+                    self.refuse(now, &error);
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// The agent refuses transactions: the same again as separate requests.
+    pub(super) fn do_without_transactions(&mut self, from: From) {
+        tracing::debug!(name: "no-transactions", "the agent refuses transactions: goes on without");
+        self.settings.encoding = Encoding::Requests;
+        match from {
+            From::Ledger => {
+                let sent = self.ledger.take_back();
+                self.write_failed(sent.as_ref(), false);
+            }
+            From::Contender(no, _) => {
+                if let Some(contender) = self.contenders.get_mut(&no) {
+                    contender.take_back();
+                }
+            }
+            From::Vanished => self.vanished.take_back(),
+            From::Watch | From::Refresh => {}
+        }
+    }
+
+    fn write_failed(&mut self, sent: Option<&Sent>, is_unknown: bool) {
+        let numbers = |sent: &Sent| {
+            let write = &sent.write;
+            write.admit.iter().chain(&write.withdraw).copied().collect()
+        };
+        let numbers: Vec<ContenderNo> = sent.map(numbers).unwrap_or_default();
+        for no in &numbers {
+            if let Some(contender) = self.contenders.get_mut(no) {
+                contender.write_failed(is_unknown);
+            }
+        }
+    }
+
+    /// The record has changed since the view.
+    fn claim_refused(&mut self, sent: Option<&Sent>, is_unfounded: bool) {
+        let Some(sent) = sent else {
+            return;
+        };
+        // What is refused for the record's index can't be applied later, and was not before.
+        if !is_unfounded && !sent.is_repeated {
+            let moment = self.moment();
+            for no in &sent.write.admit {
+                if let Some(contender) = self.contenders.get_mut(no) {
+                    contender.claim_refused(moment, sent.write.base, &self.settings);
+                }
+            }
+            self.claim = None;
+        }
+        if let Some(observed) = &mut self.view {
+            observed.is_dated |= observed.view.lock_index() == sent.write.base;
+        }
+    }
+
+    /// What is known of the prefix moves on with a write of ours, without a read.
+    fn learn(&mut self, now: Instant, sent_at: Moment, sent: Sent, after: After) {
+        if let Some(view) = after.view {
+            self.watch.skip_to(view.index());
+            self.confirmed_at = Some(now);
+            self.accept(now, view, sent_at, true);
+            return;
+        }
+        self.confirmed_at = Some(now);
+        let moment = self.moment();
+        let Some(observed) = &mut self.view else {
+            return;
+        };
+        // Otherwise a view has overtaken the answer.
+        if observed.view.lock_index() != sent.write.base {
+            return;
+        }
+        observed.view.write_record(sent.write.record, after.index);
+        for (_, key) in after.locked {
+            observed.view.lock_key(key);
+        }
+        for step in &sent.rest.steps {
+            if let Step::Leave(session, _) = step {
+                observed.view.delete_key(session);
+            }
+        }
+        observed.received = moment;
+        observed.is_dated = false;
+    }
+}
+
+/// How many contenders a prefix has at most that is read along with a write.
+const SMALL: usize = 16;
+
+/// How many operations a transaction may have, less the record's and a read of the prefix.
+const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;
