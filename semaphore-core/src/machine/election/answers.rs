@@ -23,7 +23,7 @@ impl Candidate {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        let Some(sent) = self.in_flight.remove(&id) else {
+        let Some(sent) = self.requests.ended(id) else {
             return;
         };
         // What comes after the lease brings no belief back that has ended.
@@ -61,7 +61,7 @@ impl Candidate {
         match shown {
             Ok((index, shown)) => {
                 self.watch.answered(now, index);
-                let moments = (Moment(self.next_id), Moment::of(id));
+                let moments = (self.requests.moment(), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
                 candidacy.watched(now, shown, moments, &self.settings)
             }
@@ -79,7 +79,7 @@ impl Candidate {
         part: Part,
         answer: Result<&Response, RequestError>,
     ) -> Option<CandidacyEvent> {
-        let moments = (Moment(self.next_id), Moment::of(id));
+        let moments = (self.requests.moment(), Moment::of(id));
         let (settings, rng) = (&self.settings, &mut self.rng);
         let candidacy = self.candidacy.as_mut()?;
         candidacy.handle(now, moments, part, answer, settings, rng)

@@ -51,6 +51,7 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::reader::key_watch::KeyWatch;
+use crate::machine::process::requests::Requests;
 use crate::time::Instant;
 
 pub use candidacy::Term;
@@ -63,7 +64,7 @@ pub use settings::ElectionSettings;
 pub struct Candidate {
     settings: ElectionSettings,
     rng: fastrand::Rng,
-    next_id: u64,
+    requests: Requests<Sent>,
     watch: KeyWatch,
     queue: Queue<CampaignId>,
     candidacy: Option<Candidacy>,
@@ -73,8 +74,6 @@ pub struct Candidate {
     holds: BTreeMap<CampaignId, Hold>,
     /// The values to show, first things first.
     changes: VecDeque<Change>,
-    in_flight: BTreeMap<RequestId, Sent>,
-    aborts: VecDeque<RequestId>,
     events: VecDeque<ElectionEvent>,
     /// No new candidacy before this time.
     respawn_at: Option<Instant>,
@@ -126,14 +125,12 @@ impl Candidate {
             watch: KeyWatch::new(&settings.session),
             respawn: Backoff::new(Duration::from_millis(100), cap),
             rng: fastrand::Rng::with_seed(seed),
-            next_id: 0,
+            requests: Requests::new(),
             queue: Queue::default(),
             candidacy: None,
             leader: None,
             holds: BTreeMap::new(),
             changes: VecDeque::new(),
-            in_flight: BTreeMap::new(),
-            aborts: VecDeque::new(),
             events: VecDeque::new(),
             respawn_at: None,
             failure: None,
@@ -178,7 +175,7 @@ impl Candidate {
     /// Changes what the key shows, for as long as this leadership lasts. Answered by
     /// [`ElectionEvent::ValueSet`]. It is written through `acquire` only, one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CampaignId, value: &Value) -> ChangeId {
-        let id = ChangeId(self.fresh_id());
+        let id = ChangeId(self.requests.number());
         // Whoever is about to leave is the leader still, until nothing is left.
         if self.leads(campaign) {
             let value = value.as_bytes().to_vec();
@@ -250,7 +247,7 @@ impl Candidate {
     /// A request whose answer is of no more use. Dropping it frees its connection; answering it
     /// all the same is harmless.
     pub fn poll_abort(&mut self) -> Option<RequestId> {
-        self.aborts.pop_front()
+        self.requests.poll_abort()
     }
 
     /// The next event.
@@ -272,8 +269,7 @@ impl Candidate {
             let poll = self.watch.transmit(now, key, &settings.session)?;
             (Sent::Poll, poll)
         };
-        let id = RequestId(self.fresh_id());
-        self.in_flight.insert(id, sent);
+        let id = self.requests.sent(sent);
         Some(Transmit { id, request })
     }
 
@@ -313,7 +309,7 @@ impl Candidate {
         if self.closed {
             return Err(Error::Closed);
         }
-        let campaign = CampaignId(self.fresh_id());
+        let campaign = CampaignId(self.requests.number());
         let is_behind = self.leader.is_some() || !self.queue.is_empty();
         if patience == Patience::None && is_behind {
             self.events
@@ -341,10 +337,5 @@ impl Candidate {
             .as_mut()
             .and_then(|candidacy| candidacy.handle_timeout(now));
         self.handle_event(now, event);
-    }
-
-    fn fresh_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id
     }
 }

@@ -4,7 +4,6 @@ use crate::error::{Error, Lost};
 use crate::id::CampaignId;
 use crate::machine::election::candidacy::{Candidacy, Term};
 use crate::machine::election::{Candidate, ElectionEvent, Hold, Owner, Sent};
-use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 
 impl Candidate {
@@ -82,7 +81,7 @@ impl Candidate {
         if self.candidacy.is_none() && wanted && self.respawn_at.is_none_or(|at| at <= now) {
             self.respawn_at = None;
             let is_blind = !self.watch.start();
-            let moment = Moment(self.next_id);
+            let moment = self.requests.moment();
             self.candidacy = Some(Candidacy::new(&self.settings, moment, is_blind));
         }
         if !wanted && self.candidacy.is_none() {
@@ -101,8 +100,7 @@ impl Candidate {
             .candidacy
             .take()
             .and_then(|it| it.leave_failure().cloned());
-        let of_candidacy = self.in_flight.extract_if(.., |_, sent| *sent != Sent::Poll);
-        self.aborts.extend(of_candidacy.map(|(id, _)| id));
+        self.requests.abort(|sent| *sent != Sent::Poll);
         // One at a time leads: whatever was lost was lost with this one, or before.
         for hold in self.holds.values_mut() {
             hold.is_over |= hold.lost.is_some();

@@ -3,4 +3,5 @@
 pub(super) mod encoding;
 pub(super) mod moment;
 pub(super) mod reader;
+pub(super) mod requests;
 pub(super) mod tenancy;

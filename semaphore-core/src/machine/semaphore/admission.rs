@@ -200,7 +200,7 @@ impl Participant {
     }
 
     pub(super) fn add_contender(&mut self, spare: Option<Spare>) -> ContenderNo {
-        let no = ContenderNo(self.fresh_id());
+        let no = ContenderNo(self.requests.number());
         let moment = self.moment();
         let (settings, rng) = (&self.settings, &mut self.rng);
         let contender = match spare {

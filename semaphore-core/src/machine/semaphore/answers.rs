@@ -26,7 +26,7 @@ impl Participant {
             from,
             encoding,
             sent_at,
-        }) = self.in_flight.remove(&id)
+        }) = self.requests.ended(id)
         else {
             return;
         };
@@ -98,10 +98,7 @@ impl Participant {
     pub(super) fn restart_watch(&mut self, now: Instant) -> bool {
         let is_restarted = self.watch.restart(now);
         if is_restarted {
-            let polls = self
-                .in_flight
-                .extract_if(.., |_, it| it.from == From::Watch);
-            self.aborts.extend(polls.map(|(id, _)| id));
+            self.requests.abort(|it| it.from == From::Watch);
         }
         is_restarted
     }

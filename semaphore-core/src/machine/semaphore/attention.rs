@@ -63,7 +63,7 @@ impl Participant {
     fn answer_awaited(&self, now: Instant) -> Option<Instant> {
         let is_planned = self.ledger.planned().is_some()
             || self.refresh.timeout().is_some() && self.is_in_crowd();
-        let in_flight = self.in_flight.values().filter(|it| match it.from {
+        let in_flight = self.requests.under_way().filter(|it| match it.from {
             From::Ledger => true,
             From::Refresh => self.is_in_crowd(),
             _ => false,
@@ -126,7 +126,7 @@ impl Participant {
 
     /// Since when a contender is about to learn how the prefix looks, or to make its session.
     fn awaited(&self, by: Part) -> Option<Instant> {
-        let awaited = self.in_flight.values().filter(|it| match it.from {
+        let awaited = self.requests.under_way().filter(|it| match it.from {
             From::Contender(no, part) => {
                 part == by && self.contenders.get(&no).is_some_and(Contender::is_wanting)
             }

@@ -158,11 +158,8 @@ impl Participant {
             .contenders
             .extract_if(.., |_, contender| contender.phase() == Phase::Gone)
             .collect();
-        let stale = self.in_flight.extract_if(
-            ..,
-            |_, it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)),
-        );
-        self.aborts.extend(stale.map(|(id, _)| id));
+        self.requests
+            .abort(|it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)));
         for hold in self.holds.values_mut().filter(|_| !gone.is_empty()) {
             let mut failures = hold
                 .contenders

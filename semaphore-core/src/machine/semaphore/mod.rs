@@ -49,6 +49,7 @@ use crate::id::{AcquireId, FencingToken, RequestId};
 use crate::machine::callers::queue::{Patience, Queue, Ticket};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::requests::Requests;
 use crate::machine::semaphore::contender::{Contender, Part, Phase};
 use crate::machine::semaphore::ledger::Ledger;
 use crate::machine::semaphore::plan::ContenderNo;
@@ -69,7 +70,7 @@ pub use self::settings::Settings;
 pub struct Participant {
     settings: Settings,
     rng: fastrand::Rng,
-    next_id: u64,
+    requests: Requests<InFlight>,
     watch: Watch,
     refresh: Refresh,
     ledger: Ledger,
@@ -92,8 +93,6 @@ pub struct Participant {
     round_trip: Duration,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
-    in_flight: BTreeMap<RequestId, InFlight>,
-    aborts: VecDeque<RequestId>,
     events: VecDeque<Event>,
     /// No new contender before this time.
     respawn_at: Option<Instant>,
@@ -238,7 +237,7 @@ impl Participant {
                 settings.retry_cap(),
             ),
             rng: fastrand::Rng::with_seed(seed),
-            next_id: 0,
+            requests: Requests::new(),
             queue: Queue::default(),
             contenders: BTreeMap::new(),
             holds: BTreeMap::new(),
@@ -250,8 +249,6 @@ impl Participant {
             look_up: LookUp::Not,
             lingers: false,
             doubt: None,
-            in_flight: BTreeMap::new(),
-            aborts: VecDeque::new(),
             events: VecDeque::new(),
             respawn_at: None,
             unseen: 0,
@@ -371,7 +368,7 @@ impl Participant {
     /// A request whose answer is of no more use. Dropping it frees its connection; answering it
     /// all the same is harmless.
     pub fn poll_abort(&mut self) -> Option<RequestId> {
-        self.aborts.pop_front()
+        self.requests.poll_abort()
     }
 
     /// The next event.
@@ -459,7 +456,7 @@ impl Participant {
         if self.closed {
             return Err(Error::Closed);
         }
-        let acquire = AcquireId(self.fresh_id());
+        let acquire = AcquireId(self.requests.number());
         self.spares.wanted_at(now);
         if patience == Patience::None {
             self.look_again();
@@ -491,11 +488,6 @@ impl Participant {
 
     /// The present, in the order of what is sent and learned.
     fn moment(&self) -> Moment {
-        Moment(self.next_id)
-    }
-
-    fn fresh_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id
+        self.requests.moment()
     }
 }

@@ -1,7 +1,6 @@
 //! What is sent next: the order of the machines that have something to send.
 
 use crate::http::{Priority, Request};
-use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::semaphore::contender::{Contender, Phase};
@@ -18,15 +17,13 @@ impl Participant {
             .or_else(|| self.transmit_read(now))
             .or_else(|| self.transmit_contender(now))
             .or_else(|| self.transmit_poll(now))?;
-        let id = RequestId(self.fresh_id());
         let encoding = Encoding::of(&request);
         let sent_at = now;
-        let request_under_way = InFlight {
+        let id = self.requests.sent(InFlight {
             from,
             encoding,
             sent_at,
-        };
-        self.in_flight.insert(id, request_under_way);
+        });
         Some(Transmit { id, request })
     }
 
@@ -121,8 +118,8 @@ impl Participant {
 
     /// The watch's poll does not count: it is held open.
     fn short_requests(&self) -> usize {
-        let polls = self.in_flight.values().any(|it| it.from == From::Watch);
-        self.in_flight.len() - usize::from(polls)
+        let all = self.requests.under_way();
+        all.filter(|it| it.from != From::Watch).count()
     }
 }
 
