@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
-use crate::id::{AcquireId, SessionId};
+use crate::id::AcquireId;
 use crate::machine::callers::queue::{Patience, Ticket};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
-use crate::machine::semaphore::contender::{Contender, Phase, Presence, Spare};
+use crate::machine::semaphore::contender::{Contender, Phase, Spare};
 use crate::machine::semaphore::crowd::LookUp;
 use crate::machine::semaphore::plan::{ContenderNo, Situation, Turn};
 use crate::machine::semaphore::watch::{Focus, Start};
 use crate::machine::semaphore::{Event, Observed, Participant};
 use crate::time::Instant;
-use crate::view::{Key, Source, View};
+use crate::view::Source;
 
 impl Participant {
     /// Brings everything in line with what is known now. Every command, answer and timeout ends
@@ -135,7 +134,7 @@ impl Participant {
         if head.patience != Patience::None {
             return None;
         }
-        let in_phase = |is: fn(Phase) -> bool| self.contenders.values().any(|own| is(own.phase()));
+        let in_phase = |is: fn(Phase) -> bool| self.roster.any(|own| is(own.phase()));
         if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
             // The caller's only session is in use.
             return Some(head);
@@ -157,21 +156,17 @@ impl Participant {
     fn adjust_contenders(&mut self, now: Instant) {
         let passing = self.adjust_passing(now);
         let mut wanted = self.wanted_contenders(passing);
-        let mut wanting: Vec<ContenderNo> = self
-            .contenders
-            .iter()
-            .filter(|(_, contender)| contender.is_wanting() && !contender.is_passing())
-            .map(|(no, _)| *no)
-            .collect();
+        let mut wanting = self
+            .roster
+            .numbers_of(|it| it.is_wanting() && !it.is_passing());
         if self.is_try_undecided(now) {
             wanted = wanted.min(wanting.len());
         }
         if wanting.len() > wanted {
             // The youngest has waited least; one whose claim is out may be needed.
             let is_claiming = |no: &ContenderNo| {
-                self.contenders
-                    .get(no)
-                    .is_some_and(|contender| contender.phase() == Phase::Claiming)
+                let contender = self.roster.get(*no);
+                contender.is_some_and(|it| it.phase() == Phase::Claiming)
             };
             let (claiming, mut others): (Vec<_>, Vec<_>) =
                 wanting.into_iter().partition(is_claiming);
@@ -182,18 +177,17 @@ impl Participant {
             wanting.append(&mut others);
             self.leave(now, &leaving);
         }
-        self.respawn_at = self.respawn_at.filter(|at| *at > now);
-        if self.respawn_at.is_some() {
+        if !self.roster.may_add(now) {
             return;
         }
         let others = if self.settings.owns_sessions() {
             0
         } else {
             // A caller's session carries one contender at a time, from beginning to end.
-            self.contenders.len() - wanting.len()
+            self.roster.len() - wanting.len()
         };
         for _ in wanting.len() + others..wanted {
-            let spare = self.spares.take();
+            let spare = self.roster.spares().take();
             self.add_contender(spare);
         }
         self.bury(now);
@@ -203,26 +197,20 @@ impl Participant {
         let no = ContenderNo(self.requests.number());
         let moment = self.moment();
         let (settings, rng) = (&self.settings, &mut self.rng);
-        let contender = match spare {
-            Some(spare) => Contender::with_session(spare, moment, settings, rng),
-            None => Contender::new(settings, rng),
-        };
-        self.contenders.insert(no, contender);
+        self.roster.add(no, moment, spare, settings, rng);
         no
     }
 
     /// Slots that are to pass to the next of our queue are freed where that is somebody else's, or
     /// nobody any more. Says how many remain.
     fn adjust_passing(&mut self, now: Instant) -> u32 {
-        let passing: Vec<_> = self
-            .contenders
-            .iter()
-            .filter(|(_, contender)| contender.is_passing() && self.settings.owns_sessions())
-            .map(|(no, _)| *no)
-            .collect();
+        let owns_sessions = self.settings.owns_sessions();
+        let passing = self
+            .roster
+            .numbers_of(|it| it.is_passing() && owns_sessions);
         let is_wanted = self.queue.head().is_some_and(|head| head.permits == 1);
         let view = self.view.as_ref().map(|observed| &observed.view);
-        let is_ours = is_wanted && view.is_some_and(|view| !self.sees_foreign_waiters(view));
+        let is_ours = is_wanted && view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
         let most = if is_ours { self.queue.wanted() } else { 0 };
         let kept = passing.len().min(most as usize);
         self.leave(now, &passing[kept..]);
@@ -296,10 +284,8 @@ impl Participant {
         let known = self.view.as_ref();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
-        let is_waited_for = self
-            .contenders
-            .values()
-            .any(|contender| contender.needs_read(sent, &self.settings));
+        let settings = &self.settings;
+        let is_waited_for = self.roster.any(|it| it.needs_read(sent, settings));
         if self.doubt.is_some() || is_waited_for || self.ledger.needs_read(lock_index, sent) {
             self.refresh.want(now);
         }
@@ -310,7 +296,7 @@ impl Participant {
         let needs_view = |contender: &Contender| {
             contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
         };
-        !self.queue.is_empty() || self.contenders.values().any(needs_view)
+        !self.queue.is_empty() || self.roster.any(needs_view)
     }
 
     fn plan(&mut self, now: Instant) {
@@ -333,9 +319,7 @@ impl Participant {
         // A poll of something else under way can last for long: then patience decides.
         let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
             && (!self.watch.is_polling() || self.watch.is_looking_ahead());
-        let holds = |it: &Contender| matches!(it.phase(), Phase::Held(_));
-        let is_patched =
-            observed.view.source() == Source::NewerRecord && self.contenders.values().any(holds);
+        let is_patched = observed.view.source() == Source::NewerRecord && self.roster.holds();
         let is_list = observed.view.source() == Source::List;
         let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();
@@ -381,66 +365,17 @@ impl Participant {
             view: &observed.view,
             limit: self.settings.limit,
             wanted: self.queue.head().map(|head| head.permits),
-            admissible: &self.admissible(now),
-            newcomers: &self.newcomers(now),
-            leaving: &self.leaving(),
+            admissible: &self.roster.admissible(now),
+            newcomers: &self.roster.newcomers(now, &self.settings),
+            leaving: &self.roster.leaving(),
             patience_is_over: self.ledger.patience_is_over(now)
                 && observed.view.source() != Source::NewerRecord,
-            sees_ours: self.sees_ours(&observed.view),
+            sees_ours: self.roster.is_seen_in(&observed.view),
             overtaken: &self.ledger.overtaken(now),
             dead: &self.vanished.dead(now),
             withheld: &self.vanished.withheld(now, &self.settings),
             suspected: self.vanished.suspects(),
         })
-    }
-
-    fn sees_ours(&self, view: &View) -> bool {
-        self.contenders
-            .values()
-            .filter_map(Contender::session_id)
-            .any(|session| matches!(view.key(session), Key::Tied(_)))
-    }
-
-    /// Our contenders that may be admitted, in the order of the queue.
-    fn admissible(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
-        let mut admissible: Vec<_> = self
-            .contenders
-            .iter()
-            .filter(|(_, contender)| contender.is_admissible(now))
-            .filter_map(|(no, contender)| {
-                let session = contender.session_id()?.clone();
-                Some((contender.create_index()?, *no, session))
-            })
-            .collect();
-        admissible.sort();
-        admissible
-            .into_iter()
-            .map(|(_, no, session)| (no, session))
-            .collect()
-    }
-
-    /// Our contenders that could enter and be admitted in one step, if that can be one.
-    fn newcomers(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
-        if self.settings.encoding == Encoding::Requests || !self.settings.owns_sessions() {
-            return Vec::new();
-        }
-        self.contenders
-            .iter()
-            .filter(|(_, contender)| contender.is_newcomer(now))
-            .filter_map(|(no, contender)| Some((*no, contender.session_id()?.clone())))
-            .collect()
-    }
-
-    /// Our contenders that leave and may be in the record.
-    fn leaving(&self) -> Vec<(ContenderNo, SessionId, Presence)> {
-        self.contenders
-            .iter()
-            .filter(|(_, contender)| contender.must_withdraw())
-            .filter_map(|(no, contender)| {
-                let session = contender.session_id()?.clone();
-                Some((*no, session, contender.presence()))
-            })
-            .collect()
     }
 }
 

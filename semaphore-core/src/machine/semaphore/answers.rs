@@ -56,21 +56,18 @@ impl Participant {
                 // What comes after the lease brings no belief back that has ended.
                 self.let_time_pass(now, no);
                 let moment = self.moment();
-                let event = self.contenders.get_mut(&no).and_then(|contender| {
+                let event = self.roster.get_mut(no).and_then(|contender| {
                     let (settings, rng) = (&self.settings, &mut self.rng);
                     contender.handle(now, moment, part, answer, settings, rng)
                 });
-                let arrival = self
-                    .contenders
-                    .get_mut(&no)
-                    .and_then(Contender::take_arrival);
+                let arrival = self.roster.get_mut(no).and_then(Contender::take_arrival);
                 if let Some(view) = arrival {
                     self.confirmed_at = Some(now);
                     self.accept(now, *view, Moment::of(id), true);
                 }
                 let failure = self
-                    .contenders
-                    .get(&no)
+                    .roster
+                    .get(no)
                     .and_then(|contender| contender.failure().cloned());
                 self.note(now, failure);
                 self.handle_contender_event(now, no, event);
@@ -128,7 +125,7 @@ impl Participant {
     pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
         self.fail_waiting(now, |_| Error::Request(error.clone()));
         let moment = self.moment();
-        for contender in self.contenders.values_mut() {
+        for contender in self.roster.all_mut() {
             if contender.must_withdraw() {
                 contender.skip(moment, error.clone(), &self.settings);
             }

@@ -6,11 +6,9 @@
 //! within which an eviction is noticed.
 
 use core::time::Duration;
-use std::collections::BTreeSet;
 
-use crate::id::SessionId;
 use crate::machine::process::encoding::Encoding;
-use crate::machine::semaphore::contender::{Contender, Part, Phase};
+use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::crowd::LookUp;
 use crate::machine::semaphore::{From, Observed, Participant};
 use crate::record::Record;
@@ -42,8 +40,8 @@ impl Participant {
         let later = self
             .confirmed_at
             .map_or(now, |confirmed| confirmed + FIRST_MOMENTS);
-        let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
-        let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
+        let any = |is: fn(&Contender) -> bool| self.roster.any(is);
+        let holds = self.roster.holds();
         let waits =
             !self.queue.is_empty() || any(Contender::is_wanting) || any(Contender::must_withdraw);
         let for_others = (waits && !self.is_about_to_enter()).then(|| {
@@ -89,7 +87,7 @@ impl Participant {
         } else {
             self.awaited(Part::Session).is_some()
         };
-        is_about_to && !self.contenders.values().any(is_in_line)
+        is_about_to && !self.roster.any(is_in_line)
     }
 
     /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
@@ -128,7 +126,7 @@ impl Participant {
     fn awaited(&self, by: Part) -> Option<Instant> {
         let awaited = self.requests.under_way().filter(|it| match it.from {
             From::Contender(no, part) => {
-                part == by && self.contenders.get(&no).is_some_and(Contender::is_wanting)
+                part == by && self.roster.get(no).is_some_and(Contender::is_wanting)
             }
             _ => false,
         });
@@ -137,19 +135,8 @@ impl Participant {
 
     /// Whether it is our own releases that are waited for: nobody else holds or waits.
     fn has_only_own_holders(&self, view: &View) -> bool {
-        let ours = self.own_sessions();
+        let ours = self.roster.sessions();
         let mut holders = view.record().into_iter().flat_map(Record::holders);
-        holders.all(|holder| ours.contains(holder)) && !self.sees_foreign_waiters(view)
-    }
-
-    pub(super) fn sees_foreign_waiters(&self, view: &View) -> bool {
-        let ours = self.own_sessions();
-        view.waiters()
-            .any(|waiter| !ours.contains(waiter.session.as_str()))
-    }
-
-    pub(super) fn own_sessions(&self) -> BTreeSet<&str> {
-        let sessions = self.contenders.values().filter_map(Contender::session_id);
-        sessions.map(SessionId::as_str).collect()
+        holders.all(|holder| ours.contains(holder)) && !self.roster.sees_strangers_wait(view)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
-use crate::machine::semaphore::contender::{Phase, Presence};
+use crate::machine::semaphore::contender::{Contender, Phase, Presence};
 use crate::machine::semaphore::ledger::Sent;
 use crate::machine::semaphore::steps::After;
 use crate::machine::semaphore::{Claim, Event, Grant, Hold, Owner, Participant};
@@ -15,12 +15,12 @@ impl Participant {
     pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
         let moment = self.moment();
         for (no, key) in after.iter().flat_map(|after| &after.locked) {
-            if let Some(contender) = self.contenders.get_mut(no) {
+            if let Some(contender) = self.roster.get_mut(*no) {
                 contender.locked(moment, key.clone());
             }
         }
         for no in &sent.write.withdraw {
-            if let Some(contender) = self.contenders.get_mut(no) {
+            if let Some(contender) = self.roster.get_mut(*no) {
                 let deletes = |session| after.is_some() && sent.rest.deletes_key_of(session);
                 if contender.session_id().is_some_and(deletes) {
                     contender.key_deleted();
@@ -29,7 +29,7 @@ impl Participant {
             }
         }
         for no in &sent.write.admit {
-            if let Some(contender) = self.contenders.get_mut(no) {
+            if let Some(contender) = self.roster.get_mut(*no) {
                 contender.write_failed(false);
                 contender.admitted(sent.write.base);
             }
@@ -51,8 +51,8 @@ impl Participant {
             return;
         }
         let all_admitted = claim.contenders.iter().all(|no| {
-            self.contenders
-                .get(no)
+            self.roster
+                .get(*no)
                 .is_some_and(|contender| matches!(contender.presence(), Presence::Yes(_)))
         });
         if let Some(claim) = self.claim.take()
@@ -68,8 +68,8 @@ impl Participant {
     /// lease holds; otherwise they leave again.
     fn grant(&mut self, now: Instant, claim: Claim) {
         let is_wanted = claim.contenders.iter().all(|no| {
-            self.contenders
-                .get(no)
+            self.roster
+                .get(*no)
                 .is_some_and(|contender| contender.is_admissible(now))
         });
         let to_nobody = is_on(Defect::CancelledClaimGranted);
@@ -80,7 +80,7 @@ impl Participant {
         let mut token = claim.token;
         let mut sequencers = Vec::new();
         for no in &claim.contenders {
-            if let Some(contender) = self.contenders.get_mut(no) {
+            if let Some(contender) = self.roster.get_mut(*no) {
                 if is_on(Defect::TokenOfQueue) {
                     token = FencingToken(contender.create_index().unwrap_or_default().0);
                 }
@@ -108,16 +108,11 @@ impl Participant {
     pub(super) fn dismiss_strays(&mut self, now: Instant) {
         let claimed = self.claim.iter().flat_map(|claim| &claim.contenders);
         let claimed: BTreeSet<_> = claimed.collect();
-        let strays: Vec<_> = self
-            .contenders
-            .iter()
-            .filter(|(_, contender)| {
-                contender.phase() == Phase::Claiming
-                    && matches!(contender.presence(), Presence::Yes(_))
-            })
-            .map(|(no, _)| *no)
-            .filter(|no| !claimed.contains(no))
-            .collect();
+        let is_admitted = |it: &Contender| {
+            it.phase() == Phase::Claiming && matches!(it.presence(), Presence::Yes(_))
+        };
+        let mut strays = self.roster.numbers_of(is_admitted);
+        strays.retain(|no| !claimed.contains(no));
         self.leave(now, &strays);
     }
 }

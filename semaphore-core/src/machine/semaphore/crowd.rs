@@ -23,7 +23,7 @@ use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::process::encoding::Encoding;
-use crate::machine::semaphore::contender::{Contender, Phase};
+use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::plan::CREATORS;
 use crate::machine::semaphore::watch::Focus;
 use crate::machine::semaphore::{Observed, Participant};
@@ -66,13 +66,12 @@ impl Participant {
         };
         let index = observed.view.lock_index();
         let has_record = observed.view.record().is_some();
-        let any = |is: fn(&Contender) -> bool| self.contenders.values().any(is);
-        let holds = any(|contender| matches!(contender.phase(), Phase::Held(_)));
+        let holds = self.roster.holds();
         match self.next_ahead(now, observed) {
             Some((ahead, rank))
                 if !holds
                     && !self.lingers
-                    && !any(Contender::must_withdraw)
+                    && !self.roster.any(Contender::must_withdraw)
                     && (has_record || rank as usize >= CREATORS) =>
             {
                 Focus::Ahead {
@@ -89,7 +88,7 @@ impl Participant {
     /// Whether so many contend that not everybody watches the whole prefix. Who has several contenders
     /// has as many turns to watch for, so that a crowd is the larger for it.
     pub(super) fn is_in_crowd(&self) -> bool {
-        let own = self.contenders.len().max(1);
+        let own = self.roster.len().max(1);
         let crowd = self.settings.crowd.saturating_mul(own);
         self.settings.encoding == Encoding::Transactions
             && self.view.as_ref().is_some_and(|observed| {
@@ -106,12 +105,7 @@ impl Participant {
         observed: &'v Observed,
     ) -> Option<(&'v Shown, u32)> {
         let overtaken = self.ledger.overtaken(now);
-        let first = self
-            .contenders
-            .values()
-            .filter(|contender| contender.is_wanting() && !contender.is_passing())
-            .filter_map(Contender::create_index)
-            .min()?;
+        let first = self.roster.first_in_queue()?;
         let ahead = observed
             .view
             .waiters()

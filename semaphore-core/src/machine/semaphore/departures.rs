@@ -1,13 +1,11 @@
 //! Who leaves: slots that are lost or given back, contenders that are replaced, and those of which
 //! nothing is left.
 
-use std::collections::BTreeMap;
-
 use crate::error::Error;
 use crate::id::AcquireId;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::SessionSource;
-use crate::machine::semaphore::contender::{ContenderEvent, Phase};
+use crate::machine::semaphore::contender::ContenderEvent;
 use crate::machine::semaphore::plan::ContenderNo;
 use crate::machine::semaphore::{Event, From, Owner, Participant};
 use crate::record::Record;
@@ -49,7 +47,7 @@ impl Participant {
             }),
             ContenderEvent::Unseen => {
                 let prefix = self.settings.prefix.to_string();
-                let is_hidden = self.unseen >= MAX_UNSEEN;
+                let is_hidden = self.roster.is_hidden();
                 self.replace(now, no, |_| {
                     is_hidden.then_some(Error::IncompleteView { prefix })
                 });
@@ -69,7 +67,7 @@ impl Participant {
         error: impl FnOnce(&SessionSource) -> Option<Error>,
     ) {
         self.leave(now, &[no]);
-        self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
+        self.roster.put_off(now, &mut self.rng);
         if let Some(error) = error(&self.settings.session.source) {
             self.fail_waiting(now, |_| error.clone());
         }
@@ -78,7 +76,7 @@ impl Participant {
     /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
     /// slot passes to it; otherwise it is freed.
     pub(super) fn give_back(&mut self, now: Instant, acquire: AcquireId, owner: Owner) {
-        let keeps_session = self.spares.released_at(now);
+        let keeps_session = self.roster.spares().released_at(now);
         let is_passed = self.is_passed_on(now, acquire);
         if !is_passed {
             self.look_before_write();
@@ -94,7 +92,7 @@ impl Participant {
             hold.contenders.clone()
         };
         for no in contenders {
-            let Some(contender) = self.contenders.get_mut(&no) else {
+            let Some(contender) = self.roster.get_mut(no) else {
                 continue;
             };
             if is_passed {
@@ -114,7 +112,7 @@ impl Participant {
         let Some(hold) = self.holds.get(&acquire) else {
             return false;
         };
-        let waiting = self.contenders.values().filter(|it| it.is_passing());
+        let waiting = self.roster.all().filter(|it| it.is_passing());
         let is_wanted = head.permits == 1 && waiting.count() < self.queue.wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
         self.settings.owns_sessions()
@@ -123,7 +121,7 @@ impl Participant {
             && hold.contenders.len() == 1
             && self.is_held(now, acquire)
             && observed.view.record().is_some_and(is_kept)
-            && !self.sees_foreign_waiters(&observed.view)
+            && !self.roster.sees_strangers_wait(&observed.view)
     }
 
     pub(super) fn end_hold(&mut self, now: Instant, acquire: AcquireId) {
@@ -137,7 +135,7 @@ impl Participant {
 
     /// Ends kept sessions for which no turn came.
     pub(super) fn dismiss_spares(&mut self, now: Instant) {
-        for spare in self.spares.take_expired(now) {
+        for spare in self.roster.spares().take_expired(now) {
             let no = self.add_contender(Some(spare));
             self.leave(now, &[no]);
         }
@@ -145,19 +143,12 @@ impl Participant {
 
     pub(super) fn leave(&mut self, now: Instant, numbers: &[ContenderNo]) {
         let moment = self.moment();
-        for no in numbers {
-            if let Some(contender) = self.contenders.get_mut(no) {
-                contender.leave(now, moment, &self.settings);
-            }
-        }
+        self.roster.leave(now, moment, numbers, &self.settings);
     }
 
     /// Takes contenders out of which nothing is left, and tells the callers whose they were.
     pub(super) fn bury(&mut self, now: Instant) {
-        let gone: BTreeMap<_, _> = self
-            .contenders
-            .extract_if(.., |_, contender| contender.phase() == Phase::Gone)
-            .collect();
+        let gone = self.roster.take_gone();
         self.requests
             .abort(|it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)));
         for hold in self.holds.values_mut().filter(|_| !gone.is_empty()) {
@@ -171,12 +162,12 @@ impl Participant {
         }
         let spares = gone.into_values().filter_map(|mut it| it.take_session());
         for spare in spares {
-            self.spares.keep(now, spare);
+            self.roster.spares().keep(now, spare);
         }
         let done: Vec<_> = self
             .holds
             .extract_if(.., |_, hold| {
-                let gone = |no| !self.contenders.contains_key(no);
+                let gone = |no: &ContenderNo| !self.roster.has(*no);
                 hold.owner != Owner::Present && hold.contenders.iter().all(gone)
             })
             .collect();
@@ -192,6 +183,3 @@ impl Participant {
         }
     }
 }
-
-/// In how many views in a row contenders may be missing before views are held to be incomplete.
-const MAX_UNSEEN: u32 = 3;

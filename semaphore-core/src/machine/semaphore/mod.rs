@@ -30,6 +30,7 @@ mod ledger;
 mod outgoing;
 mod plan;
 mod refresh;
+mod roster;
 mod settings;
 mod spare;
 mod steps;
@@ -43,14 +44,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use self::crowd::LookUp;
 use self::refresh::Refresh;
-use self::spare::Spares;
+use self::roster::Roster;
 use crate::error::{Error, InvalidInput, Lost, RequestError};
 use crate::id::{AcquireId, FencingToken, RequestId};
 use crate::machine::callers::queue::{Patience, Queue, Ticket};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
-use crate::machine::semaphore::contender::{Contender, Part, Phase};
+use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::ledger::Ledger;
 use crate::machine::semaphore::plan::ContenderNo;
 use crate::machine::semaphore::vanished::Vanished;
@@ -76,10 +77,8 @@ pub struct Participant {
     ledger: Ledger,
     vanished: Vanished,
     queue: Queue<AcquireId>,
-    contenders: BTreeMap<ContenderNo, Contender>,
+    roster: Roster,
     holds: BTreeMap<AcquireId, Hold>,
-    /// Sessions that wait for the next turn.
-    spares: Spares,
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
     view: Option<Observed>,
@@ -94,11 +93,6 @@ pub struct Participant {
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     events: VecDeque<Event>,
-    /// No new contender before this time.
-    respawn_at: Option<Instant>,
-    respawn: crate::machine::process::reader::backoff::Backoff,
-    /// In how many views in a row contenders were missing that had been acquired.
-    unseen: u32,
     /// The limit that the record may show until it shows ours.
     former_limit: Option<u32>,
     /// The last failure since the last success.
@@ -232,16 +226,11 @@ impl Participant {
             refresh: Refresh::new(&settings),
             ledger: Ledger::new(&settings),
             vanished: Vanished::new(&settings),
-            respawn: crate::machine::process::reader::backoff::Backoff::new(
-                core::time::Duration::from_millis(100),
-                settings.retry_cap(),
-            ),
+            roster: Roster::new(&settings),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(),
             queue: Queue::default(),
-            contenders: BTreeMap::new(),
             holds: BTreeMap::new(),
-            spares: Spares::default(),
             claim: None,
             view: None,
             confirmed_at: None,
@@ -250,8 +239,6 @@ impl Participant {
             lingers: false,
             doubt: None,
             events: VecDeque::new(),
-            respawn_at: None,
-            unseen: 0,
             former_limit: None,
             failure: None,
             closed: false,
@@ -324,7 +311,7 @@ impl Participant {
     pub fn close(&mut self, now: Instant) {
         self.closed = true;
         self.fail_waiting(now, |_| Error::Closed);
-        self.spares.close(now);
+        self.roster.spares().close(now);
         self.settle(now);
     }
 
@@ -347,7 +334,7 @@ impl Participant {
     /// Whether nobody waits or holds, and nothing of this participant is left in Consul, as far as
     /// it can know. It sends nothing then.
     pub fn is_idle(&self) -> bool {
-        self.contenders.is_empty() && self.queue.is_empty() && self.spares.is_empty()
+        self.queue.is_empty() && self.roster.is_empty()
     }
 
     /// Whether the acquisition's holder may act: it was granted, not released, not lost, and every
@@ -359,10 +346,7 @@ impl Participant {
     /// When belief in an acquisition ends unless a renewal succeeds before; none when it has ended.
     pub fn deadline(&self, acquire: AcquireId) -> Option<Instant> {
         let hold = self.holds.get(&acquire)?;
-        hold.contenders
-            .iter()
-            .filter_map(|no| self.contenders.get(no)?.deadline())
-            .min()
+        self.roster.deadline(&hold.contenders)
     }
 
     /// A request whose answer is of no more use. Dropping it frees its connection; answering it
@@ -378,10 +362,6 @@ impl Participant {
 
     /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let contenders = self
-            .contenders
-            .values()
-            .filter_map(|contender| contender.timeout(&self.settings));
         let refresh = self.refresh.timeout();
         [
             self.watch.timeout(),
@@ -389,13 +369,11 @@ impl Participant {
             self.ledger.timeout(),
             self.vanished.timeout(&self.settings),
             self.queue.timeout(),
-            self.spares.timeout(),
+            self.roster.timeout_after(self.timed_at, &self.settings),
             self.first_view_until(),
-            self.respawn_at,
         ]
         .into_iter()
         .flatten()
-        .chain(contenders)
         // What was due by then has been done, or waits for an answer to make room.
         .filter(|at| *at > self.timed_at)
         .min()
@@ -403,7 +381,7 @@ impl Participant {
 
     /// Why nobody is admitted, as far as is known. A read may have succeeded while a session can't be made.
     fn obstacle(&self) -> Option<RequestError> {
-        let wanting = self.contenders.values().filter(|it| it.is_wanting());
+        let wanting = self.roster.all().filter(|it| it.is_wanting());
         let mut own = wanting.filter_map(Contender::failure);
         self.failure.as_ref().or_else(|| own.next()).cloned()
     }
@@ -421,7 +399,7 @@ impl Participant {
                 },
             });
         }
-        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let numbers = self.roster.numbers();
         for no in numbers {
             self.let_time_pass(now, no);
         }
@@ -430,8 +408,8 @@ impl Participant {
 
     fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
         let event = self
-            .contenders
-            .get_mut(&no)
+            .roster
+            .get_mut(no)
             .and_then(|contender| contender.handle_timeout(now, self.failure.as_ref()));
         self.handle_contender_event(now, no, event);
     }
@@ -457,7 +435,7 @@ impl Participant {
             return Err(Error::Closed);
         }
         let acquire = AcquireId(self.requests.number());
-        self.spares.wanted_at(now);
+        self.roster.spares().wanted_at(now);
         if patience == Patience::None {
             self.look_again();
         }
@@ -477,13 +455,8 @@ impl Participant {
     }
 
     fn is_believed(&self, acquire: AcquireId) -> bool {
-        self.holds.get(&acquire).is_some_and(|hold| {
-            hold.contenders.iter().all(|no| {
-                self.contenders
-                    .get(no)
-                    .is_some_and(|contender| contender.phase() == Phase::Held(acquire))
-            })
-        })
+        let hold = self.holds.get(&acquire);
+        hold.is_some_and(|hold| self.roster.all_hold(&hold.contenders, acquire))
     }
 
     /// The present, in the order of what is sent and learned.

@@ -35,12 +35,7 @@ impl Participant {
             matches!(contender.phase(), Phase::Held(_)) && contender.is_due(now, &self.settings)
         };
         // Where they can't all be sent in time, nobody's lease may end for being last in the list.
-        let no = self
-            .contenders
-            .iter()
-            .filter(|(_, c)| due(c))
-            .min_by_key(|(_, c)| c.deadline())
-            .map(|(no, _)| *no)?;
+        let no = self.roster.most_urgent(due)?;
         self.transmit_from(now, no)
     }
 
@@ -57,7 +52,7 @@ impl Participant {
             return None;
         }
         let is_there = |it: &&Contender| it.key_index().is_some();
-        let own = self.contenders.values().find(is_there);
+        let own = self.roster.all().find(is_there);
         let own = own.and_then(Contender::session_id);
         if let Some(request) = self.vanished.transmit(now, own, &self.settings) {
             return Some((From::Vanished, request));
@@ -102,17 +97,12 @@ impl Participant {
         let due = |contender: &Contender| {
             contender.is_due(now, &self.settings) && !(holds_back && contender.is_newcomer(now))
         };
-        let no = self
-            .contenders
-            .iter()
-            .find(|(_, c)| due(c))
-            .map(|(no, _)| *no)?;
+        let no = self.roster.first(due)?;
         self.transmit_from(now, no)
     }
 
     fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
-        let contender = self.contenders.get_mut(&no)?;
-        let (part, request) = contender.transmit(now, &self.settings)?;
+        let (part, request) = self.roster.transmit(now, no, &self.settings)?;
         Some((From::Contender(no, part), request))
     }
 

@@ -135,11 +135,11 @@ impl Participant {
     /// What a record alone tells our contenders.
     pub(super) fn observe_record(&mut self, now: Instant, view: &View) {
         let moment = self.moment();
-        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let numbers = self.roster.numbers();
         for no in numbers {
             let event = self
-                .contenders
-                .get_mut(&no)
+                .roster
+                .get_mut(no)
                 .and_then(|it| it.observe_record(moment, view, false, &self.settings));
             self.handle_contender_event(now, no, event);
         }
@@ -149,11 +149,11 @@ impl Participant {
 
     /// What a view tells of our keys that is older than what is known of the record.
     fn observe_older(&mut self, now: Instant, view: &View, sent: Moment) {
-        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let numbers = self.roster.numbers();
         for no in numbers {
             let event = self
-                .contenders
-                .get_mut(&no)
+                .roster
+                .get_mut(no)
                 .and_then(|it| it.observe_older(view, sent, &self.settings));
             self.handle_contender_event(now, no, event);
         }
@@ -168,10 +168,10 @@ impl Participant {
         confirmed: bool,
     ) {
         let moment = self.moment();
-        let numbers: Vec<_> = self.contenders.keys().copied().collect();
+        let numbers = self.roster.numbers();
         let mut is_counted = false;
         for no in numbers {
-            let event = self.contenders.get_mut(&no).and_then(|contender| {
+            let event = self.roster.get_mut(no).and_then(|contender| {
                 contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
             if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
@@ -181,19 +181,12 @@ impl Participant {
             }
             // However many vanished at once, they may have done so for one reason.
             if matches!(event, Some(ContenderEvent::Unseen)) && !is_counted {
-                self.unseen += 1;
+                self.roster.not_seen();
                 is_counted = true;
             }
             self.handle_contender_event(now, no, event);
         }
-        if self
-            .contenders
-            .values()
-            .any(|contender| contender.create_index().is_some())
-        {
-            self.unseen = 0;
-            self.respawn.reset();
-        }
+        self.roster.seen();
         self.settle_claim(now, view);
         self.dismiss_strays(now);
     }

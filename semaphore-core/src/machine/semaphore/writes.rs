@@ -30,12 +30,12 @@ impl Participant {
         let leaving = rest.leaving();
         let (write, request) = self.ledger.transmit(rest, &self.settings)?;
         for no in &write.withdraw {
-            if let Some(contender) = self.contenders.get_mut(no) {
+            if let Some(contender) = self.roster.get_mut(*no) {
                 contender.leave_by_write(&leaving);
             }
         }
         for no in &write.admit {
-            if let Some(contender) = self.contenders.get_mut(no) {
+            if let Some(contender) = self.roster.get_mut(*no) {
                 contender.claim(write.base);
             }
         }
@@ -66,7 +66,7 @@ impl Participant {
         let is_full = write.record.holders().len() >= write.record.limit() as usize;
         let claim = if is_full { Claimed::Last } else { Claimed::One };
         for no in &write.admit {
-            let Some(contender) = self.contenders.get(no) else {
+            let Some(contender) = self.roster.get(*no) else {
                 continue;
             };
             let Some(session) = contender.session_id().cloned() else {
@@ -86,7 +86,7 @@ impl Participant {
         rest.reads = self.reads_along(write);
         rest.steps.extend(self.pruned_by(write));
         let leaving = write.withdraw.iter().filter_map(|no| {
-            let contender = self.contenders.get(no)?;
+            let contender = self.roster.get(*no)?;
             Some(Step::Leave(
                 contender.session_id()?.clone(),
                 contender.key_index()?,
@@ -103,7 +103,7 @@ impl Participant {
     /// Whether to read the prefix along, so that whoever came meanwhile has their turn: where others of
     /// ours go on, and the prefix is small.
     fn reads_along(&self, write: &Write) -> bool {
-        let contenders = |no: &&ContenderNo| self.contenders.get(*no);
+        let contenders = |no: &&ContenderNo| self.roster.get(**no);
         let passes = write.admit.iter().filter_map(|no| contenders(&no));
         let leaves = write.withdraw.iter().filter_map(|no| contenders(&no));
         let goes_on = passes.into_iter().any(Contender::is_passing)
@@ -118,13 +118,13 @@ impl Participant {
         let record = self.view.as_ref().and_then(|it| it.view.record());
         numbers
             .iter()
-            .filter_map(|no| self.contenders.get(no)?.session_id())
+            .filter_map(|no| self.roster.get(*no)?.session_id())
             .any(|session| record.is_some_and(|record| record.holds(session.as_str())))
     }
 
     /// Everyone else whom the write takes out of the record.
     fn pruned(&self, write: &Write) -> impl Iterator<Item = &str> {
-        let ours = self.own_sessions();
+        let ours = self.roster.sessions();
         let record = self.view.as_ref().and_then(|it| it.view.record());
         let holders = record.into_iter().flat_map(Record::holders);
         holders.filter(move |holder| !write.record.holds(holder) && !ours.contains(holder))
@@ -197,12 +197,12 @@ impl Participant {
                     && let Some(claim) = self.claim.take()
                 {
                     for no in &claim.contenders {
-                        if let Some(contender) = self.contenders.get_mut(no) {
+                        if let Some(contender) = self.roster.get_mut(*no) {
                             contender.withdrawn(moment, &self.settings);
                         }
                     }
                 }
-                for contender in self.contenders.values_mut() {
+                for contender in self.roster.all_mut() {
                     if contender.must_withdraw() {
                         contender.withdrawal_failed(&error);
                     }
@@ -225,7 +225,7 @@ impl Participant {
                 self.write_failed(sent.as_ref(), false);
             }
             From::Contender(no, _) => {
-                if let Some(contender) = self.contenders.get_mut(&no) {
+                if let Some(contender) = self.roster.get_mut(no) {
                     contender.take_back();
                 }
             }
@@ -241,7 +241,7 @@ impl Participant {
         };
         let numbers: Vec<ContenderNo> = sent.map(numbers).unwrap_or_default();
         for no in &numbers {
-            if let Some(contender) = self.contenders.get_mut(no) {
+            if let Some(contender) = self.roster.get_mut(*no) {
                 contender.write_failed(is_unknown);
             }
         }
@@ -256,7 +256,7 @@ impl Participant {
         if !is_unfounded && !sent.is_repeated {
             let moment = self.moment();
             for no in &sent.write.admit {
-                if let Some(contender) = self.contenders.get_mut(no) {
+                if let Some(contender) = self.roster.get_mut(*no) {
                     contender.claim_refused(moment, sent.write.base, &self.settings);
                 }
             }
