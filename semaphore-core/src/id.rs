@@ -82,17 +82,10 @@ impl fmt::Display for Index {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub(crate) u64);
 
-/// Names one acquisition from the moment it is asked for until its permit is gone.
+/// Names what a caller asked a machine for, until nothing of it is left: an acquisition with its permit, a campaign with its
+/// leadership, a change of the value that a leader shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AcquireId(pub(crate) u64);
-
-/// Names one campaign from the moment it is asked for until its leadership is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CampaignId(pub(crate) u64);
-
-/// Names one change of the value that a leader shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChangeId(pub(crate) u64);
+pub struct CommandId(pub(crate) u64);
 
 /// A number that rises strictly from grant to grant of one prefix (invariant S5), or from term to
 /// term of one election. Hand it to the

@@ -77,7 +77,7 @@
 //! [`Participant`] is the machine behind the handles. With a socket and a clock of your own, this is
 //! the whole loop:
 //! ```
-//! use semaphore_core::{Event, Instant, Participant, Prefix, Request, Response, Settings};
+//! use semaphore_core::{Event, Instant, Machine as _, Participant, Prefix, Request, Response, Settings};
 //! use semaphore_core::TransportError;
 //! # use transport_mock::{MockClient, MockConsul};
 //! # use semaphore_core::{Runtime as _, Transport as _};
@@ -173,12 +173,12 @@ pub use handle::{
     blocking,
 };
 pub use http::{Method, Priority, Request, Response};
-pub use id::{AcquireId, CampaignId, ChangeId, FencingToken, Index, RequestId, SessionId};
+pub use id::{CommandId, FencingToken, Index, RequestId, SessionId};
 pub use input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
 pub use leader::{Leader, LeaderStatus};
 pub use machine::{
-    Candidate, CommandNo, ElectionEvent, ElectionSettings, Encoding, Event, Follow, Grant,
-    LeaderEvent, Machine, Outcome, Participant, Settings, Term, Transmit,
+    Candidate, ElectionSettings, Encoding, Event, Follow, Grant, LeaderEvent, Machine, Participant,
+    Settings, Term, Transmit,
 };
 pub use record::{Dialect, Record};
 pub use sequencer::{Sequencer, SequencerStatus};

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use examples::agent::Agent;
+use semaphore_core::Machine as _;
 use semaphore_core::{
     AgentUrl, Event, Instant, Participant, Prefix, Request, RequestId, Response, Settings,
     TransportError, TransportErrorKind,
@@ -48,11 +49,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         // What happened.
         while let Some(event) = participant.poll_event() {
             match event {
-                Event::Granted { acquire, grant } => {
+                Event::Granted {
+                    command: acquire,
+                    grant,
+                } => {
                     println!("{} held, token {}", now(), grant.token);
                     participant.release(now(), acquire);
                 }
-                Event::Released { result, .. } => {
+                Event::Done { result, .. } => {
                     println!("{} released", now());
                     result?;
                 }

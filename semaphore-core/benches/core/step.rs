@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use divan::Bencher;
+use semaphore_core::Machine as _;
 use semaphore_core::{Instant, Participant, RequestId, Settings};
 
 use crate::document::{Document, prefix};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::{
-    CommandNo, Error, Instant, Machine, Outcome, Request, RequestId, Response, SessionId,
+    CommandId, Error, Event, Instant, Machine, Request, RequestId, Response, SessionId,
     TransportError, TransportErrorKind,
 };
 use transport_mock::consul::{Consul, Exchange};
@@ -43,7 +43,7 @@ struct Run<S> {
     leases: Leases,
     open: BTreeMap<RequestId, Open>,
     answered: Vec<(RequestId, Request, Response)>,
-    commands: BTreeMap<CommandNo, Command>,
+    commands: BTreeMap<CommandId, Command>,
     largest_answer: usize,
     /// Whether an answer has said the token, which none does unless the fuzzer found it out.
     was_told: bool,
@@ -257,7 +257,7 @@ impl<S: Subject> Run<S> {
 
     /// So many wait that the first gives up.
     fn thin_out(&mut self) {
-        let is_waiting = |(_, it): &(&CommandNo, &Command)| it.stage == Stage::Waiting;
+        let is_waiting = |(_, it): &(&CommandId, &Command)| it.stage == Stage::Waiting;
         let mut waiting = self.commands.iter().filter(is_waiting);
         let oldest = waiting.next().map(|(command, _)| *command);
         if let Some(oldest) = oldest.filter(|_| waiting.count() >= MOST_WAITING) {
@@ -266,7 +266,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    fn enter(&mut self, command: CommandNo, stage: Stage) {
+    fn enter(&mut self, command: CommandId, stage: Stage) {
         let sessions = Vec::new();
         let it = self.commands.entry(command);
         it.or_insert(Command { stage, sessions }).stage = stage;
@@ -331,12 +331,12 @@ impl<S: Subject> Run<S> {
     fn take_outcomes(&mut self) {
         let mut granted = Vec::new();
         for polls in 0.. {
-            assert!(polls < 200, "poll_outcome goes on for ever");
-            let Some(outcome) = self.machine().poll_outcome() else {
+            assert!(polls < 200, "poll_event goes on for ever");
+            let Some(event) = self.machine().poll_event() else {
                 break;
             };
-            let (command, from, to) = match outcome {
-                Outcome::Granted(command, grant) => {
+            let (command, from, to) = match event {
+                Event::Granted { command, grant } => {
                     granted.push(command);
                     let sessions = self.subject.granted(&grant);
                     if let Some(it) = self.commands.get_mut(&command) {
@@ -344,17 +344,17 @@ impl<S: Subject> Run<S> {
                     }
                     (command, &[Stage::Waiting][..], Stage::Granted)
                 }
-                Outcome::NotAvailable(command) => (command, &[Stage::Waiting][..], Stage::Over),
-                Outcome::Failed(command, error) => {
+                Event::NotAvailable { command } => (command, &[Stage::Waiting][..], Stage::Over),
+                Event::Failed { command, error } => {
                     self.check_error(&error);
                     (command, &[Stage::Waiting][..], Stage::Over)
                 }
-                Outcome::Lost(command, reason) => {
+                Event::Lost { command, reason } => {
                     granted.retain(|granted| *granted != command);
                     self.check_error(&Error::Lost(reason));
                     (command, &[Stage::Granted][..], Stage::Lost)
                 }
-                Outcome::Done(command, result) => {
+                Event::Done { command, result } => {
                     result
                         .err()
                         .iter()
@@ -362,6 +362,7 @@ impl<S: Subject> Run<S> {
                     let from = &[Stage::Released, Stage::Changing][..];
                     (command, from, Stage::Over)
                 }
+                event => unreachable!("an event that nobody knows: {event:?}"),
             };
             let stage = self.commands.get(&command).map(|it| it.stage);
             assert!(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use semaphore_core::{
-    CampaignId, Candidate, CommandNo, ElectionSettings, Encoding, Error, Instant, LockKey, Request,
-    Response, SessionId, SessionOptions, Term, Value,
+    Candidate, CommandId, ElectionSettings, Encoding, Error, Instant, LockKey, Request, Response,
+    SessionId, SessionOptions, Term, Value,
 };
 use transport_mock::RequestKind;
 use transport_mock::consul::Consul;
@@ -95,26 +95,26 @@ impl Subject for Campaigner {
         vec![term.sequencer.session.clone()]
     }
 
-    fn ask(&mut self, now: Instant, _: u32, wait: Wait) -> Result<CommandNo, Error> {
-        let asked: Result<CampaignId, _> = match wait {
+    fn ask(&mut self, now: Instant, _: u32, wait: Wait) -> Result<CommandId, Error> {
+        let asked: Result<CommandId, _> = match wait {
             Wait::Not => self.candidate.try_campaign(now),
             Wait::Until(deadline) => self.candidate.campaign(now, Some(deadline)),
             Wait::Forever => self.candidate.campaign(now, None),
         };
-        asked.map(CommandNo::from)
+        asked
     }
 
     fn change(
         &mut self,
         now: Instant,
         choices: &mut Choices<'_>,
-        known: Option<CommandNo>,
-    ) -> Option<CommandNo> {
+        known: Option<CommandId>,
+    ) -> Option<CommandId> {
         let value = choices.pick(&[&b"node-1"[..], b"busy", b"", &[b'x'; 300]]);
         self.oracle.allow(value);
         let value = Value::new(value).expect("a small value");
-        let change = self.candidate.set_value(now, known?.into(), &value);
-        Some(change.into())
+        let change = self.candidate.set_value(now, known?, &value);
+        Some(change)
     }
 
     fn disturb(way: usize, now: Instant, consul: &mut Consul, choices: &mut Choices<'_>) {

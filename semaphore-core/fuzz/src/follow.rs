@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use semaphore_core::{
-    CommandNo, Error, Follow, Instant, LeaderEvent, LeaderStatus, LockKey, Machine, Method,
-    Outcome, Request, RequestId, Response, SessionId, Transmit, TransportError,
+    CommandId, Error, Event, Follow, Instant, LeaderEvent, LeaderStatus, LockKey, Machine, Method,
+    Request, RequestId, Response, SessionId, Transmit, TransportError,
 };
 use transport_mock::consul::Consul;
 
@@ -84,7 +84,7 @@ impl Subject for Watcher {
         match *grant {}
     }
 
-    fn ask(&mut self, _: Instant, _: u32, _: Wait) -> Result<CommandNo, Error> {
+    fn ask(&mut self, _: Instant, _: u32, _: Wait) -> Result<CommandId, Error> {
         Err(Error::Closed)
     }
 
@@ -92,8 +92,8 @@ impl Subject for Watcher {
         &mut self,
         _: Instant,
         _: &mut Choices<'_>,
-        _: Option<CommandNo>,
-    ) -> Option<CommandNo> {
+        _: Option<CommandId>,
+    ) -> Option<CommandId> {
         None
     }
 
@@ -196,7 +196,7 @@ impl Machine for Follower {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_outcome(&mut self) -> Option<Outcome<Infallible>> {
+    fn poll_event(&mut self) -> Option<Event<Infallible>> {
         None
     }
 
@@ -206,15 +206,15 @@ impl Machine for Follower {
         self.follow.has_ended()
     }
 
-    fn cancel(&mut self, _: Instant, _: CommandNo) {}
+    fn cancel(&mut self, _: Instant, _: CommandId) {}
 
-    fn release(&mut self, _: Instant, _: CommandNo) {}
+    fn release(&mut self, _: Instant, _: CommandId) {}
 
-    fn is_held(&self, _: Instant, _: CommandNo) -> bool {
+    fn is_held(&self, _: Instant, _: CommandId) -> bool {
         false
     }
 
-    fn deadline(&self, _: CommandNo) -> Option<Instant> {
+    fn deadline(&self, _: CommandId) -> Option<Instant> {
         None
     }
 }

@@ -101,7 +101,7 @@ impl<S: Subject> Paced<S> {
             self.parked
                 .insert(exchange, (transmit.id, transmit.request));
         }
-        while self.subject.machine_mut().poll_outcome().is_some() {}
+        while self.subject.machine_mut().poll_event().is_some() {}
         while let Some((exchange, response)) = self.consul.poll_answer() {
             let Some((id, request)) = self.parked.remove(&exchange) else {
                 continue;

@@ -1,8 +1,8 @@
 //! A mangled Consul, to a [`Participant`]: see `drive`.
 
 use semaphore_core::{
-    AcquireId, CommandNo, Encoding, Error, Grant, Instant, Method, Participant, Prefix, Request,
-    Response, SessionId, SessionOptions, Settings, Value,
+    CommandId, Encoding, Error, Grant, Instant, Method, Participant, Prefix, Request, Response,
+    SessionId, SessionOptions, Settings, Value,
 };
 use transport_mock::consul::Consul;
 
@@ -82,21 +82,21 @@ impl Subject for Contender {
         sequencers.map(|it| it.session.clone()).collect()
     }
 
-    fn ask(&mut self, now: Instant, permits: u32, wait: Wait) -> Result<CommandNo, Error> {
-        let asked: Result<AcquireId, _> = match wait {
+    fn ask(&mut self, now: Instant, permits: u32, wait: Wait) -> Result<CommandId, Error> {
+        let asked: Result<CommandId, _> = match wait {
             Wait::Not => self.participant.try_acquire(now, permits),
             Wait::Until(deadline) => self.participant.acquire(now, permits, Some(deadline)),
             Wait::Forever => self.participant.acquire(now, permits, None),
         };
-        asked.map(CommandNo::from)
+        asked
     }
 
     fn change(
         &mut self,
         now: Instant,
         choices: &mut Choices<'_>,
-        _: Option<CommandNo>,
-    ) -> Option<CommandNo> {
+        _: Option<CommandId>,
+    ) -> Option<CommandId> {
         let limit = choices.pick(&[1, 2, 5, 0, u32::MAX]);
         let _ = self.participant.set_limit(now, limit);
         None

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use semaphore_core::{
-    CommandNo, Error, Instant, Machine, Request, Response, Scope, SessionId, Token,
+    CommandId, Error, Instant, Machine, Request, Response, Scope, SessionId, Token,
 };
 use transport_mock::consul::Consul;
 
@@ -27,14 +27,14 @@ pub(crate) trait Subject: Sized {
     fn granted(&mut self, grant: &<Self::Machine as Machine>::Grant) -> Vec<SessionId>;
 
     /// Somebody wants what the machine is for.
-    fn ask(&mut self, now: Instant, permits: u32, wait: Wait) -> Result<CommandNo, Error>;
+    fn ask(&mut self, now: Instant, permits: u32, wait: Wait) -> Result<CommandId, Error>;
     /// Somebody wants something changed; `known` may be what they hold.
     fn change(
         &mut self,
         now: Instant,
         choices: &mut Choices<'_>,
-        known: Option<CommandNo>,
-    ) -> Option<CommandNo>;
+        known: Option<CommandId>,
+    ) -> Option<CommandId>;
     /// What others do to the machine's keys, in one of four ways.
     fn disturb(way: usize, now: Instant, consul: &mut Consul, choices: &mut Choices<'_>);
     /// What it can't cope with is taken away, before it has to come to rest.

@@ -9,7 +9,7 @@ use super::leadership::Leadership;
 use super::owner::Owner;
 use crate::error::Error;
 use crate::input::LockKey;
-use crate::machine::{Candidate, CommandNo, ElectionSettings};
+use crate::machine::{Candidate, ElectionSettings};
 use crate::transport::{Runtime, Transport};
 
 /// One process's part in the election of a leader: of all who campaign for a key, one at a time leads.
@@ -111,10 +111,7 @@ impl Election {
     /// # Cancel safety
     /// As [`Self::campaign`].
     pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
-        let hold = self
-            .owner
-            .obtain(|candidate, now| candidate.try_campaign(now).map(CommandNo::from))
-            .await?;
+        let hold = self.owner.obtain(Candidate::try_campaign).await?;
         Ok(hold.map(Leadership::new))
     }
 
@@ -138,7 +135,7 @@ impl Election {
             .owner
             .obtain(move |candidate, now| {
                 let deadline = timeout.map(|timeout| now + timeout);
-                candidate.campaign(now, deadline).map(CommandNo::from)
+                candidate.campaign(now, deadline)
             })
             .await?;
         hold.map(Leadership::new).ok_or(Error::Closed)

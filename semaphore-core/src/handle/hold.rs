@@ -10,13 +10,14 @@ use futures_util::future::Shared as SharedFuture;
 use super::owner::Owner;
 use super::shared::Granted;
 use crate::error::{Error, Lost};
-use crate::machine::{CommandNo, Machine};
+use crate::id::CommandId;
+use crate::machine::Machine;
 use crate::time::Instant;
 
 /// A grant that is given back when this is dropped, without blocking.
 pub(super) struct Hold<M: Machine> {
     owner: Arc<Owner<M>>,
-    command: CommandNo,
+    command: CommandId,
     grant: M::Grant,
     lost: SharedFuture<oneshot::Receiver<Lost>>,
     is_released: bool,
@@ -25,7 +26,7 @@ pub(super) struct Hold<M: Machine> {
 impl<M: Machine> Hold<M> {
     pub(super) fn new(
         owner: Arc<Owner<M>>,
-        command: CommandNo,
+        command: CommandId,
         granted: Granted<M::Grant>,
     ) -> Self {
         Self {
@@ -81,7 +82,7 @@ impl<M: Machine> Hold<M> {
     /// Gives a command that concerns this hold, and waits until it is done.
     pub(super) async fn change(
         &self,
-        start: impl FnOnce(&mut M, Instant, CommandNo) -> CommandNo + Send,
+        start: impl FnOnce(&mut M, Instant, CommandId) -> CommandId + Send,
     ) -> Result<(), Error> {
         let done = self.owner.0.command(|state, now| {
             let command = start(&mut state.machine, now, self.command);

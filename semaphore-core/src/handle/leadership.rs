@@ -86,9 +86,7 @@ impl Leadership {
     pub async fn set_value(&self, value: impl Into<Vec<u8>> + Send) -> Result<(), Error> {
         let value = Value::new(value)?;
         self.hold
-            .change(|candidate, now, campaign| {
-                candidate.set_value(now, campaign.into(), &value).into()
-            })
+            .change(|candidate, now, campaign| candidate.set_value(now, campaign, &value))
             .await
     }
 

@@ -6,7 +6,8 @@ use super::hold::Hold;
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::Error;
-use crate::machine::{CommandNo, Machine};
+use crate::id::CommandId;
+use crate::machine::Machine;
 use crate::manage::{Operation, Task};
 use crate::time::Instant;
 use crate::transport::{Runtime, Transport};
@@ -37,7 +38,7 @@ impl<M: Machine> Owner<M> {
     /// Dropping the future cancels the command.
     pub(super) async fn obtain(
         self: &Arc<Self>,
-        start: impl FnOnce(&mut M, Instant) -> Result<CommandNo, Error> + Send,
+        start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
     ) -> Result<Option<Hold<M>>, Error> {
         let (command, granted) = self.0.command(|state, now| {
             let command = start(&mut state.machine, now)?;
@@ -81,7 +82,7 @@ impl<M: Machine> Drop for Owner<M> {
 /// Cancels a command whose future is dropped before its end.
 struct Pending<M: Machine> {
     owner: Arc<Owner<M>>,
-    command: Option<CommandNo>,
+    command: Option<CommandId>,
 }
 
 impl<M: Machine> Drop for Pending<M> {

@@ -9,9 +9,9 @@ use super::owner::Owner;
 use super::shared::Shared;
 use super::{Builder, Permit};
 use crate::error::{Error, InvalidInput};
-use crate::id::AcquireId;
+use crate::id::CommandId;
 use crate::input::{Prefix, Scope};
-use crate::machine::{CommandNo, Participant, Settings};
+use crate::machine::{Participant, Settings};
 use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::time::Instant;
@@ -254,9 +254,9 @@ impl Semaphore {
     async fn obtain(
         &self,
         permits: u32,
-        start: impl FnOnce(&mut Participant, Instant) -> Result<AcquireId, Error> + Send,
+        start: impl FnOnce(&mut Participant, Instant) -> Result<CommandId, Error> + Send,
     ) -> Result<Option<Permit>, Error> {
-        let start = |machine: &mut Participant, now| start(machine, now).map(CommandNo::from);
+        let start = |machine: &mut Participant, now| start(machine, now);
         let hold = self.owner.obtain(start).await?;
         Ok(hold.map(|hold| Permit::new(hold, permits)))
     }

@@ -8,7 +8,8 @@ use std::sync::{Arc, PoisonError};
 use futures_channel::oneshot;
 
 use crate::error::{Error, Lost};
-use crate::machine::{CommandNo, Machine, Outcome};
+use crate::id::CommandId;
+use crate::machine::{Event, Machine};
 use crate::sync::{AtomicBool, AtomicWaker, Mutex};
 use crate::time::Instant;
 use crate::transport::{Runtime, Transport};
@@ -25,9 +26,9 @@ pub(crate) struct Shared<M: Machine> {
 /// The machine and who waits for its events.
 pub(crate) struct State<M: Machine> {
     pub(crate) machine: M,
-    granted: BTreeMap<CommandNo, oneshot::Sender<Answer<M::Grant>>>,
-    lost: BTreeMap<CommandNo, oneshot::Sender<Lost>>,
-    done: BTreeMap<CommandNo, oneshot::Sender<Result<(), Error>>>,
+    granted: BTreeMap<CommandId, oneshot::Sender<Answer<M::Grant>>>,
+    lost: BTreeMap<CommandId, oneshot::Sender<Lost>>,
+    done: BTreeMap<CommandId, oneshot::Sender<Result<(), Error>>>,
     idle: Vec<oneshot::Sender<()>>,
     /// What is still to be told, once the lock is free: a waker may call back at once.
     notices: Vec<Notice<M::Grant>>,
@@ -160,7 +161,7 @@ impl<M: Machine> State<M> {
     /// Where it will be told whether the command was granted.
     pub(crate) fn await_grant(
         &mut self,
-        command: CommandNo,
+        command: CommandId,
     ) -> oneshot::Receiver<Answer<M::Grant>> {
         let (sender, receiver) = oneshot::channel();
         if self.ended {
@@ -174,7 +175,7 @@ impl<M: Machine> State<M> {
     /// Where it will be told that what the command was to do is done.
     pub(crate) fn await_done(
         &mut self,
-        command: CommandNo,
+        command: CommandId,
     ) -> oneshot::Receiver<Result<(), Error>> {
         let (sender, receiver) = oneshot::channel();
         if self.ended {
@@ -195,30 +196,30 @@ impl<M: Machine> State<M> {
     }
 
     /// Nobody waits for this command any more.
-    pub(crate) fn forget(&mut self, now: Instant, command: CommandNo) {
+    pub(crate) fn forget(&mut self, now: Instant, command: CommandId) {
         self.granted.remove(&command);
         self.lost.remove(&command);
         self.machine.cancel(now, command);
     }
 
     fn deliver(&mut self) {
-        while let Some(outcome) = self.machine.poll_outcome() {
-            match outcome {
-                Outcome::Granted(command, grant) => {
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::Granted { command, grant } => {
                     tracing::debug!(?grant, "granted");
                     let (sender, lost) = oneshot::channel();
                     self.lost.insert(command, sender);
                     self.answer(command, Ok(Some(Granted { grant, lost })));
                 }
-                Outcome::NotAvailable(command) => self.answer(command, Ok(None)),
-                Outcome::Failed(command, error) => self.answer(command, Err(error)),
-                Outcome::Lost(command, reason) => {
+                Event::NotAvailable { command } => self.answer(command, Ok(None)),
+                Event::Failed { command, error } => self.answer(command, Err(error)),
+                Event::Lost { command, reason } => {
                     tracing::warn!(%reason, "lost");
                     let lost = self.lost.remove(&command);
                     self.notices
                         .extend(lost.map(|lost| Notice::Lost(lost, reason)));
                 }
-                Outcome::Done(command, result) => {
+                Event::Done { command, result } => {
                     self.lost.remove(&command);
                     let done = self.done.remove(&command);
                     self.notices
@@ -232,7 +233,7 @@ impl<M: Machine> State<M> {
     }
 
     /// A caller that is gone cancels by itself, in [`Self::forget`].
-    fn answer(&mut self, command: CommandNo, outcome: Answer<M::Grant>) {
+    fn answer(&mut self, command: CommandId, outcome: Answer<M::Grant>) {
         let granted = self.granted.remove(&command);
         self.notices
             .extend(granted.map(|granted| Notice::Granted(granted, outcome)));

@@ -1,31 +1,40 @@
 //! What whoever runs a machine needs of it, whatever it is for: the driver and the handles here, an
 //! event loop or a test elsewhere.
 //!
-//! The contract is every machine's: any order of polls is correct, spurious calls do nothing, and
-//! each command that somebody waits for ends in an [`Outcome`].
+//! ```text
+//! acquire · campaign · set_value · cancel · release · close      commands, some of them a machine's own
+//! poll_transmit                           what to send
+//! handle_response                         what came back, in any order, late or twice
+//! poll_timeout, handle_timeout            when to call again
+//! poll_event                              what happened
+//! poll_abort                              which answers are of no more use
+//! ```
+//! Any order of polls is correct, spurious calls do nothing, and each command that somebody waits for ends in
+//! an [`Event`].
 
 use core::fmt;
 
 use crate::error::{Error, Lost};
 use crate::http::{Request, Response};
-use crate::id::RequestId;
+use crate::id::{CommandId, RequestId};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
 /// A machine that takes commands and is run by its owner: a [`Participant`](crate::Participant), or a
-/// [`Candidate`](crate::Candidate). Each of them has the same methods of its own, where more is said.
+/// [`Candidate`](crate::Candidate), which say what they mean by holding.
 ///
-/// Only the commands that ask for something are its own alone: what they answer with becomes a
-/// [`CommandNo`].
+/// Only the commands that ask for something are its own alone.
 pub trait Machine: Send + 'static {
     /// What a granted command has.
     type Grant: fmt::Debug + Send;
 
     /// The next request to send at `now`, if there is one.
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
-    /// A request whose answer is of no more use.
+    /// A request whose answer is of no more use. Dropping it frees its connection; answering it all the same is
+    /// harmless.
     fn poll_abort(&mut self) -> Option<RequestId>;
-    /// Takes what came back for a request, in any order, late or twice.
+    /// Takes what came back for a request: its answer, or why there is none. An answer to a request that is unknown,
+    /// superseded or answered already changes nothing.
     fn handle_response(
         &mut self,
         now: Instant,
@@ -36,21 +45,25 @@ pub trait Machine: Send + 'static {
     fn poll_timeout(&self) -> Option<Instant>;
     /// Lets time pass.
     fn handle_timeout(&mut self, now: Instant);
-    /// What became of a command.
-    fn poll_outcome(&mut self) -> Option<Outcome<Self::Grant>>;
+    /// What became of a command, in order.
+    fn poll_event(&mut self) -> Option<Event<Self::Grant>>;
 
-    /// Takes no more commands that would be granted.
+    /// Takes no more commands that would be granted, and fails those that wait. What is held stays so until it is
+    /// released.
     fn close(&mut self, now: Instant);
-    /// Whether nothing is left of it, here and in Consul.
+    /// Whether nobody waits or holds, and nothing of it is left in Consul (but an election's key), as far as it can
+    /// know. It sends nothing then.
     fn is_idle(&self) -> bool;
-    /// Nobody wants what this command asked for or has.
-    fn cancel(&mut self, now: Instant, command: CommandNo);
-    /// Gives back what was granted. Answered by [`Outcome::Done`].
-    fn release(&mut self, now: Instant, command: CommandNo);
-    /// Whether what was granted is held, by the clock.
-    fn is_held(&self, now: Instant, command: CommandNo) -> bool;
-    /// When belief in it ends by itself.
-    fn deadline(&self, command: CommandNo) -> Option<Instant>;
+    /// Gives a command up, at whatever point it is. No event follows; what it has left in Consul is cleaned up. What was
+    /// granted meanwhile is given back.
+    fn cancel(&mut self, now: Instant, command: CommandId);
+    /// Gives back what was granted. Answered by [`Event::Done`]; belief ends at once. Repeating it is harmless.
+    fn release(&mut self, now: Instant, command: CommandId);
+    /// Whether its holder may act: it was granted, not given back, not lost, and every lease of it holds at `now`. No
+    /// I/O, so it is right after any pause of the process.
+    fn is_held(&self, now: Instant, command: CommandId) -> bool;
+    /// When belief in it ends unless a renewal succeeds before; none when it has ended.
+    fn deadline(&self, command: CommandId) -> Option<Instant>;
 }
 
 /// A request to send.
@@ -62,21 +75,55 @@ pub struct Transmit {
     pub request: Request,
 }
 
-/// A command whose outcome somebody waits for. A machine numbers all of its commands alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CommandNo(pub(crate) u64);
-
 /// What became of a command.
-#[derive(Debug)]
-pub enum Outcome<G> {
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<G> {
     /// What it asked for is held.
-    Granted(CommandNo, G),
-    /// It asked for what is there now, and there is nothing.
-    NotAvailable(CommandNo),
-    /// It ended without a grant.
-    Failed(CommandNo, Error),
+    Granted {
+        /// Whose it is.
+        command: CommandId,
+        /// With what.
+        grant: G,
+    },
+    /// It asked for what is there now, and there is nothing: no free slot, another leader, a lock delay.
+    NotAvailable {
+        /// Whose it was.
+        command: CommandId,
+    },
+    /// It ended without a grant. What it left in Consul is being cleaned up, until [`Machine::is_idle`].
+    Failed {
+        /// Whose it was.
+        command: CommandId,
+        /// Why.
+        error: Error,
+    },
     /// What was granted is held no more.
-    Lost(CommandNo, Lost),
-    /// What it was to do is done, or can't be.
-    Done(CommandNo, Result<(), Error>),
+    Lost {
+        /// Whose it was.
+        command: CommandId,
+        /// Why.
+        reason: Lost,
+    },
+    /// What it was to do is done, or can't be. Of what was given back nothing is left in Consul then, or nothing more can
+    /// be done about it; a slot that passes to the next local caller is that caller's from then on. A value is shown.
+    Done {
+        /// Which one.
+        command: CommandId,
+        /// The first failure on the way, where there was one that mattered. Then the session's TTL cleans up.
+        result: Result<(), Error>,
+    },
+}
+
+impl<G> Event<G> {
+    /// Which command it is about.
+    pub fn command(&self) -> CommandId {
+        match self {
+            Self::Granted { command, .. }
+            | Self::NotAvailable { command }
+            | Self::Failed { command, .. }
+            | Self::Lost { command, .. }
+            | Self::Done { command, .. } => *command,
+        }
+    }
 }

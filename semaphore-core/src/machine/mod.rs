@@ -22,9 +22,9 @@ mod follow;
 mod process;
 mod semaphore;
 
-pub use contract::{CommandNo, Machine, Outcome, Transmit};
-pub use election::{Candidate, ElectionEvent, ElectionSettings, Term};
+pub use contract::{Event, Machine, Transmit};
+pub use election::{Candidate, ElectionSettings, Term};
 pub use follow::{Follow, LeaderEvent};
 pub use process::encoding::Encoding;
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
-pub use semaphore::{Event, Grant, Participant, Settings};
+pub use semaphore::{Grant, Participant, Settings};

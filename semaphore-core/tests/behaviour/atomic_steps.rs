@@ -1,6 +1,7 @@
 //! What a transaction adds to a step: all of it happens, or nothing, in one request.
 
-use semaphore_core::{Event, Method, Request};
+use semaphore_core::Machine as _;
+use semaphore_core::{Event, Grant, Method, Request};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::bench::Bench;
@@ -168,7 +169,8 @@ fn acquiring_and_releasing_needs_no_poll() {
     let reads = bench.sent.iter().filter(|line| line.contains("GET"));
     let reads = reads.filter(|line| !line.contains("index=")).count();
     assert!(reads <= 1, "a look at the beginning: {:#?}", bench.sent);
-    let is_bad = |event: &&Event| !matches!(event, Event::Granted { .. } | Event::Released { .. });
+    let is_bad =
+        |event: &&Event<Grant>| !matches!(event, Event::Granted { .. } | Event::Done { .. });
     assert!(bench.events.iter().find(is_bad).is_none());
     assert_eq!(bench.consul.sessions().count(), 0);
     let keys = bench.consul.entries("").count();

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use semaphore_core::Machine as _;
 use semaphore_core::{
-    AcquireId, Event, Instant, Method, Participant, Prefix, Request, RequestId, Response,
+    CommandId, Event, Grant, Instant, Method, Participant, Prefix, Request, RequestId, Response,
     TransportError, TransportErrorKind,
 };
 use transport_mock::consul::{Consul, Exchange};
@@ -20,7 +21,7 @@ pub(crate) struct Bench {
     pub(crate) consul: Consul,
     pub(crate) asked: BTreeMap<Exchange, RequestId>,
     pub(crate) answers: Vec<(RequestId, Response)>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<Event<Grant>>,
     pub(crate) sent: Vec<String>,
     keeps: fn(&Request) -> bool,
     /// Requests that were not passed on.
@@ -42,7 +43,7 @@ impl Bench {
         }
     }
 
-    pub(crate) fn acquire(&mut self) -> AcquireId {
+    pub(crate) fn acquire(&mut self) -> CommandId {
         self.participant
             .acquire(self.now, 1, None)
             .expect("accepted")
@@ -228,16 +229,16 @@ impl Bench {
         }
     }
 
-    pub(crate) fn is_granted(&self, acquire: AcquireId) -> bool {
+    pub(crate) fn is_granted(&self, acquire: CommandId) -> bool {
         self.events.iter().any(
-            |event| matches!(event, Event::Granted { acquire: granted, .. } if *granted == acquire),
+            |event| matches!(event, Event::Granted { command, .. } if *command == acquire),
         )
     }
 
-    pub(crate) fn released(&self, acquire: AcquireId) -> usize {
+    pub(crate) fn released(&self, acquire: CommandId) -> usize {
         self.events
             .iter()
-            .filter(|event| matches!(event, Event::Released { acquire: released, result: Ok(()) } if *released == acquire))
+            .filter(|event| matches!(event, Event::Done { command, result: Ok(()) } if *command == acquire))
             .count()
     }
 

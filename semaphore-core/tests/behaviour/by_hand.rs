@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use semaphore_core::Machine as _;
 use semaphore_core::{
-    AcquireId, Error, Event, Instant, Participant, RequestId, Response, TransportError, TransportErrorKind,
+    CommandId, Error, Event, Instant, Participant, RequestId, Response, TransportError, TransportErrorKind,
 };
 
 use crate::bench::Bench;
@@ -175,7 +176,7 @@ fn shuffle_one(bench: &mut Bench, rng: &mut fastrand::Rng) {
     }
 }
 
-fn holders_now(bench: &Bench, all: &[AcquireId]) -> usize {
+fn holders_now(bench: &Bench, all: &[CommandId]) -> usize {
     all.iter()
         .filter(|acquire| bench.participant.is_held(bench.now, **acquire))
         .count()
@@ -345,9 +346,8 @@ fn a_deadline_that_has_passed_already_is_a_timeout() {
     match &bench.events[..] {
         [
             Event::Failed {
-                acquire: failed,
-                error: Error::Timeout { .. },
-            },
+                command: failed,
+                error: Error::Timeout { .. },},
         ] => {
             assert_eq!(*failed, acquire);
         }

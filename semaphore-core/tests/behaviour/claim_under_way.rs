@@ -1,6 +1,7 @@
 //! While a claim is under way, and what its answer leads to.
 
-use semaphore_core::{AcquireId, TransportErrorKind};
+use semaphore_core::Machine as _;
+use semaphore_core::{CommandId, TransportErrorKind};
 
 use crate::bench::{Bench, is_read};
 use crate::steps::claims;
@@ -8,7 +9,7 @@ use crate::support::*;
 
 /// Two callers wait for one slot of two, both with a session of their own in the queue. The claim
 /// for the first has been sent and has not arrived.
-fn with_a_claim_under_way() -> (Bench, [AcquireId; 2]) {
+fn with_a_claim_under_way() -> (Bench, [CommandId; 2]) {
     let mut bench = Bench::new(1, 2);
     let [holder, _] = [bench.acquire(), bench.acquire()];
     bench.run_for(secs(1));

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use semaphore_core::Machine as _;
 use semaphore_core::{
-    CampaignId, Candidate, ElectionEvent, ElectionSettings, Instant, LockKey, Lost, Request,
-    RequestId, Response,
+    CommandId, Candidate, Event, ElectionSettings, Instant, LockKey, Lost, Request,
+    RequestId, Response, Term
 };
 use transport_mock::RequestKind;
 use transport_mock::consul::{Consul, Exchange};
@@ -21,7 +22,7 @@ pub(crate) struct Bench {
     pub(crate) asked: BTreeMap<Exchange, (RequestId, RequestKind)>,
     pub(crate) keeps: fn(RequestKind) -> bool,
     pub(crate) kept: Vec<(RequestId, Response)>,
-    pub(crate) events: Vec<ElectionEvent>,
+    pub(crate) events: Vec<Event<Term>>,
     pub(crate) sent: Vec<String>,
 }
 
@@ -41,11 +42,11 @@ impl Bench {
     }
 
     /// A leader, one second after its election.
-    pub(crate) fn leading() -> (Self, CampaignId) {
+    pub(crate) fn leading() -> (Self, CommandId) {
         let mut bench = Self::new(1);
         let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
         bench.run_for(1_000);
-        assert!(bench.candidate.is_leader(bench.now, campaign));
+        assert!(bench.candidate.is_held(bench.now, campaign));
         (bench, campaign)
     }
 
@@ -112,7 +113,7 @@ impl Bench {
 
     pub(crate) fn losses(&self) -> Vec<&Lost> {
         let losses = self.events.iter().filter_map(|event| match event {
-            ElectionEvent::Lost { reason, .. } => Some(reason),
+            Event::Lost { reason, .. } => Some(reason),
             _ => None,
         });
         losses.collect()

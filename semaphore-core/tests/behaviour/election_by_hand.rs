@@ -1,7 +1,8 @@
 //! The machine of an election without its driver: any order of calls is right, none is needed twice,
 //! and answers that come late say nothing about what happened since.
 
-use semaphore_core::{ElectionEvent, Error, Instant, Lost, Request, Response, Value};
+use semaphore_core::Machine as _;
+use semaphore_core::{Event, Error, Instant, Lost, Request, Response, Value, Term};
 use transport_mock::RequestKind;
 
 use crate::election_bench::Bench;
@@ -23,13 +24,13 @@ fn it_starts_with_nothing_to_do() {
 fn a_loop_of_a_few_lines_campaigns_leads_and_resigns() {
     let (mut bench, campaign) = Bench::leading();
     bench.run_for(600_000);
-    assert!(bench.candidate.is_leader(bench.now, campaign));
-    bench.candidate.resign(bench.now, campaign);
-    let believes = bench.candidate.is_leader(bench.now, campaign);
+    assert!(bench.candidate.is_held(bench.now, campaign));
+    bench.candidate.release(bench.now, campaign);
+    let believes = bench.candidate.is_held(bench.now, campaign);
     assert!(!believes, "belief ends at once");
     bench.run_for(1_000);
     let last = bench.events.last().expect("events");
-    let resigned = matches!(last, ElectionEvent::Resigned { result: Ok(()), .. });
+    let resigned = matches!(last, Event::Done { result: Ok(()), .. });
     assert!(resigned, "{last:?}");
     assert!(bench.candidate.is_idle());
     assert_eq!(bench.consul.sessions().count(), 0);
@@ -40,7 +41,7 @@ fn the_same_inputs_give_the_same_outputs() {
     let transcript = || {
         let (mut bench, campaign) = Bench::leading();
         bench.run_for(30_000);
-        bench.candidate.resign(bench.now, campaign);
+        bench.candidate.release(bench.now, campaign);
         bench.run_for(30_000);
         (bench.sent, format!("{:?}", bench.events))
     };
@@ -59,14 +60,14 @@ fn another_seed_is_as_good_as_one_from_the_start() {
 fn belief_ends_at_its_deadline_and_not_after_it() {
     let (bench, campaign) = Bench::leading();
     let deadline = bench.candidate.deadline(campaign).expect("a lease");
-    assert!(bench.candidate.is_leader(deadline - millis(1), campaign));
-    assert!(!bench.candidate.is_leader(deadline, campaign));
+    assert!(bench.candidate.is_held(deadline - millis(1), campaign));
+    assert!(!bench.candidate.is_held(deadline, campaign));
 }
 
 #[test]
 fn whoever_gives_up_cleaning_up_needs_the_answers_no_more() {
     let (mut bench, campaign) = Bench::leading();
-    bench.candidate.resign(bench.now, campaign);
+    bench.candidate.release(bench.now, campaign);
     let release = bench.candidate.poll_transmit(bench.now).expect("a release");
     assert!(bench.candidate.poll_abort().is_none(), "it is waited for");
     let late = bench.now + secs(30);
@@ -88,7 +89,7 @@ fn after_a_loss_there_is_nothing_to_wait_for() {
     assert_eq!(bench.losses().len(), 1);
     assert!(bench.candidate.is_idle());
     assert_eq!(bench.candidate.poll_timeout(), None);
-    bench.candidate.resign(bench.now, campaign);
+    bench.candidate.release(bench.now, campaign);
     assert_eq!(bench.candidate.poll_timeout(), None);
 }
 
@@ -102,7 +103,7 @@ fn spurious_calls_do_nothing() {
         assert!(bench.candidate.poll_transmit(bench.now).is_none());
     }
     assert_eq!(bench.sent.len(), before);
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
 #[test]
@@ -124,14 +125,14 @@ fn what_was_asked_before_the_election_does_not_end_the_term() {
     bench.keeps = |kind| kind == RequestKind::KvWatch;
     let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.run_for(100);
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     let (id, _) = bench.kept.remove(0);
     let nothing = Response::new(404, "").with_header("X-Consul-Index", "1");
     bench.candidate.handle_response(bench.now, id, Ok(nothing));
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     bench.keeps = |_| false;
     bench.run_for(60_000);
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     assert!(bench.losses().is_empty());
 }
 
@@ -142,7 +143,7 @@ fn what_was_asked_before_the_election_and_is_true_ends_the_term() {
     bench.keeps = |kind| kind == RequestKind::KvWatch;
     let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.run_for(100);
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
     bench.write(&delete);
     bench.turn();
@@ -151,7 +152,7 @@ fn what_was_asked_before_the_election_and_is_true_ends_the_term() {
     let nothing = Response::new(404, "").with_header("X-Consul-Index", "1");
     bench.candidate.handle_response(bench.now, id, Ok(nothing));
     bench.run_for(1);
-    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(!bench.candidate.is_held(bench.now, campaign));
     let losses = bench.losses();
     assert!(matches!(losses[..], [Lost::KeyDeleted { .. }]), "{losses:?}");
 }
@@ -170,13 +171,13 @@ fn an_acquisition_that_is_answered_when_the_lease_is_over_elects_nobody() {
     bench.now = bench.now + secs(14);
     for (id, answer) in std::mem::take(&mut bench.kept) {
         bench.candidate.handle_response(bench.now, id, Ok(answer));
-        assert!(!bench.candidate.is_leader(bench.now, campaign));
+        assert!(!bench.candidate.is_held(bench.now, campaign));
     }
     assert!(bench.candidate.poll_event().is_none());
     // It gives back what it has, and begins anew.
     bench.keeps = |_| false;
     bench.run_for(1_000);
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
 /// Found by random bytes: whoever resigns is the leader still until nothing is left, and such a change was
@@ -184,12 +185,12 @@ fn an_acquisition_that_is_answered_when_the_lease_is_over_elects_nobody() {
 #[test]
 fn a_value_that_is_set_after_the_resignation_is_refused() {
     let (mut bench, campaign) = Bench::leading();
-    bench.candidate.resign(bench.now, campaign);
+    bench.candidate.release(bench.now, campaign);
     let value = Value::new("late").expect("a value");
     let change = bench.candidate.set_value(bench.now, campaign, &value);
     bench.run_for(1_000);
-    let is_told = |event: &ElectionEvent| match event {
-        ElectionEvent::ValueSet { change: it, result } => {
+    let is_told = |event: &Event<Term>| match event {
+        Event::Done { command: it, result } => {
             *it == change && matches!(result, Err(Error::Closed))
         }
         _ => false,
@@ -208,7 +209,7 @@ fn a_leader_whose_change_finds_another_key_reads_at_once() {
     let value = Value::new("changed").expect("a value");
     bench.candidate.set_value(bench.now, campaign, &value);
     bench.turn();
-    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(!bench.candidate.is_held(bench.now, campaign));
     let losses = bench.losses();
     assert!(matches!(losses[..], [Lost::KeyDeleted { .. }]), "{losses:?}");
 }
@@ -221,7 +222,7 @@ fn whoever_resigns_right_after_a_change_leaves_the_changed_value() {
     let value = Value::new("changed").expect("a value");
     bench.candidate.set_value(bench.now, campaign, &value);
     bench.turn();
-    bench.candidate.resign(bench.now, campaign);
+    bench.candidate.release(bench.now, campaign);
     let release = bench.candidate.poll_transmit(bench.now).expect("a release");
     assert!(release.request.target().contains("release="));
     assert_eq!(release.request.body(), b"changed");

@@ -1,5 +1,6 @@
 //! An agent that takes every write and goes on showing what was there before: no hot loop (L3).
 
+use semaphore_core::Machine as _;
 use semaphore_core::{Candidate, ElectionSettings, Instant, LockKey, Response};
 use transport_mock::RequestKind;
 use transport_mock::consul::Consul;

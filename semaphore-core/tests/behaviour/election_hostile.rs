@@ -1,7 +1,8 @@
 //! Answers that no Consul gives: nothing panics, nothing is believed, and the next good answer counts.
 
+use semaphore_core::Machine as _;
 use semaphore_core::{
-    Candidate, ElectionEvent, ElectionSettings, Instant, LockKey, RequestId, Response,
+    Candidate, Event, ElectionSettings, Instant, LockKey, RequestId, Response,
     TransportError, TransportErrorKind,
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -68,11 +69,11 @@ fn no_sequence_of_answers_makes_it_panic_or_lead_without_a_session() {
             while candidate.poll_abort().is_some() {}
             while let Some(event) = candidate.poll_event() {
                 match event {
-                    ElectionEvent::Elected { term, .. } => {
+                    Event::Granted { grant: term, .. } => {
                         assert!(had_session);
                         assert_eq!(term.sequencer.session.as_str(), SESSION);
                     }
-                    ElectionEvent::Failed { .. } | ElectionEvent::Lost { .. } => {
+                    Event::Failed { .. } | Event::Lost { .. } => {
                         candidate.cancel(now, campaign);
                         campaign = candidate.campaign(now, None).expect("accepted");
                     }
@@ -90,7 +91,7 @@ fn no_sequence_of_answers_makes_it_panic_or_lead_without_a_session() {
             }
             let change = semaphore_core::Value::new("b").expect("small");
             match rng.u8(..40) {
-                0 => candidate.resign(now, campaign),
+                0 => candidate.release(now, campaign),
                 1 => drop(candidate.set_value(now, campaign, &change)),
                 2 => candidate.cancel(now, campaign),
                 3 => drop(candidate.try_campaign(now)),

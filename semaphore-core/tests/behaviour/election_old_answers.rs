@@ -1,9 +1,10 @@
 //! Answers that were asked for later, and show something earlier: a blocking query tells of the moment at
 //! which it is answered, and what was asked for after it may tell of one before that.
 
+use semaphore_core::Machine as _;
 use semaphore_core::api::{CreateSession, LOCK_FLAGS};
 use semaphore_core::{
-    CampaignId, Lost, Method, Request, RequestId, Response, SessionId, TransportError,
+    CommandId, Lost, Method, Request, RequestId, Response, SessionId, TransportError,
     TransportErrorKind,
 };
 use transport_mock::RequestKind;
@@ -19,11 +20,11 @@ fn a_read_from_before_the_election_does_not_end_the_term() {
     let (read, _) = take_answer(&mut bench, is_read);
     let nothing = Response::new(404, "").with_header("X-Consul-Index", "1");
     bench.candidate.handle_response(bench.now, read, Ok(nothing));
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     bench.keeps = |_| false;
     bench.run_for(60_000);
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
 /// The poll was asked before the attempt, and tells by its index.
@@ -36,7 +37,7 @@ fn a_read_that_shows_what_a_poll_has_told_already_is_the_last_one() {
     bench.candidate.handle_response(bench.now, read, Ok(same));
     bench.turn();
     assert_eq!(bench.sent.len(), sent, "{:#?}", bench.sent);
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
 /// It was asked for after the attempt. What arrives later than its answer is not known to it.
@@ -75,7 +76,7 @@ fn a_poll_from_before_the_election_that_shows_what_came_after_it_ends_the_term()
     let other = led_by_another(&mut bench);
     let (poll, _) = take_answer(&mut bench, is_read);
     bench.candidate.handle_response(bench.now, poll, Ok(other));
-    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(!bench.candidate.is_held(bench.now, campaign));
     bench.turn();
     let losses = bench.losses();
     assert!(matches!(losses[..], [Lost::KeyTaken { .. }]), "{losses:?}");
@@ -91,9 +92,9 @@ fn a_poll_from_before_the_election_that_shows_no_key_is_followed_by_a_read() {
     let nothing = ask(&mut bench, &Request::new(Method::Get, format!("/v1/kv/{KEY}")));
     let (poll, _) = take_answer(&mut bench, is_read);
     bench.candidate.handle_response(bench.now, poll, Ok(nothing));
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     bench.turn();
-    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(!bench.candidate.is_held(bench.now, campaign));
     let losses = bench.losses();
     assert!(matches!(losses[..], [Lost::KeyDeleted { .. }]), "{losses:?}");
 }
@@ -109,29 +110,29 @@ fn an_attempt_that_was_overtaken_elects_nobody() {
     let (poll, _) = take_answer(&mut bench, is_read);
     let other = led_by_another(&mut bench);
     bench.candidate.handle_response(bench.now, poll, Ok(other));
-    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(!bench.candidate.is_held(bench.now, campaign));
     bench.candidate.handle_response(bench.now, attempt, Ok(applied));
-    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(!bench.candidate.is_held(bench.now, campaign));
     bench.keeps = |_| false;
     bench.run_for(1_000);
-    assert!(!bench.candidate.is_leader(bench.now, campaign));
+    assert!(!bench.candidate.is_held(bench.now, campaign));
     assert!(bench.losses().is_empty(), "{:?}", bench.losses());
 }
 
 /// A leader whose attempt broke off. The read for it is under way, and the poll has told before.
-fn elected_by_the_poll() -> (Bench, CampaignId) {
+fn elected_by_the_poll() -> (Bench, CommandId) {
     let (mut bench, campaign) = attempting();
     let (attempt, _) = take_answer(&mut bench, |answer| !is_read(answer));
     bench.keeps = |kind| matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
     break_off(&mut bench, attempt);
     let (poll, elected) = take_answer(&mut bench, is_read);
     bench.candidate.handle_response(bench.now, poll, Ok(elected));
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     (bench, campaign)
 }
 
 /// A candidate whose attempt was applied; its answer and that of the poll are kept back.
-fn attempting() -> (Bench, CampaignId) {
+fn attempting() -> (Bench, CommandId) {
     let mut bench = Bench::new(1);
     bench.keeps =
         |kind| kind == crate::election_unknown::acquisition() || kind == RequestKind::KvWatch;
@@ -141,13 +142,13 @@ fn attempting() -> (Bench, CampaignId) {
 }
 
 /// A leader. The answer of the poll that it had asked before its election is kept back.
-fn elected() -> (Bench, CampaignId) {
+fn elected() -> (Bench, CommandId) {
     let (mut bench, campaign) = attempting();
     let (attempt, applied) = take_answer(&mut bench, |answer| !is_read(answer));
     bench.keeps = |kind| kind == RequestKind::KvWatch;
     bench.candidate.handle_response(bench.now, attempt, Ok(applied));
     bench.turn();
-    assert!(bench.candidate.is_leader(bench.now, campaign));
+    assert!(bench.candidate.is_held(bench.now, campaign));
     (bench, campaign)
 }
 

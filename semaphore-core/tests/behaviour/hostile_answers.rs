@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use fastrand::Rng;
+use semaphore_core::Machine as _;
 use semaphore_core::{
-    AcquireId, Event, Instant, Participant, RequestId, Response, SessionId, TransportError, TransportErrorKind,
+    CommandId, Event, Instant, Participant, RequestId, Response, SessionId, TransportError, TransportErrorKind,
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
@@ -174,7 +175,7 @@ struct Fuzz {
     participant: Participant,
     open: Vec<(RequestId, semaphore_core::Request)>,
     answered: VecDeque<RequestId>,
-    acquisitions: Vec<AcquireId>,
+    acquisitions: Vec<CommandId>,
     sessions: Vec<String>,
     index: u64,
     grants: u64,
@@ -268,11 +269,11 @@ impl Fuzz {
         for polls in 0.. {
             assert!(polls < 200, "poll_event goes on for ever");
             match self.participant.poll_event() {
-                Some(Event::Granted { acquire, .. }) => {
+                Some(Event::Granted { command: acquire, .. }) => {
                     self.grants += 1;
                     granted.push(acquire);
                 }
-                Some(Event::Lost { acquire, .. }) => {
+                Some(Event::Lost { command: acquire, .. }) => {
                     assert!(!self.participant.is_held(self.now, acquire));
                     granted.retain(|it| *it != acquire);
                 }

@@ -1,5 +1,6 @@
 //! Belief that has ended stays ended, whatever comes late.
 
+use semaphore_core::Machine as _;
 use semaphore_core::{
     Event, Lost, Participant, Response, Runtime as _, Transport as _,
 };

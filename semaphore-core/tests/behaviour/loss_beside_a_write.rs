@@ -1,6 +1,7 @@
 //! A loss that an answer of the watch shows, although a write of ours is newer than that answer.
 
-use semaphore_core::{AcquireId, Event, Method, Prefix, Request, RequestId, SessionId};
+use semaphore_core::Machine as _;
+use semaphore_core::{CommandId, Event, Grant, Method, Prefix, Request, RequestId, SessionId};
 
 use crate::bench::Bench;
 use crate::support::*;
@@ -8,7 +9,7 @@ use crate::support::*;
 /// A holder whose poll is in the test's hands, and its contender key.
 struct Scene {
     bench: Bench,
-    holder: AcquireId,
+    holder: CommandId,
     session: SessionId,
     key: String,
     poll: RequestId,
@@ -42,7 +43,7 @@ impl Scene {
     }
 
     fn losses(&self) -> usize {
-        let is_loss = |event: &&Event| matches!(event, Event::Lost { acquire, .. } if *acquire == self.holder);
+        let is_loss = |event: &&Event<Grant>| matches!(event, Event::Lost { command: acquire, .. } if *acquire == self.holder);
         self.bench.events.iter().filter(is_loss).count()
     }
 }

@@ -1,5 +1,6 @@
 //! Silence between a host and Consul, and processes that stand still.
 
+use semaphore_core::Machine as _;
 use semaphore_core::{
     Event, Instant, Lost, Method, Participant, Request, RequestId, Transport as _,
 };

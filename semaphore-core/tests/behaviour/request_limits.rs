@@ -1,5 +1,6 @@
 //! How many requests a participant has under way, and when one that failed is sent again.
 
+use semaphore_core::Machine as _;
 use semaphore_core::{Encoding, Response, TransportErrorKind};
 
 use crate::ENCODING;

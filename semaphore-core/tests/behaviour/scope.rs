@@ -1,6 +1,7 @@
 //! Token, datacenter, namespace, partition and consistency, request by request; and that a token
 //! is never shown.
 
+use semaphore_core::Machine as _;
 use semaphore_core::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, Operation, ReadKey,
     ReleaseKey, RenewSession, SessionInfo, Txn,

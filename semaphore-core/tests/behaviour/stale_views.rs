@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::{AcquireId, Event, Request, RequestId, Response};
+use semaphore_core::Machine as _;
+use semaphore_core::{CommandId, Event, Request, RequestId, Response, Grant};
 use serde_json::Value;
 
 use crate::bench::{Bench, is_read};
@@ -13,7 +14,7 @@ use crate::support::*;
 /// before somebody else came and went, after that, and when the holder was in.
 struct Scene {
     bench: Bench,
-    holder: AcquireId,
+    holder: CommandId,
     poll: RequestId,
     views: [Response; 3],
 }
@@ -50,7 +51,7 @@ impl Scene {
     fn assert_held(&self) {
         let bench = &self.bench;
         assert!(bench.participant.is_held(bench.now, self.holder));
-        let is_loss = |event: &&Event| matches!(event, Event::Lost { .. });
+        let is_loss = |event: &&Event<Grant>| matches!(event, Event::Lost { .. });
         assert_eq!(
             bench
                 .events
@@ -233,7 +234,7 @@ fn a_try_is_not_judged_by_a_view_from_before_a_release_of_ours() {
     let tried = bench.participant.try_acquire(bench.now, 1);
     let tried = tried.expect("accepted");
     bench.turn();
-    let refused = |event: &Event| matches!(event, Event::NotAvailable { .. });
+    let refused = |event: &Event<Grant>| matches!(event, Event::NotAvailable { .. });
     assert!(!bench.events.iter().any(refused));
 
     bench.pass_on_kept();

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Encoding, Event, Request, Response};
+use semaphore_core::Machine as _;
+use semaphore_core::{Encoding, Event, Request, Response, Grant};
 use transport_mock::MockConsul;
 
 use crate::ENCODING;
@@ -32,7 +33,7 @@ fn a_read_that_was_sent_before_the_grant_is_no_loss_even_if_the_leader_confirms_
     bench.answer(read, Ok(before));
     bench.pass_on_kept();
     assert!(bench.participant.is_held(bench.now, holder));
-    let is_loss = |event: &Event| matches!(event, Event::Lost { .. });
+    let is_loss = |event: &Event<Grant>| matches!(event, Event::Lost { .. });
     assert!(!bench.events.iter().any(is_loss));
 }
 

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use semaphore_core::Machine as _;
 use semaphore_core::{
-    AcquireId, Event, Instant, Participant, Record, Request, RequestId, Response, };
+    CommandId, Event, Instant, Participant, Record, Request, RequestId, Response, };
 use transport_mock::consul::{Consul, Entry, Exchange};
 
 use crate::steps::record_write;
@@ -16,7 +17,7 @@ struct Bench {
     participant: Participant,
     consul: Consul,
     asked: BTreeMap<Exchange, RequestId>,
-    granted: Vec<AcquireId>,
+    granted: Vec<CommandId>,
 }
 
 impl Bench {
@@ -30,7 +31,7 @@ impl Bench {
         }
     }
 
-    fn acquire(&mut self, permits: u32) -> AcquireId {
+    fn acquire(&mut self, permits: u32) -> CommandId {
         let acquire = self.participant.acquire(self.now, permits, None);
         acquire.expect("accepted")
     }
@@ -51,7 +52,7 @@ impl Bench {
                 }
             }
             while let Some(event) = self.participant.poll_event() {
-                if let Event::Granted { acquire, .. } = event {
+                if let Event::Granted { command: acquire, .. } = event {
                     self.granted.push(acquire);
                 }
             }
@@ -102,7 +103,7 @@ fn claimed(request: &Request) -> Option<String> {
 
 /// Two callers wait for two slots. The claim for the first is lost, its session's lease runs out,
 /// and another session claims in its place, from the same index; only then is the lost claim applied.
-fn with_a_superseded_claim(permits: [u32; 2]) -> (Bench, [AcquireId; 2]) {
+fn with_a_superseded_claim(permits: [u32; 2]) -> (Bench, [CommandId; 2]) {
     let mut bench = Bench::new(2);
     let acquires = permits.map(|permits| bench.acquire(permits));
     let mut lost: Option<(String, Request)> = None;

@@ -6,6 +6,7 @@
 use std::fmt::{Debug, Write as _};
 use std::time::Duration;
 
+use semaphore_core::Machine as _;
 use semaphore_core::manage::{
     Collect, Destroy, DiscoverLeader, Inspect, Operation, Resize, Verify,
 };

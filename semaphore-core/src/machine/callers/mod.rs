@@ -1,3 +1,188 @@
-//! The local callers of a machine.
+//! The local callers of a machine: who waits, who holds, and what they are told.
+//!
+//! ```text
+//!  enter ──▶ waiting ──granted──▶ holding ──lost──▶ holding what is lost ──┐
+//!               │                    │                                     │ nothing of it is left
+//!               └─ fail · refuse     └────────────── released ─────────────┴──▶ done
+//! ```
 
-pub(super) mod queue;
+mod queue;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::error::{Error, Lost, RequestError};
+use crate::id::CommandId;
+use crate::machine::contract::Event;
+use crate::time::Instant;
+
+pub(super) use queue::{Patience, Queue, Ticket};
+
+/// The callers of one machine, which are granted a `G`. What the machine keeps of each that holds is a `T`.
+#[derive(Clone, Debug)]
+pub(super) struct Callers<G, T> {
+    queue: Queue,
+    holds: BTreeMap<CommandId, Hold<T>>,
+    events: VecDeque<Event<G>>,
+    /// The last failure since the last success.
+    failure: Option<RequestError>,
+    is_closed: bool,
+}
+
+/// What was granted and is not gone yet.
+#[derive(Clone, Debug)]
+pub(super) struct Hold<T> {
+    pub(super) lost: Option<Lost>,
+    pub(super) owner: Owner,
+    pub(super) of: T,
+}
+
+/// Whether somebody still has what was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Its caller has it.
+    Present,
+    /// Its caller gave it back and wants to know the end.
+    Released,
+    /// Its caller is gone.
+    Gone,
+}
+
+impl<G, T> Callers<G, T> {
+    pub(super) fn new() -> Self {
+        Self {
+            queue: Queue::default(),
+            holds: BTreeMap::new(),
+            events: VecDeque::new(),
+            failure: None,
+            is_closed: false,
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// # Errors
+    /// [`Error::Closed`].
+    pub(super) fn ensure_open(&self) -> Result<(), Error> {
+        if self.is_closed {
+            return Err(Error::Closed);
+        }
+        Ok(())
+    }
+
+    /// Those who wait.
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(super) fn enter(&mut self, ticket: Ticket) {
+        self.queue.push(ticket);
+    }
+
+    /// Takes one who waits out of the queue; says whether it was there.
+    pub(super) fn take(&mut self, command: CommandId) -> bool {
+        self.queue.remove(command).is_some()
+    }
+
+    /// Takes everybody out of the queue.
+    pub(super) fn take_all(&mut self) -> Vec<Ticket> {
+        self.queue.drain()
+    }
+
+    /// Takes the instant tries out of the queue.
+    pub(super) fn take_tries(&mut self) -> Vec<Ticket> {
+        self.queue.drain_tries()
+    }
+
+    /// Takes those out of the queue who want more than there is.
+    pub(super) fn take_over(&mut self, limit: u32) -> Vec<Ticket> {
+        self.queue.drain_over(limit)
+    }
+
+    /// Takes those out of the queue whose time is over.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Ticket> {
+        self.queue.drain_expired(now)
+    }
+
+    /// Remembers the last failure, for those whose time runs out.
+    pub(super) fn note(&mut self, failure: Option<RequestError>) {
+        self.failure = failure;
+    }
+
+    pub(super) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref()
+    }
+
+    pub(super) fn hold(&self, command: CommandId) -> Option<&Hold<T>> {
+        self.holds.get(&command)
+    }
+
+    pub(super) fn hold_mut(&mut self, command: CommandId) -> Option<&mut Hold<T>> {
+        self.holds.get_mut(&command)
+    }
+
+    pub(super) fn holds_mut(&mut self) -> impl Iterator<Item = &mut Hold<T>> {
+        self.holds.values_mut()
+    }
+
+    /// Whoever had this is told nothing more of it.
+    pub(super) fn forget(&mut self, command: CommandId) -> Option<Hold<T>> {
+        self.holds.remove(&command)
+    }
+
+    /// Takes out of what nothing is left.
+    pub(super) fn take_holds(
+        &mut self,
+        is_over: impl Fn(&Hold<T>) -> bool,
+    ) -> Vec<(CommandId, Hold<T>)> {
+        let over = self.holds.extract_if(.., |_, hold| is_over(hold));
+        over.collect()
+    }
+
+    pub(super) fn granted(&mut self, command: CommandId, grant: G, of: T) {
+        let hold = Hold {
+            lost: None,
+            owner: Owner::Present,
+            of,
+        };
+        self.holds.insert(command, hold);
+        self.events.push_back(Event::Granted { command, grant });
+    }
+
+    pub(super) fn not_available(&mut self, command: CommandId) {
+        self.events.push_back(Event::NotAvailable { command });
+    }
+
+    pub(super) fn failed(&mut self, command: CommandId, error: Error) {
+        self.events.push_back(Event::Failed { command, error });
+    }
+
+    /// Its time is over, and this stood in the way at last.
+    pub(super) fn timed_out(
+        &mut self,
+        now: Instant,
+        ticket: &Ticket,
+        last_failure: Option<RequestError>,
+    ) {
+        let waited = now.saturating_since(ticket.since);
+        let error = Error::Timeout {
+            waited,
+            last_failure,
+        };
+        self.failed(ticket.id, error);
+    }
+
+    /// Somebody who has it is told that it is lost.
+    pub(super) fn lost(&mut self, command: CommandId, reason: Lost) {
+        self.events.push_back(Event::Lost { command, reason });
+    }
+
+    pub(super) fn done(&mut self, command: CommandId, result: Result<(), Error>) {
+        self.events.push_back(Event::Done { command, result });
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<Event<G>> {
+        self.events.pop_front()
+    }
+}

@@ -2,26 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::id::CommandId;
 use crate::time::Instant;
 
 /// Every event asks it something, so that nothing here may go through everyone who waits unless
 /// everyone leaves.
-#[derive(Clone, Debug)]
-pub(in crate::machine) struct Queue<Id> {
+#[derive(Clone, Debug, Default)]
+pub(in crate::machine) struct Queue {
     /// Whoever came later has the higher number.
-    tickets: BTreeMap<Id, Ticket<Id>>,
+    tickets: BTreeMap<CommandId, Ticket>,
     /// The sum of their permits.
     wanted: u64,
-    tries: BTreeSet<Id>,
-    deadlines: BTreeSet<(Instant, Id)>,
+    tries: BTreeSet<CommandId>,
+    deadlines: BTreeSet<(Instant, CommandId)>,
     /// Those who want more than one permit, by how many.
-    wide: BTreeSet<(u32, Id)>,
+    wide: BTreeSet<(u32, CommandId)>,
 }
 
 /// One caller that waits.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::machine) struct Ticket<Id> {
-    pub(in crate::machine) id: Id,
+pub(in crate::machine) struct Ticket {
+    pub(in crate::machine) id: CommandId,
     pub(in crate::machine) permits: u32,
     pub(in crate::machine) since: Instant,
     pub(in crate::machine) patience: Patience,
@@ -38,21 +39,9 @@ pub(in crate::machine) enum Patience {
     None,
 }
 
-impl<Id> Default for Queue<Id> {
-    fn default() -> Self {
-        Self {
-            tickets: BTreeMap::new(),
-            wanted: 0,
-            tries: BTreeSet::new(),
-            deadlines: BTreeSet::new(),
-            wide: BTreeSet::new(),
-        }
-    }
-}
-
-impl<Id: Copy + Ord> Queue<Id> {
+impl Queue {
     /// Adds a caller, whose number is higher than that of any before.
-    pub(in crate::machine) fn push(&mut self, ticket: Ticket<Id>) {
+    pub(in crate::machine) fn push(&mut self, ticket: Ticket) {
         let id = ticket.id;
         self.wanted += u64::from(ticket.permits);
         match ticket.patience {
@@ -71,7 +60,7 @@ impl<Id: Copy + Ord> Queue<Id> {
     }
 
     /// The caller whose turn it is.
-    pub(in crate::machine) fn head(&self) -> Option<&Ticket<Id>> {
+    pub(in crate::machine) fn head(&self) -> Option<&Ticket> {
         self.tickets.first_key_value().map(|(_, ticket)| ticket)
     }
 
@@ -89,7 +78,7 @@ impl<Id: Copy + Ord> Queue<Id> {
         u32::try_from(self.wanted).unwrap_or(u32::MAX)
     }
 
-    pub(in crate::machine) fn remove(&mut self, id: Id) -> Option<Ticket<Id>> {
+    pub(in crate::machine) fn remove(&mut self, id: CommandId) -> Option<Ticket> {
         let ticket = self.tickets.remove(&id)?;
         self.wanted -= u64::from(ticket.permits);
         match ticket.patience {
@@ -106,25 +95,25 @@ impl<Id: Copy + Ord> Queue<Id> {
     }
 
     /// Takes out everyone, in order.
-    pub(in crate::machine) fn drain(&mut self) -> Vec<Ticket<Id>> {
+    pub(in crate::machine) fn drain(&mut self) -> Vec<Ticket> {
         core::mem::take(self).tickets.into_values().collect()
     }
 
     /// Takes out the instant tries, in order.
-    pub(in crate::machine) fn drain_tries(&mut self) -> Vec<Ticket<Id>> {
+    pub(in crate::machine) fn drain_tries(&mut self) -> Vec<Ticket> {
         let tries = core::mem::take(&mut self.tries);
         self.take(tries)
     }
 
     /// Takes out every caller whose time is over, in order.
-    pub(in crate::machine) fn drain_expired(&mut self, now: Instant) -> Vec<Ticket<Id>> {
+    pub(in crate::machine) fn drain_expired(&mut self, now: Instant) -> Vec<Ticket> {
         let expired = self.deadlines.iter().take_while(|(end, _)| *end <= now);
         let expired = expired.map(|(_, id)| *id).collect();
         self.take(expired)
     }
 
     /// Takes out every caller who wants more permits than a limit of one or more, in order.
-    pub(in crate::machine) fn drain_over(&mut self, limit: u32) -> Vec<Ticket<Id>> {
+    pub(in crate::machine) fn drain_over(&mut self, limit: u32) -> Vec<Ticket> {
         let over = self
             .wide
             .iter()
@@ -138,7 +127,7 @@ impl<Id: Copy + Ord> Queue<Id> {
         self.deadlines.first().map(|(end, _)| *end)
     }
 
-    fn take(&mut self, leave: BTreeSet<Id>) -> Vec<Ticket<Id>> {
+    fn take(&mut self, leave: BTreeSet<CommandId>) -> Vec<Ticket> {
         leave.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 }
@@ -147,7 +136,6 @@ impl<Id: Copy + Ord> Queue<Id> {
 mod tests {
     use core::time::Duration;
 
-    use crate::id::AcquireId;
     use crate::machine::callers::queue::*;
 
     fn at(secs: u64) -> Instant {
@@ -155,11 +143,11 @@ mod tests {
     }
 
     /// Callers, numbered as they come, with what each wants.
-    fn queue(callers: &[(u32, Patience)]) -> Queue<AcquireId> {
+    fn queue(callers: &[(u32, Patience)]) -> Queue {
         let mut queue = Queue::default();
         for (no, (permits, patience)) in (0..).zip(callers) {
             queue.push(Ticket {
-                id: AcquireId(no),
+                id: CommandId(no),
                 permits: *permits,
                 since: Instant::ORIGIN,
                 patience: *patience,
@@ -168,11 +156,11 @@ mod tests {
         queue
     }
 
-    fn numbers(tickets: &[Ticket<AcquireId>]) -> Vec<u64> {
+    fn numbers(tickets: &[Ticket]) -> Vec<u64> {
         tickets.iter().map(|ticket| ticket.id.0).collect()
     }
 
-    fn head(queue: &Queue<AcquireId>) -> Option<u64> {
+    fn head(queue: &Queue) -> Option<u64> {
         queue.head().map(|head| head.id.0)
     }
 
@@ -180,9 +168,9 @@ mod tests {
     fn callers_are_served_in_the_order_in_which_they_came() {
         let mut queue = queue(&[(1, Patience::Unlimited); 4]);
         assert_eq!(head(&queue), Some(0));
-        assert!(queue.remove(AcquireId(0)).is_some());
-        assert!(queue.remove(AcquireId(2)).is_some());
-        assert!(queue.remove(AcquireId(2)).is_none());
+        assert!(queue.remove(CommandId(0)).is_some());
+        assert!(queue.remove(CommandId(2)).is_some());
+        assert!(queue.remove(CommandId(2)).is_none());
         assert_eq!(head(&queue), Some(1));
         assert_eq!(numbers(&queue.drain()), [1, 3]);
         assert!(queue.is_empty());
@@ -197,7 +185,7 @@ mod tests {
             (3, Patience::None),
         ]);
         assert_eq!(queue.wanted(), u32::MAX);
-        queue.remove(AcquireId(0));
+        queue.remove(CommandId(0));
         assert_eq!(queue.wanted(), 5);
         queue.drain_tries();
         assert_eq!(queue.wanted(), 2);
@@ -213,7 +201,7 @@ mod tests {
             (1, Patience::None),
         ]);
         assert!(queue.has_waiters());
-        queue.remove(AcquireId(1));
+        queue.remove(CommandId(1));
         assert!(!queue.has_waiters());
         assert_eq!(numbers(&queue.drain_tries()), [0, 2]);
         assert!(!queue.has_waiters());
@@ -234,7 +222,7 @@ mod tests {
         assert_eq!(numbers(&queue.drain_expired(at(2))), [0; 0]);
         assert_eq!(numbers(&queue.drain_expired(at(5))), [0, 2, 4]);
         assert_eq!(queue.timeout(), Some(at(9)));
-        queue.remove(AcquireId(1));
+        queue.remove(CommandId(1));
         assert_eq!(queue.timeout(), None);
         assert_eq!(numbers(&queue.drain_expired(at(100))), [0; 0]);
         assert_eq!(head(&queue), Some(3));

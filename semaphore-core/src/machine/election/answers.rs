@@ -7,7 +7,7 @@ use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::election::candidacy::{CandidacyEvent, Part};
 use crate::machine::election::shown::Shown;
-use crate::machine::election::{Candidate, ElectionEvent, Sent};
+use crate::machine::election::{Candidate, Sent};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::time::Instant;
@@ -16,12 +16,11 @@ use crate::transport::TransportError;
 impl Candidate {
     /// Takes what came back for a request: its answer, or why there is none. An answer to a
     /// request that is unknown, superseded or answered already changes nothing.
-    #[expect(clippy::needless_pass_by_value, reason = "an answer is handed over")]
-    pub fn handle_response(
+    pub(super) fn take_response(
         &mut self,
         now: Instant,
         id: RequestId,
-        result: Result<Response, TransportError>,
+        result: &Result<Response, TransportError>,
     ) {
         let Some(sent) = self.requests.ended(id) else {
             return;
@@ -99,13 +98,11 @@ impl Candidate {
         let Some(candidacy) = &self.candidacy else {
             return;
         };
-        self.failure = candidacy.failure().cloned();
-        if let Some(error) = &self.failure {
-            for ticket in self.queue.drain_tries() {
-                self.events.push_back(ElectionEvent::Failed {
-                    campaign: ticket.id,
-                    error: Error::Request(error.clone()),
-                });
+        self.callers.note(candidacy.failure().cloned());
+        if let Some(error) = candidacy.failure() {
+            for ticket in self.callers.take_tries() {
+                self.callers
+                    .failed(ticket.id, Error::Request(error.clone()));
             }
         }
     }
@@ -115,10 +112,8 @@ impl Candidate {
             None => {}
             Some(CandidacyEvent::Elected(term)) => self.elect(term),
             Some(CandidacyEvent::NotAvailable) => {
-                for ticket in self.queue.drain_tries() {
-                    let campaign = ticket.id;
-                    self.events
-                        .push_back(ElectionEvent::NotAvailable { campaign });
+                for ticket in self.callers.take_tries() {
+                    self.callers.not_available(ticket.id);
                 }
             }
             Some(CandidacyEvent::Lost(reason)) => {

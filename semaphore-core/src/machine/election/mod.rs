@@ -32,30 +32,29 @@
 
 mod answers;
 mod candidacy;
-mod driven;
-mod event;
 mod settings;
 mod shown;
 mod terms;
 mod write;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use self::candidacy::{Candidacy, Part};
-use crate::error::{Error, Lost, RequestError};
-use crate::id::{CampaignId, ChangeId, RequestId};
+use crate::error::Error;
+use crate::http::Response;
+use crate::id::{CommandId, RequestId};
 use crate::input::Value;
-use crate::machine::callers::queue::{Patience, Queue, Ticket};
-use crate::machine::contract::Transmit;
+use crate::machine::callers::{Callers, Owner, Patience, Ticket};
+use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::reader::key_watch::KeyWatch;
 use crate::machine::process::requests::Requests;
 use crate::time::Instant;
+use crate::transport::TransportError;
 
 pub use candidacy::Term;
-pub use event::ElectionEvent;
 pub use settings::ElectionSettings;
 
 /// One process's part in one election: a sans-IO machine. Any order of polls is correct, and
@@ -66,46 +65,29 @@ pub struct Candidate {
     rng: fastrand::Rng,
     requests: Requests<Sent>,
     watch: KeyWatch,
-    queue: Queue<CampaignId>,
+    callers: Callers<Term, Leading>,
     candidacy: Option<Candidacy>,
     /// Whose the candidacy is, once it was elected.
-    leader: Option<CampaignId>,
-    /// Those who were elected and have not given it back.
-    holds: BTreeMap<CampaignId, Hold>,
+    leader: Option<CommandId>,
     /// The values to show, first things first.
     changes: VecDeque<Change>,
-    events: VecDeque<ElectionEvent>,
     /// No new candidacy before this time.
     respawn_at: Option<Instant>,
     respawn: Backoff,
-    /// The last failure since the last success.
-    failure: Option<RequestError>,
-    closed: bool,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
 }
 
-/// A campaign that was elected and is not given back yet.
+/// What a campaign that was elected has.
 #[derive(Clone, Debug)]
-struct Hold {
-    lost: Option<Lost>,
-    owner: Owner,
+struct Leading {
     /// Whether nothing of it is left.
     is_over: bool,
 }
 
-/// Whether somebody still has the leadership.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    /// Its caller has it.
-    Present,
-    /// Its caller gave it back and wants to know the end.
-    Resigned,
-}
-
 #[derive(Clone, Debug)]
 struct Change {
-    id: ChangeId,
+    id: CommandId,
     value: Vec<u8>,
 }
 
@@ -126,15 +108,11 @@ impl Candidate {
             respawn: Backoff::new(Duration::from_millis(100), cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(),
-            queue: Queue::default(),
+            callers: Callers::new(),
             candidacy: None,
             leader: None,
-            holds: BTreeMap::new(),
             changes: VecDeque::new(),
-            events: VecDeque::new(),
             respawn_at: None,
-            failure: None,
-            closed: false,
             timed_at: Instant::ORIGIN,
             settings,
         }
@@ -159,23 +137,23 @@ impl Candidate {
         &mut self,
         now: Instant,
         deadline: Option<Instant>,
-    ) -> Result<CampaignId, Error> {
+    ) -> Result<CommandId, Error> {
         self.enqueue(now, deadline.map_or(Patience::Unlimited, Patience::Until))
     }
 
-    /// Leads if nobody does now. Answered by [`ElectionEvent::NotAvailable`] when somebody does, also a
+    /// Leads if nobody does now. Answered by [`Event::NotAvailable`] when somebody does, also a
     /// local one, or waits already, and during a lock delay.
     ///
     /// # Errors
     /// As [`Self::campaign`].
-    pub fn try_campaign(&mut self, now: Instant) -> Result<CampaignId, Error> {
+    pub fn try_campaign(&mut self, now: Instant) -> Result<CommandId, Error> {
         self.enqueue(now, Patience::None)
     }
 
     /// Changes what the key shows, for as long as this leadership lasts. Answered by
-    /// [`ElectionEvent::ValueSet`]. It is written through `acquire` only, one change after the other.
-    pub fn set_value(&mut self, now: Instant, campaign: CampaignId, value: &Value) -> ChangeId {
-        let id = ChangeId(self.requests.number());
+    /// [`Event::Done`]. It is written through `acquire` only, one change after the other.
+    pub fn set_value(&mut self, now: Instant, campaign: CommandId, value: &Value) -> CommandId {
+        let id = CommandId(self.requests.number());
         // Whoever is about to leave is the leader still, until nothing is left.
         if self.leads(campaign) {
             let value = value.as_bytes().to_vec();
@@ -184,79 +162,52 @@ impl Candidate {
                 self.begin_change();
             }
         } else {
-            let lost = self.holds.get(&campaign).and_then(|hold| hold.lost.clone());
+            let lost = self.callers.hold(campaign).and_then(|it| it.lost.clone());
             let result = Err(lost.map_or(Error::Closed, Error::Lost));
             let change = id;
-            self.events
-                .push_back(ElectionEvent::ValueSet { change, result });
+            self.callers.done(change, result);
         }
         self.settle(now);
         id
     }
 
-    /// Gives the leadership back. Answered by [`ElectionEvent::Resigned`]; belief ends at once. Repeating
-    /// it is harmless.
-    pub fn resign(&mut self, now: Instant, campaign: CampaignId) {
-        if let Some(hold) = self.holds.get_mut(&campaign) {
-            hold.owner = Owner::Resigned;
-            self.step_down(now, campaign, None);
+    fn enqueue(&mut self, now: Instant, patience: Patience) -> Result<CommandId, Error> {
+        self.callers.ensure_open()?;
+        let campaign = CommandId(self.requests.number());
+        let is_behind = self.leader.is_some() || !self.callers.queue().is_empty();
+        if patience == Patience::None && is_behind {
+            self.callers.not_available(campaign);
         } else {
-            let result = Ok(());
-            self.events
-                .push_back(ElectionEvent::Resigned { campaign, result });
+            self.callers.enter(Ticket {
+                id: campaign,
+                permits: 1,
+                since: now,
+                patience,
+            });
         }
         self.settle(now);
+        Ok(campaign)
     }
 
-    /// Gives a campaign up, at whatever point it is. No event follows; what it has left in Consul
-    /// is cleaned up. A leadership that it has led to is given back.
-    pub fn cancel(&mut self, now: Instant, campaign: CampaignId) {
-        self.queue.remove(campaign);
-        if self.holds.remove(&campaign).is_some() {
-            self.step_down(now, campaign, None);
-        }
-        self.settle(now);
+    fn leads(&self, campaign: CommandId) -> bool {
+        let is_leading = self.candidacy.as_ref().is_some_and(Candidacy::is_leading);
+        is_leading && self.leader == Some(campaign)
     }
 
-    /// Takes no more campaigns and fails those that wait. Whoever leads does so until the resignation.
-    pub fn close(&mut self, now: Instant) {
-        self.closed = true;
-        self.fail_waiting(&Error::Closed);
-        self.settle(now);
+    fn let_time_pass(&mut self, now: Instant) {
+        let event = self
+            .candidacy
+            .as_mut()
+            .and_then(|candidacy| candidacy.handle_timeout(now));
+        self.handle_event(now, event);
     }
+}
 
-    /// Whether nobody campaigns or leads, and nothing of this candidate but the key is left in Consul,
-    /// as far as it can know. It sends nothing then.
-    pub fn is_idle(&self) -> bool {
-        self.candidacy.is_none() && self.queue.is_empty()
-    }
+/// Holding is leading: the key shows the term, and the lease holds.
+impl Machine for Candidate {
+    type Grant = Term;
 
-    /// Whether the campaign's caller may act as the leader: it was elected, has not resigned, has not
-    /// lost it, and its lease holds at `now`. No I/O, so it is right after any pause of the process.
-    pub fn is_leader(&self, now: Instant, campaign: CampaignId) -> bool {
-        let is_before = |deadline| now < deadline;
-        self.leads(campaign) && self.deadline(campaign).is_none_or(is_before)
-    }
-
-    /// When belief in the leadership ends unless a renewal succeeds before; none when it has ended.
-    pub fn deadline(&self, campaign: CampaignId) -> Option<Instant> {
-        let candidacy = self.candidacy.as_ref()?;
-        self.leads(campaign).then(|| candidacy.deadline()).flatten()
-    }
-
-    /// A request whose answer is of no more use. Dropping it frees its connection; answering it
-    /// all the same is harmless.
-    pub fn poll_abort(&mut self) -> Option<RequestId> {
-        self.requests.poll_abort()
-    }
-
-    /// The next event.
-    pub fn poll_event(&mut self) -> Option<ElectionEvent> {
-        self.events.pop_front()
-    }
-
-    /// The next request to send at `now`, if there is one.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         let settings = &self.settings;
         let of_candidacy = self
             .candidacy
@@ -273,13 +224,25 @@ impl Candidate {
         Some(Transmit { id, request })
     }
 
-    /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    fn poll_abort(&mut self) -> Option<RequestId> {
+        self.requests.poll_abort()
+    }
+
+    fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        self.take_response(now, id, &result);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
         let candidacy = self.candidacy.as_ref();
         [
             self.watch.timeout(),
             candidacy.and_then(|it| it.timeout(self.timed_at)),
-            self.queue.timeout(),
+            self.callers.queue().timeout(),
             self.respawn_at,
         ]
         .into_iter()
@@ -289,53 +252,55 @@ impl Candidate {
         .min()
     }
 
-    /// Lets time pass.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
-        for ticket in self.queue.drain_expired(now) {
-            self.events.push_back(ElectionEvent::Failed {
-                campaign: ticket.id,
-                error: Error::Timeout {
-                    waited: now.saturating_since(ticket.since),
-                    last_failure: self.failure.clone(),
-                },
-            });
+        for ticket in self.callers.take_expired(now) {
+            let last_failure = self.callers.failure().cloned();
+            self.callers.timed_out(now, &ticket, last_failure);
         }
         self.let_time_pass(now);
         self.settle(now);
     }
 
-    fn enqueue(&mut self, now: Instant, patience: Patience) -> Result<CampaignId, Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        let campaign = CampaignId(self.requests.number());
-        let is_behind = self.leader.is_some() || !self.queue.is_empty();
-        if patience == Patience::None && is_behind {
-            self.events
-                .push_back(ElectionEvent::NotAvailable { campaign });
-        } else {
-            self.queue.push(Ticket {
-                id: campaign,
-                permits: 1,
-                since: now,
-                patience,
-            });
+    fn poll_event(&mut self) -> Option<Event<Term>> {
+        self.callers.poll_event()
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.callers.close();
+        self.fail_waiting(&Error::Closed);
+        self.settle(now);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.candidacy.is_none() && self.callers.queue().is_empty()
+    }
+
+    fn cancel(&mut self, now: Instant, command: CommandId) {
+        self.callers.take(command);
+        if self.callers.forget(command).is_some() {
+            self.step_down(now, command, None);
         }
         self.settle(now);
-        Ok(campaign)
     }
 
-    fn leads(&self, campaign: CampaignId) -> bool {
-        let is_leading = self.candidacy.as_ref().is_some_and(Candidacy::is_leading);
-        is_leading && self.leader == Some(campaign)
+    fn release(&mut self, now: Instant, command: CommandId) {
+        if let Some(hold) = self.callers.hold_mut(command) {
+            hold.owner = Owner::Released;
+            self.step_down(now, command, None);
+        } else {
+            self.callers.done(command, Ok(()));
+        }
+        self.settle(now);
     }
 
-    fn let_time_pass(&mut self, now: Instant) {
-        let event = self
-            .candidacy
-            .as_mut()
-            .and_then(|candidacy| candidacy.handle_timeout(now));
-        self.handle_event(now, event);
+    fn is_held(&self, now: Instant, command: CommandId) -> bool {
+        let is_before = |deadline| now < deadline;
+        self.leads(command) && self.deadline(command).is_none_or(is_before)
+    }
+
+    fn deadline(&self, command: CommandId) -> Option<Instant> {
+        let candidacy = self.candidacy.as_ref()?;
+        self.leads(command).then(|| candidacy.deadline()).flatten()
     }
 }

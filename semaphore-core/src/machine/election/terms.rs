@@ -1,42 +1,36 @@
 //! Who leads, from the election to the last word about it, and what the key shows meanwhile.
 
 use crate::error::{Error, Lost};
-use crate::id::CampaignId;
+use crate::id::CommandId;
+use crate::machine::callers::{Hold, Owner};
 use crate::machine::election::candidacy::{Candidacy, Term};
-use crate::machine::election::{Candidate, ElectionEvent, Hold, Owner, Sent};
+use crate::machine::election::{Candidate, Leading, Sent};
 use crate::time::Instant;
 
 impl Candidate {
     /// The first in the queue leads. If nobody waits any more, the candidacy is left at once.
     pub(super) fn elect(&mut self, term: Term) {
         self.respawn.reset();
-        let Some(campaign) = self.queue.head().map(|ticket| ticket.id) else {
+        let Some(campaign) = self.callers.queue().head().map(|ticket| ticket.id) else {
             return;
         };
-        self.queue.remove(campaign);
+        self.callers.take(campaign);
         self.leader = Some(campaign);
-        let hold = Hold {
-            lost: None,
-            owner: Owner::Present,
-            is_over: false,
-        };
-        self.holds.insert(campaign, hold);
-        self.events
-            .push_back(ElectionEvent::Elected { campaign, term });
+        self.callers
+            .granted(campaign, term, Leading { is_over: false });
     }
 
-    pub(super) fn lose(&mut self, now: Instant, campaign: CampaignId, reason: Lost) {
-        if let Some(hold) = self.holds.get_mut(&campaign) {
+    pub(super) fn lose(&mut self, now: Instant, campaign: CommandId, reason: Lost) {
+        if let Some(hold) = self.callers.hold_mut(campaign) {
             hold.lost = Some(reason.clone());
         }
         self.step_down(now, campaign, Some(&reason));
         self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
-        self.events
-            .push_back(ElectionEvent::Lost { campaign, reason });
+        self.callers.lost(campaign, reason);
     }
 
     /// The campaign leads no more, if it did.
-    pub(super) fn step_down(&mut self, now: Instant, campaign: CampaignId, lost: Option<&Lost>) {
+    pub(super) fn step_down(&mut self, now: Instant, campaign: CommandId, lost: Option<&Lost>) {
         if self.leader != Some(campaign) {
             return;
         }
@@ -44,8 +38,7 @@ impl Candidate {
         for change in core::mem::take(&mut self.changes) {
             let result = Err(lost.cloned().map_or(Error::Closed, Error::Lost));
             let change = change.id;
-            self.events
-                .push_back(ElectionEvent::ValueSet { change, result });
+            self.callers.done(change, result);
         }
         // A resignation waits for the candidacy's end; a loss is over for whoever comes next.
         if lost.is_some() {
@@ -60,17 +53,14 @@ impl Candidate {
     }
 
     pub(super) fn fail_waiting(&mut self, error: &Error) {
-        for ticket in self.queue.drain() {
-            self.events.push_back(ElectionEvent::Failed {
-                campaign: ticket.id,
-                error: error.clone(),
-            });
+        for ticket in self.callers.take_all() {
+            self.callers.failed(ticket.id, error.clone());
         }
     }
 
     /// Does what needs no request.
     pub(super) fn settle(&mut self, now: Instant) {
-        let wanted = !self.queue.is_empty();
+        let wanted = !self.callers.queue().is_empty();
         let campaigns = |it: &Candidacy| it.is_campaigning() || it.is_leading();
         if !wanted && self.leader.is_none() && self.candidacy.as_ref().is_some_and(campaigns) {
             self.leave(now);
@@ -102,28 +92,25 @@ impl Candidate {
             .and_then(|it| it.leave_failure().cloned());
         self.requests.abort(|sent| *sent != Sent::Poll);
         // One at a time leads: whatever was lost was lost with this one, or before.
-        for hold in self.holds.values_mut() {
-            hold.is_over |= hold.lost.is_some();
+        for hold in self.callers.holds_mut() {
+            hold.of.is_over |= hold.lost.is_some();
         }
         if let Some(campaign) = self.leader.take()
-            && let Some(hold) = self.holds.remove(&campaign)
-            && hold.owner == Owner::Resigned
+            && let Some(hold) = self.callers.forget(campaign)
+            && hold.owner == Owner::Released
         {
             let result = failure.map_or(Ok(()), |error| Err(Error::Request(error)));
-            self.events
-                .push_back(ElectionEvent::Resigned { campaign, result });
+            self.callers.done(campaign, result);
         }
     }
 
     /// Whoever resigns from what was lost is told when nothing of it is left.
     pub(super) fn tell_resigned(&mut self) {
-        let over = self
-            .holds
-            .extract_if(.., |_, it| it.owner == Owner::Resigned && it.is_over);
+        let is_told = |it: &Hold<Leading>| it.owner == Owner::Released && it.of.is_over;
+        let over = self.callers.take_holds(is_told);
         for (campaign, hold) in over {
             let result = hold.lost.map_or(Ok(()), |reason| Err(Error::Lost(reason)));
-            self.events
-                .push_back(ElectionEvent::Resigned { campaign, result });
+            self.callers.done(campaign, result);
         }
     }
 
@@ -136,8 +123,7 @@ impl Candidate {
     pub(super) fn end_change(&mut self, result: Result<(), Error>) {
         if let Some(change) = self.changes.pop_front() {
             let change = change.id;
-            self.events
-                .push_back(ElectionEvent::ValueSet { change, result });
+            self.callers.done(change, result);
             self.begin_change();
         }
     }

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, InvalidInput, RequestError};
-use crate::id::AcquireId;
-use crate::machine::callers::queue::{Patience, Ticket};
+use crate::id::CommandId;
+use crate::machine::callers::{Patience, Ticket};
+use crate::machine::contract::Machine as _;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::contender::{Contender, Phase, Spare};
 use crate::machine::semaphore::crowd::LookUp;
 use crate::machine::semaphore::plan::{ContenderNo, Situation, Turn};
 use crate::machine::semaphore::watch::{Focus, Start};
-use crate::machine::semaphore::{Event, Observed, Participant};
+use crate::machine::semaphore::{Observed, Participant};
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -29,23 +30,19 @@ impl Participant {
     }
 
     /// Fails every caller that waits.
-    pub(super) fn fail_waiting(
-        &mut self,
-        now: Instant,
-        error: impl Fn(&Ticket<AcquireId>) -> Error,
-    ) {
-        let waiting = self.queue.drain();
+    pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
+        let waiting = self.callers.take_all();
         self.fail(now, waiting, error);
     }
 
     /// Fails the instant tries that wait: they don't outlast a failure.
     pub(super) fn fail_tries(&mut self, now: Instant, error: &RequestError) {
-        let tries = self.queue.drain_tries();
+        let tries = self.callers.take_tries();
         self.fail(now, tries, |_| Error::Request(error.clone()));
     }
 
     /// A claim for this acquisition is of no more use: who it admits leaves again.
-    pub(super) fn drop_claim(&mut self, now: Instant, acquire: AcquireId) {
+    pub(super) fn drop_claim(&mut self, now: Instant, acquire: CommandId) {
         if is_on(Defect::CancelledClaimGranted) {
             return;
         }
@@ -54,16 +51,10 @@ impl Participant {
         }
     }
 
-    fn fail(
-        &mut self,
-        now: Instant,
-        tickets: Vec<Ticket<AcquireId>>,
-        error: impl Fn(&Ticket<AcquireId>) -> Error,
-    ) {
+    fn fail(&mut self, now: Instant, tickets: Vec<Ticket>, error: impl Fn(&Ticket) -> Error) {
         for ticket in tickets {
             self.drop_claim(now, ticket.id);
-            let (acquire, error) = (ticket.id, error(&ticket));
-            self.events.push_back(Event::Failed { acquire, error });
+            self.callers.failed(ticket.id, error(&ticket));
         }
     }
 
@@ -72,7 +63,7 @@ impl Participant {
         let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
             return;
         };
-        if self.queue.is_empty() {
+        if self.callers.queue().is_empty() {
             return;
         }
         if view.is_filtered() {
@@ -100,7 +91,7 @@ impl Participant {
                 }
                 let is_settled = theirs == ours || self.settings.adopt_limit;
                 if is_settled {
-                    let over = self.queue.drain_over(theirs);
+                    let over = self.callers.take_over(theirs);
                     self.fail(now, over, |ticket| {
                         let (wanted, limit) = (ticket.permits, theirs);
                         InvalidInput::PermitsOverLimit { wanted, limit }.into()
@@ -116,21 +107,20 @@ impl Participant {
     fn judge_tries(&mut self, now: Instant) {
         while let Some(hopeless) = self.hopeless_try(now) {
             // What is too much for one is too much for each after it that wants as much.
-            while let Some(head) = self.queue.head().copied()
+            while let Some(head) = self.callers.queue().head().copied()
                 && head.patience == Patience::None
                 && head.permits >= hopeless.permits
             {
-                let acquire = head.id;
-                self.queue.remove(acquire);
-                self.events.push_back(Event::NotAvailable { acquire });
+                self.callers.take(head.id);
+                self.callers.not_available(head.id);
             }
         }
     }
 
     /// The first of the queue, if it is an instant try for which nothing is free.
-    fn hopeless_try(&self, now: Instant) -> Option<Ticket<AcquireId>> {
+    fn hopeless_try(&self, now: Instant) -> Option<Ticket> {
         let observed = self.current()?;
-        let head = *self.queue.head()?;
+        let head = *self.callers.queue().head()?;
         if head.patience != Patience::None {
             return None;
         }
@@ -208,10 +198,18 @@ impl Participant {
         let passing = self
             .roster
             .numbers_of(|it| it.is_passing() && owns_sessions);
-        let is_wanted = self.queue.head().is_some_and(|head| head.permits == 1);
+        let is_wanted = self
+            .callers
+            .queue()
+            .head()
+            .is_some_and(|head| head.permits == 1);
         let view = self.view.as_ref().map(|observed| &observed.view);
         let is_ours = is_wanted && view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
-        let most = if is_ours { self.queue.wanted() } else { 0 };
+        let most = if is_ours {
+            self.callers.queue().wanted()
+        } else {
+            0
+        };
         let kept = passing.len().min(most as usize);
         self.leave(now, &passing[kept..]);
         u32::try_from(kept).unwrap_or(u32::MAX)
@@ -220,7 +218,8 @@ impl Participant {
     /// An instant try looks before it makes a session.
     fn is_try_undecided(&self, now: Instant) -> bool {
         let is_try = self
-            .queue
+            .callers
+            .queue()
             .head()
             .is_some_and(|head| head.patience == Patience::None);
         is_try
@@ -232,7 +231,7 @@ impl Participant {
 
     /// How many contenders are wanted beside those whose slot passes on.
     fn wanted_contenders(&self, passing: u32) -> usize {
-        let Some(head) = self.queue.head() else {
+        let Some(head) = self.callers.queue().head() else {
             return 0;
         };
         if !self.settings.owns_sessions() {
@@ -248,7 +247,11 @@ impl Participant {
         let ahead = limit
             .min(CONTENDERS_AHEAD)
             .max(head.permits.min(known_limit));
-        self.queue.wanted().saturating_sub(passing).min(ahead) as usize
+        self.callers
+            .queue()
+            .wanted()
+            .saturating_sub(passing)
+            .min(ahead) as usize
     }
 
     /// The prefix is read while a decision may follow from it.
@@ -296,7 +299,7 @@ impl Participant {
         let needs_view = |contender: &Contender| {
             contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
         };
-        !self.queue.is_empty() || self.roster.any(needs_view)
+        !self.callers.queue().is_empty() || self.roster.any(needs_view)
     }
 
     fn plan(&mut self, now: Instant) {
@@ -364,7 +367,7 @@ impl Participant {
         ask(&Situation {
             view: &observed.view,
             limit: self.settings.limit,
-            wanted: self.queue.head().map(|head| head.permits),
+            wanted: self.callers.queue().head().map(|head| head.permits),
             admissible: &self.roster.admissible(now),
             newcomers: &self.roster.newcomers(now, &self.settings),
             leaving: &self.roster.leaving(),

@@ -15,12 +15,11 @@ use crate::transport::TransportError;
 impl Participant {
     /// Takes what came back for a request: its answer, or why there is none. An answer to a
     /// request that is unknown, superseded or answered already changes nothing.
-    #[expect(clippy::needless_pass_by_value, reason = "an answer is handed over")]
-    pub fn handle_response(
+    pub(super) fn take_response(
         &mut self,
         now: Instant,
         id: RequestId,
-        result: Result<Response, TransportError>,
+        result: &Result<Response, TransportError>,
     ) {
         let Some(InFlight {
             from,
@@ -36,8 +35,8 @@ impl Participant {
         let answer = result
             .as_ref()
             .map_err(|e| RequestError::Transport(e.clone()));
-        self.judge_poll(now, from, &result);
-        if let (Encoding::Transactions, Ok(response)) = (encoding, &result)
+        self.judge_poll(now, from, result);
+        if let (Encoding::Transactions, Ok(response)) = (encoding, result)
             && Encoding::is_refused(response)
         {
             self.do_without_transactions(from);
@@ -138,6 +137,6 @@ impl Participant {
         if let Some(error) = &failure {
             self.fail_tries(now, error);
         }
-        self.failure = failure;
+        self.callers.note(failure);
     }
 }

@@ -42,8 +42,9 @@ impl Participant {
             .map_or(now, |confirmed| confirmed + FIRST_MOMENTS);
         let any = |is: fn(&Contender) -> bool| self.roster.any(is);
         let holds = self.roster.holds();
-        let waits =
-            !self.queue.is_empty() || any(Contender::is_wanting) || any(Contender::must_withdraw);
+        let waits = !self.callers.queue().is_empty()
+            || any(Contender::is_wanting)
+            || any(Contender::must_withdraw);
         let for_others = (waits && !self.is_about_to_enter()).then(|| {
             let is_for_own = self.claim.is_none() && self.has_only_own_holders(&observed.view);
             let from = if is_for_own { later } else { now };

@@ -7,7 +7,7 @@ use crate::id::FencingToken;
 use crate::machine::semaphore::contender::{Contender, Phase, Presence};
 use crate::machine::semaphore::ledger::Sent;
 use crate::machine::semaphore::steps::After;
-use crate::machine::semaphore::{Claim, Event, Grant, Hold, Owner, Participant};
+use crate::machine::semaphore::{Claim, Grant, Participant, Slots};
 use crate::time::Instant;
 use crate::view::View;
 
@@ -73,7 +73,7 @@ impl Participant {
                 .is_some_and(|contender| contender.is_admissible(now))
         });
         let to_nobody = is_on(Defect::CancelledClaimGranted);
-        if !is_wanted || self.queue.remove(claim.acquire).is_none() && !to_nobody {
+        if !is_wanted || !self.callers.take(claim.acquire) && !to_nobody {
             self.leave(now, &claim.contenders);
             return;
         }
@@ -88,19 +88,12 @@ impl Participant {
                 sequencers.extend(contender.sequencer(&self.settings));
             }
         }
-        self.holds.insert(
-            claim.acquire,
-            Hold {
-                contenders: claim.contenders,
-                lost: None,
-                owner: Owner::Present,
-                failure: None,
-            },
-        );
-        self.events.push_back(Event::Granted {
-            acquire: claim.acquire,
-            grant: Grant { token, sequencers },
-        });
+        let grant = Grant { token, sequencers };
+        let slots = Slots {
+            contenders: claim.contenders,
+            failure: None,
+        };
+        self.callers.granted(claim.acquire, grant, slots);
     }
 
     /// A claim that was given up for another one may be the one that was applied. Whom it admitted

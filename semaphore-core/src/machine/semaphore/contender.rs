@@ -18,7 +18,7 @@ mod succession;
 use crate::defect::{Defect, is_on};
 use crate::error::{Lost, RequestError};
 use crate::http::{Request, Response};
-use crate::id::{AcquireId, Index, SessionId};
+use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
@@ -58,7 +58,7 @@ pub(in crate::machine) enum Phase {
     /// A write that admits it is out, or its answer was lost.
     Claiming,
     /// It has a slot, for this acquisition.
-    Held(AcquireId),
+    Held(CommandId),
     /// On its way out; gives up trying at this time.
     Leaving { until: Instant },
     /// Nothing of it is left, or nothing more can be done.
@@ -76,7 +76,7 @@ pub(in crate::machine) enum Part {
 #[derive(Debug)]
 pub(in crate::machine) enum ContenderEvent {
     /// It held a slot, and does so no longer.
-    Lost(AcquireId, Lost),
+    Lost(CommandId, Lost),
     /// It can't wait any longer with this session.
     SessionGone,
     /// Somebody else has its key.
@@ -243,7 +243,7 @@ impl Contender {
     }
 
     /// It holds its slot for this acquisition.
-    pub(in crate::machine) fn hold(&mut self, acquire: AcquireId) {
+    pub(in crate::machine) fn hold(&mut self, acquire: CommandId) {
         self.phase = Phase::Held(acquire);
         self.passes = false;
     }

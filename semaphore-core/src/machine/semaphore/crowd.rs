@@ -185,7 +185,7 @@ impl Participant {
         };
         let rank = self.next_ahead(now, observed).map_or(0, |(_, rank)| rank);
         let due = observed.read_at + READ_PER_RANK * (rank + 1);
-        if due <= now && !self.queue.is_empty() {
+        if due <= now && !self.callers.queue().is_empty() {
             self.refresh.want(now);
         }
     }

@@ -2,12 +2,14 @@
 //! nothing is left.
 
 use crate::error::Error;
-use crate::id::AcquireId;
+use crate::id::CommandId;
+use crate::machine::callers::Owner;
+use crate::machine::contract::Machine as _;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::SessionSource;
 use crate::machine::semaphore::contender::ContenderEvent;
 use crate::machine::semaphore::plan::ContenderNo;
-use crate::machine::semaphore::{Event, From, Owner, Participant};
+use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
 
@@ -23,12 +25,12 @@ impl Participant {
         };
         match event {
             ContenderEvent::Lost(acquire, reason) => {
-                if let Some(hold) = self.holds.get_mut(&acquire)
+                if let Some(hold) = self.callers.hold_mut(acquire)
                     && hold.lost.is_none()
                 {
                     hold.lost = Some(reason.clone());
                     if hold.owner == Owner::Present {
-                        self.events.push_back(Event::Lost { acquire, reason });
+                        self.callers.lost(acquire, reason);
                     }
                 }
                 self.end_hold(now, acquire);
@@ -75,21 +77,21 @@ impl Participant {
 
     /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
     /// slot passes to it; otherwise it is freed.
-    pub(super) fn give_back(&mut self, now: Instant, acquire: AcquireId, owner: Owner) {
+    pub(super) fn give_back(&mut self, now: Instant, acquire: CommandId, owner: Owner) {
         let keeps_session = self.roster.spares().released_at(now);
         let is_passed = self.is_passed_on(now, acquire);
         if !is_passed {
             self.look_before_write();
         }
         let moment = self.moment();
-        let Some(hold) = self.holds.get_mut(&acquire) else {
+        let Some(hold) = self.callers.hold_mut(acquire) else {
             return;
         };
         hold.owner = owner;
         let contenders = if is_passed {
-            core::mem::take(&mut hold.contenders)
+            core::mem::take(&mut hold.of.contenders)
         } else {
-            hold.contenders.clone()
+            hold.of.contenders.clone()
         };
         for no in contenders {
             let Some(contender) = self.roster.get_mut(no) else {
@@ -105,30 +107,31 @@ impl Participant {
         }
     }
 
-    fn is_passed_on(&self, now: Instant, acquire: AcquireId) -> bool {
-        let (Some(observed), Some(head)) = (&self.view, self.queue.head()) else {
+    fn is_passed_on(&self, now: Instant, acquire: CommandId) -> bool {
+        let (Some(observed), Some(head)) = (&self.view, self.callers.queue().head()) else {
             return false;
         };
-        let Some(hold) = self.holds.get(&acquire) else {
+        let Some(hold) = self.callers.hold(acquire) else {
             return false;
         };
         let waiting = self.roster.all().filter(|it| it.is_passing());
-        let is_wanted = head.permits == 1 && waiting.count() < self.queue.wanted() as usize;
+        let is_wanted =
+            head.permits == 1 && waiting.count() < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
         self.settings.owns_sessions()
             && self.settings.encoding == Encoding::Transactions
             && is_wanted
-            && hold.contenders.len() == 1
+            && hold.of.contenders.len() == 1
             && self.is_held(now, acquire)
             && observed.view.record().is_some_and(is_kept)
             && !self.roster.sees_strangers_wait(&observed.view)
     }
 
-    pub(super) fn end_hold(&mut self, now: Instant, acquire: AcquireId) {
+    pub(super) fn end_hold(&mut self, now: Instant, acquire: CommandId) {
         let contenders = self
-            .holds
-            .get(&acquire)
-            .map(|hold| hold.contenders.clone())
+            .callers
+            .hold(acquire)
+            .map(|hold| hold.of.contenders.clone())
             .unwrap_or_default();
         self.leave(now, &contenders);
     }
@@ -151,34 +154,30 @@ impl Participant {
         let gone = self.roster.take_gone();
         self.requests
             .abort(|it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)));
-        for hold in self.holds.values_mut().filter(|_| !gone.is_empty()) {
-            let mut failures = hold
-                .contenders
-                .iter()
-                .filter_map(|no| gone.get(no)?.leave_failure());
-            if hold.failure.is_none() {
-                hold.failure = failures.next().cloned();
+        for hold in self.callers.holds_mut().filter(|_| !gone.is_empty()) {
+            let slots = &mut hold.of;
+            let contenders = slots.contenders.iter();
+            let mut failures = contenders.filter_map(|no| gone.get(no)?.leave_failure());
+            if slots.failure.is_none() {
+                slots.failure = failures.next().cloned();
             }
         }
         let spares = gone.into_values().filter_map(|mut it| it.take_session());
         for spare in spares {
             self.roster.spares().keep(now, spare);
         }
-        let done: Vec<_> = self
-            .holds
-            .extract_if(.., |_, hold| {
-                let gone = |no: &ContenderNo| !self.roster.has(*no);
-                hold.owner != Owner::Present && hold.contenders.iter().all(gone)
-            })
-            .collect();
+        let is_gone = |no: &ContenderNo| !self.roster.has(*no);
+        let done = self.callers.take_holds(|hold| {
+            hold.owner != Owner::Present && hold.of.contenders.iter().all(is_gone)
+        });
         for (acquire, hold) in done {
             if hold.owner == Owner::Released {
-                let result = match (hold.lost, hold.failure) {
+                let result = match (hold.lost, hold.of.failure) {
                     (Some(lost), _) => Err(Error::Lost(lost)),
                     (None, Some(failure)) => Err(Error::Request(failure)),
                     (None, None) => Ok(()),
                 };
-                self.events.push_back(Event::Released { acquire, result });
+                self.callers.done(acquire, result);
             }
         }
     }

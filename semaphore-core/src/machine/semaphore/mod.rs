@@ -24,7 +24,6 @@ mod claims;
 mod contender;
 mod crowd;
 mod departures;
-mod driven;
 mod key;
 mod ledger;
 mod outgoing;
@@ -40,14 +39,15 @@ mod watch;
 mod writes;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
 
 use self::crowd::LookUp;
 use self::refresh::Refresh;
 use self::roster::Roster;
-use crate::error::{Error, InvalidInput, Lost, RequestError};
-use crate::id::{AcquireId, FencingToken, RequestId};
-use crate::machine::callers::queue::{Patience, Queue, Ticket};
+use crate::error::{Error, InvalidInput, RequestError};
+use crate::http::Response;
+use crate::id::{CommandId, FencingToken, RequestId};
+use crate::machine::callers::{Callers, Owner, Patience, Ticket};
+use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
@@ -58,6 +58,7 @@ use crate::machine::semaphore::vanished::Vanished;
 use crate::machine::semaphore::watch::Watch;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
+use crate::transport::TransportError;
 use crate::view::View;
 
 pub use self::settings::Settings;
@@ -76,9 +77,8 @@ pub struct Participant {
     refresh: Refresh,
     ledger: Ledger,
     vanished: Vanished,
-    queue: Queue<AcquireId>,
+    callers: Callers<Grant, Slots>,
     roster: Roster,
-    holds: BTreeMap<AcquireId, Hold>,
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
     view: Option<Observed>,
@@ -92,58 +92,12 @@ pub struct Participant {
     round_trip: Duration,
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
-    events: VecDeque<Event>,
     /// The limit that the record may show until it shows ours.
     former_limit: Option<u32>,
-    /// The last failure since the last success.
-    failure: Option<RequestError>,
-    closed: bool,
     /// Whether a request got no answer since the watch's last one: its poll may be dead too.
     is_poll_suspect: bool,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
-}
-
-/// What a caller learns.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// The permits are held.
-    Granted {
-        /// By whom.
-        acquire: AcquireId,
-        /// With what.
-        grant: Grant,
-    },
-    /// An instant try found no slot free.
-    NotAvailable {
-        /// Whose.
-        acquire: AcquireId,
-    },
-    /// The acquisition ended without a permit. What it left in Consul is being cleaned up, until
-    /// [`Participant::is_idle`].
-    Failed {
-        /// Whose.
-        acquire: AcquireId,
-        /// Why.
-        error: Error,
-    },
-    /// The permits are no longer held.
-    Lost {
-        /// By whom.
-        acquire: AcquireId,
-        /// Why.
-        reason: Lost,
-    },
-    /// Nothing of the acquisition is left in Consul, or nothing more can be done about it. A slot that
-    /// passes to the next local caller is that caller's from then on.
-    Released {
-        /// Whose.
-        acquire: AcquireId,
-        /// The first failure on the way, where there was one that mattered. Then the session's TTL
-        /// cleans up.
-        result: Result<(), Error>,
-    },
 }
 
 /// What a granted acquisition has.
@@ -156,30 +110,18 @@ pub struct Grant {
     pub sequencers: Vec<Sequencer>,
 }
 
-/// An acquisition that was granted and is not gone yet.
+/// What an acquisition that was granted has.
 #[derive(Clone, Debug)]
-struct Hold {
+struct Slots {
     contenders: Vec<ContenderNo>,
-    lost: Option<Lost>,
-    owner: Owner,
+    /// Why one of them could not leave in order.
     failure: Option<RequestError>,
-}
-
-/// Whether somebody still has the acquisition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    /// Its caller has it.
-    Present,
-    /// Its caller gave it back and wants to know the end.
-    Released,
-    /// Its caller is gone.
-    Gone,
 }
 
 /// An acquisition that a write admits.
 #[derive(Clone, Debug)]
 struct Claim {
-    acquire: AcquireId,
+    acquire: CommandId,
     contenders: Vec<ContenderNo>,
     token: FencingToken,
     /// Whether the record named them before: then only the write's answer tells whether it was applied.
@@ -229,8 +171,7 @@ impl Participant {
             roster: Roster::new(&settings),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(),
-            queue: Queue::default(),
-            holds: BTreeMap::new(),
+            callers: Callers::new(),
             claim: None,
             view: None,
             confirmed_at: None,
@@ -238,10 +179,7 @@ impl Participant {
             look_up: LookUp::Not,
             lingers: false,
             doubt: None,
-            events: VecDeque::new(),
             former_limit: None,
-            failure: None,
-            closed: false,
             is_poll_suspect: false,
             timed_at: Instant::ORIGIN,
             settings,
@@ -269,7 +207,7 @@ impl Participant {
         now: Instant,
         permits: u32,
         deadline: Option<Instant>,
-    ) -> Result<AcquireId, Error> {
+    ) -> Result<CommandId, Error> {
         let patience = deadline.map_or(Patience::Unlimited, Patience::Until);
         self.enqueue(now, permits, patience)
     }
@@ -279,40 +217,8 @@ impl Participant {
     ///
     /// # Errors
     /// As [`Self::acquire`].
-    pub fn try_acquire(&mut self, now: Instant, permits: u32) -> Result<AcquireId, Error> {
+    pub fn try_acquire(&mut self, now: Instant, permits: u32) -> Result<CommandId, Error> {
         self.enqueue(now, permits, Patience::None)
-    }
-
-    /// Gives an acquisition up, at whatever point it is. No event follows; what it has left in
-    /// Consul is cleaned up. A slot that was granted meanwhile is released.
-    pub fn cancel(&mut self, now: Instant, acquire: AcquireId) {
-        self.queue.remove(acquire);
-        self.drop_claim(now, acquire);
-        if self.holds.contains_key(&acquire) {
-            self.give_back(now, acquire, Owner::Gone);
-        }
-        self.settle(now);
-    }
-
-    /// Gives an acquisition's slots back. Answered by [`Event::Released`]; belief ends at once.
-    /// Repeating it is harmless.
-    pub fn release(&mut self, now: Instant, acquire: AcquireId) {
-        if self.holds.contains_key(&acquire) {
-            self.give_back(now, acquire, Owner::Released);
-        } else {
-            let result = Ok(());
-            self.events.push_back(Event::Released { acquire, result });
-        }
-        self.settle(now);
-    }
-
-    /// Takes no more acquisitions and fails those that wait. What is held stays so until it is
-    /// released.
-    pub fn close(&mut self, now: Instant) {
-        self.closed = true;
-        self.fail_waiting(now, |_| Error::Closed);
-        self.roster.spares().close(now);
-        self.settle(now);
     }
 
     /// Contends for a semaphore of another limit from now on, because its record is about to be
@@ -331,86 +237,18 @@ impl Participant {
         Ok(former)
     }
 
-    /// Whether nobody waits or holds, and nothing of this participant is left in Consul, as far as
-    /// it can know. It sends nothing then.
-    pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.roster.is_empty()
-    }
-
-    /// Whether the acquisition's holder may act: it was granted, not released, not lost, and every
-    /// lease of it holds at `now`. No I/O, so it is right after any pause of the process.
-    pub fn is_held(&self, now: Instant, acquire: AcquireId) -> bool {
-        self.is_believed(acquire) && self.deadline(acquire).is_none_or(|deadline| now < deadline)
-    }
-
-    /// When belief in an acquisition ends unless a renewal succeeds before; none when it has ended.
-    pub fn deadline(&self, acquire: AcquireId) -> Option<Instant> {
-        let hold = self.holds.get(&acquire)?;
-        self.roster.deadline(&hold.contenders)
-    }
-
-    /// A request whose answer is of no more use. Dropping it frees its connection; answering it
-    /// all the same is harmless.
-    pub fn poll_abort(&mut self) -> Option<RequestId> {
-        self.requests.poll_abort()
-    }
-
-    /// The next event.
-    pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let refresh = self.refresh.timeout();
-        [
-            self.watch.timeout(),
-            refresh.map(|at| at.max(self.watch.ready_at())),
-            self.ledger.timeout(),
-            self.vanished.timeout(&self.settings),
-            self.queue.timeout(),
-            self.roster.timeout_after(self.timed_at, &self.settings),
-            self.first_view_until(),
-        ]
-        .into_iter()
-        .flatten()
-        // What was due by then has been done, or waits for an answer to make room.
-        .filter(|at| *at > self.timed_at)
-        .min()
-    }
-
     /// Why nobody is admitted, as far as is known. A read may have succeeded while a session can't be made.
     fn obstacle(&self) -> Option<RequestError> {
         let wanting = self.roster.all().filter(|it| it.is_wanting());
         let mut own = wanting.filter_map(Contender::failure);
-        self.failure.as_ref().or_else(|| own.next()).cloned()
-    }
-
-    /// Lets time pass.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.timed_at = self.timed_at.max(now);
-        for ticket in self.queue.drain_expired(now) {
-            self.drop_claim(now, ticket.id);
-            self.events.push_back(Event::Failed {
-                acquire: ticket.id,
-                error: Error::Timeout {
-                    waited: now.saturating_since(ticket.since),
-                    last_failure: self.obstacle(),
-                },
-            });
-        }
-        let numbers = self.roster.numbers();
-        for no in numbers {
-            self.let_time_pass(now, no);
-        }
-        self.settle(now);
+        self.callers.failure().or_else(|| own.next()).cloned()
     }
 
     fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
         let event = self
             .roster
             .get_mut(no)
-            .and_then(|contender| contender.handle_timeout(now, self.failure.as_ref()));
+            .and_then(|contender| contender.handle_timeout(now, self.callers.failure()));
         self.handle_contender_event(now, no, event);
     }
 
@@ -419,7 +257,7 @@ impl Participant {
         now: Instant,
         permits: u32,
         patience: Patience,
-    ) -> Result<AcquireId, Error> {
+    ) -> Result<CommandId, Error> {
         let limit = self.settings.limit;
         if permits == 0 {
             return Err(InvalidInput::PermitsZero.into());
@@ -431,19 +269,17 @@ impl Participant {
         if permits > 1 && !self.settings.owns_sessions() {
             return Err(InvalidInput::PermitsOverSession { wanted: permits }.into());
         }
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        let acquire = AcquireId(self.requests.number());
+        self.callers.ensure_open()?;
+        let acquire = CommandId(self.requests.number());
         self.roster.spares().wanted_at(now);
         if patience == Patience::None {
             self.look_again();
         }
-        let behind_others = patience == Patience::None && self.queue.has_waiters();
+        let behind_others = patience == Patience::None && self.callers.queue().has_waiters();
         if behind_others {
-            self.events.push_back(Event::NotAvailable { acquire });
+            self.callers.not_available(acquire);
         } else {
-            self.queue.push(Ticket {
+            self.callers.enter(Ticket {
                 id: acquire,
                 permits,
                 since: now,
@@ -454,13 +290,108 @@ impl Participant {
         Ok(acquire)
     }
 
-    fn is_believed(&self, acquire: AcquireId) -> bool {
-        let hold = self.holds.get(&acquire);
-        hold.is_some_and(|hold| self.roster.all_hold(&hold.contenders, acquire))
+    fn is_believed(&self, acquire: CommandId) -> bool {
+        let hold = self.callers.hold(acquire);
+        hold.is_some_and(|hold| self.roster.all_hold(&hold.of.contenders, acquire))
     }
 
     /// The present, in the order of what is sent and learned.
     fn moment(&self) -> Moment {
         self.requests.moment()
+    }
+}
+
+/// Holding is having every slot that was asked for: each contender is in the record, and its lease holds.
+impl Machine for Participant {
+    type Grant = Grant;
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        self.transmit(now)
+    }
+
+    fn poll_abort(&mut self) -> Option<RequestId> {
+        self.requests.poll_abort()
+    }
+
+    fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: Result<Response, TransportError>,
+    ) {
+        self.take_response(now, id, &result);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let refresh = self.refresh.timeout();
+        [
+            self.watch.timeout(),
+            refresh.map(|at| at.max(self.watch.ready_at())),
+            self.ledger.timeout(),
+            self.vanished.timeout(&self.settings),
+            self.callers.queue().timeout(),
+            self.roster.timeout_after(self.timed_at, &self.settings),
+            self.first_view_until(),
+        ]
+        .into_iter()
+        .flatten()
+        // What was due by then has been done, or waits for an answer to make room.
+        .filter(|at| *at > self.timed_at)
+        .min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.timed_at = self.timed_at.max(now);
+        for ticket in self.callers.take_expired(now) {
+            self.drop_claim(now, ticket.id);
+            self.callers.timed_out(now, &ticket, self.obstacle());
+        }
+        let numbers = self.roster.numbers();
+        for no in numbers {
+            self.let_time_pass(now, no);
+        }
+        self.settle(now);
+    }
+
+    fn poll_event(&mut self) -> Option<Event<Grant>> {
+        self.callers.poll_event()
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.callers.close();
+        self.fail_waiting(now, |_| Error::Closed);
+        self.roster.spares().close(now);
+        self.settle(now);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.callers.queue().is_empty() && self.roster.is_empty()
+    }
+
+    fn cancel(&mut self, now: Instant, acquire: CommandId) {
+        self.callers.take(acquire);
+        self.drop_claim(now, acquire);
+        if self.callers.hold(acquire).is_some() {
+            self.give_back(now, acquire, Owner::Gone);
+        }
+        self.settle(now);
+    }
+
+    fn release(&mut self, now: Instant, acquire: CommandId) {
+        if self.callers.hold(acquire).is_some() {
+            self.give_back(now, acquire, Owner::Released);
+        } else {
+            self.callers.done(acquire, Ok(()));
+        }
+        self.settle(now);
+    }
+
+    fn is_held(&self, now: Instant, acquire: CommandId) -> bool {
+        self.is_believed(acquire) && self.deadline(acquire).is_none_or(|deadline| now < deadline)
+    }
+
+    fn deadline(&self, acquire: CommandId) -> Option<Instant> {
+        let hold = self.callers.hold(acquire)?;
+        self.roster.deadline(&hold.of.contenders)
     }
 }

@@ -10,7 +10,7 @@ use crate::time::Instant;
 
 impl Participant {
     /// The next request to send at `now`, if there is one.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         let (from, request) = self
             .transmit_renewal(now)
             .or_else(|| self.transmit_write())
@@ -82,7 +82,7 @@ impl Participant {
     /// Whoever is next has most use for what a poll tells. Who only holds has its lease.
     fn priority_of_poll(&self, now: Instant) -> Priority {
         let ahead = match &self.view {
-            _ if self.queue.is_empty() => u32::MAX,
+            _ if self.callers.queue().is_empty() => u32::MAX,
             Some(observed) => self.next_ahead(now, observed).map_or(0, |(_, rank)| rank),
             None => 0,
         };

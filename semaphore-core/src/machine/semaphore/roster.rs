@@ -8,7 +8,7 @@ use super::plan::ContenderNo;
 use super::settings::Settings;
 use super::spare::Spares;
 use crate::http::Request;
-use crate::id::{AcquireId, Index, SessionId};
+use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::Backoff;
@@ -87,7 +87,7 @@ impl Roster {
     }
 
     /// Whether all of these have their slot for this acquisition.
-    pub(super) fn all_hold(&self, numbers: &[ContenderNo], acquire: AcquireId) -> bool {
+    pub(super) fn all_hold(&self, numbers: &[ContenderNo], acquire: CommandId) -> bool {
         let holds = |it: &Contender| it.phase() == Phase::Held(acquire);
         numbers.iter().all(|no| self.get(*no).is_some_and(holds))
     }

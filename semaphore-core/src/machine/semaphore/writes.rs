@@ -40,7 +40,8 @@ impl Participant {
             }
         }
         self.claim = self
-            .queue
+            .callers
+            .queue()
             .head()
             .filter(|_| !write.admit.is_empty())
             .map(|head| Claim {
@@ -108,7 +109,7 @@ impl Participant {
         let leaves = write.withdraw.iter().filter_map(|no| contenders(&no));
         let goes_on = passes.into_iter().any(Contender::is_passing)
             || leaves.into_iter().any(Contender::keeps_session)
-            || !write.withdraw.is_empty() && !self.queue.is_empty();
+            || !write.withdraw.is_empty() && !self.callers.queue().is_empty();
         let is_small = |observed: &Observed| observed.view.contenders().len() <= SMALL;
         goes_on && self.view.as_ref().is_some_and(is_small)
     }

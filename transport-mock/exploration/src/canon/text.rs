@@ -61,21 +61,18 @@ impl IndexOf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum IdOf {
     Request,
-    Acquire,
+    Command,
     Contender,
 }
 
 /// Where a token begins, and how the number after it is read.
-const MARKS: [(&str, Mark); 19] = [
+const MARKS: [(&str, Mark); 16] = [
     ("Instant(", Mark::Instant),
     ("Moment(", Mark::Moment),
     ("Index(", Mark::Index),
     ("FencingToken(", Mark::IndexOf(IndexOf::Lock)),
     ("RequestId(", Mark::Id(IdOf::Request)),
-    ("AcquireId(", Mark::Id(IdOf::Acquire)),
-    ("CampaignId(", Mark::Id(IdOf::Acquire)),
-    ("CommandNo(", Mark::Id(IdOf::Acquire)),
-    ("ChangeId(", Mark::Id(IdOf::Acquire)),
+    ("CommandId(", Mark::Id(IdOf::Command)),
     ("ContenderNo(", Mark::Id(IdOf::Contender)),
     // How often a key was acquired: more or less is all that is ever asked.
     ("lock_index: ", Mark::IndexOf(IndexOf::Term)),

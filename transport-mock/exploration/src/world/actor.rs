@@ -4,7 +4,7 @@
 use core::fmt;
 
 use semaphore_core::{
-    Candidate, CommandNo, ElectionSettings, Error, Grant, Instant, LockKey, Machine, Participant,
+    Candidate, CommandId, ElectionSettings, Error, Grant, Instant, LockKey, Machine, Participant,
     Prefix, Settings, Term, Value,
 };
 
@@ -17,9 +17,9 @@ use crate::scene::Scene;
 pub(crate) trait Actor: Machine + Clone + fmt::Debug {
     fn new(scene: &Scene, seed: u64) -> Result<Self, Error>;
     /// Somebody wants what it is for.
-    fn ask(&mut self, now: Instant) -> Result<CommandNo, Error>;
+    fn ask(&mut self, now: Instant) -> Result<CommandId, Error>;
     /// A leader wants the key to say something else. None for what has nothing to say.
-    fn change(&mut self, now: Instant, command: CommandNo, value: &str) -> Option<CommandNo>;
+    fn change(&mut self, now: Instant, command: CommandId, value: &str) -> Option<CommandId>;
     /// It draws its jitter from this seed from now on.
     fn reseed(&mut self, seed: u64);
     /// What a caller has won.
@@ -48,11 +48,11 @@ impl Actor for Participant {
         Ok(Self::new(settings, seed))
     }
 
-    fn ask(&mut self, now: Instant) -> Result<CommandNo, Error> {
-        self.acquire(now, 1, None).map(CommandNo::from)
+    fn ask(&mut self, now: Instant) -> Result<CommandId, Error> {
+        self.acquire(now, 1, None)
     }
 
-    fn change(&mut self, _: Instant, _: CommandNo, _: &str) -> Option<CommandNo> {
+    fn change(&mut self, _: Instant, _: CommandId, _: &str) -> Option<CommandId> {
         None
     }
 
@@ -81,13 +81,13 @@ impl Actor for Candidate {
         Ok(Self::new(settings, seed))
     }
 
-    fn ask(&mut self, now: Instant) -> Result<CommandNo, Error> {
-        self.campaign(now, None).map(CommandNo::from)
+    fn ask(&mut self, now: Instant) -> Result<CommandId, Error> {
+        self.campaign(now, None)
     }
 
-    fn change(&mut self, now: Instant, command: CommandNo, value: &str) -> Option<CommandNo> {
+    fn change(&mut self, now: Instant, command: CommandId, value: &str) -> Option<CommandId> {
         let value = Value::new(value).ok()?;
-        Some(self.set_value(now, command.into(), &value).into())
+        Some(self.set_value(now, command, &value))
     }
 
     fn reseed(&mut self, seed: u64) {

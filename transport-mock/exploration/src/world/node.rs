@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::{CommandNo, Error, Instant, RequestId};
+use semaphore_core::{CommandId, Error, Instant, RequestId};
 
 use super::actor::Actor;
 use super::shown::{Shown, number};
@@ -23,7 +23,7 @@ pub(crate) struct Node<A> {
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) step: Step,
-    pub(crate) command: Option<CommandNo>,
+    pub(crate) command: Option<CommandId>,
     pub(crate) rounds_left: u8,
     /// The sessions of its hold.
     pub(crate) sessions: Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Caller {
 /// A change of what the key says, that somebody has asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    pub(crate) command: CommandNo,
+    pub(crate) command: CommandId,
     pub(crate) value: u8,
 }
 
@@ -93,14 +93,14 @@ impl<A: Actor> Node<A> {
         self.callers.iter().all(is_served) && self.actor.as_ref().is_none_or(A::is_idle)
     }
 
-    pub(crate) fn caller_of(&self, command: CommandNo) -> Option<usize> {
+    pub(crate) fn caller_of(&self, command: CommandId) -> Option<usize> {
         self.callers
             .iter()
             .position(|caller| caller.command == Some(command))
     }
 
     /// Whose change it is, and its place among theirs.
-    pub(crate) fn change_of(&self, command: CommandNo) -> Option<(usize, usize)> {
+    pub(crate) fn change_of(&self, command: CommandId) -> Option<(usize, usize)> {
         let mut callers = self.callers.iter().enumerate();
         callers.find_map(|(at, caller)| {
             let mut changes = caller.changes.iter();

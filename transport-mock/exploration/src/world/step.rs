@@ -404,8 +404,8 @@ impl<A: Actor> State<A> {
         while let Some(Some(id)) = self.node(at).call(A::poll_abort) {
             self.abort(at, id);
         }
-        while let Some(Some(outcome)) = self.node(at).call(A::poll_outcome) {
-            self.take(scene, at, outcome)?;
+        while let Some(Some(event)) = self.node(at).call(A::poll_event) {
+            self.take(scene, at, event)?;
         }
         if self.nodes[at].is_done() {
             self.end(at);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Error, Outcome};
+use semaphore_core::{Error, Event};
 
 use super::State;
 use super::actor::Actor;
@@ -17,22 +17,18 @@ impl<A: Actor> State<A> {
         &mut self,
         scene: &Scene,
         at: usize,
-        outcome: Outcome<A::Grant>,
+        event: Event<A::Grant>,
     ) -> Result<(), Violation> {
-        let (Outcome::Granted(command, _)
-        | Outcome::NotAvailable(command)
-        | Outcome::Failed(command, _)
-        | Outcome::Lost(command, _)
-        | Outcome::Done(command, _)) = outcome;
-        if let (Some(change), Outcome::Done(_, result)) =
-            (self.nodes[at].change_of(command), &outcome)
+        let command = event.command();
+        if let (Some(change), Event::Done { result, .. }) =
+            (self.nodes[at].change_of(command), &event)
         {
             return self.take_change(at, change, result);
         }
         let Some(caller) = self.nodes[at].caller_of(command) else {
             return Err(Violation::ToldForNothing {
                 node: self.nodes[at].name.into(),
-                outcome: format!("{outcome:?}"),
+                outcome: format!("{event:?}"),
             });
         };
         let name = self.nodes[at].name_of(caller);
@@ -43,8 +39,8 @@ impl<A: Actor> State<A> {
                 .sessions
                 .iter()
                 .any(|session| monitor.is_destroyed(session));
-        match outcome {
-            Outcome::Granted(_, grant) => {
+        match event {
+            Event::Granted { grant, .. } => {
                 let won = A::won(&grant);
                 it.step = Step::Holds;
                 it.sessions.clone_from(&won.sessions);
@@ -52,14 +48,14 @@ impl<A: Actor> State<A> {
                 monitor.judge_grant(&won.sessions, won.token)?;
                 monitor.refresh(&self.agent, None);
             }
-            Outcome::Lost(_, reason) => {
+            Event::Lost { reason, .. } => {
                 it.step = Step::Lost;
                 if !is_excused {
                     let (caller, reason) = (name, reason.to_string());
                     return Err(Violation::LostForNothing { caller, reason });
                 }
             }
-            Outcome::Done(_, result) => {
+            Event::Done { result, .. } => {
                 it.end();
                 if let Err(error) = result
                     && !is_excused
@@ -68,7 +64,7 @@ impl<A: Actor> State<A> {
                     return Err(Violation::FailedForNothing { caller, error });
                 }
             }
-            Outcome::Failed(_, error) => {
+            Event::Failed { error, .. } => {
                 it.rounds_left = 1;
                 it.end();
                 if scene.furniture != Furniture::Garbage {
@@ -76,7 +72,7 @@ impl<A: Actor> State<A> {
                     return Err(Violation::FailedForNothing { caller, error });
                 }
             }
-            Outcome::NotAvailable(_) => {}
+            _ => {}
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::machine::fixture::{A, B, Shown, at, session, settings};
 use crate::machine::semaphore::contender::*;
 use crate::{Behavior, SessionOptions};
 
-const ACQUIRE: AcquireId = AcquireId(7);
+const ACQUIRE: CommandId = CommandId(7);
 const BASE: Index = Index(50);
 const DENIED: (u16, &str) = (403, "Permission denied");
 
