@@ -8,11 +8,11 @@ use crate::id::CommandId;
 use crate::machine::callers::{Patience, Ticket};
 use crate::machine::contract::Machine as _;
 use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::contender::{Contender, Phase, Spare};
-use crate::machine::semaphore::crowd::LookUp;
+use crate::machine::semaphore::knowledge::{LookUp, Observed};
 use crate::machine::semaphore::plan::{ContenderNo, Situation, Turn};
 use crate::machine::semaphore::watch::{Focus, Start};
-use crate::machine::semaphore::{Observed, Participant};
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -60,7 +60,7 @@ impl Participant {
 
     /// Fails those who wait for what the record can't give.
     fn judge_record(&mut self, now: Instant) {
-        let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
+        let Some(view) = self.knowledge.view() else {
             return;
         };
         if self.callers.queue().is_empty() {
@@ -87,7 +87,7 @@ impl Participant {
             Some(Ok(record)) => {
                 let theirs = record.limit();
                 if theirs == ours {
-                    self.former_limit = None;
+                    self.knowledge.limit_shown();
                 }
                 let is_settled = theirs == ours || self.settings.adopt_limit;
                 if is_settled {
@@ -96,7 +96,7 @@ impl Participant {
                         let (wanted, limit) = (ticket.permits, theirs);
                         InvalidInput::PermitsOverLimit { wanted, limit }.into()
                     });
-                } else if self.former_limit != Some(theirs) {
+                } else if !self.knowledge.tolerates(theirs) {
                     self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
                 }
             }
@@ -119,7 +119,7 @@ impl Participant {
 
     /// The first of the queue, if it is an instant try for which nothing is free.
     fn hopeless_try(&self, now: Instant) -> Option<Ticket> {
-        let observed = self.current()?;
+        let observed = self.knowledge.current()?;
         let head = *self.callers.queue().head()?;
         if head.patience != Patience::None {
             return None;
@@ -203,7 +203,7 @@ impl Participant {
             .queue()
             .head()
             .is_some_and(|head| head.permits == 1);
-        let view = self.view.as_ref().map(|observed| &observed.view);
+        let view = self.knowledge.view();
         let is_ours = is_wanted && view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
         let most = if is_ours {
             self.callers.queue().wanted()
@@ -223,7 +223,7 @@ impl Participant {
             .head()
             .is_some_and(|head| head.patience == Patience::None);
         is_try
-            && self.current().is_none_or(|observed| {
+            && self.knowledge.current().is_none_or(|observed| {
                 let lock_index = observed.view.lock_index();
                 !self.ledger.may_plan(now, lock_index, observed.sent)
             })
@@ -240,9 +240,8 @@ impl Participant {
         let limit = self.settings.limit;
         // Where the limit is adopted, more may be asked for than there will turn out to be.
         let known_limit = self
-            .view
-            .as_ref()
-            .and_then(|observed| observed.view.record())
+            .knowledge
+            .record()
             .map_or(limit, |record| record.limit().max(limit));
         let ahead = limit
             .min(CONTENDERS_AHEAD)
@@ -261,10 +260,7 @@ impl Participant {
             if self.is_idle() {
                 self.refresh.stop();
                 self.vanished.suspect(BTreeSet::new());
-                self.view = None;
-                self.look_up = LookUp::Not;
-                self.lingers = false;
-                self.doubt = None;
+                self.knowledge.forget();
                 self.claim = None;
                 self.ledger.unplan();
             }
@@ -272,9 +268,9 @@ impl Participant {
         }
         match self.watch.start() {
             // What is left of the turn before may do for an attempt: it names the record's index.
-            Start::Anew if self.is_recollection_useful() => {}
-            Start::Anew => self.view = None,
-            Start::Resumed if self.current().is_none() => self.refresh.want(now),
+            Start::Anew if self.knowledge.is_useful_recollection(&self.settings) => {}
+            Start::Anew => self.knowledge.drop_view(),
+            Start::Resumed if self.knowledge.current().is_none() => self.refresh.want(now),
             Start::Resumed | Start::Running => {}
         }
         let from = self.watch_from(now);
@@ -284,12 +280,13 @@ impl Participant {
         if self.watch.is_misled() {
             self.restart_watch(now);
         }
-        let known = self.view.as_ref();
+        let known = self.knowledge.newest();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
         let settings = &self.settings;
         let is_waited_for = self.roster.any(|it| it.needs_read(sent, settings));
-        if self.doubt.is_some() || is_waited_for || self.ledger.needs_read(lock_index, sent) {
+        if self.knowledge.is_doubted() || is_waited_for || self.ledger.needs_read(lock_index, sent)
+        {
             self.refresh.want(now);
         }
     }
@@ -303,7 +300,7 @@ impl Participant {
     }
 
     fn plan(&mut self, now: Instant) {
-        let Some(observed) = self.view.as_ref().filter(|it| !it.is_dated) else {
+        let Some(observed) = self.knowledge.current() else {
             self.ledger.unplan();
             return;
         };
@@ -340,9 +337,11 @@ impl Participant {
         if needs_list || turn == Turn::BehindOthers && is_patched {
             self.refresh.want(now);
         }
-        self.lingers &= turn != Turn::NotYet || self.look_up != LookUp::Not;
         if let Some(record) = observed.view.record() {
             self.vanished.forget_the_removed(record);
+        }
+        if turn == Turn::NotYet && self.knowledge.look_up() == LookUp::Not {
+            self.knowledge.set_lingers(false);
         }
         if is_list {
             self.vanished.suspect(suspects);

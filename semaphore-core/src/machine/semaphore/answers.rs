@@ -61,7 +61,7 @@ impl Participant {
                 });
                 let arrival = self.roster.get_mut(no).and_then(Contender::take_arrival);
                 if let Some(view) = arrival {
-                    self.confirmed_at = Some(now);
+                    self.knowledge.confirm(now);
                     self.accept(now, *view, Moment::of(id), true);
                 }
                 let failure = self
@@ -100,7 +100,10 @@ impl Participant {
     }
 
     fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
-        let ahead = self.current().and_then(|it| self.next_ahead(now, it));
+        let ahead = self
+            .knowledge
+            .current()
+            .and_then(|it| self.next_ahead(now, it));
         let ahead = ahead.map_or(0, |(_, rank)| rank);
         match self.vanished.handle(now, answer, ahead, &mut self.rng) {
             Finding::Settled => self.note(now, None),

@@ -2,21 +2,18 @@
 //!
 //! A transaction shows what it left, so that nothing else needs to be asked while one is under
 //! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
-//! [`FIRST_MOMENTS`] after the last transaction that showed it, and with one round of requests the bound
+//! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
 //! within which an eviction is noticed.
 
 use core::time::Duration;
 
 use crate::machine::process::encoding::Encoding;
 use crate::machine::semaphore::contender::{Contender, Part};
-use crate::machine::semaphore::crowd::LookUp;
-use crate::machine::semaphore::{From, Observed, Participant};
+use crate::machine::semaphore::knowledge::LookUp;
+use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::View;
-
-/// How long what a transaction has shown is taken for the present.
-const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
 /// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
 /// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
@@ -28,18 +25,16 @@ impl Participant {
         if self.settings.encoding == Encoding::Requests {
             return Some(now);
         }
-        if self.look_up != LookUp::Not && self.is_in_crowd() {
+        if self.knowledge.look_up() != LookUp::Not && self.is_in_crowd() {
             return Some(now);
         }
-        let Some(observed) = self.current() else {
+        let Some(observed) = self.knowledge.current() else {
             return Some(
                 self.awaited(Part::Key)
                     .map_or(now, |sent| sent + self.prompt()),
             );
         };
-        let later = self
-            .confirmed_at
-            .map_or(now, |confirmed| confirmed + FIRST_MOMENTS);
+        let later = self.knowledge.confirmed_until(now);
         let any = |is: fn(&Contender) -> bool| self.roster.any(is);
         let holds = self.roster.holds();
         let waits = !self.callers.queue().is_empty()
@@ -95,32 +90,18 @@ impl Participant {
     /// one step.
     pub(super) fn first_view_until(&self) -> Option<Instant> {
         let since = self.watch.reads_since()?;
-        let is_first = self.settings.encoding == Encoding::Transactions && self.current().is_none();
+        let is_first =
+            self.settings.encoding == Encoding::Transactions && self.knowledge.current().is_none();
         is_first.then_some(since + self.prompt())
     }
 
     /// An instant try is not told from memory that there is no slot.
     pub(super) fn look_again(&mut self) {
-        if let Some(observed) = &mut self.view
+        if let Some(observed) = self.knowledge.newest_mut()
             && self.watch.start_over()
         {
-            observed.is_dated = true;
+            observed.outdate();
         }
-    }
-
-    /// The view from which decisions are made. One that is dated only serves to tell older ones.
-    pub(super) fn current(&self) -> Option<&Observed> {
-        self.view.as_ref().filter(|observed| !observed.is_dated)
-    }
-
-    /// Whether a view from before the watch was paused is good for an attempt without a read.
-    pub(super) fn is_recollection_useful(&self) -> bool {
-        self.settings.encoding == Encoding::Transactions
-            && self.view.as_ref().is_some_and(|observed| {
-                let view = &observed.view;
-                let is_settled = |record: &Record| record.limit() == self.settings.limit;
-                !view.is_filtered() && view.record().is_some_and(is_settled)
-            })
     }
 
     /// Since when a contender is about to learn how the prefix looks, or to make its session.

@@ -22,13 +22,13 @@ use crate::api::ReadKey;
 use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
-use crate::machine::process::encoding::Encoding;
+use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::contender::Contender;
+use crate::machine::semaphore::knowledge::{LookUp, Observed};
 use crate::machine::semaphore::plan::CREATORS;
 use crate::machine::semaphore::watch::Focus;
-use crate::machine::semaphore::{Observed, Participant};
 use crate::time::Instant;
-use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock};
+use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock, View};
 
 /// How long whoever waits behind one other looks at its key before it looks at the record.
 const LOOK_UP: Duration = Duration::from_secs(2);
@@ -41,27 +41,18 @@ const LOOK_UP_AT_MOST: Duration = Duration::from_secs(15);
 /// who waits ahead.
 const READ_PER_RANK: Duration = Duration::from_secs(5);
 
-/// Whether the record is looked at by itself, whatever else would be watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LookUp {
-    Not,
-    Now,
-    /// As soon as it has changed beyond this index.
-    After(Index),
-}
-
 impl Participant {
     /// What polls are for at the moment.
     pub(super) fn focus(&self, now: Instant) -> Focus {
         if !self.is_in_crowd() {
             return Focus::Prefix;
         }
-        match self.look_up {
+        match self.knowledge.look_up() {
             LookUp::Not => {}
             LookUp::Now => return Focus::Record { index: Index::ZERO },
             LookUp::After(index) => return Focus::Record { index },
         }
-        let Some(observed) = self.current() else {
+        let Some(observed) = self.knowledge.current() else {
             return Focus::Prefix;
         };
         let index = observed.view.lock_index();
@@ -70,7 +61,7 @@ impl Participant {
         match self.next_ahead(now, observed) {
             Some((ahead, rank))
                 if !holds
-                    && !self.lingers
+                    && !self.knowledge.lingers()
                     && !self.roster.any(Contender::must_withdraw)
                     && (has_record || rank as usize >= CREATORS) =>
             {
@@ -85,17 +76,9 @@ impl Participant {
         }
     }
 
-    /// Whether so many contend that not everybody watches the whole prefix. Who has several contenders
-    /// has as many turns to watch for, so that a crowd is the larger for it.
+    /// Whether so many contend that not everybody watches the whole prefix.
     pub(super) fn is_in_crowd(&self) -> bool {
-        let own = self.roster.len().max(1);
-        let crowd = self.settings.crowd.saturating_mul(own);
-        self.settings.encoding == Encoding::Transactions
-            && self.view.as_ref().is_some_and(|observed| {
-                let is_understood = |lock: &Lock| lock.record.is_ok();
-                // Of those who were ahead fewer are left since, but as many may have come.
-                observed.width > crowd && observed.view.lock().is_none_or(is_understood)
-            })
+        self.knowledge.is_crowd(self.roster.len(), &self.settings)
     }
 
     /// Who waits next ahead of the first of ours, and how many do in all.
@@ -106,28 +89,19 @@ impl Participant {
     ) -> Option<(&'v Shown, u32)> {
         let overtaken = self.ledger.overtaken(now);
         let first = self.roster.first_in_queue()?;
-        let ahead = observed
-            .view
-            .waiters()
-            .take_while(|waiter| waiter.create_index < first)
-            .filter(|waiter| !overtaken.contains(&waiter.session));
-        let (mut last, mut rank) = (None, 0);
-        for waiter in ahead {
-            (last, rank) = (Some(waiter), rank + 1);
-        }
-        Some((last?, rank))
+        observed.next_ahead(first, |session| overtaken.contains(session))
     }
 
     /// In a crowd the record has changed since a hold began in its first moments: it is looked at before it
     /// is written.
     pub(super) fn look_before_write(&mut self) {
         let is_in_crowd = self.is_in_crowd();
-        if let Some(observed) = &mut self.view
+        if let Some(observed) = self.knowledge.newest_mut()
             && is_in_crowd
             && !self.watch.is_polling()
         {
-            observed.is_dated = true;
-            self.look_up = LookUp::Now;
+            observed.outdate();
+            self.knowledge.set_look_up(LookUp::Now);
         }
     }
 
@@ -146,7 +120,7 @@ impl Participant {
                         self.handle_ahead(now, &session, index, shown)
                     }
                     Focus::Record { index } => {
-                        self.look_up = LookUp::Not;
+                        self.knowledge.set_look_up(LookUp::Not);
                         let lock = entry.map(|entry| Lock::new(&entry));
                         let is_news = self.handle_record(now, index, lock);
                         self.read_in_time(now);
@@ -180,7 +154,7 @@ impl Participant {
     /// A holder that dies changes nothing of the record. So the prefix is read now and then by those who
     /// wait, the less often the more are ahead.
     fn read_in_time(&mut self, now: Instant) {
-        let Some(observed) = &self.view else {
+        let Some(observed) = self.knowledge.newest() else {
             return;
         };
         let rank = self.next_ahead(now, observed).map_or(0, |(_, rank)| rank);
@@ -204,23 +178,25 @@ impl Participant {
             return true;
         };
         let is_changed = shown.modify_index > index;
-        self.lingers = !is_changed;
-        let Some(observed) = &mut self.view else {
+        self.knowledge.set_lingers(!is_changed);
+        if self.knowledge.newest().is_none() {
             return true;
-        };
+        }
         let claim = ContenderFlags::decode(shown.flags)
             .filter(|_| is_changed)
             .map_or(Claimed::None, |flags| flags.claim);
-        self.look_up = match claim {
+        self.knowledge.set_look_up(match claim {
             // The claim has changed the record at the same index, and left nothing to claim.
             Claimed::Last => LookUp::After(shown.modify_index),
             Claimed::One | Claimed::None => LookUp::Now,
-        };
-        if claim != Claimed::None {
-            observed.view.pass(session);
-            observed.is_dated = true;
-        } else if is_changed {
-            observed.view.lock_key(shown);
+        });
+        if let Some(observed) = self.knowledge.newest_mut() {
+            if claim != Claimed::None {
+                observed.view.pass(session);
+                observed.outdate();
+            } else if is_changed {
+                observed.view.lock_key(shown);
+            }
         }
         is_changed
     }
@@ -228,7 +204,7 @@ impl Participant {
     /// The record as a poll of it alone shows it. Says whether it is another than at this index.
     fn handle_record(&mut self, now: Instant, polled: Index, lock: Option<Lock>) -> bool {
         let moment = self.moment();
-        let Some(known) = self.view.as_ref().map(|it| it.view.lock_index()) else {
+        let Some(known) = self.knowledge.view().map(View::lock_index) else {
             return true;
         };
         if let Some(lock) = &lock
@@ -237,20 +213,19 @@ impl Participant {
         {
             self.learn_who_is_passed(now, record);
         }
-        let Some(observed) = &mut self.view else {
+        let Some(observed) = self.knowledge.newest_mut() else {
             return true;
         };
         match lock {
             Some(lock) if lock.modify_index > known => {
                 observed.view.set_lock(lock);
-                observed.received = moment;
-                observed.is_dated = false;
+                observed.update(moment);
                 let view = observed.view.clone();
                 self.observe_record(now, &view);
                 true
             }
             Some(lock) if lock.modify_index == known => {
-                observed.is_dated = false;
+                observed.is_current_again();
                 // A write of ours may have changed it since the poll began.
                 known > polled
             }

@@ -108,7 +108,7 @@ impl Participant {
     }
 
     fn is_passed_on(&self, now: Instant, acquire: CommandId) -> bool {
-        let (Some(observed), Some(head)) = (&self.view, self.callers.queue().head()) else {
+        let (Some(view), Some(head)) = (self.knowledge.view(), self.callers.queue().head()) else {
             return false;
         };
         let Some(hold) = self.callers.hold(acquire) else {
@@ -123,8 +123,8 @@ impl Participant {
             && is_wanted
             && hold.of.contenders.len() == 1
             && self.is_held(now, acquire)
-            && observed.view.record().is_some_and(is_kept)
-            && !self.roster.sees_strangers_wait(&observed.view)
+            && view.record().is_some_and(is_kept)
+            && !self.roster.sees_strangers_wait(view)
     }
 
     pub(super) fn end_hold(&mut self, now: Instant, acquire: CommandId) {

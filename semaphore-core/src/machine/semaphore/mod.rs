@@ -25,6 +25,7 @@ mod contender;
 mod crowd;
 mod departures;
 mod key;
+mod knowledge;
 mod ledger;
 mod outgoing;
 mod plan;
@@ -40,7 +41,7 @@ mod writes;
 
 use core::time::Duration;
 
-use self::crowd::LookUp;
+use self::knowledge::Knowledge;
 use self::refresh::Refresh;
 use self::roster::Roster;
 use crate::error::{Error, InvalidInput, RequestError};
@@ -59,7 +60,6 @@ use crate::machine::semaphore::watch::Watch;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::TransportError;
-use crate::view::View;
 
 pub use self::settings::Settings;
 
@@ -81,19 +81,9 @@ pub struct Participant {
     roster: Roster,
     /// The claim that is under way, or whose outcome is unknown.
     claim: Option<Claim>,
-    view: Option<Observed>,
-    /// When a transaction of ours last showed what is known.
-    confirmed_at: Option<Instant>,
-    /// Whether the record is looked at next, whatever else is watched.
-    look_up: LookUp,
-    /// Whether the next ahead has not moved for its time: then the record is watched, too.
-    lingers: bool,
+    knowledge: Knowledge,
     /// How long the last short request took.
     round_trip: Duration,
-    /// Since when the leader must be asked what to think of an answer.
-    doubt: Option<Moment>,
-    /// The limit that the record may show until it shows ours.
-    former_limit: Option<u32>,
     /// Whether a request got no answer since the watch's last one: its poll may be dead too.
     is_poll_suspect: bool,
     /// When [`Self::handle_timeout`] was called last.
@@ -128,19 +118,6 @@ struct Claim {
     was_listed: bool,
 }
 
-/// The newest view, and when it was asked for and received.
-#[derive(Clone, Debug)]
-struct Observed {
-    view: View,
-    sent: Moment,
-    received: Moment,
-    /// When the whole prefix was read, and how many contended then.
-    read_at: Instant,
-    width: usize,
-    /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
-    is_dated: bool,
-}
-
 /// A request under way.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
@@ -173,13 +150,8 @@ impl Participant {
             requests: Requests::new(),
             callers: Callers::new(),
             claim: None,
-            view: None,
-            confirmed_at: None,
+            knowledge: Knowledge::new(),
             round_trip: Duration::ZERO,
-            look_up: LookUp::Not,
-            lingers: false,
-            doubt: None,
-            former_limit: None,
             is_poll_suspect: false,
             timed_at: Instant::ORIGIN,
             settings,
@@ -232,7 +204,7 @@ impl Participant {
             return Err(InvalidInput::LimitZero);
         }
         let former = core::mem::replace(&mut self.settings.limit, limit);
-        self.former_limit = Some(former);
+        self.knowledge.tolerate_limit(former);
         self.settle(now);
         Ok(former)
     }

@@ -81,7 +81,7 @@ impl Participant {
 
     /// Whoever is next has most use for what a poll tells. Who only holds has its lease.
     fn priority_of_poll(&self, now: Instant) -> Priority {
-        let ahead = match &self.view {
+        let ahead = match self.knowledge.newest() {
             _ if self.callers.queue().is_empty() => u32::MAX,
             Some(observed) => self.next_ahead(now, observed).map_or(0, |(_, rank)| rank),
             None => 0,

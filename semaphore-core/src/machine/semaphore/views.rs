@@ -7,8 +7,7 @@ use crate::error::RequestError;
 use crate::http::Response;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::contender::ContenderEvent;
-use crate::machine::semaphore::crowd::LookUp;
-use crate::machine::semaphore::{From, Observed, Participant};
+use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Source, View};
@@ -58,7 +57,7 @@ impl Participant {
     /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
     /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
     pub(super) fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
-        if let Some(known) = &self.view
+        if let Some(known) = self.knowledge.newest()
             && !is_on(Defect::OlderViewAccepted)
         {
             let is_older = view.version() < known.view.version();
@@ -72,7 +71,7 @@ impl Participant {
                 return;
             }
             if !consistent && (is_older || self.watch.asks_leader()) {
-                self.doubt = Some(self.moment());
+                self.knowledge.doubt(self.requests.moment());
                 return;
             }
             if is_older {
@@ -80,40 +79,17 @@ impl Participant {
             }
         }
         if consistent {
-            self.doubt.take_if(|since| *since < sent);
+            self.knowledge.settle_doubt(sent);
         }
         if let Some(record) = view.record() {
             self.learn_who_is_passed(now, record);
         }
-        let before = self.view.as_ref().map(|known| &known.view);
+        let before = self.knowledge.view();
         self.vanished.observe(now, before, &view);
         let confirmed = consistent && self.ledger.ended_before(sent);
         self.observe(now, &view, sent, consistent, confirmed);
-        // The same index is the same state, as fresh as the later of the two requests.
-        let known = self.view.as_ref();
-        let is_same = |known: &&Observed| {
-            let known = &known.view;
-            known.index() == view.index() && known.version() == view.version()
-        };
-        let sent = known
-            .filter(is_same)
-            .map_or(sent, |known| known.sent.max(sent));
-        let is_seen = match self.look_up {
-            LookUp::Not | LookUp::Now => true,
-            LookUp::After(index) => view.lock_index() >= index,
-        };
-        if is_seen {
-            self.look_up = LookUp::Not;
-        }
-        let width = view.contenders().len();
-        self.view = Some(Observed {
-            view,
-            width,
-            sent,
-            received: self.moment(),
-            read_at: now,
-            is_dated: false,
-        });
+        self.knowledge
+            .learn(now, self.requests.moment(), view, sent);
     }
 
     /// Whom another one has passed after it had been patient, as we are, need not be waited for by us either:
@@ -122,7 +98,7 @@ impl Participant {
         if !self.ledger.is_being_patient(now) {
             return;
         }
-        let Some(known) = &self.view else {
+        let Some(known) = self.knowledge.newest() else {
             return;
         };
         let passed = known.view.passed_by(record, &self.ledger.overtaken(now));
@@ -176,7 +152,7 @@ impl Participant {
             });
             if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
                 // An agent that lags behind does not show it yet.
-                self.doubt = Some(moment);
+                self.knowledge.doubt(moment);
                 continue;
             }
             // However many vanished at once, they may have done so for one reason.

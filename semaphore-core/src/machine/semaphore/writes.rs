@@ -8,11 +8,11 @@ use crate::id::{FencingToken, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::contender::Contender;
-use crate::machine::semaphore::crowd::LookUp;
+use crate::machine::semaphore::knowledge::{LookUp, Observed};
 use crate::machine::semaphore::ledger::Sent;
 use crate::machine::semaphore::plan::{ContenderNo, Write};
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
-use crate::machine::semaphore::{Claim, From, Observed, Participant};
+use crate::machine::semaphore::{Claim, From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key};
@@ -111,12 +111,12 @@ impl Participant {
             || leaves.into_iter().any(Contender::keeps_session)
             || !write.withdraw.is_empty() && !self.callers.queue().is_empty();
         let is_small = |observed: &Observed| observed.view.contenders().len() <= SMALL;
-        goes_on && self.view.as_ref().is_some_and(is_small)
+        goes_on && self.knowledge.newest().is_some_and(is_small)
     }
 
     /// Whether the record names any of these already.
     fn lists_any(&self, numbers: &[ContenderNo]) -> bool {
-        let record = self.view.as_ref().and_then(|it| it.view.record());
+        let record = self.knowledge.record();
         numbers
             .iter()
             .filter_map(|no| self.roster.get(*no)?.session_id())
@@ -126,14 +126,14 @@ impl Participant {
     /// Everyone else whom the write takes out of the record.
     fn pruned(&self, write: &Write) -> impl Iterator<Item = &str> {
         let ours = self.roster.sessions();
-        let record = self.view.as_ref().and_then(|it| it.view.record());
+        let record = self.knowledge.record();
         let holders = record.into_iter().flat_map(Record::holders);
         holders.filter(move |holder| !write.record.holds(holder) && !ours.contains(holder))
     }
 
     /// That those who are pruned have no live key.
     fn pruned_by(&self, write: &Write) -> Vec<Step> {
-        let Some(view) = self.view.as_ref().map(|observed| &observed.view) else {
+        let Some(view) = self.knowledge.view() else {
             return Vec::new();
         };
         self.pruned(write)
@@ -178,7 +178,7 @@ impl Participant {
                     // Another look at the prefix tells why.
                     self.refresh.want(now);
                 } else {
-                    self.look_up = LookUp::Now;
+                    self.knowledge.set_look_up(LookUp::Now);
                 }
             }
             Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {
@@ -263,8 +263,10 @@ impl Participant {
             }
             self.claim = None;
         }
-        if let Some(observed) = &mut self.view {
-            observed.is_dated |= observed.view.lock_index() == sent.write.base;
+        if let Some(observed) = self.knowledge.newest_mut()
+            && observed.view.lock_index() == sent.write.base
+        {
+            observed.outdate();
         }
     }
 
@@ -272,13 +274,13 @@ impl Participant {
     fn learn(&mut self, now: Instant, sent_at: Moment, sent: Sent, after: After) {
         if let Some(view) = after.view {
             self.watch.skip_to(view.index());
-            self.confirmed_at = Some(now);
+            self.knowledge.confirm(now);
             self.accept(now, view, sent_at, true);
             return;
         }
-        self.confirmed_at = Some(now);
+        self.knowledge.confirm(now);
         let moment = self.moment();
-        let Some(observed) = &mut self.view else {
+        let Some(observed) = self.knowledge.newest_mut() else {
             return;
         };
         // Otherwise a view has overtaken the answer.
@@ -294,8 +296,7 @@ impl Participant {
                 observed.view.delete_key(session);
             }
         }
-        observed.received = moment;
-        observed.is_dated = false;
+        observed.update(moment);
     }
 }
 

@@ -1,0 +1,240 @@
+//! What is known of the prefix: the newest view, how good it is, and what in it is doubted.
+
+use core::time::Duration;
+
+use super::settings::Settings;
+use crate::id::{Index, SessionId};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::{Contender as Shown, Lock, View};
+
+/// How long what a transaction has shown is taken for the present.
+const FIRST_MOMENTS: Duration = Duration::from_millis(250);
+
+#[derive(Clone, Debug)]
+pub(super) struct Knowledge {
+    newest: Option<Observed>,
+    /// When a transaction of ours last showed what is known.
+    confirmed_at: Option<Instant>,
+    /// Since when the leader must be asked what to think of an answer.
+    doubt: Option<Moment>,
+    /// Whether the record is looked at next, whatever else is watched.
+    look_up: LookUp,
+    /// Whether the next ahead has not moved for its time: then the record is watched, too.
+    lingers: bool,
+    /// The limit that the record may show until it shows ours.
+    former_limit: Option<u32>,
+}
+
+/// A view, and when it was asked for and received.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    pub(super) view: View,
+    pub(super) sent: Moment,
+    pub(super) received: Moment,
+    /// When the whole prefix was read, and how many contended then.
+    pub(super) read_at: Instant,
+    width: usize,
+    /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
+    is_dated: bool,
+}
+
+/// Whether the record is looked at by itself, whatever else would be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookUp {
+    Not,
+    Now,
+    /// As soon as it has changed beyond this index.
+    After(Index),
+}
+
+impl Knowledge {
+    pub(super) fn new() -> Self {
+        Self {
+            newest: None,
+            confirmed_at: None,
+            doubt: None,
+            look_up: LookUp::Not,
+            lingers: false,
+            former_limit: None,
+        }
+    }
+
+    /// Nothing is asked for any more, and what is known will be outdated when something is.
+    pub(super) fn forget(&mut self) {
+        self.newest = None;
+        self.look_up = LookUp::Not;
+        self.lingers = false;
+        self.doubt = None;
+    }
+
+    /// What is known is read anew.
+    pub(super) fn drop_view(&mut self) {
+        self.newest = None;
+    }
+
+    /// The newest view, be it dated: that serves to tell older ones only.
+    pub(super) fn newest(&self) -> Option<&Observed> {
+        self.newest.as_ref()
+    }
+
+    pub(super) fn view(&self) -> Option<&View> {
+        self.newest.as_ref().map(|it| &it.view)
+    }
+
+    pub(super) fn record(&self) -> Option<&Record> {
+        self.view()?.record()
+    }
+
+    /// The view from which decisions are made.
+    pub(super) fn current(&self) -> Option<&Observed> {
+        self.newest.as_ref().filter(|it| !it.is_dated)
+    }
+
+    pub(super) fn newest_mut(&mut self) -> Option<&mut Observed> {
+        self.newest.as_mut()
+    }
+
+    /// A list of the whole prefix came, newer than all that was known.
+    pub(super) fn learn(&mut self, now: Instant, received: Moment, view: View, sent: Moment) {
+        // The same index is the same state, as fresh as the later of the two requests.
+        let is_same = |known: &&Observed| {
+            let known = &known.view;
+            known.index() == view.index() && known.version() == view.version()
+        };
+        let known = self.newest.as_ref().filter(is_same);
+        let sent = known.map_or(sent, |known| known.sent.max(sent));
+        let is_seen = match self.look_up {
+            LookUp::Not | LookUp::Now => true,
+            LookUp::After(index) => view.lock_index() >= index,
+        };
+        if is_seen {
+            self.look_up = LookUp::Not;
+        }
+        let width = view.contenders().len();
+        self.newest = Some(Observed {
+            view,
+            width,
+            sent,
+            received,
+            read_at: now,
+            is_dated: false,
+        });
+    }
+
+    /// A transaction of ours shows what is known.
+    pub(super) fn confirm(&mut self, now: Instant) {
+        self.confirmed_at = Some(now);
+    }
+
+    /// From when on what a transaction has shown is no longer taken for the present.
+    pub(super) fn confirmed_until(&self, now: Instant) -> Instant {
+        let until = |confirmed| confirmed + FIRST_MOMENTS;
+        self.confirmed_at.map_or(now, until)
+    }
+
+    /// The leader has to be asked.
+    pub(super) fn doubt(&mut self, since: Moment) {
+        self.doubt = Some(since);
+    }
+
+    pub(super) fn is_doubted(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    /// The leader has answered what was asked at this moment.
+    pub(super) fn settle_doubt(&mut self, sent: Moment) {
+        self.doubt.take_if(|since| *since < sent);
+    }
+
+    pub(super) fn look_up(&self) -> LookUp {
+        self.look_up
+    }
+
+    /// The record is looked at, or need not be.
+    pub(super) fn set_look_up(&mut self, look_up: LookUp) {
+        self.look_up = look_up;
+    }
+
+    /// Whether the next ahead has not moved for its time.
+    pub(super) fn lingers(&self) -> bool {
+        self.lingers
+    }
+
+    pub(super) fn set_lingers(&mut self, lingers: bool) {
+        self.lingers = lingers;
+    }
+
+    /// The record may show this limit until it shows ours.
+    pub(super) fn tolerate_limit(&mut self, former: u32) {
+        self.former_limit = Some(former);
+    }
+
+    /// Whether a record of this limit, which is not ours, is no conflict.
+    pub(super) fn tolerates(&self, limit: u32) -> bool {
+        self.former_limit == Some(limit)
+    }
+
+    /// The record shows our limit.
+    pub(super) fn limit_shown(&mut self) {
+        self.former_limit = None;
+    }
+
+    /// Whether so many contend that not everybody watches the whole prefix. Who has several contenders
+    /// has as many turns to watch for, so that a crowd is the larger for it.
+    pub(super) fn is_crowd(&self, own: usize, settings: &Settings) -> bool {
+        let crowd = settings.crowd.saturating_mul(own.max(1));
+        settings.encoding == Encoding::Transactions
+            && self.newest.as_ref().is_some_and(|observed| {
+                let is_understood = |lock: &Lock| lock.record.is_ok();
+                // Of those who were ahead fewer are left since, but as many may have come.
+                observed.width > crowd && observed.view.lock().is_none_or(is_understood)
+            })
+    }
+
+    /// Whether a view from before the watch was paused is good for an attempt without a read.
+    pub(super) fn is_useful_recollection(&self, settings: &Settings) -> bool {
+        let is_settled = |record: &Record| record.limit() == settings.limit;
+        settings.encoding == Encoding::Transactions
+            && self
+                .view()
+                .is_some_and(|view| !view.is_filtered() && view.record().is_some_and(is_settled))
+    }
+}
+
+impl Observed {
+    /// Nothing is decided from it any more.
+    pub(super) fn outdate(&mut self) {
+        self.is_dated = true;
+    }
+
+    /// It is the present again, as of this moment.
+    pub(super) fn update(&mut self, received: Moment) {
+        self.received = received;
+        self.is_dated = false;
+    }
+
+    pub(super) fn is_current_again(&mut self) {
+        self.is_dated = false;
+    }
+
+    /// Who waits next ahead of a contender of ours that entered at `first`, and how many do in all, but those whom
+    /// nobody waits for.
+    pub(super) fn next_ahead(
+        &self,
+        first: Index,
+        is_passed: impl Fn(&SessionId) -> bool,
+    ) -> Option<(&Shown, u32)> {
+        let ahead = self.view.waiters();
+        let ahead = ahead
+            .take_while(|waiter| waiter.create_index < first)
+            .filter(|waiter| !is_passed(&waiter.session));
+        let (mut last, mut rank) = (None, 0);
+        for waiter in ahead {
+            (last, rank) = (Some(waiter), rank + 1);
+        }
+        Some((last?, rank))
+    }
+}
