@@ -107,7 +107,7 @@ impl Pass {
         };
         if refusal.is_some() {
             let status = answer.as_ref().map(Response::status);
-            tracing::debug!(lane = ?self.lane, ?status, "a connection was refused");
+            tracing::debug!(name: "connection-refused", lane = ?self.lane, ?status, "a connection was refused");
             let connections = self.connections.clone();
             drop(self);
             let idle: Vec<Lane> = connections.lock().close_idle_polls();

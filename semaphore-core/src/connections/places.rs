@@ -13,6 +13,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use super::lanes::Lane;
+use crate::defect::{Defect, is_on};
 use crate::http::Priority;
 use crate::machine::jitter;
 use crate::time::Instant;
@@ -111,6 +112,11 @@ impl<W: Waiter> Places<W> {
     /// Waits for a short lane.
     pub(super) fn queue(&mut self, now: Instant, priority: Priority, waiter: W) {
         self.pass_time(now);
+        let priority = if is_on(Defect::RenewalsBehindPolls) {
+            Priority::Read
+        } else {
+            priority
+        };
         let ticket = self.ticket(priority);
         self.queue.insert(ticket, waiter);
     }
@@ -178,7 +184,10 @@ impl<W: Waiter> Places<W> {
         };
         let was_open = place.answered_at.is_some();
         place.state = match fate {
-            Fate::GivenUp(until) => State::GivenUp(until),
+            Fate::GivenUp(until) if !is_on(Defect::GivenUpPollForgotten) => {
+                tracing::debug!(name: "poll-given-up", ?lane, %until, "a poll's connection counts on");
+                State::GivenUp(until)
+            }
             _ => State::Free,
         };
         match fate {
@@ -271,6 +280,7 @@ impl<W: Waiter> Places<W> {
         let time = self.jitter(step);
         self.shut_until = self.now + time;
         tracing::warn!(
+            name: "connections-shut",
             ?time,
             "the agent, or the system, gives no further connection: requests share those that are open, and \
              polls are replaced by reads"

@@ -101,6 +101,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         crowd: 8,
         follows: false,
         refuses_from: None,
+        shared: None,
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
     }

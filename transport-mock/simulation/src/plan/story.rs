@@ -63,6 +63,20 @@ impl fmt::Display for Plan {
             if host.follows {
                 writeln!(f, "  it follows the leader")?;
             }
+            if let Some(shared) = &host.shared {
+                writeln!(
+                    f,
+                    "  it shares the connections of {} transport(s), its agent allows {}, and it has {} semaphores of its own",
+                    shared.transports,
+                    shared.allowed,
+                    shared.own.len()
+                )?;
+                for (own, it) in shared.own.iter().enumerate() {
+                    for turn in &it.turns {
+                        writeln!(f, "    own semaphore {own}: {turn}")?;
+                    }
+                }
+            }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
                 for turn in &it.turns {

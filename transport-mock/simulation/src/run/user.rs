@@ -29,6 +29,8 @@ pub(super) struct User {
     pub(super) storm_end: Instant,
     /// When each round begins in which everybody gets in.
     pub(super) rounds: [Instant; 2],
+    /// Whether an acquisition that is in time for nobody has to say why.
+    pub(super) wants_reasons: bool,
 }
 
 impl User {
@@ -71,6 +73,11 @@ impl User {
                 self.hold(held, time, turn.changes, turn.end).await;
             }
             Ok(None) => self.book.unserved("nothing free"),
+            Err(
+                ref error @ Error::Timeout {
+                    last_failure: None, ..
+                },
+            ) if self.wants_reasons => self.failed(error),
             Err(Error::Timeout { .. }) => self.book.unserved("timed out"),
             // An instant try fails with the first request that does.
             Err(Error::Request(error)) if turn.how == How::Try && !error.is_permanent() => {
