@@ -33,6 +33,9 @@ pub(crate) fn is_own(prefix: usize) -> bool {
     prefix >= OWN_PLACES
 }
 
+/// The longest between two looks of a poll that has no connection.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// The TTL of strangers' sessions.
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
@@ -295,6 +298,14 @@ impl Plan {
         let lanes = (shared.allowed / 2).clamp(1, 30);
         let rounds = (host.own().len() + host.users.len()).div_ceil(lanes);
         self.latency * 2 * u32::try_from(rounds).unwrap_or(u32::MAX)
+    }
+
+    /// How long a poll that has no connection may take to tell of a change: until its next look, on a clock that runs slow,
+    /// and the requests before it.
+    pub(crate) fn unseen(&self) -> Duration {
+        let hosts = self.hosts.iter().filter(|it| it.shared.is_some());
+        let unseen = hosts.map(|it| LOOK.div_f64(SLOWEST_CLOCK) + self.queueing(it.number) * 2);
+        unseen.max().unwrap_or_default()
     }
 
     /// How long a participant waits at most between two attempts of one request.

@@ -206,15 +206,12 @@ pub(super) fn second_round(plan: &Plan) -> Duration {
 /// every few seconds, and the requests of all turns are sent one after the other.
 fn sharing(plan: &Plan) -> Duration {
     let hosts = plan.hosts.iter().filter(|it| it.shared.is_some());
-    let longest = hosts.map(|it| SHUT + LOOK + plan.queueing(it.number) * TURN_REQUESTS);
-    longest.max().unwrap_or_default()
+    let longest = hosts.map(|it| SHUT + plan.queueing(it.number) * TURN_REQUESTS);
+    longest.max().unwrap_or_default() + plan.unseen()
 }
 
 /// For how long no connection is opened after many refusals, with its jitter.
 const SHUT: Duration = Duration::from_secs(40);
-
-/// The longest between two looks of a poll that has no connection.
-const LOOK: Duration = Duration::from_secs(5);
 
 /// A turn is made of no more requests one after the other.
 const TURN_REQUESTS: u32 = 12;
