@@ -281,6 +281,11 @@ impl Plan {
         self.hosts.iter().any(|it| it.shared.is_some())
     }
 
+    /// Whether some host has semaphores of its own.
+    pub fn has_own(&self) -> bool {
+        self.hosts.iter().any(|it| !it.own().is_empty())
+    }
+
     /// Whether nothing can go wrong but that connections are refused.
     pub(crate) fn is_peaceful(&self) -> bool {
         let mut hosts = self.hosts.iter();
