@@ -173,4 +173,4 @@ fn closed_at_once(error: TransportError) -> TransportError {
 }
 
 /// Within this time an agent closes a connection that it refuses.
-const AT_ONCE: Duration = Duration::from_secs(1);
+pub(super) const AT_ONCE: Duration = Duration::from_secs(1);

@@ -12,6 +12,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+use super::exchange::AT_ONCE;
 use super::lanes::Lane;
 use crate::defect::{Defect, is_on};
 use crate::http::Priority;
@@ -61,7 +62,8 @@ struct Place {
 enum State {
     #[default]
     Free,
-    Taken,
+    /// Since when.
+    Taken(Instant),
     /// The agent counts it until then.
     GivenUp(Instant),
 }
@@ -299,8 +301,9 @@ impl<W: Waiter> Places<W> {
 
     fn take(&mut self, lane: Lane, waiter: W) -> (W, Lane, bool) {
         let is_open = self.is_open(lane);
+        let now = self.now;
         if let Some(place) = self.place(lane) {
-            place.state = State::Taken;
+            place.state = State::Taken(now);
             if !is_open {
                 place.answered_at = None;
             }
@@ -318,9 +321,16 @@ impl<W: Waiter> Places<W> {
             numbers.collect()
         };
         if usable.is_empty() {
-            // One at a time finds out whether there is a connection to be had.
+            // One at a time finds out whether there is a connection to be had. Who waits for longer than a refusal takes has
+            // one, on which there may never be an answer.
+            let is_settled = |it: &Place| match it.state {
+                State::Free => true,
+                State::Taken(since) => self.now.saturating_since(since) >= AT_ONCE,
+                State::GivenUp(_) => false,
+            };
             let is_free = |it: &Place| matches!(it.state, State::Free);
-            return self.shorts.iter().all(is_free).then_some(0);
+            let all_settled = self.shorts.iter().all(is_settled);
+            return all_settled.then(|| self.shorts.iter().position(is_free))?;
         }
         let kept_free = match priority {
             Priority::Urgent => 0,
@@ -352,7 +362,7 @@ impl<W: Waiter> Places<W> {
         };
         place.is_some_and(|place| {
             let idle = place.answered_at.map(|at| self.now.saturating_since(at));
-            let is_taken = matches!(place.state, State::Taken);
+            let is_taken = matches!(place.state, State::Taken(_));
             idle.is_some_and(|idle| is_taken || idle < lane.idle_time())
         })
     }
