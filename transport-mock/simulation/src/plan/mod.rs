@@ -141,6 +141,8 @@ pub struct Shared {
     pub transports: usize,
     /// How many connections its agent allows the host.
     pub allowed: usize,
+    /// How many tasks read something by the first transport, again and again: what is urgent goes before.
+    pub readers: usize,
     /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports.
     pub own: Vec<UserPlan>,
 }

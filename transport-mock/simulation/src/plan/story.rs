@@ -66,9 +66,10 @@ impl fmt::Display for Plan {
             if let Some(shared) = &host.shared {
                 writeln!(
                     f,
-                    "  it shares the connections of {} transport(s), its agent allows {}, and it has {} semaphores of its own",
+                    "  it shares the connections of {} transport(s), its agent allows {}, {} tasks read, and it has {} semaphores of its own",
                     shared.transports,
                     shared.allowed,
+                    shared.readers,
                     shared.own.len()
                 )?;
                 for (own, it) in shared.own.iter().enumerate() {

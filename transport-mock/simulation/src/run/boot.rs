@@ -49,7 +49,7 @@ impl Run<'_> {
                 next: Arc::clone(next),
                 storm_end: self.rounds[0],
                 rounds: self.rounds,
-                wants_reasons: false,
+                explains_after: None,
             };
             self.world.start(process.living(user.live()))
         });

@@ -214,7 +214,7 @@ fn sharing(plan: &Plan) -> Duration {
 const SHUT: Duration = Duration::from_secs(40);
 
 /// A turn is made of no more requests one after the other.
-const TURN_REQUESTS: u32 = 12;
+pub(super) const TURN_REQUESTS: u32 = 12;
 
 /// Each user holds for its time, and leaves the slot to a stranger for its patience at most.
 fn turns(plan: &Plan) -> Duration {

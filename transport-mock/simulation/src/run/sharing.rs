@@ -2,17 +2,31 @@
 //! connections.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use semaphore_core::{Behavior, BuildError, Error, MOST_CONNECTIONS, Semaphore};
+use semaphore_core::{
+    Behavior, BuildError, Error, Instant, MOST_CONNECTIONS, Method, Request, Runtime as _,
+    Semaphore, Transport as _,
+};
 use transport_mock::{MockClient, MockProcess, PooledClient, Task};
 
 use super::contest::Contest;
+use super::quiet::TURN_REQUESTS;
 use super::user::User;
 use super::wire::{Line, Looks};
 use super::{Judged, Run};
 use crate::check::{Invariant, Violation};
 use crate::history::Happening;
 use crate::plan::{HostPlan, Plan};
+
+/// Reads something again and again, until the storm is over.
+async fn read_on(pool: PooledClient, truth: MockClient, storm_end: Instant) {
+    while truth.now() < storm_end {
+        let read = Request::new(Method::Get, "/v1/kv/read").with_timeout(Duration::from_secs(10));
+        let _ = pool.send(read).await;
+        truth.sleep(Duration::from_millis(1)).await;
+    }
+}
 
 impl Run<'_> {
     /// The transports of a process, if it shares connections. Requests meet their troubles where they have one.
@@ -41,6 +55,14 @@ impl Run<'_> {
         truth: &MockClient,
         pools: &[PooledClient],
     ) -> Vec<Task<Option<()>>> {
+        let transports = u32::try_from(pools.len()).unwrap_or(u32::MAX);
+        let explains_after = self.plan.queueing(host.number) * TURN_REQUESTS * transports;
+        let readers = host.shared.as_ref().map_or(0, |it| it.readers);
+        let readers = pools.iter().take(1).flat_map(|pool| {
+            let read = || read_on(pool.clone(), truth.clone(), self.rounds[0]);
+            (0..readers).map(move |_| self.world.start(process.living(read())))
+        });
+        let readers: Vec<_> = readers.collect();
         let own = self.hosts.get(&host.number).map(|it| it.own.as_slice());
         let own = own.unwrap_or_default().iter().zip(pools.iter().cycle());
         let tasks = own
@@ -58,11 +80,11 @@ impl Run<'_> {
                     next: Arc::clone(next),
                     storm_end: self.rounds[0],
                     rounds: self.rounds,
-                    wants_reasons: self.plan.is_peaceful(),
+                    explains_after: self.plan.is_peaceful().then_some(explains_after),
                 };
                 Some(self.world.start(process.living(user.live())))
             });
-        tasks.collect()
+        tasks.chain(readers).collect()
     }
 
     /// One slot that only this host wants: whoever comes takes out what a process before this one has left.

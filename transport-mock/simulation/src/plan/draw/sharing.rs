@@ -38,21 +38,24 @@ pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<us
             _ => 200,
         };
         // Each finds room for its renewals, or some of them could never get in.
-        let allowed = if transports == 1 {
-            allowed
-        } else {
-            allowed.max(transports * 4)
-        };
+        let mut allowed = allowed.max((transports - 1) * 8);
+        if semaphores.is_some_and(|it| it > most_served(plan, &plan.hosts[at], allowed)) {
+            allowed = 200;
+            plan.latency = plan.latency.min(millis(2));
+        }
         let many = semaphores.unwrap_or_else(|| {
             let fit = most_served(plan, &plan.hosts[at], allowed);
             number_of_semaphores(rng).min(fit)
         });
+        let is_slow = allowed <= 8 && plan.latency >= millis(50);
+        let readers = if is_slow { pick(rng, &[0, 200]) } else { 0 };
         let own: Vec<_> = (0..many)
             .map(|_| user(rng, plan.hosts[at].ttl, &mut longest))
             .collect();
         plan.hosts[at].shared = Some(Shared {
             transports,
             allowed,
+            readers,
             own,
         });
     }
@@ -77,18 +80,13 @@ fn number_of_semaphores(rng: &mut Rng) -> usize {
     }
 }
 
-/// How many semaphores can be renewed by so many connections, with as much room again: each needs about one
-/// exchange a second, which takes two travels.
+/// How many semaphores can be renewed by so many connections, most of which polls may have: each needs less than one
+/// exchange a second, which takes two travels at most.
 fn most_served(plan: &Plan, host: &HostPlan, allowed: usize) -> usize {
     let exchange = plan.latency.max(millis(1)) * 2;
-    let of_one = host.ttl.div_duration_f64(secs(10) * 2) / exchange.as_secs_f64();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most some ten thousands"
-    )]
-    let of_one = of_one as usize;
-    (allowed.min(60) * of_one).max(1)
+    let by_one = host.ttl.as_millis() / (exchange.as_millis() * 20);
+    let by_one = usize::try_from(by_one).unwrap_or(usize::MAX).max(1);
+    (allowed / 8).clamp(1, 25).saturating_mul(by_one)
 }
 
 /// It acquires, holds for longer than a lease lasts, and releases.
