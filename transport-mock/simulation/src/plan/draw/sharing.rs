@@ -8,7 +8,7 @@ use super::{millis, pick, secs};
 use crate::plan::{End, HostPlan, How, Plan, Shared, Turn, UserPlan};
 
 /// One world in so many has such hosts.
-const ONE_IN: u32 = 16;
+const ONE_IN: u32 = 32;
 
 /// How many semaphores of its own a host has at most, unless more are asked for.
 const MOST_SEMAPHORES: usize = 300;
@@ -27,7 +27,7 @@ pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<us
     let first = rng.usize(..plan.hosts.len());
     let mut longest = Duration::ZERO;
     for at in 0..plan.hosts.len() {
-        let shares = rng.bool();
+        let shares = rng.u32(..4) == 0;
         if !shares && at != first {
             continue;
         }
@@ -48,7 +48,11 @@ pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<us
             number_of_semaphores(rng).min(fit)
         });
         let is_slow = allowed <= 8 && plan.latency >= millis(50);
-        let readers = if is_slow { pick(rng, &[0, 200]) } else { 0 };
+        let readers = if is_slow {
+            pick(rng, &[0, 0, 0, 200])
+        } else {
+            0
+        };
         let own: Vec<_> = (0..many)
             .map(|_| user(rng, plan.hosts[at].ttl, &mut longest))
             .collect();
@@ -73,10 +77,10 @@ fn leave_in_peace(plan: &mut Plan) {
 
 /// Most have few, for a world of hundreds takes as long as a hundred others.
 fn number_of_semaphores(rng: &mut Rng) -> usize {
-    match rng.u32(..128) {
-        0 => rng.usize(100..=MOST_SEMAPHORES),
-        1..9 => rng.usize(13..=64),
-        _ => rng.usize(1..=12),
+    match rng.u32(..256) {
+        0 => rng.usize(65..=MOST_SEMAPHORES),
+        1..17 => rng.usize(13..=64),
+        _ => rng.usize(1..=6),
     }
 }
 
