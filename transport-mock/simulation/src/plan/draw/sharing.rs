@@ -49,7 +49,7 @@ pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<us
         });
         let is_slow = allowed <= 8 && plan.latency >= millis(50);
         let readers = if is_slow {
-            pick(rng, &[0, 0, 0, 200])
+            pick(rng, &[0, 200])
         } else {
             0
         };
