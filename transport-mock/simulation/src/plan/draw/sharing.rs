@@ -48,11 +48,7 @@ pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<us
             number_of_semaphores(rng).min(fit)
         });
         let is_slow = allowed <= 8 && plan.latency >= millis(50);
-        let readers = if is_slow {
-            pick(rng, &[0, 200])
-        } else {
-            0
-        };
+        let readers = if is_slow { pick(rng, &[0, 200]) } else { 0 };
         let own: Vec<_> = (0..many)
             .map(|_| user(rng, plan.hosts[at].ttl, &mut longest))
             .collect();
