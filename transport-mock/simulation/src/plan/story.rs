@@ -4,7 +4,9 @@ use std::fmt;
 
 use semaphore_core::{Dialect, Encoding};
 
-use super::{Deed, End, Fate, Hidden, How, Place, Plan, Sort, Stranger, Told, Trouble, Turn};
+use super::{
+    Deed, End, Fate, Hidden, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,
+};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,19 +66,7 @@ impl fmt::Display for Plan {
                 writeln!(f, "  it follows the leader")?;
             }
             if let Some(shared) = &host.shared {
-                writeln!(
-                    f,
-                    "  it shares the connections of {} transport(s), its agent allows {}, {} tasks read, and it has {} semaphores of its own",
-                    shared.transports,
-                    shared.allowed,
-                    shared.readers,
-                    shared.own.len()
-                )?;
-                for (own, it) in shared.own.iter().enumerate() {
-                    for turn in &it.turns {
-                        writeln!(f, "    own semaphore {own}: {turn}")?;
-                    }
-                }
+                write!(f, "{shared}")?;
             }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
@@ -121,6 +111,25 @@ impl fmt::Display for Plan {
         }
         for (at, deed) in &self.deeds {
             writeln!(f, "at {at:?}: {deed}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "  it shares the connections of {} transport(s), its agent allows {}, {} tasks read, and it has {} semaphores of its own",
+            self.transports,
+            self.allowed,
+            self.readers,
+            self.own.len()
+        )?;
+        for (own, it) in self.own.iter().enumerate() {
+            for turn in &it.turns {
+                writeln!(f, "    own semaphore {own}: {turn}")?;
+            }
         }
         Ok(())
     }

@@ -254,14 +254,12 @@ impl Seen {
 
 /// The keys that a write of the record names.
 fn written_keys(request: &Request) -> Vec<String> {
-    match Transaction::of(request) {
-        Some(transaction) => transaction.keys().map(str::to_owned).collect(),
-        None => {
-            let path = request.target().split('?').next();
-            let key = path.and_then(|it| it.strip_prefix("/v1/kv/"));
-            key.map(str::to_owned).into_iter().collect()
-        }
+    if let Some(transaction) = Transaction::of(request) {
+        return transaction.keys().map(str::to_owned).collect();
     }
+    let path = request.target().split('?').next();
+    let key = path.and_then(|it| it.strip_prefix("/v1/kv/"));
+    key.map(str::to_owned).into_iter().collect()
 }
 
 /// Whether a write of this key is bound to what it was before.
