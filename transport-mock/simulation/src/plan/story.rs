@@ -75,15 +75,7 @@ impl fmt::Display for Plan {
                 }
             }
             for ((sort, number), trouble) in &host.troubles {
-                let of = match sort {
-                    Sort::Any => "",
-                    Sort::Record => " for the record",
-                    Sort::Key => " for a contender key",
-                    Sort::Session => " for the life of a session",
-                    Sort::Renewal => " for a renewal",
-                    Sort::Read => " for a read",
-                };
-                writeln!(f, "  its request {number}{of}: {trouble}")?;
+                writeln!(f, "  its request {number}{sort}: {trouble}")?;
             }
         }
         match self.dialect {
@@ -113,6 +105,19 @@ impl fmt::Display for Plan {
             writeln!(f, "at {at:?}: {deed}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "",
+            Self::Record => " for the record",
+            Self::Key => " for a contender key",
+            Self::Session => " for the life of a session",
+            Self::Renewal => " for a renewal",
+            Self::Read => " for a read",
+        })
     }
 }
 
