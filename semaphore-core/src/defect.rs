@@ -98,6 +98,12 @@ defects! {
     FailureTakenForLoss,
     /// A leader that resigns leaves the key to the end of its session.
     KeyLeftLocked,
+    /// Polls may take as many connections as there are, beside those of everything else.
+    PollsTakeAll,
+    /// The connection of a poll that is given up counts as free at once.
+    GivenUpPollForgotten,
+    /// Renewals wait for a connection behind the polls and reads that came before them.
+    RenewalsBehindPolls,
 }
 
 #[cfg(not(feature = "unstable-defects"))]

@@ -69,7 +69,20 @@ impl MockClient {
     /// [`BuildError::NoConnections`] if `most` is zero.
     pub fn pooled(self, most: usize) -> Result<PooledClient, BuildError> {
         let pool = self.world.with(Network::new_pool);
-        PooledClient::new(self, pool, most)
+        PooledClient::new(self, pool, most, None)
+    }
+
+    /// The same, where each request meets on its connection what `faults` says of it.
+    ///
+    /// # Errors
+    /// As [`Self::pooled`].
+    pub fn pooled_into(
+        self,
+        most: usize,
+        faults: impl Fn(&Request) -> Option<Fault> + Send + Sync + 'static,
+    ) -> Result<PooledClient, BuildError> {
+        let pool = self.world.with(Network::new_pool);
+        PooledClient::new(self, pool, most, Some(Box::new(faults)))
     }
 
     pub(crate) async fn send_on(
@@ -77,15 +90,25 @@ impl MockClient {
         pool: Pool,
         lane: Lane,
         request: Request,
+        fault: Option<Fault>,
     ) -> Result<Response, TransportError> {
         let timeout = self.stretched(request.timeout());
         let request = request.with_timeout(timeout);
-        self.world.send_on(self.host, pool, lane, request).await
+        let socket = (self.host, pool, lane);
+        self.world.send_on(socket, request, fault).await
     }
 
     pub(crate) fn close(&self, pool: Pool, lane: Lane) {
         self.world
             .with(|network| network.close_idle(self.host, pool, lane));
+    }
+
+    pub(crate) fn close_pool(&self, pool: Pool) {
+        self.world.with(|network| network.close_pool(pool));
+    }
+
+    pub(crate) fn peak_of_pool(&self, pool: Pool) -> usize {
+        self.world.with(|network| network.peak_of_pool(pool))
     }
 
     /// How long a time on this host's clock is on the world's.

@@ -210,6 +210,14 @@ impl MockConsul {
     pub fn set_max_connections(&self, most: Option<usize>) {
         self.world().with(|network| network.max_connections = most);
     }
+
+    /// The same for one host, whose agent allows it so many.
+    pub fn set_max_connections_of(&self, host: impl AsRef<str>, most: usize) {
+        self.world().with(|network| {
+            let host = network.host(host.as_ref());
+            network.set_max_connections_of(host, most);
+        });
+    }
 }
 
 /// Faults.

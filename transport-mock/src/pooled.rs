@@ -12,6 +12,7 @@ use semaphore_core::{
 };
 
 use crate::client::MockClient;
+use crate::fault::Fault;
 use crate::network::Pool;
 
 /// A [`MockClient`] whose requests go through [`Connections`]. The agent counts those that are kept open, too: see
@@ -27,20 +28,48 @@ pub struct PooledClient {
 struct Wire {
     client: MockClient,
     pool: Pool,
+    faults: Option<Faulty>,
 }
 
+/// What each request meets on its connection.
+pub(crate) type Faulty = Box<dyn Fn(&Request) -> Option<Fault> + Send + Sync>;
+
 impl PooledClient {
-    pub(crate) fn new(client: MockClient, pool: Pool, most: usize) -> Result<Self, BuildError> {
+    pub(crate) fn new(
+        client: MockClient,
+        pool: Pool,
+        most: usize,
+        faults: Option<Faulty>,
+    ) -> Result<Self, BuildError> {
         let connections = Connections::new(most, client.seed())?;
-        let wire = Arc::new(Wire { client, pool });
+        let wire = Arc::new(Wire {
+            client,
+            pool,
+            faults,
+        });
         Ok(Self { wire, connections })
+    }
+
+    /// The most connections that it has had at once, those included that the agent counts for blocking queries that were given
+    /// up.
+    pub fn peak_connections(&self) -> usize {
+        self.wire.client.peak_of_pool(self.wire.pool)
+    }
+}
+
+impl Drop for Wire {
+    /// Nobody keeps its connections open any more.
+    fn drop(&mut self) {
+        self.client.close_pool(self.pool);
     }
 }
 
 #[async_trait]
 impl Lanes for Wire {
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
-        self.client.send_on(self.pool, lane, request).await
+        let fault = self.faults.as_ref().and_then(|faults| faults(&request));
+        let (client, pool) = (&self.client, self.pool);
+        client.send_on(pool, lane, request, fault).await
     }
 
     fn close(&self, lane: Lane) {

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use semaphore_core::{BoxFuture, Instant, Lane, Request};
+use semaphore_core::{BoxFuture, Instant, Request};
 
 use crate::executor::{Clock, Executor, Step};
 use crate::fault::Fault;
-use crate::network::{Call, Event, Host, Network, Outcome, Pool};
+use crate::network::{Call, Event, Host, Network, Outcome, Socket};
 use crate::timeline::Key;
 
 /// The end of time: a sleep until then is never over.
@@ -118,14 +118,13 @@ impl World {
 
     pub(crate) fn send_on(
         self: &Arc<Self>,
-        host: Host,
-        pool: Pool,
-        lane: Lane,
+        socket: Socket,
         request: Request,
+        fault: Option<Fault>,
     ) -> Sending {
         Sending {
             world: Arc::clone(self),
-            call: self.with(|network| network.send_on(host, pool, lane, request)),
+            call: self.with(|network| network.send_on(socket, request, fault)),
             done: false,
         }
     }

@@ -41,6 +41,7 @@ use futures_channel::oneshot;
 pub use self::lanes::{Lane, Lanes, is_no_room};
 use self::places::{Fate, Places, Waiter};
 use crate::build_error::BuildError;
+use crate::defect::{Defect, is_on};
 use crate::http::{Request, Response};
 use crate::transport::TransportError;
 
@@ -70,8 +71,13 @@ impl Connections {
         }
         // A connection may be opened while the one before it on the lane is still being closed.
         let lanes = most - most / CLOSING;
-        let polls = lanes / 2;
-        let places = Places::new(lanes - polls, polls, seed);
+        let half = lanes / 2;
+        let polls = if is_on(Defect::PollsTakeAll) {
+            lanes
+        } else {
+            half
+        };
+        let places = Places::new(lanes - half, polls, seed);
         Ok(Self {
             places: Arc::new(Mutex::new(places)),
         })

@@ -56,6 +56,7 @@ impl Connections {
                 ));
             };
             let is_over = ends <= lanes.now();
+            tracing::debug!(name: "poll-sliced", "a poll without a connection looks by a short request");
             let answer = self.exchange(lanes, slice.clone()).await;
             if is_over || is_news(&answer, slice) {
                 return answer;

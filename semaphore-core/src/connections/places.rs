@@ -12,7 +12,9 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+use super::exchange::AT_ONCE;
 use super::lanes::Lane;
+use crate::defect::{Defect, is_on};
 use crate::http::Priority;
 use crate::machine::jitter;
 use crate::time::Instant;
@@ -60,7 +62,8 @@ struct Place {
 enum State {
     #[default]
     Free,
-    Taken,
+    /// Since when.
+    Taken(Instant),
     /// The agent counts it until then.
     GivenUp(Instant),
 }
@@ -111,6 +114,11 @@ impl<W: Waiter> Places<W> {
     /// Waits for a short lane.
     pub(super) fn queue(&mut self, now: Instant, priority: Priority, waiter: W) {
         self.pass_time(now);
+        let priority = if is_on(Defect::RenewalsBehindPolls) {
+            Priority::Read
+        } else {
+            priority
+        };
         let ticket = self.ticket(priority);
         self.queue.insert(ticket, waiter);
     }
@@ -178,7 +186,10 @@ impl<W: Waiter> Places<W> {
         };
         let was_open = place.answered_at.is_some();
         place.state = match fate {
-            Fate::GivenUp(until) => State::GivenUp(until),
+            Fate::GivenUp(until) if !is_on(Defect::GivenUpPollForgotten) => {
+                tracing::debug!(name: "poll-given-up", ?lane, %until, "a poll's connection counts on");
+                State::GivenUp(until)
+            }
             _ => State::Free,
         };
         match fate {
@@ -271,6 +282,7 @@ impl<W: Waiter> Places<W> {
         let time = self.jitter(step);
         self.shut_until = self.now + time;
         tracing::warn!(
+            name: "connections-shut",
             ?time,
             "the agent, or the system, gives no further connection: requests share those that are open, and \
              polls are replaced by reads"
@@ -289,8 +301,9 @@ impl<W: Waiter> Places<W> {
 
     fn take(&mut self, lane: Lane, waiter: W) -> (W, Lane, bool) {
         let is_open = self.is_open(lane);
+        let now = self.now;
         if let Some(place) = self.place(lane) {
-            place.state = State::Taken;
+            place.state = State::Taken(now);
             if !is_open {
                 place.answered_at = None;
             }
@@ -308,9 +321,16 @@ impl<W: Waiter> Places<W> {
             numbers.collect()
         };
         if usable.is_empty() {
-            // One at a time finds out whether there is a connection to be had.
+            // One at a time finds out whether there is a connection to be had. Who waits for longer than a refusal takes has
+            // one, on which there may never be an answer.
+            let is_settled = |it: &Place| match it.state {
+                State::Free => true,
+                State::Taken(since) => self.now.saturating_since(since) >= AT_ONCE,
+                State::GivenUp(_) => false,
+            };
             let is_free = |it: &Place| matches!(it.state, State::Free);
-            return self.shorts.iter().all(is_free).then_some(0);
+            let all_settled = self.shorts.iter().all(is_settled);
+            return all_settled.then(|| self.shorts.iter().position(is_free))?;
         }
         let kept_free = match priority {
             Priority::Urgent => 0,
@@ -342,7 +362,7 @@ impl<W: Waiter> Places<W> {
         };
         place.is_some_and(|place| {
             let idle = place.answered_at.map(|at| self.now.saturating_since(at));
-            let is_taken = matches!(place.state, State::Taken);
+            let is_taken = matches!(place.state, State::Taken(_));
             idle.is_some_and(|idle| is_taken || idle < lane.idle_time())
         })
     }

@@ -235,3 +235,25 @@ fn what_a_request_changed_is_told_to_those_who_read_it_now_or_when_they_ask_next
     let names: Vec<_> = told.iter().map(|hint| hint.0).collect();
     assert_eq!(names, ["key", "prefix"]);
 }
+
+#[test]
+fn a_request_without_an_answer_keeps_nobody_from_trying_where_no_connection_is_open() {
+    let mut places = Places::new(4, 0, 1);
+    places.queue(at(0), Priority::Read, named("silent"));
+    places.queue(at(0), Priority::Read, named("refused"));
+    let lanes = [("silent", Lane::Short(0)), ("refused", Lane::Short(1))];
+    assert_eq!(admitted(&mut places), lanes);
+    places.leave(Lane::Short(1), Fate::Refused(at(10)));
+    places.queue(at(20), Priority::Urgent, named("renewal"));
+    assert_eq!(
+        admitted(&mut places),
+        [],
+        "the silent one may yet be refused"
+    );
+    // What is refused is refused at once.
+    places.queue(at(1_020), Priority::Urgent, named("another"));
+    let lane = Lane::Short(1);
+    assert_eq!(admitted(&mut places), [("renewal", lane)], "one at a time");
+    places.leave(lane, Fate::Answered(at(1_030)));
+    assert_eq!(admitted(&mut places), [("another", lane)]);
+}

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
-use semaphore_core::{MOST_CONNECTIONS, Semaphore};
+use futures_util::future::{join, join_all, select};
+use semaphore_core::{MOST_CONNECTIONS, Method, Priority, Request, Semaphore, Transport as _};
 use transport_mock::{MockConsul, PooledClient};
 
 /// The connections of one transport on a host of this name.
@@ -101,6 +101,40 @@ fn five_semaphores_in_each_of_fifty_processes_are_all_held() {
     let world = MockConsul::new(1);
     let transports: Vec<_> = (0..50).map(|_| transport(&world, "host")).collect();
     assert_eq!(held_for_a_minute(&world, &transports, 250), 250);
+}
+
+#[test]
+fn polls_that_were_given_up_count_as_long_as_by_the_agent_by_a_clock_that_runs_fast() {
+    let world = MockConsul::new(1);
+    let client = world.client("host").with_clock_rate(1.05);
+    let transport = client.pooled(MOST_CONNECTIONS).expect("some");
+    let create = Request::new(Method::Put, "/v1/kv/jobs/1");
+    world.run(transport.send(create)).expect("an answer");
+    let read = Request::new(Method::Get, "/v1/kv/jobs/?recurse");
+    let answer = world.run(transport.send(read)).expect("an answer");
+    let index = answer.header("X-Consul-Index").expect("an index");
+    let poll = || {
+        let target = format!("/v1/kv/jobs/?recurse&index={index}&wait=15s");
+        let poll = Request::new(Method::Get, target).as_long_poll();
+        let poll = poll.with_timeout(Duration::from_secs(17));
+        transport.send(poll.with_priority(Priority::Poll { ahead: 0 }))
+    };
+    // As many as there are connections for polls, which are given up; then as many others want these.
+    let polls = || join_all((0..MOST_CONNECTIONS).map(|_| poll()));
+    world.run(async {
+        select(polls(), Box::pin(world.sleep(Duration::from_secs(1)))).await;
+    });
+    let reads = async {
+        world.sleep(Duration::from_secs(13)).await;
+        for _ in 0..20 {
+            let read = || transport.send(Request::new(Method::Get, "/v1/status/leader"));
+            join_all((0..MOST_CONNECTIONS).map(|_| read())).await;
+            world.sleep(Duration::from_millis(100)).await;
+        }
+    };
+    world.run(join(reads, polls()));
+    let peak = transport.peak_connections();
+    assert!(peak <= MOST_CONNECTIONS, "{peak} connections");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::fmt;
 use std::num::NonZero;
 use std::ops::Range;
 use std::str::FromStr;
@@ -25,7 +26,10 @@ Runs semaphores and elections through everything that can go wrong, and judges e
                   comes first; only where it finds nothing any more are others tried
   --search        the same, but others are tried at once: how soon each is found
   --remember FILE writes into FILE which seed found each
-  --only PLACES   worlds that have nothing else: elections, semaphores
+  --only WORLDS   those that have nothing else: elections, semaphores; or those in which a host shares few
+                  connections among all that it runs: shared
+  --semaphores N  in every world some hosts share connections, among N semaphores of their own each. Unless it is
+                  asked for, one world in 32 has such hosts, with 1 to 300
   --most N        how many schedules one defect may survive (5000)
   --help
 
@@ -43,7 +47,36 @@ pub(crate) struct Arguments {
     pub(crate) defects: Defects,
     pub(crate) remember: Option<String>,
     pub(crate) most: u64,
+    pub(crate) worlds: Worlds,
+}
+
+/// Which worlds are drawn, and which of them are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Worlds {
     pub(crate) only: Only,
+    /// How many semaphores of their own hosts have that share connections.
+    semaphores: Option<usize>,
+}
+
+impl fmt::Display for Worlds {
+    /// As it stands on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.semaphores {
+            Some(semaphores) => write!(f, " --semaphores {semaphores}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Worlds {
+    /// The plan of this seed, if it is to be run.
+    pub(crate) fn plan(self, seed: u64) -> Option<Plan> {
+        let plan = match self.semaphores {
+            Some(semaphores) => Plan::draw_with_semaphores(seed, semaphores),
+            None => Plan::draw(seed),
+        };
+        Some(plan).filter(|it| self.only.includes(it))
+    }
 }
 
 /// What is shown of each seed.
@@ -82,15 +115,18 @@ pub(crate) enum Only {
     Elections,
     /// Those with nothing but semaphores.
     Semaphores,
+    /// Those with hosts that share connections.
+    Shared,
 }
 
 impl Only {
-    pub(crate) fn includes(self, plan: &Plan) -> bool {
+    fn includes(self, plan: &Plan) -> bool {
         let mut places = plan.prefixes.iter();
         match self {
             Self::Any => true,
-            Self::Elections => places.all(Place::is_election),
+            Self::Elections => places.all(Place::is_election) && !plan.has_own(),
             Self::Semaphores => !places.any(Place::is_election),
+            Self::Shared => plan.shares_connections(),
         }
     }
 }
@@ -102,7 +138,8 @@ impl FromStr for Only {
         match places {
             "elections" => Ok(Self::Elections),
             "semaphores" => Ok(Self::Semaphores),
-            _ => Err("there are elections and semaphores"),
+            "shared" => Ok(Self::Shared),
+            _ => Err("there are elections, semaphores and shared"),
         }
     }
 }
@@ -123,7 +160,7 @@ impl Arguments {
             defects: Defects::None,
             remember: None,
             most: 5_000,
-            only: Only::default(),
+            worlds: Worlds::default(),
         };
         let mut parser = lexopt::Parser::from_env();
         while let Some(argument) = parser.next()? {
@@ -142,7 +179,11 @@ impl Arguments {
                 Long("defects") => arguments.defects = Defects::Remembered,
                 Long("search") => arguments.defects = Defects::Searched,
                 Long("remember") => arguments.remember = Some(parser.value()?.string()?),
-                Long("only") => arguments.only = parser.value()?.parse()?,
+                Long("only") => arguments.worlds.only = parser.value()?.parse()?,
+                Long("semaphores") => {
+                    let semaphores: NonZero<usize> = parser.value()?.parse()?;
+                    arguments.worlds.semaphores = Some(semaphores.get());
+                }
                 Long("most") => arguments.most = parser.value()?.parse()?,
                 Long("help") => return Ok(None),
                 other => return Err(other.unexpected()),
@@ -159,8 +200,10 @@ impl Arguments {
         if self.count < ENOUGH_SEEDS || self.defects != Defects::None {
             return Vec::new();
         }
-        let of = match self.only {
+        let of = match self.worlds.only {
             Only::Any => Of::Both,
+            // A thousand seeds have some thirty of these worlds.
+            Only::Shared => return Vec::new(),
             Only::Elections => Of::Elections,
             Only::Semaphores => Of::Semaphores,
         };

@@ -24,7 +24,7 @@ pub enum Of {
 /// The branches that some world of any thousand must take, by the names of their events. Others are
 /// counted, too: `write-unfounded` takes a snapshot that is restored in the instant before a write, which
 /// one world in some hundreds has.
-pub const BRANCHES: [(&str, Of); 21] = [
+pub const BRANCHES: [(&str, Of); 25] = [
     // Dead holders: missed, asked for, left alone for their lock delay, taken out.
     ("vanished", Of::Semaphores),
     ("inquiry", Of::Semaphores),
@@ -53,6 +53,12 @@ pub const BRANCHES: [(&str, Of); 21] = [
     ("unknown-attempt", Of::Elections),
     ("refused-attempt", Of::Elections),
     ("late-attempt", Of::Elections),
+    // Connections that are shared: refused, none opened for a while, polls that have none, and those that are
+    // given up and count on.
+    ("connection-refused", Of::Semaphores),
+    ("connections-shut", Of::Semaphores),
+    ("poll-sliced", Of::Semaphores),
+    ("poll-given-up", Of::Semaphores),
 ];
 
 /// How often each branch was taken.
@@ -85,9 +91,12 @@ impl Counter {
     }
 }
 
-/// The machines log where a branch is rare, and nothing else.
+/// The machines and the connections log where a branch is rare, and nothing else.
 fn is_counted(metadata: &Metadata<'_>) -> bool {
-    metadata.is_event() && metadata.target().starts_with("semaphore_core::machine")
+    let target = metadata.target();
+    let is_inside = |module: &str| target.starts_with(module);
+    metadata.is_event()
+        && (is_inside("semaphore_core::machine") || is_inside("semaphore_core::connections"))
 }
 
 impl Subscriber for Counter {

@@ -8,10 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use simulation::check::Violation;
-use simulation::plan::Plan;
 use simulation::{Figures, run};
 
-use crate::arguments::Only;
+use crate::arguments::Worlds;
 
 /// What came of a range of seeds.
 #[derive(Debug, Default)]
@@ -23,7 +22,12 @@ pub(crate) struct Campaign {
 }
 
 /// Runs all of these worlds, or until one fails.
-pub(crate) fn run_all(seeds: Range<u64>, only: Only, jobs: usize, fails_fast: bool) -> Campaign {
+pub(crate) fn run_all(
+    seeds: Range<u64>,
+    worlds: Worlds,
+    jobs: usize,
+    fails_fast: bool,
+) -> Campaign {
     let start = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let has_failed = AtomicBool::new(false);
@@ -35,10 +39,9 @@ pub(crate) fn run_all(seeds: Range<u64>, only: Only, jobs: usize, fails_fast: bo
             if seed >= seeds.end {
                 break;
             }
-            let plan = Plan::draw(seed);
-            if !only.includes(&plan) {
+            let Some(plan) = worlds.plan(seed) else {
                 continue;
-            }
+            };
             let outcome = run(&plan, false);
             own.figures.add(&outcome.figures);
             if let Some(violation) = outcome.violation {

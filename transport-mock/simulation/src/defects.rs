@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use semaphore_core::defect::{Defect, switch_on as switch};
 use simulation::check::Violation;
 
-use crate::arguments::{Arguments, Defects, Only};
+use crate::arguments::{Arguments, Defects, Only, Worlds};
 use crate::campaign;
 
 /// A line for each defect: its name, and a seed that has found it. `--remember` writes it.
@@ -51,7 +51,7 @@ fn concerns(only: Only, defect: Defect) -> bool {
             | Defect::KeyLeftLocked
     );
     match only {
-        Only::Any => true,
+        Only::Any | Only::Shared => true,
         Only::Elections => is_shared || is_of_elections,
         Only::Semaphores => !is_of_elections,
     }
@@ -60,12 +60,13 @@ fn concerns(only: Only, defect: Defect) -> bool {
 /// Runs schedules with each defect until one shows it: first the remembered one, unless a search is asked
 /// for. Fails when one stays hidden.
 pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
-    let remembers = arguments.defects == Defects::Remembered && arguments.only == Only::Any;
+    let remembers =
+        arguments.defects == Defects::Remembered && arguments.worlds == Worlds::default();
     let (mut tried, mut hidden) = (0, 0);
     let (mut stale, mut table) = (Vec::new(), String::new());
     println!("{:<32} invariant  schedules", "defect");
     for defect in Defect::ALL {
-        if !concerns(arguments.only, *defect) {
+        if !concerns(arguments.worlds.only, *defect) {
             continue;
         }
         tried += 1;
@@ -120,14 +121,14 @@ fn remembered(name: &str) -> Option<u64> {
 }
 
 fn try_one(seed: u64, arguments: &Arguments) -> Option<Violation> {
-    let result = campaign::run_all(seed..seed.checked_add(1)?, arguments.only, 1, true);
+    let result = campaign::run_all(seed..seed.checked_add(1)?, arguments.worlds, 1, true);
     result.violations.into_iter().next().map(|(_, it)| it)
 }
 
 fn search(arguments: &Arguments) -> Option<(u64, Violation)> {
     let first = arguments.seeds().start;
     let seeds = first..first.saturating_add(arguments.most);
-    let result = campaign::run_all(seeds, arguments.only, arguments.jobs, true);
+    let result = campaign::run_all(seeds, arguments.worlds, arguments.jobs, true);
     result.violations.into_iter().next()
 }
 

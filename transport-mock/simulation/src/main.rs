@@ -8,10 +8,9 @@ mod stories;
 use std::process::ExitCode;
 
 use simulation::check::Violation;
-use simulation::plan::Plan;
 use simulation::{run, shrink};
 
-use self::arguments::{Arguments, Defects, Shows, USAGE};
+use self::arguments::{Arguments, Defects, Shows, USAGE, Worlds};
 
 /// A plan that fails is cut down by running at most so many others.
 const MOST_SHRINKING: usize = 2_000;
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
     }
     let result = campaign::run_all(
         arguments.seeds(),
-        arguments.only,
+        arguments.worlds,
         arguments.jobs,
         arguments.fails_fast,
     );
@@ -66,18 +65,20 @@ fn main() -> ExitCode {
         };
     };
     if arguments.tells {
-        tell(*seed, violation);
+        tell(*seed, violation, arguments.worlds);
     }
     ExitCode::FAILURE
 }
 
 /// Tells the story of a seed that failed, as short as it gets.
-fn tell(seed: u64, violation: &Violation) {
-    let plan = Plan::draw(seed);
+fn tell(seed: u64, violation: &Violation, worlds: Worlds) {
+    let Some(plan) = worlds.plan(seed) else {
+        return;
+    };
     let shrunk = shrink(&plan, violation, MOST_SHRINKING);
     let outcome = run(&shrunk.plan, true);
     println!("\n== seed {seed}, cut down in {} runs\n", shrunk.runs);
     println!("{}\n{}", shrunk.plan, outcome.story);
     println!("{}", shrunk.violation);
-    println!("repeat: scripts/simulate --from {seed} --seeds 1");
+    println!("repeat: scripts/simulate --from {seed} --seeds 1{worlds}");
 }

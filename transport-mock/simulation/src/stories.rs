@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use simulation::plan::Plan;
 use simulation::run;
 
 use crate::arguments::{Arguments, Shows};
@@ -24,8 +23,7 @@ pub(crate) fn show(arguments: &Arguments) -> ExitCode {
             if seed >= seeds.end {
                 return;
             }
-            let plan = Plan::draw(seed);
-            if arguments.only.includes(&plan) {
+            if let Some(plan) = arguments.worlds.plan(seed) {
                 let text = text_of(seed, &plan, arguments.shows);
                 let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
                 shown.insert(seed, text);

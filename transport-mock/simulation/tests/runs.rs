@@ -26,7 +26,7 @@ fn fifty_seeds_violate_nothing() {
     assert!(sum.elected > 100 && sum.grants - sum.elected > 100, "{sum}");
     assert!(sum.values_set > 50, "{sum}");
     // Most of the rare ones, too; a thousand seeds must take all of them.
-    assert!(missed(&sum.branches, Of::Both).len() < 5, "{sum}");
+    assert!(missed(&sum.branches, Of::Both).len() < 9, "{sum}");
 }
 
 #[test]
@@ -101,6 +101,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         crowd: 8,
         follows: false,
         refuses_from: None,
+        shared: None,
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
     }

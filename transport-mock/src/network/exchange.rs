@@ -48,8 +48,13 @@ impl Network {
     }
 
     /// The same, on a connection of a pool.
-    pub(crate) fn send_on(&mut self, host: Host, pool: Pool, lane: Lane, request: Request) -> Call {
-        self.send_by(host, Some((host, pool, lane)), request, None)
+    pub(crate) fn send_on(
+        &mut self,
+        socket: Socket,
+        request: Request,
+        fault: Option<Fault>,
+    ) -> Call {
+        self.send_by(socket.0, Some(socket), request, fault)
     }
 
     pub(crate) fn new_pool(&mut self) -> Pool {
@@ -58,6 +63,15 @@ impl Network {
 
     pub(crate) fn close_idle(&mut self, host: Host, pool: Pool, lane: Lane) {
         self.sockets.close((host, pool, lane));
+    }
+
+    /// The most connections that a transport ever had.
+    pub(crate) fn peak_of_pool(&self, pool: Pool) -> usize {
+        self.sockets.peak(pool)
+    }
+
+    pub(crate) fn close_pool(&mut self, pool: Pool) {
+        self.sockets.close_pool(pool);
     }
 
     fn send_by(
@@ -96,7 +110,9 @@ impl Network {
         if let Some(fault) = &fault {
             self.note(host, call, format_args!("! {fault}"));
         }
-        if !is_open && self.max_connections.is_some_and(|most| open > most) {
+        let own = self.hosts[host.0].max_connections;
+        let most = own.or(self.max_connections);
+        if !is_open && most.is_some_and(|most| open > most) {
             self.note(host, call, format_args!("! too many connections"));
             self.sockets.refuse(call, host);
             self.travel(
@@ -106,6 +122,7 @@ impl Network {
             return call;
         }
         self.hosts[host.0].stats.connected(open);
+        self.sockets.connected(call);
         self.launch(host, call, request, fault);
         call
     }
@@ -133,10 +150,10 @@ impl Network {
             self.note(client.host, call, format_args!("x given up"));
             self.timeline.remove(client.timeout);
             self.hosts[client.host.0].stats.closed();
-            self.sockets.ended(self.now, call, false);
+            let pool = self.sockets.ended(self.now, call, false);
             if let Some(server) = self.servers.get(&call) {
                 self.sockets
-                    .given_up(client.host, &server.request, server.sent_at);
+                    .given_up(client.host, pool, &server.request, server.sent_at);
             }
             self.close(client.host, call);
         }

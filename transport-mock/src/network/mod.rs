@@ -26,8 +26,8 @@ use self::behind::Behind;
 use self::exchange::{ClientEnd, ServerEnd};
 use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
-pub(crate) use self::sockets::Pool;
 use self::sockets::Sockets;
+pub(crate) use self::sockets::{Pool, Socket};
 use crate::consul::{Consul, Exchange};
 use crate::fault::{Faults, Rules};
 use crate::stats::Stats;
@@ -92,6 +92,8 @@ struct HostState {
     agent: Option<String>,
     cut: Option<Cut>,
     held: Vec<Message>,
+    /// How many connections its agent allows it, if that differs from the others.
+    max_connections: Option<usize>,
     stats: Stats,
 }
 
@@ -157,10 +159,16 @@ impl Network {
                 agent: None,
                 cut: None,
                 held: Vec::new(),
+                max_connections: None,
                 stats: Stats::default(),
             });
             self.hosts.len() - 1
         }))
+    }
+
+    /// The agent of this host allows it so many connections.
+    pub(crate) fn set_max_connections_of(&mut self, host: Host, most: usize) {
+        self.hosts[host.0].max_connections = Some(most);
     }
 
     /// From now on this host asks the agent on this node.

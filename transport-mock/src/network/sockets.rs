@@ -13,7 +13,7 @@ use super::{Call, Host};
 pub(crate) struct Pool(u64);
 
 /// A connection that is kept open.
-pub(super) type Socket = (Host, Pool, Lane);
+pub(crate) type Socket = (Host, Pool, Lane);
 
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
@@ -23,8 +23,10 @@ pub(super) struct Sockets {
     busy: BTreeMap<Call, Socket>,
     /// Exchanges that have no connection: it was refused, which their client has yet to learn.
     refused: BTreeMap<Call, Host>,
-    /// Until when the agent counts them.
-    given_up: Vec<(Host, Instant)>,
+    /// Until when the agent counts them, and of which transport they are.
+    given_up: Vec<(Host, Option<Pool>, Instant)>,
+    /// The most that each transport ever had.
+    peaks: BTreeMap<Pool, usize>,
 }
 
 impl Sockets {
@@ -36,9 +38,9 @@ impl Sockets {
     /// How many there are of this host, of whose exchanges so many are under way.
     pub(super) fn count(&mut self, now: Instant, host: Host, exchanges: usize) -> usize {
         self.idle.retain(|_, until| *until > now);
-        self.given_up.retain(|(_, until)| *until > now);
+        self.given_up.retain(|(.., until)| *until > now);
         let idle = self.idle.keys().filter(|(of, ..)| *of == host).count();
-        let given_up = self.given_up.iter().filter(|(of, _)| *of == host).count();
+        let given_up = self.given_up.iter().filter(|(of, ..)| *of == host).count();
         let refused = self.refused.values().filter(|of| **of == host).count();
         exchanges + idle + given_up - refused
     }
@@ -50,20 +52,46 @@ impl Sockets {
         was_open
     }
 
+    /// The exchange has its connection: notes how many its transport has now.
+    pub(super) fn connected(&mut self, call: Call) {
+        let Some((_, pool, _)) = self.busy.get(&call).copied() else {
+            return;
+        };
+        let refused = self.refused.keys();
+        let refused = refused.filter(|it| self.busy.get(it).is_some_and(|(_, of, _)| *of == pool));
+        let busy = self.busy.values().filter(|(_, of, _)| *of == pool);
+        let idle = self.idle.keys().filter(|(_, of, _)| *of == pool);
+        let given_up = self.given_up.iter();
+        let given_up = given_up.filter(|(_, of, _)| *of == Some(pool));
+        let open = busy.count() - refused.count() + idle.count() + given_up.count();
+        let peak = self.peaks.entry(pool).or_default();
+        *peak = (*peak).max(open);
+    }
+
+    /// The most connections that a transport ever had.
+    pub(super) fn peak(&self, pool: Pool) -> usize {
+        self.peaks.get(&pool).copied().unwrap_or_default()
+    }
+
+    /// A transport is no more. Its blocking queries stay where they are.
+    pub(super) fn close_pool(&mut self, pool: Pool) {
+        self.idle.retain(|(_, of, _), _| *of != pool);
+    }
+
     /// There is no connection for this exchange.
     pub(super) fn refuse(&mut self, call: Call, host: Host) {
         self.refused.insert(call, host);
     }
 
-    /// The exchange has ended; with an answer the connection stays open.
-    pub(super) fn ended(&mut self, now: Instant, call: Call, is_answered: bool) {
+    /// The exchange has ended; with an answer the connection stays open. Says whose it was.
+    pub(super) fn ended(&mut self, now: Instant, call: Call, is_answered: bool) -> Option<Pool> {
         self.refused.remove(&call);
-        if let Some(socket) = self.busy.remove(&call)
-            && is_answered
-        {
-            let (.., lane) = socket;
+        let socket = self.busy.remove(&call)?;
+        let (_, pool, lane) = socket;
+        if is_answered {
             self.idle.insert(socket, now + lane.idle_time());
         }
+        Some(pool)
     }
 
     pub(super) fn close(&mut self, socket: Socket) {
@@ -71,10 +99,16 @@ impl Sockets {
     }
 
     /// An agent goes on with a blocking query that nobody waits for.
-    pub(super) fn given_up(&mut self, host: Host, request: &Request, sent_at: Instant) {
+    pub(super) fn given_up(
+        &mut self,
+        host: Host,
+        pool: Option<Pool>,
+        request: &Request,
+        sent_at: Instant,
+    ) {
         if let Some(wait) = request.is_long_poll().then(|| request.wait()).flatten() {
             self.given_up
-                .push((host, sent_at + ListKeys::longest(wait)));
+                .push((host, pool, sent_at + ListKeys::longest(wait)));
         }
     }
 }

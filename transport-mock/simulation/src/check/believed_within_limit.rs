@@ -142,7 +142,7 @@ impl Check for BelievedWithinLimit {
         let must_be_noticed = self
             .quiet_since
             .is_some_and(|since| at > since + NOTICED_WITHIN);
-        let mut sums = [0; 4];
+        let mut sums = BTreeMap::new();
         for belief in held {
             let is_taken = self.is_taken(belief);
             let is_guarded = belief.sessions.iter().any(|it| self.guarded.contains(it));
@@ -152,7 +152,7 @@ impl Check for BelievedWithinLimit {
             if is_taken {
                 continue;
             }
-            let sum = &mut sums[belief.prefix % 4];
+            let sum: &mut u32 = sums.entry(belief.prefix).or_default();
             *sum += belief.permits;
             if *sum > self.allowed(belief.prefix) {
                 let all: Vec<_> = held

@@ -73,7 +73,7 @@ impl Check for FollowersKeepUp {
         if !is_in_touch {
             return Ok(());
         }
-        let travel = self.bounds.latency * 4 + SLACK;
+        let travel = self.bounds.latency * 4 + SLACK + self.bounds.unseen;
         for (host, (prefix, known)) in &self.followers {
             let (changed, shows) = match self.keys.get(prefix) {
                 Some((changed, shows)) => (*changed, shows),

@@ -91,6 +91,8 @@ pub struct Bounds {
     pub lock_delay: Duration,
     /// The longest of anybody's.
     pub longest_lock_delay: Duration,
+    /// For how long somebody may go without a look, where polls may have no connection.
+    pub unseen: Duration,
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
@@ -106,6 +108,7 @@ impl Bounds {
             latency: plan.latency,
             lock_delay: plan.shortest_lock_delay(),
             longest_lock_delay: plan.longest_lock_delay(),
+            unseen: plan.unseen(),
             expects_refusals: plan.has(|deed| {
                 matches!(
                     deed,

@@ -90,7 +90,7 @@ impl Check for VacancyFilled {
         let Some(quiet_since) = self.quiet_since else {
             return Ok(());
         };
-        let within = ACQUIRED_WITHIN + self.bounds.latency * 12;
+        let within = ACQUIRED_WITHIN + self.bounds.latency * 12 + self.bounds.unseen;
         for (prefix, election) in &self.elections {
             let in_touch_since = quiet_since + BACK_WITHIN;
             let since = election.free_since.max(election.waited_since);

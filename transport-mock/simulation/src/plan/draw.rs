@@ -4,6 +4,7 @@ mod claims;
 mod deeds;
 mod election;
 mod server;
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,12 +21,23 @@ use super::{
 impl Plan {
     /// The plan of this seed.
     pub fn draw(seed: u64) -> Self {
+        Self::draw_with(seed, None)
+    }
+
+    /// The plan of this seed, with hosts that have so many semaphores of their own.
+    pub fn draw_with_semaphores(seed: u64, semaphores: usize) -> Self {
+        Self::draw_with(seed, Some(semaphores))
+    }
+
+    fn draw_with(seed: u64, semaphores: Option<usize>) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut plan = Draft::new(&mut rng).plan(seed, &mut rng);
         draw_encodings(&mut plan, &mut Rng::with_seed(!seed));
         election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
         server::draw_servers(&mut plan, &mut Rng::with_seed(seed ^ SERVERS));
         claims::draw_abandoned_claims(&mut plan, &mut Rng::with_seed(seed ^ CLAIMS));
+        let rng = &mut Rng::with_seed(seed ^ SHARING);
+        sharing::draw_sharing(&mut plan, rng, semaphores);
         plan
     }
 }
@@ -35,6 +47,9 @@ const SERVERS: u64 = 0x0073_6572_7665_7273;
 
 /// Sets what is drawn about abandoned claims apart from the rest.
 const CLAIMS: u64 = 0x0063_6c61_696d_7321;
+
+/// Sets what is drawn about shared connections apart from the rest.
+const SHARING: u64 = 0x0073_6861_7269_6e67;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -173,6 +188,7 @@ impl Draft {
             crowd: 0,
             follows: false,
             refuses_from: None,
+            shared: None,
             users,
             troubles,
         }

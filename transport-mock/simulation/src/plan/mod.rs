@@ -25,6 +25,17 @@ pub const SLOWEST_CLOCK: f64 = 0.95;
 /// See [`SLOWEST_CLOCK`].
 pub const FASTEST_CLOCK: f64 = 1.05;
 
+/// The prefixes of hosts' own semaphores are numbered from here on, so many for each host.
+const OWN_PLACES: usize = 10_000;
+
+/// Whether the prefix of this number is that of a host's own semaphore.
+pub(crate) fn is_own(prefix: usize) -> bool {
+    prefix >= OWN_PLACES
+}
+
+/// The longest between two looks of a poll that has no connection.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// The TTL of strangers' sessions.
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
@@ -90,7 +101,8 @@ pub enum Told {
     NotAtAll,
 }
 
-/// A host with one process, which has one semaphore or takes part in one election.
+/// A host with one process, which has one semaphore or takes part in one election, and may have semaphores of its own
+/// beside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPlan {
     /// What deeds call it.
@@ -113,10 +125,26 @@ pub struct HostPlan {
     pub follows: bool,
     /// From when on its agent serves no transactions any more.
     pub refuses_from: Option<Duration>,
+    /// The connections that it keeps open and shares, and what else goes by them. Otherwise each exchange has one.
+    pub shared: Option<Shared>,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
     /// What its requests meet, by their number among those of their sort.
     pub troubles: BTreeMap<(Sort, u64), Trouble>,
+}
+
+/// Connections that a process shares among all that it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shared {
+    /// How many transports it has, each of which opens 64 at most and sees the others only by what is refused. What
+    /// it contends for goes by the first one.
+    pub transports: usize,
+    /// How many connections its agent allows the host.
+    pub allowed: usize,
+    /// How many tasks read something by the first transport, again and again: what is urgent goes before.
+    pub readers: usize,
+    /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports.
+    pub own: Vec<UserPlan>,
 }
 
 /// A sort of requests, to aim troubles at.
@@ -231,7 +259,60 @@ pub enum Stranger {
 impl Plan {
     /// The prefix of this number.
     pub fn prefix(number: usize) -> String {
+        if let Some(host) = (number / OWN_PLACES).checked_sub(1) {
+            return format!("own/{host}/{}", number % OWN_PLACES);
+        }
         format!("service/{}", ["db", "queue", "jobs"][number % 3])
+    }
+
+    /// The number of the prefix of a semaphore that nobody but its host wants.
+    pub(crate) fn own_prefix(host: usize, semaphore: usize) -> usize {
+        (host + 1) * OWN_PLACES + semaphore % OWN_PLACES
+    }
+
+    /// All of these.
+    pub(crate) fn own_prefixes(&self) -> impl Iterator<Item = usize> {
+        self.hosts.iter().flat_map(|host| {
+            let own = 0..host.own().len();
+            own.map(|it| Self::own_prefix(host.number, it))
+        })
+    }
+
+    /// Whether some host shares its connections.
+    pub fn shares_connections(&self) -> bool {
+        self.hosts.iter().any(|it| it.shared.is_some())
+    }
+
+    /// Whether some host has semaphores of its own.
+    pub fn has_own(&self) -> bool {
+        self.hosts.iter().any(|it| !it.own().is_empty())
+    }
+
+    /// Whether nothing can go wrong but that connections are refused.
+    pub(crate) fn is_peaceful(&self) -> bool {
+        let mut hosts = self.hosts.iter();
+        let is_left_alone = self.deeds.is_empty() && self.strangers.is_empty();
+        is_left_alone && hosts.all(|it| it.troubles.is_empty())
+    }
+
+    /// How long the requests of all semaphores of a host may take together when all are due at once.
+    pub(crate) fn queueing(&self, host: usize) -> Duration {
+        let mut hosts = self.hosts.iter().filter(|it| it.number == host);
+        let Some((host, shared)) = hosts.find_map(|it| Some((it, it.shared.as_ref()?))) else {
+            return Duration::ZERO;
+        };
+        // Polls have half of them.
+        let lanes = (shared.allowed / 2).clamp(1, 30);
+        let rounds = (host.own().len() + host.users.len()).div_ceil(lanes);
+        self.latency * 2 * u32::try_from(rounds).unwrap_or(u32::MAX)
+    }
+
+    /// How long a poll that has no connection may take to tell of a change: until its next look, on a clock that runs slow,
+    /// and the requests before it.
+    pub(crate) fn unseen(&self) -> Duration {
+        let hosts = self.hosts.iter().filter(|it| it.shared.is_some());
+        let unseen = hosts.map(|it| LOOK.div_f64(SLOWEST_CLOCK) + self.queueing(it.number) * 2);
+        unseen.max().unwrap_or_default()
     }
 
     /// How long a participant waits at most between two attempts of one request.
@@ -349,6 +430,16 @@ impl Plan {
 }
 
 impl HostPlan {
+    /// What is done with its own semaphores.
+    pub(crate) fn own(&self) -> &[UserPlan] {
+        self.shared.as_ref().map_or(&[], |it| &it.own)
+    }
+
+    /// How many use what it has.
+    pub(crate) fn all_users(&self) -> usize {
+        self.users.len() + self.own().len()
+    }
+
     /// Whether it sends transactions, and its agent serves them throughout.
     pub(crate) fn speaks_transactions(&self) -> bool {
         self.encoding == Encoding::Transactions && self.refuses_from.is_none()

@@ -17,6 +17,10 @@ pub enum Piece {
     Stranger(usize),
     /// A deed, by its place.
     Deed(usize),
+    /// A semaphore of a host's own, by its host's place and its own.
+    Own(usize, usize),
+    /// That a host shares connections at all, with all semaphores of its own.
+    Shared(usize),
 }
 
 /// The pieces of a plan, and what the plan is without some of them.
@@ -38,6 +42,10 @@ impl<'a> Pieces<'a> {
                     .keys()
                     .map(|(sort, number)| Piece::Trouble(host, *sort, *number)),
             );
+            if it.shared.is_some() {
+                all.push(Piece::Shared(host));
+            }
+            all.extend((0..it.own().len()).map(|own| Piece::Own(host, own)));
             for (user, it) in it.users.iter().enumerate() {
                 all.push(Piece::User(host, user));
                 all.extend((0..it.turns.len()).map(|turn| Piece::Turn(host, user, turn)));
@@ -65,6 +73,12 @@ impl<'a> Pieces<'a> {
                 .retain(|(sort, number), _| stays(Piece::Trouble(host, *sort, *number)));
             for (user, it) in it.users.iter_mut().enumerate() {
                 retain(&mut it.turns, |turn| stays(Piece::Turn(host, user, turn)));
+            }
+            if !stays(Piece::Shared(host)) {
+                it.shared = None;
+            }
+            if let Some(shared) = &mut it.shared {
+                retain(&mut shared.own, |own| stays(Piece::Own(host, own)));
             }
             retain(&mut it.users, |user| stays(Piece::User(host, user)));
         }

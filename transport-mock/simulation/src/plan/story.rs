@@ -4,7 +4,9 @@ use std::fmt;
 
 use semaphore_core::{Dialect, Encoding};
 
-use super::{Deed, End, Fate, Hidden, How, Place, Plan, Sort, Stranger, Told, Trouble, Turn};
+use super::{
+    Deed, End, Fate, Hidden, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,
+};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,6 +65,9 @@ impl fmt::Display for Plan {
             if host.follows {
                 writeln!(f, "  it follows the leader")?;
             }
+            if let Some(shared) = &host.shared {
+                write!(f, "{shared}")?;
+            }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
                 for turn in &it.turns {
@@ -70,15 +75,7 @@ impl fmt::Display for Plan {
                 }
             }
             for ((sort, number), trouble) in &host.troubles {
-                let of = match sort {
-                    Sort::Any => "",
-                    Sort::Record => " for the record",
-                    Sort::Key => " for a contender key",
-                    Sort::Session => " for the life of a session",
-                    Sort::Renewal => " for a renewal",
-                    Sort::Read => " for a read",
-                };
-                writeln!(f, "  its request {number}{of}: {trouble}")?;
+                writeln!(f, "  its request {number}{sort}: {trouble}")?;
             }
         }
         match self.dialect {
@@ -106,6 +103,38 @@ impl fmt::Display for Plan {
         }
         for (at, deed) in &self.deeds {
             writeln!(f, "at {at:?}: {deed}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "",
+            Self::Record => " for the record",
+            Self::Key => " for a contender key",
+            Self::Session => " for the life of a session",
+            Self::Renewal => " for a renewal",
+            Self::Read => " for a read",
+        })
+    }
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "  it shares the connections of {} transport(s), its agent allows {}, {} tasks read, and it has {} semaphores of its own",
+            self.transports,
+            self.allowed,
+            self.readers,
+            self.own.len()
+        )?;
+        for (own, it) in self.own.iter().enumerate() {
+            for turn in &it.turns {
+                writeln!(f, "    own semaphore {own}: {turn}")?;
+            }
         }
         Ok(())
     }

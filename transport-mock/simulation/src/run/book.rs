@@ -9,7 +9,7 @@ use semaphore_core::{FencingToken, Lost};
 use super::contest::Held;
 use crate::branches::Taken;
 use crate::history::{Belief, BeliefNo, Happening, Who};
-use crate::plan::Deed;
+use crate::plan::{Deed, is_own};
 
 /// Clones are the same book.
 #[derive(Clone, Default)]
@@ -168,7 +168,7 @@ impl Pages {
         }
     }
 
-    /// What this host believes in although an operator has taken it away, which answers with this
+    /// What this host believes in of that for which it contends, although an operator has taken it away, which answers with this
     /// index must show. Those that were made before the deed have a lower one.
     pub(super) fn taken_from(&self, host: usize, index: u64) -> Vec<String> {
         if self.taken.is_empty() {
@@ -176,7 +176,7 @@ impl Pages {
         }
         let whose = self.beliefs.iter().map(|(belief, _)| belief);
         whose
-            .filter(|it| it.who == Who::Ours(host))
+            .filter(|it| it.who == Who::Ours(host) && !is_own(it.prefix))
             .flat_map(|it| &it.sessions)
             .filter(|it| self.taken.get(*it).is_some_and(|before| index > *before))
             .cloned()

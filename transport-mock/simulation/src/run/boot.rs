@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use semaphore_core::{Election, Error, Instant, Semaphore};
-use transport_mock::{MockClient, MockProcess};
+use transport_mock::{MockClient, MockProcess, PooledClient};
 
 use super::Run;
 use super::contest::Contest;
 use super::follower::Follower;
+use super::hazards::Hazards;
 use super::knowledge::Knowledge;
 use super::user::User;
 use super::wire::{Line, Looks, Wire};
@@ -24,7 +25,11 @@ impl Run<'_> {
         let truth = self.world.client(format!("node-{number}"));
         let process = MockProcess::new(&truth.clone().with_clock_rate(plan.clock));
         line.lock().knowledge = Knowledge::default();
-        let wire = self.wire(plan, &line, &process, &truth, Looks::Record);
+        let Ok(pools) = self.pools(plan, &line, &process, &truth) else {
+            return;
+        };
+        let pool = pools.first();
+        let wire = self.wire(plan, &line, &process, &truth, Looks::Record, pool);
         let Ok(contest) = self.contest(plan, wire, &process) else {
             return;
         };
@@ -44,16 +49,19 @@ impl Run<'_> {
                 next: Arc::clone(next),
                 storm_end: self.rounds[0],
                 rounds: self.rounds,
+                explains_after: None,
             };
             self.world.start(process.living(user.live()))
         });
-        let tasks = tasks.collect();
-        let follower = self.follower(plan, &line, &process, &truth);
+        let mut tasks: Vec<_> = tasks.collect();
+        tasks.extend(self.start_own(plan, &line, &process, &truth, &pools));
+        let follower = self.follower(plan, &line, &process, &truth, pool);
         let follower = follower.map(|it| self.world.start(process.living(it.live())));
         if let Some(host) = self.hosts.get_mut(&number) {
             host.tasks = tasks;
             host.follower = follower;
             host.process = Some(process);
+            host.pools = pools;
         }
     }
 
@@ -110,9 +118,10 @@ impl Run<'_> {
         line: &Line,
         process: &MockProcess,
         truth: &MockClient,
+        pool: Option<&PooledClient>,
     ) -> Option<Follower> {
         let is_election = self.plan.place(host.prefix).is_election();
-        let wire = || self.wire(host, line, process, truth, Looks::Elsewhere);
+        let wire = || self.wire(host, line, process, truth, Looks::Elsewhere, pool);
         (host.follows && is_election).then(|| Follower {
             host: host.number,
             prefix: host.prefix,
@@ -125,13 +134,14 @@ impl Run<'_> {
         })
     }
 
-    fn wire(
+    pub(super) fn wire(
         &self,
         host: &HostPlan,
         line: &Line,
         process: &MockProcess,
         truth: &MockClient,
         looks: Looks,
+        pool: Option<&PooledClient>,
     ) -> Wire {
         let looks = match self.plan.place(host.prefix) {
             Place::Election { .. } if looks == Looks::Record => Looks::Key,
@@ -139,14 +149,29 @@ impl Run<'_> {
         };
         Wire {
             client: process.client().clone(),
+            pool: pool.cloned(),
             truth: truth.clone(),
             host: host.number,
+            participant: host.number,
+            hazards: self.hazards(host, line, truth),
             prefix: self.prefixes[host.prefix].clone(),
             looks,
             line: line.clone(),
             book: self.book.clone(),
             latency: self.plan.latency,
+        }
+    }
+
+    pub(super) fn hazards(&self, host: &HostPlan, line: &Line, truth: &MockClient) -> Hazards {
+        let shares = host.shared.is_some();
+        Hazards {
+            host: host.number,
+            truth: truth.clone(),
+            line: line.clone(),
+            book: self.book.clone(),
+            latency: self.plan.latency,
             refuses_from: host.refuses_from.map(|at| Instant::ORIGIN + at),
+            queueing: shares.then(|| self.plan.queueing(host.number)),
         }
     }
 }

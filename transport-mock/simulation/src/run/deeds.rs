@@ -62,6 +62,7 @@ impl Run<'_> {
             | Deed::AgentDown { host, .. }
             | Deed::Lag { host, .. }
             | Deed::Restrict { host, .. } => {
+                self.judge_peaks(*host)?;
                 self.hit_host(*host, deed);
                 Ok(())
             }
@@ -180,6 +181,7 @@ impl Run<'_> {
                 if let Some(process) = host.process.take() {
                     process.kill();
                     host.tasks.clear();
+                    host.pools.clear();
                     self.later(*down, Undo::Boot(number));
                 }
             }
@@ -395,7 +397,11 @@ impl Run<'_> {
     /// What lasts for `time` can be felt until the requests have timed out that it has hit.
     fn trouble(&mut self, host: Option<usize>, time: Duration) {
         let felt = self.plan.request_timeout().mul_f64(FASTEST_CLOCK + 0.01);
-        let until: Instant = self.world.now() + time + felt;
+        let hosts = self.plan.hosts.iter().map(|it| it.number);
+        let hosts = hosts.filter(|it| host.is_none_or(|host| host == *it));
+        let queueing = hosts.map(|it| self.plan.queueing(it)).max();
+        let queueing = queueing.unwrap_or_default();
+        let until: Instant = self.world.now() + time + felt + queueing;
         self.book.happened(Happening::Trouble { host, until });
     }
 }

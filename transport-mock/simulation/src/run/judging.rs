@@ -82,6 +82,7 @@ impl Run<'_> {
                 self.world.note(format_args!("           · {what}"));
             }
             self.judge.happen(now, what)?;
+            self.judge_in_peace(what)?;
         }
         self.judge.settle(now, &self.book.lock().held())?;
         for (after, deed) in causes {

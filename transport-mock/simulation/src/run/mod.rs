@@ -13,12 +13,14 @@ mod boot;
 mod contest;
 mod deeds;
 mod follower;
+mod hazards;
 mod judging;
 mod knowledge;
 mod operator;
 mod past;
 mod quiet;
 mod seen;
+mod sharing;
 mod state;
 mod stranger;
 mod transaction;
@@ -35,7 +37,7 @@ use std::time::Duration;
 
 use semaphore_core::{Instant, Prefix, Scope, Token};
 use transport_mock::consul::Snapshot;
-use transport_mock::{MockConsul, MockProcess, Task};
+use transport_mock::{MockConsul, MockProcess, PooledClient, Task};
 
 use self::book::Book;
 use self::deeds::Act;
@@ -46,7 +48,7 @@ use self::wire::Line;
 use crate::branches;
 use crate::check::{Bounds, Invariant, Judge, Violation};
 use crate::figures::Figures;
-use crate::plan::{Deed, HostPlan, Plan, Turn};
+use crate::plan::{Deed, HostPlan, Plan, Turn, UserPlan};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -140,6 +142,10 @@ struct Running<'a> {
     plan: &'a HostPlan,
     line: Line,
     users: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
+    /// Those of its own semaphores.
+    own: Vec<(Arc<Vec<Turn>>, Arc<AtomicUsize>)>,
+    /// The transports of its process, if it shares connections.
+    pools: Vec<PooledClient>,
     process: Option<MockProcess>,
     tasks: Vec<Task<Option<()>>>,
     follower: Option<Task<Option<()>>>,
@@ -159,12 +165,14 @@ impl<'a> Run<'a> {
             storm_end + first_round(plan, plan.longest_session()),
         ];
         let hosts = plan.hosts.iter().map(|host| {
-            let users = host.users.iter();
-            let users = users.map(|user| (Arc::new(user.turns.clone()), Arc::default()));
+            let turns =
+                |user: &UserPlan| (Arc::new(user.turns.clone()), Arc::<AtomicUsize>::default());
             let running = Running {
                 plan: host,
                 line: Line::new(host.troubles.clone()),
-                users: users.collect(),
+                users: host.users.iter().map(turns).collect(),
+                own: host.own().iter().map(turns).collect(),
+                pools: Vec::new(),
                 process: None,
                 tasks: Vec::new(),
                 follower: None,
@@ -231,6 +239,10 @@ impl<'a> Run<'a> {
             consul.advance_index(BUSY_CLUSTER);
         });
         for host in &plan.hosts {
+            if let Some(shared) = &host.shared {
+                let name = format!("node-{}", host.number);
+                self.world.set_max_connections_of(name, shared.allowed);
+            }
             if let Some(server) = host.server {
                 let agent = Plan::node(server);
                 self.world.set_agent(format!("node-{}", host.number), agent);

@@ -13,7 +13,7 @@ use crate::plan::{Plan, Stranger};
 impl Run<'_> {
     /// Everybody is to get in, within this time from now.
     pub(super) fn round(&mut self, within: Duration) -> Judged {
-        let users = self.hosts.values().map(|host| host.users.len()).sum();
+        let users = self.hosts.values().map(|host| host.plan.all_users()).sum();
         self.book.happened(Happening::Round { users, within });
         self.judge_step()
     }
@@ -57,6 +57,9 @@ impl Run<'_> {
         self.judge_operation()?;
         self.run_until(self.world.now() + LAST_REQUESTS)?;
         self.stop_followers();
+        for number in self.hosts.keys() {
+            self.judge_peaks(*number)?;
+        }
         self.tidy()?;
         if let Some(what) = self.left() {
             self.book.happened(Happening::Left { what });
@@ -131,6 +134,17 @@ impl Run<'_> {
         let mut left = Vec::new();
         self.world.consul(|consul, _| {
             left.extend(consul.sessions().map(|it| format!("session {}", it.id())));
+            for prefix in self.plan.own_prefixes() {
+                let directory = format!("{}/", Plan::prefix(prefix));
+                for entry in consul.entries(&directory) {
+                    let is_lock = entry.key().strip_prefix(&directory) == Some(".lock");
+                    let record = semaphore_core::Record::decode(entry.value(), entry.flags());
+                    let is_empty = record.is_ok_and(|it| it.holders().len() == 0);
+                    if !is_lock || !is_empty {
+                        left.push(format!("key {}", entry.key()));
+                    }
+                }
+            }
             for (number, prefix) in self.prefixes.iter().enumerate() {
                 // A record is written by whoever comes.
                 let is_used = self
@@ -175,13 +189,32 @@ const ONE_POLL: Duration = Duration::from_secs(17);
 /// have ended, which may last this long, the lock delay that follows, one poll, the requests that a fault has left without an
 /// answer, and their turns.
 pub(super) fn first_round(plan: &Plan, longest_session: Duration) -> Duration {
-    longest_session + plan.longest_vacancy() + ONE_POLL + plan.request_timeout() * 2 + turns(plan)
+    longest_session
+        + plan.longest_vacancy()
+        + ONE_POLL
+        + plan.request_timeout() * 2
+        + turns(plan)
+        + sharing(plan)
 }
 
 /// How long everybody may take when no dead are left.
 pub(super) fn second_round(plan: &Plan) -> Duration {
-    Duration::from_secs(5) + turns(plan)
+    Duration::from_secs(5) + turns(plan) + sharing(plan)
 }
+
+/// How much longer it takes where connections are shared: nothing is opened for so long after a refusal, a look comes only
+/// every few seconds, and the requests of all turns are sent one after the other.
+fn sharing(plan: &Plan) -> Duration {
+    let hosts = plan.hosts.iter().filter(|it| it.shared.is_some());
+    let longest = hosts.map(|it| SHUT + plan.queueing(it.number) * TURN_REQUESTS);
+    longest.max().unwrap_or_default() + plan.unseen()
+}
+
+/// For how long no connection is opened after many refusals, with its jitter.
+const SHUT: Duration = Duration::from_secs(40);
+
+/// A turn is made of no more requests one after the other.
+pub(super) const TURN_REQUESTS: u32 = 12;
 
 /// Each user holds for its time, and leaves the slot to a stranger for its patience at most.
 fn turns(plan: &Plan) -> Duration {

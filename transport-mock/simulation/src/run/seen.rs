@@ -10,10 +10,12 @@ use super::state::State;
 use super::transaction::Transaction;
 use super::turns::{Holders, Turns};
 use crate::history::{Change, Ending, Happening, Removed, Who};
-use crate::plan::{Place, Plan};
+use crate::plan::{Place, Plan, is_own};
 
 pub(super) struct Seen {
-    sites: Vec<Site>,
+    sites: BTreeMap<usize, Site>,
+    /// The sites of semaphores that only their host wants, by what stands in front of their keys.
+    own: BTreeMap<String, usize>,
     index: u64,
     owners: BTreeMap<String, Who>,
     alive: BTreeSet<String>,
@@ -32,20 +34,30 @@ struct Site {
 
 impl Seen {
     pub(super) fn new(prefixes: &[Prefix], plan: &Plan) -> Self {
-        let sites = prefixes.iter().zip(&plan.prefixes);
-        let sites = sites.map(|(prefix, place)| Site {
-            prefix: prefix.clone(),
-            place: *place,
+        let site = |prefix: Prefix, place: Place| Site {
+            prefix,
+            place,
             index: 0,
-            state: State::of(*place, None),
+            state: State::of(place, None),
+        };
+        let sites = prefixes.iter().zip(&plan.prefixes).enumerate();
+        let sites = sites.map(|(number, (prefix, place))| (number, site(prefix.clone(), *place)));
+        let own = plan.own_prefixes().filter_map(|number| {
+            let prefix = Prefix::new(Plan::prefix(number)).ok()?;
+            Some((number, site(prefix, Place::Semaphore)))
         });
+        let own: Vec<_> = own.collect();
+        let names = own
+            .iter()
+            .map(|(number, it)| (it.prefix.lock_key(), *number));
         Self {
             turns: Turns::new(plan),
             index: 0,
             owners: BTreeMap::new(),
             alive: BTreeSet::new(),
             returned: BTreeSet::new(),
-            sites: sites.collect(),
+            own: names.collect(),
+            sites: sites.chain(own).collect(),
         }
     }
 
@@ -68,10 +80,23 @@ impl Seen {
         self.index = consul.last_index();
         let mut changes = Vec::new();
         self.compare_sessions(consul, writes, &mut changes);
-        for prefix in 0..self.sites.len() {
+        for prefix in self.touched(writes) {
             self.compare_site(consul, writes, prefix, &mut changes);
         }
         changes
+    }
+
+    /// The sites that may have changed. Those of a host's own are many, and only the writes of their key change them.
+    fn touched(&self, writes: Option<&[Delivered]>) -> Vec<usize> {
+        let Some(writes) = writes.filter(|_| !self.own.is_empty()) else {
+            return self.sites.keys().copied().collect();
+        };
+        let common = self.sites.keys().copied().take_while(|it| !is_own(*it));
+        let written = writes.iter().flat_map(|it| written_keys(&it.request));
+        let own: BTreeSet<_> = written
+            .filter_map(|key| self.own.get(&key).copied())
+            .collect();
+        common.chain(own).collect()
     }
 
     fn compare_sessions(
@@ -119,8 +144,11 @@ impl Seen {
         number: usize,
         changes: &mut Vec<Happening>,
     ) {
-        let site = &mut self.sites[number];
-        let key = site.prefix.lock_key();
+        let Some(site) = self.sites.get_mut(&number) else {
+            return;
+        };
+        let prefix = site.prefix.clone();
+        let key = prefix.lock_key();
         let entry = consul.entry(&key);
         let index = entry.map_or(0, transport_mock::consul::Entry::modify_index);
         if site.index == index && writes.is_some() {
@@ -149,7 +177,6 @@ impl Seen {
         };
         let passed = match (&after, last) {
             (State::Record(_), Some(write)) => {
-                let prefix = &self.sites[number].prefix;
                 let since = |session: &str| {
                     let key = consul.entry(&format!("{prefix}/{session}"));
                     key.map(transport_mock::consul::Entry::create_index)
@@ -184,7 +211,7 @@ impl Seen {
     /// Whether a session, and the contender key that it needs in a semaphore, were there after the last
     /// step.
     pub(super) fn lives(&self, consul: &Consul, prefix: usize, session: &str) -> bool {
-        let Some(site) = self.sites.get(prefix) else {
+        let Some(site) = self.sites.get(&prefix) else {
             return false;
         };
         let key = consul.entry(&format!("{}/{session}", site.prefix));
@@ -194,13 +221,13 @@ impl Seen {
 
     /// Whether what stands at this prefix does not belong there.
     pub(super) fn is_garbled(&self, prefix: usize) -> bool {
-        let site = self.sites.get(prefix);
+        let site = self.sites.get(&prefix);
         site.is_some_and(|site| site.state.is_garbled())
     }
 
     /// Who holds by what stands at this prefix.
     pub(super) fn holders(&self, prefix: usize) -> BTreeSet<String> {
-        let site = self.sites.get(prefix);
+        let site = self.sites.get(&prefix);
         site.map(|site| site.state.holders()).unwrap_or_default()
     }
 
@@ -223,6 +250,16 @@ impl Seen {
     pub(super) fn owner(&self, session: &str) -> Option<Who> {
         self.owners.get(session).copied()
     }
+}
+
+/// The keys that a write of the record names.
+fn written_keys(request: &Request) -> Vec<String> {
+    if let Some(transaction) = Transaction::of(request) {
+        return transaction.keys().map(str::to_owned).collect();
+    }
+    let path = request.target().split('?').next();
+    let key = path.and_then(|it| it.strip_prefix("/v1/kv/"));
+    key.map(str::to_owned).into_iter().collect()
 }
 
 /// Whether a write of this key is bound to what it was before.

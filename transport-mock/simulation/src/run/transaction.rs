@@ -19,6 +19,11 @@ impl Transaction {
         Some(Self(keys.collect()))
     }
 
+    /// The keys that it names.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|it| it["Key"].as_str())
+    }
+
     /// Whether whatever it does to this key is bound to what the key was before.
     pub(super) fn is_check_and_set(&self, key: &str) -> bool {
         let of_key = self.0.iter().filter(|it| it["Key"] == *key);

@@ -29,6 +29,8 @@ pub(super) struct User {
     pub(super) storm_end: Instant,
     /// When each round begins in which everybody gets in.
     pub(super) rounds: [Instant; 2],
+    /// After how long an acquisition that is granted nothing has to say why, where nothing but a refusal can be the reason.
+    pub(super) explains_after: Option<Duration>,
 }
 
 impl User {
@@ -71,6 +73,12 @@ impl User {
                 self.hold(held, time, turn.changes, turn.end).await;
             }
             Ok(None) => self.book.unserved("nothing free"),
+            Err(
+                ref error @ Error::Timeout {
+                    waited,
+                    last_failure: None,
+                },
+            ) if self.explains_after.is_some_and(|after| waited > after) => self.failed(error),
             Err(Error::Timeout { .. }) => self.book.unserved("timed out"),
             // An instant try fails with the first request that does.
             Err(Error::Request(error)) if turn.how == How::Try && !error.is_permanent() => {

@@ -9,20 +9,27 @@ use semaphore_core::api::{ListKeys, ReadKey};
 use semaphore_core::{
     Instant, Method, Prefix, Request, Response, Runtime as _, Transport, TransportError, View,
 };
-use transport_mock::{Fault, MockClient, RequestKind};
+use transport_mock::{MockClient, PooledClient, RequestKind};
 
 use super::book::Book;
+use super::hazards::Hazards;
 use super::knowledge::{Answer, Knowledge};
 use super::transaction::Transaction;
 use crate::history::{Asked, Happening};
-use crate::plan::{FASTEST_CLOCK, Sort, Trouble};
+use crate::plan::{Sort, Trouble};
 
 /// The transport of one process.
 pub(super) struct Wire {
     pub(super) client: MockClient,
+    /// The connections that it goes by, if they are shared.
+    pub(super) pool: Option<PooledClient>,
     /// The same host by the true clock.
     pub(super) truth: MockClient,
     pub(super) host: usize,
+    /// Who sends, where requests are counted.
+    pub(super) participant: usize,
+    /// What each request meets that has a connection of its own.
+    pub(super) hazards: Hazards,
     pub(super) prefix: Prefix,
     /// Which answers tell who holds.
     pub(super) looks: Looks,
@@ -30,8 +37,6 @@ pub(super) struct Wire {
     pub(super) book: Book,
     /// The longest that a message travels.
     pub(super) latency: Duration,
-    /// From when on the agent serves no transactions.
-    pub(super) refuses_from: Option<Instant>,
 }
 
 /// Which answers tell somebody whether they still hold.
@@ -65,6 +70,8 @@ pub(super) struct LineState {
     highest_index: u64,
     /// Whether Consul has renewed each session when it was last asked to.
     renewals: BTreeMap<String, bool>,
+    /// How many faults requests have met.
+    pub(super) faults: u64,
     /// How many looks at the prefix, or attempts to acquire an election's key, have been answered.
     answers: u64,
 }
@@ -81,6 +88,7 @@ impl Line {
             is_fooled: false,
             highest_index: 0,
             renewals: BTreeMap::new(),
+            faults: 0,
             answers: 0,
         })))
     }
@@ -100,7 +108,7 @@ impl Line {
 
 impl LineState {
     /// What the next request of this sort meets.
-    fn next_trouble(&mut self, sort: Sort) -> Option<Trouble> {
+    pub(super) fn next_trouble(&mut self, sort: Sort) -> Option<Trouble> {
         if self.troubles.is_empty() {
             return None;
         }
@@ -122,36 +130,16 @@ impl Wire {
         is_asked.then(|| Response::new(200, format!(r#"[{{"ID":"{session}"}}]"#)))
     }
 
-    /// What the next request meets.
-    fn next_fault(&self, request: &Request) -> Option<Fault> {
-        let mut line = self.line.lock();
-        let trouble = line.next_trouble(sort(request));
-        if line.is_agent_down {
-            return Some(Fault::Refuse);
-        }
-        if self.refuses(request) {
-            let fault = Fault::Answer(Response::new(404, "Not Found"));
-            self.note(&fault, request);
-            return Some(fault);
-        }
-        match trouble? {
-            Trouble::Fault(fault) => {
-                line.is_fooled |= matches!(fault, Fault::Index(_));
-                drop(line);
-                self.note(&fault, request);
-                Some(fault)
-            }
-            Trouble::Deed(after, deed) => {
-                self.book.lock().causes.push((after, deed));
-                None
-            }
-        }
-    }
-
-    /// Whether it is a transaction, and the agent serves none any more.
-    fn refuses(&self, request: &Request) -> bool {
-        let is_over = self.refuses_from.is_some_and(|at| self.truth.now() >= at);
-        is_over && RequestKind::of(request) == RequestKind::Txn
+    /// Sends it. Says whether it met anything, or may have: what shares connections meets it there.
+    async fn send_on(&self, request: Request) -> (Result<Response, TransportError>, bool) {
+        let Some(pool) = &self.pool else {
+            let fault = self.hazards.next_fault(&request);
+            let was_met = fault.is_some();
+            return (self.client.send_into(request, fault).await, was_met);
+        };
+        let before = self.line.lock().faults;
+        let answer = pool.send(request).await;
+        (answer, self.line.lock().faults != before)
     }
 
     fn sent(&self, request: &Request) -> Sent {
@@ -164,25 +152,6 @@ impl Wire {
             is_consistent,
             lags_since: lags_since.filter(|_| !is_consistent),
         }
-    }
-
-    fn note(&self, fault: &Fault, request: &Request) {
-        let mut book = self.book.lock();
-        book.count_fault(name(fault));
-        if RequestKind::of(request) != RequestKind::SessionRenew {
-            return;
-        }
-        let lasts = match fault {
-            Fault::Duplicate(_) | Fault::Index(_) => return,
-            Fault::LoseRequest | Fault::LoseAnswer | Fault::Delay(_) | Fault::DelayAnswer(_) => {
-                request.timeout().mul_f64(FASTEST_CLOCK + 0.01)
-            }
-            _ => self.latency * 2,
-        };
-        book.happenings.push(Happening::Trouble {
-            host: Some(self.host),
-            until: self.truth.now() + lasts,
-        });
     }
 
     /// Notes what the host goes by from now on.
@@ -305,16 +274,14 @@ impl Transport for Wire {
             self.client.sleep(self.latency).await;
             return Ok(answer);
         }
-        let fault = self.next_fault(&request);
         let is_view = self.is_view(&request);
-        let host = self.host;
-        let was_met = fault.is_some();
+        let host = self.participant;
         let sent = self.sent(&request);
         let what = asked(&request, self.looks);
         let is_attempt = matches!(what, Asked::Attempt(_));
         let about = about_session(&request);
         self.book.happened(Happening::Sent { host, what });
-        let answer = self.client.send_into(request, fault).await;
+        let (answer, was_met) = self.send_on(request).await;
         if let Ok(answer) = &answer
             && is_view
             && matches!(answer.status(), 200 | 404)
@@ -369,37 +336,12 @@ fn asked(request: &Request, looks: Looks) -> Asked {
 }
 
 /// The sort of a request of ours. A transaction is of the sort of the most that it changes.
-fn sort(request: &Request) -> Sort {
+pub(super) fn sort(request: &Request) -> Sort {
     match RequestKind::of(request) {
         RequestKind::SessionRenew => Sort::Renewal,
         RequestKind::SessionCreate | RequestKind::SessionDestroy => Sort::Session,
         RequestKind::KvCas | RequestKind::Txn => Sort::Record,
         kind if kind.is_write() => Sort::Key,
         _ => Sort::Read,
-    }
-}
-
-/// The name of a fault, for figures.
-fn name(fault: &Fault) -> &'static str {
-    match fault {
-        Fault::Refuse => "connection refused",
-        Fault::LoseRequest => "request lost",
-        Fault::LoseAnswer => "answer lost",
-        Fault::ResetBefore => "reset before delivery",
-        Fault::ResetAfter => "reset after delivery",
-        Fault::Delay(_) => "request delayed",
-        Fault::DelayAnswer(_) => "answer delayed",
-        Fault::Duplicate(_) => "request delivered twice",
-        Fault::Answer(answer) => match answer.status() {
-            429 => "429",
-            500 => "500",
-            503 => "503",
-            404 => "transaction refused",
-            _ => "answered on the way",
-        },
-        Fault::AnswerAfter(_) => "504",
-        Fault::BadAnswer => "answer cut short",
-        Fault::Index(_) => "index of an answer replaced",
-        _ => "other",
     }
 }

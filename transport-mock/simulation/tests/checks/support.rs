@@ -28,6 +28,7 @@ pub(crate) fn bounds() -> Bounds {
         latency: Duration::from_millis(1),
         lock_delay: Duration::from_secs(15),
         longest_lock_delay: Duration::from_secs(15),
+        unseen: Duration::ZERO,
         expects_refusals: false,
     }
 }

@@ -1,0 +1,108 @@
+//! What the requests of a host meet on their way, by its plan and by the state of its agent.
+
+use std::time::Duration;
+
+use semaphore_core::{Instant, Request, Response, Runtime as _};
+use transport_mock::{Fault, MockClient, RequestKind};
+
+use super::book::Book;
+use super::wire::{Line, sort};
+use crate::history::Happening;
+use crate::plan::{FASTEST_CLOCK, Trouble};
+
+/// Clones are of the same host.
+#[derive(Clone)]
+pub(super) struct Hazards {
+    pub(super) host: usize,
+    /// The host by the true clock.
+    pub(super) truth: MockClient,
+    pub(super) line: Line,
+    pub(super) book: Book,
+    /// The longest that a message travels.
+    pub(super) latency: Duration,
+    /// From when on the agent serves no transactions.
+    pub(super) refuses_from: Option<Instant>,
+    /// How long the requests take that are due at once, if they share connections. Then what holds one of them up
+    /// may hold up a renewal behind it.
+    pub(super) queueing: Option<Duration>,
+}
+
+impl Hazards {
+    /// What the next request meets.
+    pub(super) fn next_fault(&self, request: &Request) -> Option<Fault> {
+        let mut line = self.line.lock();
+        let trouble = line.next_trouble(sort(request));
+        if line.is_agent_down {
+            return Some(Fault::Refuse);
+        }
+        if self.refuses(request) {
+            let fault = Fault::Answer(Response::new(404, "Not Found"));
+            self.note(&fault, request);
+            return Some(fault);
+        }
+        match trouble? {
+            Trouble::Fault(fault) => {
+                line.is_fooled |= matches!(fault, Fault::Index(_));
+                line.faults += 1;
+                drop(line);
+                self.note(&fault, request);
+                Some(fault)
+            }
+            Trouble::Deed(after, deed) => {
+                self.book.lock().causes.push((after, deed));
+                None
+            }
+        }
+    }
+
+    /// Whether it is a transaction, and the agent serves none any more.
+    fn refuses(&self, request: &Request) -> bool {
+        let is_over = self.refuses_from.is_some_and(|at| self.truth.now() >= at);
+        is_over && RequestKind::of(request) == RequestKind::Txn
+    }
+
+    fn note(&self, fault: &Fault, request: &Request) {
+        let mut book = self.book.lock();
+        book.count_fault(name(fault));
+        let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
+        if !is_renewal && self.queueing.is_none() {
+            return;
+        }
+        let lasts = match fault {
+            Fault::Duplicate(_) | Fault::Index(_) => return,
+            Fault::LoseRequest | Fault::LoseAnswer | Fault::Delay(_) | Fault::DelayAnswer(_) => {
+                request.timeout().mul_f64(FASTEST_CLOCK + 0.01)
+            }
+            _ => self.latency * 2,
+        };
+        book.happenings.push(Happening::Trouble {
+            host: Some(self.host),
+            until: self.truth.now() + lasts + self.queueing.unwrap_or_default(),
+        });
+    }
+}
+
+/// The name of a fault, for figures.
+fn name(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Refuse => "connection refused",
+        Fault::LoseRequest => "request lost",
+        Fault::LoseAnswer => "answer lost",
+        Fault::ResetBefore => "reset before delivery",
+        Fault::ResetAfter => "reset after delivery",
+        Fault::Delay(_) => "request delayed",
+        Fault::DelayAnswer(_) => "answer delayed",
+        Fault::Duplicate(_) => "request delivered twice",
+        Fault::Answer(answer) => match answer.status() {
+            429 => "429",
+            500 => "500",
+            503 => "503",
+            404 => "transaction refused",
+            _ => "answered on the way",
+        },
+        Fault::AnswerAfter(_) => "504",
+        Fault::BadAnswer => "answer cut short",
+        Fault::Index(_) => "index of an answer replaced",
+        _ => "other",
+    }
+}

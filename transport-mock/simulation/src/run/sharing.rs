@@ -1,0 +1,149 @@
+//! Hosts that keep their connections open and share them: their own semaphores, and what is judged of the
+//! connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use semaphore_core::{
+    Behavior, BuildError, Error, Instant, MOST_CONNECTIONS, Method, Request, Runtime as _,
+    Semaphore, Transport as _,
+};
+use transport_mock::{MockClient, MockProcess, PooledClient, Task};
+
+use super::contest::Contest;
+use super::quiet::TURN_REQUESTS;
+use super::user::User;
+use super::wire::{Line, Looks};
+use super::{Judged, Run};
+use crate::check::{Invariant, Violation};
+use crate::history::Happening;
+use crate::plan::{HostPlan, Plan};
+
+/// Reads something again and again, until the storm is over.
+async fn read_on(pool: PooledClient, truth: MockClient, storm_end: Instant) {
+    while truth.now() < storm_end {
+        let read = Request::new(Method::Get, "/v1/kv/read").with_timeout(Duration::from_secs(10));
+        let _ = pool.send(read).await;
+        truth.sleep(Duration::from_millis(1)).await;
+    }
+}
+
+impl Run<'_> {
+    /// The transports of a process, if it shares connections. Requests meet their troubles where they have one.
+    pub(super) fn pools(
+        &self,
+        host: &HostPlan,
+        line: &Line,
+        process: &MockProcess,
+        truth: &MockClient,
+    ) -> Result<Vec<PooledClient>, BuildError> {
+        let transports = host.shared.as_ref().map_or(0, |it| it.transports);
+        let pools = (0..transports).map(|_| {
+            let hazards = self.hazards(host, line, truth);
+            let client = process.client().clone();
+            client.pooled_into(MOST_CONNECTIONS, move |request| hazards.next_fault(request))
+        });
+        pools.collect()
+    }
+
+    /// Starts the users of the host's own semaphores.
+    pub(super) fn start_own(
+        &self,
+        host: &HostPlan,
+        line: &Line,
+        process: &MockProcess,
+        truth: &MockClient,
+        pools: &[PooledClient],
+    ) -> Vec<Task<Option<()>>> {
+        let transports = u32::try_from(pools.len()).unwrap_or(u32::MAX);
+        let explains_after = self.plan.queueing(host.number) * TURN_REQUESTS * transports;
+        let readers = host.shared.as_ref().map_or(0, |it| it.readers);
+        // What waits behind a host's own reads has not failed.
+        let is_explained = self.plan.is_peaceful() && readers == 0;
+        let readers = pools.iter().take(1).flat_map(|pool| {
+            let read = || read_on(pool.clone(), truth.clone(), self.rounds[0]);
+            (0..readers).map(move |_| self.world.start(process.living(read())))
+        });
+        let readers: Vec<_> = readers.collect();
+        let own = self.hosts.get(&host.number).map(|it| it.own.as_slice());
+        let own = own.unwrap_or_default().iter().zip(pools.iter().cycle());
+        let tasks = own
+            .enumerate()
+            .filter_map(|(number, ((turns, next), pool))| {
+                let prefix = Plan::own_prefix(host.number, number);
+                let contest = self.own_contest(host, prefix, line, process, truth, pool);
+                let user = User {
+                    host: host.number,
+                    prefix,
+                    contest: contest.ok()?,
+                    truth: truth.clone(),
+                    book: self.book.clone(),
+                    turns: Arc::clone(turns),
+                    next: Arc::clone(next),
+                    storm_end: self.rounds[0],
+                    rounds: self.rounds,
+                    explains_after: is_explained.then_some(explains_after),
+                };
+                Some(self.world.start(process.living(user.live())))
+            });
+        tasks.chain(readers).collect()
+    }
+
+    /// One slot that only this host wants: whoever comes takes out what a process before this one has left.
+    fn own_contest(
+        &self,
+        host: &HostPlan,
+        prefix: usize,
+        line: &Line,
+        process: &MockProcess,
+        truth: &MockClient,
+        pool: &PooledClient,
+    ) -> Result<Contest, Error> {
+        let name = format!("node-{}", host.number);
+        let mut wire = self.wire(host, line, process, truth, Looks::Elsewhere, Some(pool));
+        wire.participant = prefix;
+        let mut builder = Semaphore::builder(Plan::prefix(prefix), 1)
+            .value(name.as_str())
+            .ttl(host.ttl)
+            .behavior(Behavior::Delete)
+            .encoding(host.encoding);
+        if self.plan.access_control.is_some() {
+            builder = builder.token(name);
+        }
+        let connected = builder.connect_parts(Arc::new(wire), Arc::new(process.clone()));
+        connected.map(Contest::Semaphore)
+    }
+
+    /// No transport has ever had more connections than it may.
+    pub(super) fn judge_peaks(&self, number: usize) -> Judged {
+        let pools = self.hosts.get(&number).map(|it| it.pools.as_slice());
+        let peaks = pools.unwrap_or_default().iter();
+        let peak = peaks.map(PooledClient::peak_connections).max();
+        match peak {
+            Some(peak) if peak > MOST_CONNECTIONS => Err(self.broken(
+                format!("a transport of node-{number} had {peak} connections"),
+                Invariant::L3,
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where nothing goes wrong but that connections are refused, nothing is lost at all.
+    pub(super) fn judge_in_peace(&self, what: &Happening) -> Judged {
+        match what {
+            Happening::Lost { belief, reason } if self.plan.is_peaceful() => Err(self.broken(
+                format!("{belief} is lost ({reason}), and nothing has gone wrong"),
+                Invariant::L4,
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn broken(&self, what: String, invariant: Invariant) -> Violation {
+        Violation {
+            invariant,
+            at: self.world.now(),
+            what,
+        }
+    }
+}
