@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use simulation::plan::Plan;
 use simulation::run;
 
 use crate::arguments::{Arguments, Shows};
