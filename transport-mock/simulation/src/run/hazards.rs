@@ -64,8 +64,10 @@ impl Hazards {
     fn note(&self, fault: &Fault, request: &Request) {
         let mut book = self.book.lock();
         book.count_fault(name(fault));
-        let is_renewal = RequestKind::of(request) == RequestKind::SessionRenew;
-        if !is_renewal && self.queueing.is_none() {
+        // A renewal counts when the read after it has confirmed it.
+        let kinds = [RequestKind::SessionRenew, RequestKind::SessionRead];
+        let is_of_renewal = kinds.contains(&RequestKind::of(request));
+        if !is_of_renewal && self.queueing.is_none() {
             return;
         }
         let lasts = match fault {
