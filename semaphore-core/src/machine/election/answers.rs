@@ -122,7 +122,7 @@ impl Candidate {
                 }
             }
             Some(CandidacyEvent::SessionGone) => {
-                self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
+                self.respawn.begin(now, &mut self.rng);
                 self.leave(now);
             }
             Some(CandidacyEvent::Refused(error)) => {

@@ -37,7 +37,6 @@ mod shown;
 mod terms;
 mod write;
 
-use core::time::Duration;
 use std::collections::VecDeque;
 
 use self::candidacy::{Candidacy, Part};
@@ -48,8 +47,9 @@ use crate::input::Value;
 use crate::machine::callers::{Callers, Owner, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::encoding::Encoding;
-use crate::machine::process::reader::backoff::Backoff;
+
 use crate::machine::process::reader::key_watch::KeyWatch;
+use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::requests::Requests;
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -71,9 +71,8 @@ pub struct Candidate {
     leader: Option<CommandId>,
     /// The values to show, first things first.
     changes: VecDeque<Change>,
-    /// No new candidacy before this time.
-    respawn_at: Option<Instant>,
-    respawn: Backoff,
+    /// No new candidacy before it is over.
+    respawn: Pause,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
 }
@@ -105,14 +104,13 @@ impl Candidate {
         let cap = settings.session.retry_cap();
         Self {
             watch: KeyWatch::new(&settings.session),
-            respawn: Backoff::new(Duration::from_millis(100), cap),
+            respawn: Pause::new(cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(),
             callers: Callers::new(),
             candidacy: None,
             leader: None,
             changes: VecDeque::new(),
-            respawn_at: None,
             timed_at: Instant::ORIGIN,
             settings,
         }
@@ -243,7 +241,7 @@ impl Machine for Candidate {
             self.watch.timeout(),
             candidacy.and_then(|it| it.timeout(self.timed_at)),
             self.callers.queue().timeout(),
-            self.respawn_at,
+            self.respawn.timeout(),
         ]
         .into_iter()
         .flatten()

@@ -25,7 +25,7 @@ impl Candidate {
             hold.lost = Some(reason.clone());
         }
         self.step_down(now, campaign, Some(&reason));
-        self.respawn_at = Some(now + self.respawn.next(&mut self.rng));
+        self.respawn.begin(now, &mut self.rng);
         self.callers.lost(campaign, reason);
     }
 
@@ -68,14 +68,13 @@ impl Candidate {
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
             self.bury();
         }
-        if self.candidacy.is_none() && wanted && self.respawn_at.is_none_or(|at| at <= now) {
-            self.respawn_at = None;
+        if self.candidacy.is_none() && wanted && self.respawn.is_over(now) {
             let is_blind = !self.watch.start();
             let moment = self.requests.moment();
             self.candidacy = Some(Candidacy::new(&self.settings, moment, is_blind));
         }
         if !wanted && self.candidacy.is_none() {
-            self.respawn_at = None;
+            self.respawn.end();
         }
         if !self.candidacy.as_ref().is_some_and(campaigns) {
             self.watch.pause();

@@ -46,7 +46,7 @@ impl Participant {
         if is_on(Defect::CancelledClaimGranted) {
             return;
         }
-        if let Some(claim) = self.claim.take_if(|claim| claim.acquire == acquire) {
+        if let Some(claim) = self.ledger.take_claim_of(acquire) {
             self.leave(now, &claim.contenders);
         }
     }
@@ -135,7 +135,7 @@ impl Participant {
         // The view may show a contender of ours that does not know of its entry yet: it would be
         // taken for somebody ahead.
         let is_entering = in_phase(|phase| phase == Phase::Entering);
-        if self.claim.is_some() || !is_planable || is_entering {
+        if self.ledger.claim().is_some() || !is_planable || is_entering {
             return None;
         }
         let has_room = self.judge(now, observed, |it| it.has_room_for(head.permits));
@@ -258,10 +258,10 @@ impl Participant {
         if !self.needs_view() {
             self.watch.pause();
             if self.is_idle() {
-                self.refresh.stop();
+                self.watch.stop_refresh();
                 self.vanished.suspect(BTreeSet::new());
                 self.knowledge.forget();
-                self.claim = None;
+                self.ledger.take_claim();
                 self.ledger.unplan();
             }
             return;
@@ -270,7 +270,7 @@ impl Participant {
             // What is left of the turn before may do for an attempt: it names the record's index.
             Start::Anew if self.knowledge.is_useful_recollection(&self.settings) => {}
             Start::Anew => self.knowledge.drop_view(),
-            Start::Resumed if self.knowledge.current().is_none() => self.refresh.want(now),
+            Start::Resumed if self.knowledge.current().is_none() => self.watch.refresh(now),
             Start::Resumed | Start::Running => {}
         }
         let from = self.watch_from(now);
@@ -287,7 +287,7 @@ impl Participant {
         let is_waited_for = self.roster.any(|it| it.needs_read(sent, settings));
         if self.knowledge.is_doubted() || is_waited_for || self.ledger.needs_read(lock_index, sent)
         {
-            self.refresh.want(now);
+            self.watch.refresh(now);
         }
     }
 
@@ -314,7 +314,7 @@ impl Participant {
         self.ledger.forgive(now);
         if self.ledger.patience_is_over(now) && observed.view.source() == Source::NewerRecord {
             // Who is ahead is not known well enough to pass by them.
-            self.refresh.want(now);
+            self.watch.refresh(now);
         }
         // A poll of something else under way can last for long: then patience decides.
         let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
@@ -335,7 +335,7 @@ impl Participant {
         });
         // Who seems to be ahead may have been served between two looks at the record.
         if needs_list || turn == Turn::BehindOthers && is_patched {
-            self.refresh.want(now);
+            self.watch.refresh(now);
         }
         if let Some(record) = observed.view.record() {
             self.vanished.forget_the_removed(record);

@@ -30,12 +30,14 @@ impl Participant {
             return;
         };
         if from != From::Watch {
-            self.round_trip = now.saturating_since(sent_at);
+            self.watch.took(now.saturating_since(sent_at));
         }
         let answer = result
             .as_ref()
             .map_err(|e| RequestError::Transport(e.clone()));
-        self.judge_poll(now, from, result);
+        if self.watch.judge(now, from == From::Watch, result.is_ok()) {
+            self.requests.abort(|it| it.from == From::Watch);
+        }
         if let (Encoding::Transactions, Ok(response)) = (encoding, result)
             && Encoding::is_refused(response)
         {
@@ -73,21 +75,6 @@ impl Participant {
             }
         }
         self.settle(now);
-    }
-
-    /// When requests are answered again after some were not, the poll that was under way meanwhile
-    /// may be dead, and would be missed only when its time is over.
-    fn judge_poll(&mut self, now: Instant, from: From, result: &Result<Response, TransportError>) {
-        match (from, result) {
-            (From::Watch, _) => self.is_poll_suspect = false,
-            (_, Err(_)) => self.is_poll_suspect = true,
-            (_, Ok(_)) => {
-                self.is_poll_suspect &= self.watch.is_polling();
-                if self.is_poll_suspect && self.restart_watch(now) {
-                    self.is_poll_suspect = false;
-                }
-            }
-        }
     }
 
     /// Gives the poll under way up for another one, unless it has only just begun.

@@ -41,7 +41,8 @@ impl Participant {
             || any(Contender::is_wanting)
             || any(Contender::must_withdraw);
         let for_others = (waits && !self.is_about_to_enter()).then(|| {
-            let is_for_own = self.claim.is_none() && self.has_only_own_holders(&observed.view);
+            let is_for_own =
+                self.ledger.claim().is_none() && self.has_only_own_holders(&observed.view);
             let from = if is_for_own { later } else { now };
             self.answer_awaited(now)
                 .map_or(from, |sent| from.max(sent + self.prompt()))
@@ -50,13 +51,13 @@ impl Participant {
     }
 
     fn prompt(&self) -> Duration {
-        PROMPT.max(self.round_trip * 4)
+        PROMPT.max(self.watch.round_trip() * 4)
     }
 
     /// When a request was sent, or is about to be, whose answer tells as much as a poll.
     fn answer_awaited(&self, now: Instant) -> Option<Instant> {
-        let is_planned = self.ledger.planned().is_some()
-            || self.refresh.timeout().is_some() && self.is_in_crowd();
+        let is_planned =
+            self.ledger.planned().is_some() || self.watch.is_refresh_wanted() && self.is_in_crowd();
         let in_flight = self.requests.under_way().filter(|it| match it.from {
             From::Ledger => true,
             From::Refresh => self.is_in_crowd(),

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
 use crate::machine::semaphore::contender::{Contender, Phase, Presence};
-use crate::machine::semaphore::ledger::Sent;
+use crate::machine::semaphore::ledger::{Claim, Sent};
 use crate::machine::semaphore::steps::After;
-use crate::machine::semaphore::{Claim, Grant, Participant, Slots};
+use crate::machine::semaphore::{Grant, Participant, Slots};
 use crate::time::Instant;
 use crate::view::View;
 
@@ -35,7 +35,7 @@ impl Participant {
             }
         }
         if !sent.write.admit.is_empty()
-            && let Some(claim) = self.claim.take()
+            && let Some(claim) = self.ledger.take_claim()
         {
             self.grant(now, claim);
         }
@@ -44,7 +44,7 @@ impl Participant {
     /// A claim whose answer was lost: every contender it admits is in the record, or none is. Where
     /// they were in it before, that says nothing, and they leave.
     pub(super) fn settle_claim(&mut self, now: Instant, view: &View) {
-        let Some(claim) = &self.claim else {
+        let Some(claim) = self.ledger.claim() else {
             return;
         };
         if view.lock_index().0 == claim.token.0 {
@@ -55,7 +55,7 @@ impl Participant {
                 .get(*no)
                 .is_some_and(|contender| matches!(contender.presence(), Presence::Yes(_)))
         });
-        if let Some(claim) = self.claim.take()
+        if let Some(claim) = self.ledger.take_claim()
             && all_admitted
             && !claim.was_listed
         {
@@ -99,7 +99,11 @@ impl Participant {
     /// A claim that was given up for another one may be the one that was applied. Whom it admitted
     /// has a slot that nobody waits for.
     pub(super) fn dismiss_strays(&mut self, now: Instant) {
-        let claimed = self.claim.iter().flat_map(|claim| &claim.contenders);
+        let claimed = self
+            .ledger
+            .claim()
+            .into_iter()
+            .flat_map(|claim| &claim.contenders);
         let claimed: BTreeSet<_> = claimed.collect();
         let is_admitted = |it: &Contender| {
             it.phase() == Phase::Claiming && matches!(it.presence(), Presence::Yes(_))

@@ -132,7 +132,7 @@ impl Participant {
                     self.watch.key_answered(now);
                 } else {
                     // An agent ends all polls when a snapshot is restored.
-                    self.refresh.want(now);
+                    self.watch.refresh(now);
                     self.watch.failed(now, &mut self.rng);
                 }
             }
@@ -160,7 +160,7 @@ impl Participant {
         let rank = self.next_ahead(now, observed).map_or(0, |(_, rank)| rank);
         let due = observed.read_at + READ_PER_RANK * (rank + 1);
         if due <= now && !self.callers.queue().is_empty() {
-            self.refresh.want(now);
+            self.watch.refresh(now);
         }
     }
 
@@ -174,7 +174,7 @@ impl Participant {
     ) -> bool {
         let Some(shown) = shown else {
             // It has gone, and who is next ahead now only the prefix tells.
-            self.refresh.want(now);
+            self.watch.refresh(now);
             return true;
         };
         let is_changed = shown.modify_index > index;
@@ -231,7 +231,7 @@ impl Participant {
             }
             // A server that lags behind, or a restored snapshot.
             _ => {
-                self.refresh.want(now);
+                self.watch.refresh(now);
                 true
             }
         }

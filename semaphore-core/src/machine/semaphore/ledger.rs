@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Request, Response};
-use crate::id::{Index, SessionId};
+use crate::id::{CommandId, FencingToken, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::{Backoff, jitter};
-use crate::machine::semaphore::plan::{Turn, Write};
+use crate::machine::semaphore::plan::{ContenderNo, Turn, Write};
 use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::{Rest, Written};
 use crate::time::Instant;
@@ -30,6 +30,8 @@ pub(in crate::machine) struct Ledger {
     planned: Option<Write>,
     in_flight: Option<Sent>,
     last: Option<Ended>,
+    /// The claim that is under way, or whose outcome is unknown.
+    claim: Option<Claim>,
     retry_at: Option<Instant>,
     conflicts: Backoff,
     failures: Backoff,
@@ -58,6 +60,16 @@ pub(in crate::machine) struct Sent {
     pub(in crate::machine) is_repeated: bool,
 }
 
+/// An acquisition that a write admits.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) acquire: CommandId,
+    pub(super) contenders: Vec<ContenderNo>,
+    pub(super) token: FencingToken,
+    /// Whether the record named them before: then only the write's answer tells whether it was applied.
+    pub(super) was_listed: bool,
+}
+
 /// The last write.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
@@ -74,6 +86,7 @@ impl Ledger {
             planned: None,
             in_flight: None,
             last: None,
+            claim: None,
             retry_at: None,
             conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(32)),
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
@@ -136,6 +149,26 @@ impl Ledger {
             Turn::NotYet => self.patience = None,
             Turn::Now => {}
         }
+    }
+
+    /// The claim that is under way, or whose outcome is unknown.
+    pub(super) fn claim(&self) -> Option<&Claim> {
+        self.claim.as_ref()
+    }
+
+    /// The write that has just gone out is for this acquisition, or for none.
+    pub(super) fn set_claim(&mut self, claim: Option<Claim>) {
+        self.claim = claim;
+    }
+
+    /// What became of the claim is known, or of no more use.
+    pub(super) fn take_claim(&mut self) -> Option<Claim> {
+        self.claim.take()
+    }
+
+    /// Takes the claim if it is for this acquisition.
+    pub(super) fn take_claim_of(&mut self, acquire: CommandId) -> Option<Claim> {
+        self.claim.take_if(|claim| claim.acquire == acquire)
     }
 
     /// Nothing can be decided at the moment.

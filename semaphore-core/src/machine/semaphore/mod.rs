@@ -39,10 +39,7 @@ mod views;
 mod watch;
 mod writes;
 
-use core::time::Duration;
-
 use self::knowledge::Knowledge;
-use self::refresh::Refresh;
 use self::roster::Roster;
 use crate::error::{Error, InvalidInput, RequestError};
 use crate::http::Response;
@@ -74,18 +71,11 @@ pub struct Participant {
     rng: fastrand::Rng,
     requests: Requests<InFlight>,
     watch: Watch,
-    refresh: Refresh,
     ledger: Ledger,
     vanished: Vanished,
     callers: Callers<Grant, Slots>,
     roster: Roster,
-    /// The claim that is under way, or whose outcome is unknown.
-    claim: Option<Claim>,
     knowledge: Knowledge,
-    /// How long the last short request took.
-    round_trip: Duration,
-    /// Whether a request got no answer since the watch's last one: its poll may be dead too.
-    is_poll_suspect: bool,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
 }
@@ -106,16 +96,6 @@ struct Slots {
     contenders: Vec<ContenderNo>,
     /// Why one of them could not leave in order.
     failure: Option<RequestError>,
-}
-
-/// An acquisition that a write admits.
-#[derive(Clone, Debug)]
-struct Claim {
-    acquire: CommandId,
-    contenders: Vec<ContenderNo>,
-    token: FencingToken,
-    /// Whether the record named them before: then only the write's answer tells whether it was applied.
-    was_listed: bool,
 }
 
 /// A request under way.
@@ -142,17 +122,13 @@ impl Participant {
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             watch: Watch::new(&settings),
-            refresh: Refresh::new(&settings),
             ledger: Ledger::new(&settings),
             vanished: Vanished::new(&settings),
             roster: Roster::new(&settings),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(),
             callers: Callers::new(),
-            claim: None,
             knowledge: Knowledge::new(),
-            round_trip: Duration::ZERO,
-            is_poll_suspect: false,
             timed_at: Instant::ORIGIN,
             settings,
         }
@@ -295,10 +271,9 @@ impl Machine for Participant {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let refresh = self.refresh.timeout();
         [
             self.watch.timeout(),
-            refresh.map(|at| at.max(self.watch.ready_at())),
+            self.watch.refresh_timeout(),
             self.ledger.timeout(),
             self.vanished.timeout(&self.settings),
             self.callers.queue().timeout(),

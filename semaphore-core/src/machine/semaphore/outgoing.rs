@@ -57,11 +57,7 @@ impl Participant {
         if let Some(request) = self.vanished.transmit(now, own, &self.settings) {
             return Some((From::Vanished, request));
         }
-        if self.watch.ready_at() > now {
-            return None;
-        }
-        let request = self.refresh.transmit(now, &self.settings)?;
-        self.watch.spend(now);
+        let request = self.watch.transmit_refresh(now, &self.settings)?;
         Some((From::Refresh, request))
     }
 

@@ -1,6 +1,5 @@
 //! Our contenders: who of us has a part in the semaphore, and when another may have one.
 
-use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::contender::{Contender, Part, Phase, Presence, Spare};
@@ -11,7 +10,7 @@ use crate::http::Request;
 use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::reader::Backoff;
+use crate::machine::process::reader::pause::Pause;
 use crate::time::Instant;
 use crate::view::{Key, View};
 
@@ -21,9 +20,8 @@ pub(super) struct Roster {
     contenders: BTreeMap<ContenderNo, Contender>,
     /// Sessions that wait for the next turn.
     spares: Spares,
-    /// No new contender before this time.
-    respawn_at: Option<Instant>,
-    respawn: Backoff,
+    /// No new contender before it is over.
+    respawn: Pause,
     /// In how many views in a row contenders were missing that had been acquired.
     unseen: u32,
 }
@@ -33,8 +31,7 @@ impl Roster {
         Self {
             contenders: BTreeMap::new(),
             spares: Spares::default(),
-            respawn_at: None,
-            respawn: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            respawn: Pause::new(settings.retry_cap()),
             unseen: 0,
         }
     }
@@ -218,20 +215,19 @@ impl Roster {
     /// The first of our times after this one.
     pub(super) fn timeout_after(&self, after: Instant, settings: &Settings) -> Option<Instant> {
         let contenders = self.all().filter_map(|it| it.timeout(settings));
-        let others = [self.spares.timeout(), self.respawn_at];
+        let others = [self.spares.timeout(), self.respawn.timeout()];
         let all = contenders.chain(others.into_iter().flatten());
         all.filter(|at| *at > after).min()
     }
 
     /// After one that could not go on, another comes after a wait only.
     pub(super) fn put_off(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        self.respawn_at = Some(now + self.respawn.next(rng));
+        self.respawn.begin(now, rng);
     }
 
     /// Whether another may come.
     pub(super) fn may_add(&mut self, now: Instant) -> bool {
-        self.respawn_at.take_if(|at| *at <= now);
-        self.respawn_at.is_none()
+        self.respawn.is_over(now)
     }
 
     /// A view lacked contenders that had been acquired.

@@ -32,7 +32,7 @@ impl Participant {
                             self.vanished.forget();
                         }
                     }
-                    _ => self.refresh.answered(),
+                    _ => self.watch.refreshed(),
                 }
                 self.note(now, None);
                 self.accept(now, view, sent, consistent);
@@ -43,7 +43,7 @@ impl Participant {
                         self.watch.failed(now, &mut self.rng);
                         self.vanished.forget();
                     }
-                    _ => self.refresh.failed(now, &mut self.rng),
+                    _ => self.watch.refresh_failed(now, &mut self.rng),
                 }
                 if error.is_permanent() {
                     self.refuse(now, &error);

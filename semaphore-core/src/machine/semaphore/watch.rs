@@ -23,6 +23,7 @@ use crate::id::{Index, SessionId};
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
 use crate::machine::process::reader::cursor::{Cursor, Progress};
+use crate::machine::semaphore::refresh::Refresh;
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
 
@@ -31,9 +32,8 @@ pub(in crate::machine) struct Watch {
     state: State,
     is_paused: bool,
     cursor: Cursor,
-    /// Whether polls ask for the leader's word, and whether the one under way, or the last, does.
+    /// Whether polls ask for the leader's word.
     asks_leader: bool,
-    polls_leader: bool,
     /// From when on a poll is wanted; at present none is.
     wanted_from: Option<Instant>,
     /// What the next poll is for, and what the one under way, or the last, is for.
@@ -41,13 +41,24 @@ pub(in crate::machine) struct Watch {
     polled: Focus,
     budget: Budget,
     backoff: Backoff,
+    /// Whether a request got no answer since the last one to a poll: the poll under way may be dead too.
+    is_suspect: bool,
+    /// A read beside the poll.
+    refresh: Refresh,
+    /// How long the last short request took.
+    round_trip: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Idle,
-    Waiting { until: Instant },
-    Polling,
+    Waiting {
+        until: Instant,
+    },
+    /// Whether the leader confirms itself for the answer.
+    Polling {
+        is_confirmed: bool,
+    },
 }
 
 impl Watch {
@@ -57,12 +68,14 @@ impl Watch {
             is_paused: true,
             cursor: Cursor::new(),
             asks_leader: false,
-            polls_leader: false,
             wanted_from: Some(Instant::ORIGIN),
             focus: Focus::Prefix,
             polled: Focus::Prefix,
             budget: Budget::new(READ_INTERVAL, READ_BURST),
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            is_suspect: false,
+            refresh: Refresh::new(settings),
+            round_trip: Duration::ZERO,
         }
     }
 
@@ -78,8 +91,8 @@ impl Watch {
                 };
                 Start::Anew
             }
-            State::Polling if was_paused => Start::Resumed,
-            State::Polling | State::Waiting { .. } => Start::Running,
+            State::Polling { .. } if was_paused => Start::Resumed,
+            State::Polling { .. } | State::Waiting { .. } => Start::Running,
         }
     }
 
@@ -104,7 +117,7 @@ impl Watch {
     }
 
     pub(in crate::machine) fn is_polling(&self) -> bool {
-        self.state == State::Polling
+        matches!(self.state, State::Polling { .. })
     }
 
     /// Since when a plain read of the prefix is under way, which is answered at once.
@@ -156,7 +169,7 @@ impl Watch {
 
     /// Whether the leader confirms itself for the answer to the poll under way.
     pub(in crate::machine) fn is_polling_leader(&self) -> bool {
-        self.is_polling() && self.polls_leader
+        self.state == State::Polling { is_confirmed: true }
     }
 
     /// Gives the poll under way up, for a plain read, unless it has only just begun. Says whether
@@ -174,19 +187,77 @@ impl Watch {
     /// Polls no more.
     pub(in crate::machine) fn pause(&mut self) {
         self.is_paused = true;
-        if self.state != State::Polling {
+        if !self.is_polling() {
             self.state = State::Idle;
         }
     }
 
-    /// When the ceiling of the prefix's reads allows another one.
-    pub(in crate::machine) fn ready_at(&self) -> Instant {
-        self.budget.ready_at()
+    /// The whole prefix is read beside the poll, confirmed by the leader: a long poll would only answer at the next
+    /// change, or its answers contradict each other.
+    pub(super) fn refresh(&mut self, now: Instant) {
+        self.refresh.want(now);
     }
 
-    /// The prefix is read outside the watch, under the same ceiling.
-    pub(in crate::machine) fn spend(&mut self, now: Instant) {
+    pub(super) fn stop_refresh(&mut self) {
+        self.refresh.stop();
+    }
+
+    /// Whether a read beside the poll is wanted and not yet sent.
+    pub(super) fn is_refresh_wanted(&self) -> bool {
+        self.refresh.timeout().is_some()
+    }
+
+    /// When the read that is wanted is due: under the same ceiling as polls.
+    pub(super) fn refresh_timeout(&self) -> Option<Instant> {
+        let wanted = self.refresh.timeout();
+        wanted.map(|at| at.max(self.budget.ready_at()))
+    }
+
+    pub(super) fn transmit_refresh(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<Request> {
+        if self.budget.ready_at() > now {
+            return None;
+        }
+        let request = self.refresh.transmit(now, settings)?;
         self.budget.take(now);
+        Some(request)
+    }
+
+    pub(super) fn refreshed(&mut self) {
+        self.refresh.answered();
+    }
+
+    pub(super) fn refresh_failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        self.refresh.failed(now, rng);
+    }
+
+    /// A request has ended. When requests are answered again after some were not, the poll that was under way
+    /// meanwhile may be dead, and would be missed only when its time is over: says whether it is given up.
+    pub(super) fn judge(&mut self, now: Instant, is_poll: bool, is_answered: bool) -> bool {
+        match (is_poll, is_answered) {
+            (true, _) => self.is_suspect = false,
+            (false, false) => self.is_suspect = true,
+            (false, true) => {
+                self.is_suspect &= self.is_polling();
+                if self.is_suspect && self.restart(now) {
+                    self.is_suspect = false;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// A short request was answered after so long.
+    pub(super) fn took(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
+    }
+
+    pub(super) fn round_trip(&self) -> Duration {
+        self.round_trip
     }
 
     /// One more read is within the ceiling: a write of ours has caused it.
@@ -200,8 +271,8 @@ impl Watch {
                 let from = self.wanted_from?;
                 Some(until.max(from).max(self.budget.ready_at()))
             }
-            State::Polling if self.is_misled() => Some(self.cursor.sent_at() + LEAST_POLL),
-            State::Idle | State::Polling => None,
+            State::Polling { .. } if self.is_misled() => Some(self.cursor.sent_at() + LEAST_POLL),
+            State::Idle | State::Polling { .. } => None,
         }
     }
 
@@ -214,9 +285,11 @@ impl Watch {
             return None;
         }
         self.budget.take(now);
-        self.state = State::Polling;
+        let consistent = self.asks_leader;
+        self.state = State::Polling {
+            is_confirmed: consistent,
+        };
         self.cursor.sent(now);
-        self.polls_leader = self.asks_leader;
         self.polled.clone_from(&self.focus);
         let wait = match self.focus {
             Focus::Prefix => {
@@ -226,7 +299,6 @@ impl Watch {
                 Some((index, self.focus.wait())).filter(|(_, wait)| !wait.is_zero())
             }
         };
-        let consistent = self.polls_leader;
         let request = match self.focus.key(settings) {
             None => ListKeys {
                 prefix: &settings.prefix,
@@ -263,7 +335,7 @@ impl Watch {
     }
 
     fn proceed(&mut self, until: Instant) {
-        if self.state == State::Polling {
+        if self.is_polling() {
             self.state = if self.is_paused {
                 State::Idle
             } else {
@@ -529,15 +601,32 @@ mod tests {
     }
 
     #[test]
-    fn reads_outside_it_are_under_its_ceiling() {
+    fn reads_beside_the_poll_are_under_its_ceiling() {
         let now = Instant::from_origin(Duration::from_secs(1));
         let mut watch = Watch::new(&settings());
         watch.start();
         for _ in 0..READ_BURST {
-            assert!(watch.ready_at() <= now);
-            watch.spend(now);
+            watch.refresh(now);
+            let read = watch.transmit_refresh(now, &settings()).unwrap();
+            assert_eq!(read.target(), "/v1/kv/jobs/?recurse&consistent");
+            watch.refreshed();
         }
-        assert_eq!(watch.ready_at(), now + READ_INTERVAL);
+        watch.refresh(now);
+        assert!(watch.transmit_refresh(now, &settings()).is_none());
+        assert_eq!(watch.refresh_timeout(), Some(now + READ_INTERVAL));
         assert_eq!(poll(&mut watch, now), None);
+    }
+
+    #[test]
+    fn a_poll_during_which_others_got_no_answer_is_given_up_when_they_do_again() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        let later = now + LEAST_POLL;
+        assert!(!watch.judge(later, false, true), "nothing was lost");
+        assert!(!watch.judge(later, false, false));
+        assert!(watch.judge(later, false, true));
+        assert!(!watch.judge(later, false, true), "once");
     }
 }

@@ -9,10 +9,10 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::knowledge::{LookUp, Observed};
-use crate::machine::semaphore::ledger::Sent;
+use crate::machine::semaphore::ledger::{Claim, Sent};
 use crate::machine::semaphore::plan::{ContenderNo, Write};
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
-use crate::machine::semaphore::{Claim, From, Participant};
+use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key};
@@ -39,10 +39,8 @@ impl Participant {
                 contender.claim(write.base);
             }
         }
-        self.claim = self
-            .callers
-            .queue()
-            .head()
+        let claimed_for = self.callers.queue().head();
+        let claim = claimed_for
             .filter(|_| !write.admit.is_empty())
             .map(|head| Claim {
                 acquire: head.id,
@@ -52,6 +50,7 @@ impl Participant {
             });
         // A slot that is given back is somebody else's next.
         let is_release = !write.withdraw.is_empty();
+        self.ledger.set_claim(claim);
         let urgent = is_release.then_some(Priority::Urgent);
         let priority = urgent.unwrap_or(request.priority());
         Some(request.with_priority(priority))
@@ -176,7 +175,7 @@ impl Participant {
                 }
                 if is_unfounded || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.
-                    self.refresh.want(now);
+                    self.watch.refresh(now);
                 } else {
                     self.knowledge.set_look_up(LookUp::Now);
                 }
@@ -192,10 +191,10 @@ impl Participant {
                 self.write_failed(sent.as_ref(), is_unknown);
                 if is_unknown {
                     tracing::debug!(name: "unknown-outcome", %error, "a write of the record may have been applied");
-                    self.refresh.want(now);
+                    self.watch.refresh(now);
                 }
                 if is_on(Defect::UnknownTakenForNotApplied)
-                    && let Some(claim) = self.claim.take()
+                    && let Some(claim) = self.ledger.take_claim()
                 {
                     for no in &claim.contenders {
                         if let Some(contender) = self.roster.get_mut(*no) {
@@ -261,7 +260,7 @@ impl Participant {
                     contender.claim_refused(moment, sent.write.base, &self.settings);
                 }
             }
-            self.claim = None;
+            self.ledger.take_claim();
         }
         if let Some(observed) = self.knowledge.newest_mut()
             && observed.view.lock_index() == sent.write.base

@@ -4,6 +4,7 @@ pub(in crate::machine) mod backoff;
 pub(in crate::machine) mod budget;
 pub(in crate::machine) mod cursor;
 pub(in crate::machine) mod key_watch;
+pub(in crate::machine) mod pause;
 
 pub(crate) use backoff::{Backoff, jitter};
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};
