@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::agent_url::{InvalidEnvironment, InvalidUrl};
+use crate::agent_url::InvalidUrl;
+use crate::input::InvalidInput;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -56,4 +57,19 @@ pub enum BuildError {
     /// The HTTP client refused the configuration.
     #[error("the HTTP client can't be built")]
     Client(#[source] Cause),
+}
+
+/// Which variable of the environment can't be understood. Its value is not shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidEnvironment {
+    /// `CONSUL_HTTP_ADDR` is not the address of an agent.
+    #[error("CONSUL_HTTP_ADDR is not the address of an agent")]
+    Address(#[source] InvalidUrl),
+    /// `CONSUL_HTTP_SSL` is neither true nor false.
+    #[error("CONSUL_HTTP_SSL is neither true nor false")]
+    Ssl,
+    /// `CONSUL_HTTP_TOKEN` can't be sent.
+    #[error("CONSUL_HTTP_TOKEN is not a token")]
+    Token(#[source] InvalidInput),
 }

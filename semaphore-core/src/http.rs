@@ -3,7 +3,6 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::api::ListKeys;
 use crate::input::{go_duration, parse_go_duration};
 use crate::token::Token;
 
@@ -152,10 +151,10 @@ impl Request {
         if let Some(before) = self.wait() {
             let wait = wait.max(SHORTEST_WAIT);
             self.replace_parameter("wait", &go_duration(wait));
-            let rest = self.timeout.checked_sub(ListKeys::longest(before));
+            let rest = self.timeout.checked_sub(longest_wait(before));
             // Who gives up before the wait is over gives an answer that comes at once as long.
             let rest = rest.unwrap_or(self.timeout);
-            self.timeout = rest + ListKeys::longest(wait);
+            self.timeout = rest + longest_wait(wait);
         }
         self
     }
@@ -307,6 +306,11 @@ impl Response {
     pub fn body(&self) -> &[u8] {
         &self.body
     }
+}
+
+/// How long a server may hold a blocking query open that is to wait for so long: Consul adds up to a sixteenth of it.
+pub(crate) fn longest_wait(wait: Duration) -> Duration {
+    wait + wait / 16
 }
 
 #[cfg(test)]

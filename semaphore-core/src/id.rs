@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::error::InvalidInput;
+use crate::input::InvalidInput;
 
 /// The id of a Consul session: a UUID in lower-case text, whatever case it is given in.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

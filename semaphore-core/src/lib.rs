@@ -128,6 +128,7 @@
 //!    api ── one file per request of Consul's HTTP API
 //! ```
 
+mod agent_environment;
 mod agent_url;
 pub mod api;
 mod build_error;
@@ -164,17 +165,18 @@ mod token;
 mod transport;
 mod view;
 
-pub use agent_url::{AgentEnvironment, AgentUrl, Certificates, InvalidEnvironment, InvalidUrl};
-pub use build_error::BuildError;
+pub use agent_environment::{AgentEnvironment, Certificates};
+pub use agent_url::{AgentUrl, InvalidUrl};
+pub use build_error::{BuildError, InvalidEnvironment};
 pub use connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, is_no_room};
-pub use error::{Conflict, Error, InvalidInput, Lost, RequestError};
+pub use error::{Conflict, Error, Lost, RequestError};
 pub use handle::{
     Builder, Discovery, Election, ElectionBuilder, Follower, Leadership, Permit, Semaphore,
     blocking,
 };
 pub use http::{Method, Priority, Request, Response};
 pub use id::{CommandId, FencingToken, Index, RequestId, SessionId};
-pub use input::{Behavior, LockKey, Prefix, Scope, SessionOptions, Value};
+pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope, SessionOptions, Value};
 pub use leader::{Leader, LeaderStatus};
 pub use machine::{
     Candidate, ElectionSettings, Encoding, Event, Follow, Grant, LeaderEvent, Machine, Participant,

@@ -4,9 +4,9 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::api::{Entry, ReadKey};
-use crate::error::InvalidInput;
 use crate::http::Request;
 use crate::id::SessionId;
+use crate::input::InvalidInput;
 use crate::input::Scope;
 
 /// The tuple `(Key, LockIndex, Session)` of an election's key, or of a semaphore's contender key.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::error::InvalidInput;
+use crate::input::InvalidInput;
 
 /// A Consul ACL token. `Debug` shows that there is one, never which.
 #[derive(Clone, PartialEq, Eq)]

@@ -341,10 +341,16 @@ fn report() -> String {
     for (name, fields) in machines(&sources) {
         writeln!(text, "{name:<12} {fields:>6} fields").expect("room");
     }
-    let circles = circles(&needs(&sources));
+    let needs = needs(&sources);
+    let circles = circles(&needs);
     writeln!(text, "{:<12} {:>6}", "circles", circles.len()).expect("room");
     for circle in circles {
-        writeln!(text, "    {}", circle.join(" ")).expect("room");
+        for module in &circle {
+            let path: Vec<_> = module.split("::").map(str::to_owned).collect();
+            let others = needs[path.as_slice()].iter().map(|it| it.join("::"));
+            let others: Vec<_> = others.filter(|it| circle.contains(it)).collect();
+            writeln!(text, "    {module} needs {}", others.join(", ")).expect("room");
+        }
     }
     text
 }

@@ -10,8 +10,8 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
+use super::SEMAPHORE_FLAGS;
 use super::answer::garbled;
-use super::{SEMAPHORE_FLAGS, printed};
 use crate::error::RequestError;
 use crate::id::Index;
 
@@ -72,14 +72,6 @@ impl Entry<'_> {
         STANDARD
             .decode(encoded.as_bytes())
             .map_err(|error| garbled("a value that is not base64", error))
-    }
-}
-
-/// The entries of a list, in whatever way it is printed.
-pub(super) fn list(text: &str) -> serde_json::Result<Vec<Entry<'_>>> {
-    match printed::list(text) {
-        Some(entries) => Ok(entries),
-        None => serde_json::from_str(text).map(|Entries(entries)| entries),
     }
 }
 

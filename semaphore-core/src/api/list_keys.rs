@@ -3,10 +3,11 @@
 use core::time::Duration;
 
 use super::answer::{self, garbled};
-use super::entry::{self, Entry};
+use super::entry::Entry;
+use super::printed;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response};
+use crate::http::{Method, Request, Response, longest_wait};
 use crate::id::Index;
 use crate::input::{Prefix, Scope, go_duration};
 
@@ -36,7 +37,7 @@ pub struct KeyList<'a> {
 impl ListKeys<'_> {
     /// How much longer than `wait` the server may take: it adds up to a sixteenth of it.
     pub fn longest(wait: Duration) -> Duration {
-        wait + wait / 16
+        longest_wait(wait)
     }
 
     /// The request.
@@ -73,7 +74,8 @@ impl ListKeys<'_> {
         let index = index?;
         let text = core::str::from_utf8(body)
             .map_err(|error| garbled("a list that is not UTF-8", error))?;
-        let entries = entry::list(text).map_err(|error| garbled("not a list of entries", error))?;
+        let entries =
+            printed::list(text).map_err(|error| garbled("not a list of entries", error))?;
         Ok(KeyList {
             index,
             filtered,

@@ -11,10 +11,18 @@
 use std::borrow::Cow;
 
 use super::SEMAPHORE_FLAGS;
-use super::entry::{Entry, USUAL_FLAGS};
+use super::entry::{Entries, Entry, USUAL_FLAGS};
+
+/// The entries of a list, in whatever way it is printed.
+pub(super) fn list(text: &str) -> serde_json::Result<Vec<Entry<'_>>> {
+    match as_printed(text) {
+        Some(entries) => Ok(entries),
+        None => serde_json::from_str(text).map(|Entries(entries)| entries),
+    }
+}
 
 /// The answer to a read: `[{…},…]`.
-pub(super) fn list(text: &str) -> Option<Vec<Entry<'_>>> {
+fn as_printed(text: &str) -> Option<Vec<Entry<'_>>> {
     let mut rest = Rest(text);
     rest.skip("[")?;
     let entries = rest.all(Rest::entry)?;
@@ -173,13 +181,13 @@ mod tests {
     /// The same, understood by `serde_json` alone.
     fn understood_in_full(text: &str) -> [Option<String>; 2] {
         let spaced = format!("{text} ");
-        assert!(list(&spaced).is_none() && results(&spaced).is_none());
+        assert!(as_printed(&spaced).is_none() && results(&spaced).is_none());
         understood(&spaced)
     }
 
     #[test]
     fn what_an_agent_prints_is_read_here() {
-        let list_of = list(&a_list()).map(|entries| entries.len());
+        let list_of = as_printed(&a_list()).map(|entries| entries.len());
         let results_of = results(&an_answer()).map(|entries| entries.len());
         assert_eq!((list_of, results_of), (Some(3), Some(3)));
     }
@@ -201,7 +209,7 @@ mod tests {
                     let Ok(changed) = String::from_utf8(changed) else {
                         continue;
                     };
-                    let is_read = list(&changed).is_some() || results(&changed).is_some();
+                    let is_read = as_printed(&changed).is_some() || results(&changed).is_some();
                     *(if is_read { &mut read } else { &mut left }) += 1;
                     let [here, in_full] = [understood(&changed), understood_in_full(&changed)];
                     assert_eq!(here, in_full, "{changed}");

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::answer::{self, garbled};
-use super::entry::{self, Entry};
+use super::entry::Entry;
+use super::printed;
 use super::target::Target;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
@@ -49,7 +50,7 @@ impl ReadKey<'_> {
         }
         let text = core::str::from_utf8(answer::served(response)?)
             .map_err(|error| garbled("an entry that is not UTF-8", error))?;
-        let entries = entry::list(text).map_err(|error| garbled("not an entry", error))?;
+        let entries = printed::list(text).map_err(|error| garbled("not an entry", error))?;
         Ok(entries.into_iter().next())
     }
 

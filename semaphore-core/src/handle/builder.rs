@@ -5,7 +5,8 @@ mod semaphore;
 
 use core::time::Duration;
 
-use crate::error::{Error, InvalidInput};
+use crate::error::Error;
+use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
 use crate::machine::{ElectionSettings, Encoding, Settings};
 use crate::token::Token;

@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::builder::{Builder, ElectionBuilder};
+use super::hold::Hold;
 use super::leadership::Leadership;
 use super::owner::Owner;
 use crate::error::Error;
@@ -111,7 +112,7 @@ impl Election {
     /// # Cancel safety
     /// As [`Self::campaign`].
     pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
-        let hold = self.owner.obtain(Candidate::try_campaign).await?;
+        let hold = Hold::obtain(&self.owner, Candidate::try_campaign).await?;
         Ok(hold.map(Leadership::new))
     }
 
@@ -131,13 +132,11 @@ impl Election {
     }
 
     async fn wait(&self, timeout: Option<Duration>) -> Result<Leadership, Error> {
-        let hold = self
-            .owner
-            .obtain(move |candidate, now| {
-                let deadline = timeout.map(|timeout| now + timeout);
-                candidate.campaign(now, deadline)
-            })
-            .await?;
+        let start = move |candidate: &mut Candidate, now| {
+            let deadline = timeout.map(|timeout| now + timeout);
+            candidate.campaign(now, deadline)
+        };
+        let hold = Hold::obtain(&self.owner, start).await?;
         hold.map(Leadership::new).ok_or(Error::Closed)
     }
 }

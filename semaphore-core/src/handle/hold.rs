@@ -24,11 +24,28 @@ pub(super) struct Hold<M: Machine> {
 }
 
 impl<M: Machine> Hold<M> {
-    pub(super) fn new(
-        owner: Arc<Owner<M>>,
-        command: CommandId,
-        granted: Granted<M::Grant>,
-    ) -> Self {
+    /// Gives a command, and waits until it is granted, or there is nothing to grant.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the command.
+    pub(super) async fn obtain(
+        owner: &Arc<Owner<M>>,
+        start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
+    ) -> Result<Option<Self>, Error> {
+        let (command, granted) = owner.0.command(|state, now| {
+            let command = start(&mut state.machine, now)?;
+            Ok::<_, Error>((command, state.await_grant(command)))
+        })?;
+        let mut pending = Pending {
+            owner: Arc::clone(owner),
+            command: Some(command),
+        };
+        let outcome = granted.await.unwrap_or(Err(Error::Closed));
+        pending.command = None;
+        Ok(outcome?.map(|granted| Self::new(Arc::clone(owner), command, granted)))
+    }
+
+    fn new(owner: Arc<Owner<M>>, command: CommandId, granted: Granted<M::Grant>) -> Self {
         Self {
             owner,
             command,
@@ -98,6 +115,22 @@ impl<M: Machine> Drop for Hold<M> {
             self.owner
                 .0
                 .command(|state, now| state.forget(now, self.command));
+        }
+    }
+}
+
+/// Cancels a command whose future is dropped before its end.
+struct Pending<M: Machine> {
+    owner: Arc<Owner<M>>,
+    command: Option<CommandId>,
+}
+
+impl<M: Machine> Drop for Pending<M> {
+    fn drop(&mut self) {
+        if let Some(command) = self.command {
+            self.owner
+                .0
+                .command(|state, now| state.forget(now, command));
         }
     }
 }

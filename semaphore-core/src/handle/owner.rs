@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use super::hold::Hold;
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::Error;
-use crate::id::CommandId;
 use crate::machine::Machine;
 use crate::manage::{Operation, Task};
-use crate::time::Instant;
 use crate::transport::{Runtime, Transport};
 
 /// Held by every handle; the last one that goes ends the machine.
@@ -30,27 +27,6 @@ impl<M: Machine> Owner<M> {
         let spawned = shared.runtime().spawn(Box::pin(driver));
         spawned.map_err(|error| Error::NoTask(Arc::new(error)))?;
         Ok(Arc::new(Self(shared)))
-    }
-
-    /// Gives a command, and waits until it is granted, or there is nothing to grant.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the command.
-    pub(super) async fn obtain(
-        self: &Arc<Self>,
-        start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
-    ) -> Result<Option<Hold<M>>, Error> {
-        let (command, granted) = self.0.command(|state, now| {
-            let command = start(&mut state.machine, now)?;
-            Ok::<_, Error>((command, state.await_grant(command)))
-        })?;
-        let mut pending = Pending {
-            owner: Arc::clone(self),
-            command: Some(command),
-        };
-        let outcome = granted.await.unwrap_or(Err(Error::Closed));
-        pending.command = None;
-        Ok(outcome?.map(|granted| Hold::new(Arc::clone(self), command, granted)))
     }
 
     /// Brings an operation to its end, beside the machine.
@@ -76,21 +52,5 @@ impl<M: Machine> Owner<M> {
 impl<M: Machine> Drop for Owner<M> {
     fn drop(&mut self) {
         self.0.command(State::abandon);
-    }
-}
-
-/// Cancels a command whose future is dropped before its end.
-struct Pending<M: Machine> {
-    owner: Arc<Owner<M>>,
-    command: Option<CommandId>,
-}
-
-impl<M: Machine> Drop for Pending<M> {
-    fn drop(&mut self) {
-        if let Some(command) = self.command {
-            self.owner
-                .0
-                .command(|state, now| state.forget(now, command));
-        }
     }
 }

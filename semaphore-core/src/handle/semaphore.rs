@@ -5,11 +5,13 @@ use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::hold::Hold;
 use super::owner::Owner;
 use super::shared::Shared;
 use super::{Builder, Permit};
-use crate::error::{Error, InvalidInput};
+use crate::error::Error;
 use crate::id::CommandId;
+use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
 use crate::machine::{Participant, Settings};
 use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
@@ -257,7 +259,7 @@ impl Semaphore {
         start: impl FnOnce(&mut Participant, Instant) -> Result<CommandId, Error> + Send,
     ) -> Result<Option<Permit>, Error> {
         let start = |machine: &mut Participant, now| start(machine, now);
-        let hold = self.owner.obtain(start).await?;
+        let hold = Hold::obtain(&self.owner, start).await?;
         Ok(hold.map(|hold| Permit::new(hold, permits)))
     }
 }

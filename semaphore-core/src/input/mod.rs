@@ -1,5 +1,6 @@
 //! What the caller gives, checked before anything is sent.
 
+mod invalid;
 mod lock_key;
 mod path;
 mod prefix;
@@ -7,6 +8,7 @@ mod scope;
 mod session_options;
 mod value;
 
+pub use invalid::InvalidInput;
 pub use lock_key::LockKey;
 pub(crate) use prefix::LOCK_NAME;
 pub use prefix::Prefix;
@@ -15,8 +17,6 @@ pub use session_options::{Behavior, SessionOptions};
 pub use value::Value;
 
 pub(crate) use session_options::{go_duration, parse_go_duration};
-
-use crate::error::InvalidInput;
 
 /// A name that travels in a query or a JSON body: not empty, no control characters.
 fn checked_name(what: &'static str, name: String) -> Result<String, InvalidInput> {

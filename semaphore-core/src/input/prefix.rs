@@ -3,8 +3,8 @@
 use core::fmt;
 
 use super::path::{self, Flaw};
-use crate::error::InvalidInput;
 use crate::id::SessionId;
+use crate::input::InvalidInput;
 
 /// The prefix under which a semaphore's keys live, in canonical form: `service/db`.
 ///

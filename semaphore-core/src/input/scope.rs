@@ -1,7 +1,7 @@
 //! What every request to Consul carries beside its own parameters.
 
 use super::checked_name;
-use crate::error::InvalidInput;
+use crate::input::InvalidInput;
 use crate::token::Token;
 
 /// ACL token, datacenter, namespace, partition and consistency of a request.

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::{LockKey, Prefix, checked_name};
 use crate::defect::{Defect, is_on};
-use crate::error::InvalidInput;
+use crate::input::InvalidInput;
 
 /// What becomes of the keys of a session that is invalidated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

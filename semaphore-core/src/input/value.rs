@@ -1,6 +1,6 @@
 //! The value of a contender key.
 
-use crate::error::InvalidInput;
+use crate::input::InvalidInput;
 
 /// Any bytes that a contender shows to whoever looks at the semaphore, such as its node's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

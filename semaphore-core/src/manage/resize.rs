@@ -2,8 +2,9 @@
 
 use super::{Step, Task};
 use crate::api::{CasKey, ListKeys};
-use crate::error::{Error, InvalidInput, RequestError};
+use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
+use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
 use crate::view::View;
 

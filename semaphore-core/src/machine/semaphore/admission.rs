@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
-use crate::error::{Error, InvalidInput, RequestError};
+use crate::error::{Error, RequestError};
 use crate::id::CommandId;
+use crate::input::InvalidInput;
 use crate::machine::callers::{Patience, Ticket};
 use crate::machine::contract::Machine as _;
 use crate::machine::process::moment::Moment;

@@ -41,9 +41,10 @@ mod writes;
 
 use self::knowledge::Knowledge;
 use self::roster::Roster;
-use crate::error::{Error, InvalidInput, RequestError};
+use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
+use crate::input::InvalidInput;
 use crate::machine::callers::{Callers, Owner, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::encoding::Encoding;

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use crate::error::InvalidInput;
 use crate::id::SessionId;
+use crate::input::InvalidInput;
 use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};

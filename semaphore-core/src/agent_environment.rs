@@ -1,0 +1,148 @@
+//! What the `CONSUL_*` variables say of the agent, read without I/O: whoever calls brings the environment and the files.
+
+use core::fmt;
+use std::io;
+
+use crate::agent_url::AgentUrl;
+use crate::build_error::{BuildError, InvalidEnvironment};
+use crate::token::Token;
+
+/// What the environment says of the agent, in the variables of the `consul` command.
+///
+/// `Debug` does not show the token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentEnvironment {
+    /// `CONSUL_HTTP_ADDR`, by default `http://127.0.0.1:8500`, over TLS when `CONSUL_HTTP_SSL` is
+    /// true.
+    pub url: AgentUrl,
+    /// `CONSUL_CACERT`: the path of a PEM file with the authorities to trust.
+    pub ca_cert: Option<String>,
+    /// `CONSUL_CLIENT_CERT`: the path of a PEM file.
+    pub client_cert: Option<String>,
+    /// `CONSUL_CLIENT_KEY`: the path of a PEM file.
+    pub client_key: Option<String>,
+    /// `CONSUL_TLS_SERVER_NAME`: the name that the agent's certificate must bear.
+    pub tls_server_name: Option<String>,
+}
+
+impl AgentEnvironment {
+    /// Reads the variables through `lookup`. An empty variable counts as unset.
+    ///
+    /// # Errors
+    /// [`InvalidEnvironment`] naming the variable that can't be understood.
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, InvalidEnvironment> {
+        let get = |name| lookup(name).filter(|value| !value.is_empty());
+        let mut url: AgentUrl = match get("CONSUL_HTTP_ADDR") {
+            Some(address) => address.parse().map_err(InvalidEnvironment::Address)?,
+            None => DEFAULT_AGENT.parse().map_err(InvalidEnvironment::Address)?,
+        };
+        // An address that says `http://` does not turn off the TLS that was asked for.
+        if let Some(value) = get("CONSUL_HTTP_SSL")
+            && parse_bool(&value).ok_or(InvalidEnvironment::Ssl)?
+        {
+            url = url.with_https();
+        }
+        Ok(Self {
+            url,
+            ca_cert: get("CONSUL_CACERT"),
+            client_cert: get("CONSUL_CLIENT_CERT"),
+            client_key: get("CONSUL_CLIENT_KEY"),
+            tls_server_name: get("CONSUL_TLS_SERVER_NAME"),
+        })
+    }
+
+    /// The certificates in the files that the variables name, read through `read`.
+    ///
+    /// # Errors
+    /// [`BuildError::File`] when one can't be read, [`BuildError::ClientCertificateIncomplete`] when
+    /// the client's certificate or its key is missing.
+    pub fn certificates(
+        &self,
+        read: impl Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> Result<Certificates, BuildError> {
+        let read_pem = |variable, path: &String| read_file(variable, path, &read);
+        let client = match (&self.client_cert, &self.client_key) {
+            (Some(cert), Some(key)) => {
+                let cert = read_pem("CONSUL_CLIENT_CERT", cert)?;
+                Some((cert, read_pem("CONSUL_CLIENT_KEY", key)?))
+            }
+            (None, None) => None,
+            _ => return Err(BuildError::ClientCertificateIncomplete),
+        };
+        let authorities = self.ca_cert.as_ref();
+        let authorities = authorities.map(|path| read_pem("CONSUL_CACERT", path));
+        Ok(Certificates {
+            authorities: authorities.transpose()?,
+            client,
+        })
+    }
+
+    /// The token that the `consul` command would send: the content of the file that
+    /// `CONSUL_HTTP_TOKEN_FILE` names, else `CONSUL_HTTP_TOKEN`, else none.
+    ///
+    /// # Errors
+    /// [`BuildError::File`] when the file can't be read, [`BuildError::Environment`] when what was
+    /// found can't be sent in a header. The token is not shown.
+    pub fn token(
+        lookup: impl Fn(&str) -> Option<String>,
+        read: impl Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> Result<Option<Token>, BuildError> {
+        let get = |name| lookup(name).filter(|value| !value.is_empty());
+        let content = get(TOKEN_FILE)
+            .map(|path| read_file(TOKEN_FILE, &path, read))
+            .transpose()?;
+        content
+            .map(|content| String::from_utf8_lossy(&content).trim().to_owned())
+            .filter(|token| !token.is_empty())
+            .or_else(|| get("CONSUL_HTTP_TOKEN"))
+            .map(Token::new)
+            .transpose()
+            .map_err(|error| BuildError::Environment(InvalidEnvironment::Token(error)))
+    }
+}
+
+/// The certificates that the environment names, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Certificates {
+    /// The authorities to trust.
+    pub authorities: Option<Vec<u8>>,
+    /// The client's certificate, and its key.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl fmt::Debug for Certificates {
+    /// Shows what there is, never a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates")
+            .field("authorities", &self.authorities.is_some())
+            .field("client", &self.client.is_some())
+            .finish()
+    }
+}
+
+const TOKEN_FILE: &str = "CONSUL_HTTP_TOKEN_FILE";
+
+const DEFAULT_AGENT: &str = "http://127.0.0.1:8500";
+
+fn read_file(
+    variable: &'static str,
+    path: &str,
+    read: impl Fn(&str) -> io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, BuildError> {
+    read(path).map_err(|source| BuildError::File {
+        variable,
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The spellings that the `consul` command understands.
+fn parse_bool(value: &str) -> Option<bool> {
+    match value {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,87 @@
+//! What is wrong with what the caller gives.
+
+use core::time::Duration;
+
+/// What is wrong with a value that the caller gave. Found before anything is sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidInput {
+    /// The prefix is empty, or nothing but a slash. Give it a name such as `service/db`.
+    #[error("the prefix is empty")]
+    PrefixEmpty,
+    /// The prefix has an empty segment (`a//b`), which Consul would redirect to another key.
+    #[error("the prefix {0:?} has an empty segment")]
+    PrefixEmptySegment(String),
+    /// The prefix has a segment `.` or `..`, which Consul would resolve to another key.
+    #[error("the prefix {0:?} has a segment of dots")]
+    PrefixDotSegment(String),
+    /// The prefix holds a control character.
+    #[error("the prefix {0:?} has a control character")]
+    PrefixControlCharacter(String),
+    /// The key of an election that is empty, or that Consul would read as another one. Give it a name
+    /// such as `service/db/leader`.
+    #[error("the key {key:?} {flaw}")]
+    Key {
+        /// The key that was given.
+        key: String,
+        /// What is wrong with it.
+        flaw: &'static str,
+    },
+    /// A limit of no slots at all.
+    #[error("the limit is 0; a semaphore has at least one slot")]
+    LimitZero,
+    /// No permits were asked for.
+    #[error("0 permits were asked for; ask for at least one")]
+    PermitsZero,
+    /// More permits at once than there are slots: it could never be served.
+    #[error("{wanted} permits were asked for at once, but the limit is {limit}")]
+    PermitsOverLimit {
+        /// How many were asked for.
+        wanted: u32,
+        /// How many slots there are.
+        limit: u32,
+    },
+    /// Several permits need a session each, and a session of the caller's is only one.
+    #[error("a session of the caller's carries one permit, not {wanted}")]
+    PermitsOverSession {
+        /// How many were asked for.
+        wanted: u32,
+    },
+    /// A session's TTL outside Consul's bounds.
+    #[error("the session TTL {0:?} is outside 10 s to 24 h")]
+    Ttl(Duration),
+    /// A lock delay over Consul's bound.
+    #[error("the lock delay {0:?} is over 60 s")]
+    LockDelay(Duration),
+    /// A value over the size that Consul stores.
+    #[error("the value has {len} bytes; Consul stores at most {max}")]
+    ValueTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The largest length in bytes.
+        max: usize,
+    },
+    /// Not a session's id, which is a UUID of 36 characters.
+    #[error("{0:?} is not a session id")]
+    SessionId(String),
+    /// The token is empty or holds a character that can't travel in an HTTP header, such as a
+    /// line break. The token itself is not shown.
+    #[error("the ACL token is empty or has characters that an HTTP header can't carry")]
+    Token,
+    /// A name (of a datacenter, namespace, partition, node or check) that is empty or holds a
+    /// control character.
+    #[error("the {what} {name:?} is empty or has a control character")]
+    Name {
+        /// Which name it is.
+        what: &'static str,
+        /// The name that was given.
+        name: String,
+    },
+    /// A text that is no sequencer, as [`Sequencer`](crate::Sequencer) prints it.
+    #[error("{0:?} is not a sequencer")]
+    Sequencer(String),
+    /// A sequencer of a key that does not guard what its bearer asks for. Anybody can acquire some
+    /// key: refuse the bearer.
+    #[error("the sequencer is of the key {0:?}, which guards something else")]
+    SequencerOfAnother(String),
+}
