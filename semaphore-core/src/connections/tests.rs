@@ -104,7 +104,7 @@ fn a_lane_with_an_open_connection_comes_first_until_it_has_been_idle() {
     full(&mut places, 2);
     places.leave(Lane::Short(0), Fate::Failed);
     places.leave(Lane::Short(1), Fate::Answered(at(0)));
-    for (now, lane) in [(4_999, 1), (9_999, 0)] {
+    for (now, lane) in [(4_999, 1), (5_000, 0)] {
         places.queue(at(now), Priority::Urgent, named("one"));
         assert_eq!(admitted(&mut places), [("one", Lane::Short(lane))]);
         places.leave(Lane::Short(lane), Fate::Unused);
