@@ -25,10 +25,12 @@ impl Connections {
     ) -> Result<Response, TransportError> {
         let slice = request.slice();
         let mut parked = ParkedPoll::new(self, lanes, &request);
-        if let Some(pass) = parked.place()
-            && let Some(answer) = self.poll_on(pass, lanes, request.clone()).await
-        {
-            return answer;
+        if let Some(pass) = parked.place() {
+            if let Some(answer) = self.poll_on(pass, lanes, request.clone()).await {
+                return answer;
+            }
+            // Its place in the line is used up.
+            parked = ParkedPoll::new(self, lanes, &request);
         }
         let ends = lanes.now() + request.wait().unwrap_or(request.timeout());
         loop {

@@ -104,7 +104,7 @@ fn a_lane_with_an_open_connection_comes_first_until_it_has_been_idle() {
     full(&mut places, 2);
     places.leave(Lane::Short(0), Fate::Failed);
     places.leave(Lane::Short(1), Fate::Answered(at(0)));
-    for (now, lane) in [(4_999, 1), (9_999, 0)] {
+    for (now, lane) in [(4_999, 1), (5_000, 0)] {
         places.queue(at(now), Priority::Urgent, named("one"));
         assert_eq!(admitted(&mut places), [("one", Lane::Short(lane))]);
         places.leave(Lane::Short(lane), Fate::Unused);
@@ -212,6 +212,50 @@ fn refusals_in_a_row_park_polls_for_longer_and_longer() {
         let step = step * 1_000;
         assert!((step..=step * 5 / 4 + 100).contains(wait), "{waits:?}");
     }
+}
+
+#[test]
+fn half_of_the_polls_are_begun_after_a_refusal_and_twice_as_many_after_each_that_succeeds() {
+    let mut places = Places::new(1, 8, 1);
+    let park = |places: &mut Places<Named>, now| {
+        for _ in 0..8 {
+            places.park(at(now), poll(0), "/v1/kv/a", false, named("poll"));
+        }
+        admitted(places)
+    };
+    assert_eq!(park(&mut places, 0).len(), 8);
+    for no in 6..8 {
+        places.leave(Lane::Poll(no), Fate::Failed);
+    }
+    full(&mut places, 1);
+    places.leave(Lane::Short(0), Fate::Refused(at(1)));
+    for no in 0..6 {
+        places.leave(Lane::Poll(no), Fate::Failed);
+    }
+    // Half of the six that were under way.
+    let begun = park(&mut places, 3_000);
+    let lanes: Vec<_> = begun.iter().map(|(_, lane)| *lane).collect();
+    assert_eq!(lanes, [0, 1, 2].map(Lane::Poll));
+    places.leave(Lane::Poll(0), Fate::Answered(at(3_001)));
+    // Six, of which two go on.
+    assert_eq!(admitted(&mut places).len(), 4);
+    // On a connection that was open already nothing new is learnt.
+    places.leave(Lane::Poll(0), Fate::Answered(at(3_002)));
+    assert_eq!(admitted(&mut places).len(), 1);
+}
+
+#[test]
+fn a_poll_that_waits_no_longer_gets_nothing() {
+    let mut places = Places::new(1, 1, 1);
+    let poll = |places: &mut Places<Named>, name| {
+        places.park(at(0), poll(0), "/v1/kv/a", false, named(name))
+    };
+    poll(&mut places, "first");
+    assert_eq!(admitted(&mut places), [("first", Lane::Poll(0))]);
+    let left = poll(&mut places, "left");
+    places.unpark(left);
+    places.leave(Lane::Poll(0), Fate::Answered(at(1)));
+    assert_eq!(admitted(&mut places), []);
 }
 
 #[test]

@@ -163,6 +163,29 @@ fn a_session_whose_release_had_no_answer_is_not_kept() {
     }
 }
 
+/// Nobody knows then whether it lives.
+#[test]
+fn a_session_whose_renewal_failed_or_has_no_answer_yet_is_not_kept() {
+    for fault in [Fault::too_many_requests(), Fault::DelayAnswer(secs(5))] {
+        let world = MockConsul::new(1);
+        let semaphore = with_a_kept_session(&world);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        let spent = session(&world);
+        world.inject(Rule::new(fault.clone()).kind(RequestKind::SessionRenew));
+        while world.pending_rules() > 0 {
+            world.advance(millis(1));
+        }
+        world.advance(millis(3));
+        assert!(permit.is_held(), "{fault}");
+        world.run(permit.release()).expect("released");
+        world.advance(millis(100));
+        let is_there = world.consul(|consul, _| consul.sessions().any(|it| it.id() == spent));
+        assert!(!is_there, "{fault}\n{}", world.trace());
+        turn(&world, &semaphore);
+        assert_nothing_left(&world);
+    }
+}
+
 #[test]
 fn a_kept_session_that_was_destroyed_meanwhile_costs_no_error() {
     let world = MockConsul::new(1);

@@ -22,9 +22,12 @@ mod shared_connections;
 mod transaction_sizes;
 
 // What is the same in either encoding.
+mod connections;
 mod error_texts;
 mod following;
 mod following_by_hand;
 mod following_indexes;
 mod operation_by_hand;
+mod parked_polls;
 mod transactions_by_hand;
+mod wire;

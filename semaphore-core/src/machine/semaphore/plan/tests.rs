@@ -1,5 +1,11 @@
 mod turn;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::api::ListKeys;
+use crate::http::Response;
+use crate::input::Prefix;
 use crate::machine::fixture::{A, B, C, Shown, session};
 use crate::machine::semaphore::plan::*;
 
@@ -72,6 +78,34 @@ fn a_record_that_is_not_there_is_created_without_holders() {
         withdraw: vec![],
     };
     assert_eq!(situation.plan(), (Some(write), Turn::NotYet));
+}
+
+/// Where many come at once, the others would only make refused writes of it.
+#[test]
+fn a_record_is_created_by_the_first_few_and_by_others_when_their_patience_is_over() {
+    let id = |no: usize| format!("{no:08}-0000-0000-0000-000000000000");
+    let ids: Vec<String> = (1..=CREATORS + 1).map(id).collect();
+    for (rank, us) in ids.iter().enumerate() {
+        let keys: Vec<_> = ids.iter().map(|id| (id.as_str(), id.as_str())).collect();
+        let view = Shown {
+            keys: &keys,
+            ..Shown::default()
+        }
+        .view();
+        for patience_is_over in [false, true] {
+            let situation = Situation {
+                wanted: Some(1),
+                admissible: &[(ContenderNo(1), session(us))],
+                patience_is_over,
+                ..idle(&view)
+            };
+            let (write, turn) = situation.plan();
+            let creates = rank < CREATORS || patience_is_over;
+            assert_eq!(write.is_some(), creates, "{rank} {patience_is_over}");
+            let is_behind = turn == Turn::BehindOthers;
+            assert_eq!(is_behind, !creates, "{rank} {patience_is_over}");
+        }
+    }
 }
 
 #[test]
@@ -210,6 +244,28 @@ fn a_holder_without_a_key_is_suspected_and_stays() {
     assert_eq!(situation.suspects(), suspects, "not ours, who leaves");
     let alive = shown(&found, &[(A, A), ("node-1", C)]).view();
     assert_eq!(idle(&alive).suspects(), NOBODY);
+}
+
+/// A transaction leaves out what the token may not read, and does not say so.
+#[test]
+fn whoever_seems_dead_in_a_transaction_is_suspected_by_a_list_only() {
+    let value = STANDARD.encode(record(2, &[A, C]));
+    let lock = format!(
+        r#"[{{"Key":"jobs/.lock","Flags":0,"Value":"{value}","ModifyIndex":50}},
+            {{"Key":"jobs/{A}","Session":"{A}","Flags":0,"ModifyIndex":9,"Value":null}}]"#
+    );
+    let entries = Response::new(200, lock).with_header("X-Consul-Index", "50");
+    let list = ListKeys::parse(&entries).unwrap();
+    let view = View::of_tree(&Prefix::new("jobs").unwrap(), Index(50), list.entries);
+    assert_eq!(idle(&view).suspects(), NOBODY);
+    assert!(idle(&view).needs_list());
+    let known = Situation {
+        suspected: &BTreeSet::from([session(C)]),
+        ..idle(&view)
+    };
+    assert!(!known.needs_list());
+    let listed = shown(&record(2, &[A, C]), &[(A, A)]).view();
+    assert!(!idle(&listed).needs_list());
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn who_has_seen_the_key_asks_when_the_lock_delay_is_over_by_its_own_clock() {
     );
     assert_eq!(bench.asks(24_999), None);
     assert_eq!(bench.withheld(24_999), set(&[A]));
+    assert_eq!(bench.withheld(25_000), set(&[]));
     assert_eq!(bench.asks(25_000).as_deref(), Some("PUT /v1/txn"));
     assert_eq!(bench.asks(25_000), None, "one question at a time");
     assert_eq!(bench.timeout(), None);
@@ -163,6 +164,29 @@ fn a_view_that_may_have_hidden_the_key_does_not_tell_since_when_it_is_gone() {
     bench.exchange(50_000, GONE);
     assert_eq!(bench.dead(109_999), set(&[]));
     assert_eq!(bench.dead(110_000), set(&[A]));
+}
+
+#[test]
+fn in_a_view_that_may_hide_keys_only_those_that_others_have_acquired_are_missing() {
+    let mut bench = Bench::by(Encoding::Transactions);
+    let mut before = view(&[A, B], &[(A, A), (B, B)]);
+    before.set_filtered();
+    let mut hidden = view(&[A, B], &[(B, C)]);
+    hidden.set_filtered();
+    bench.observe(10_000, Some(&before), &hidden);
+    assert_eq!(bench.withheld(10_000), set(&[B]));
+    assert_eq!(bench.dead(24_999), set(&[]));
+    assert_eq!(bench.dead(25_000), set(&[B]));
+}
+
+#[test]
+fn from_the_moment_when_another_session_has_acquired_the_key_the_whole_wait_begins_once() {
+    let mut bench = Bench::witness(Encoding::Transactions);
+    let taken = view(&[A], &[(A, B)]);
+    bench.observe(20_000, None, &taken);
+    bench.observe(30_000, None, &taken);
+    assert_eq!(bench.dead(34_999), set(&[]));
+    assert_eq!(bench.dead(35_000), set(&[A]));
 }
 
 /// Agents older than 1.11 don't say that they leave keys out.
@@ -303,6 +327,8 @@ fn by_requests_a_key_that_is_not_tied_to_its_session_is_as_good_as_gone() {
         let mut bench = Bench::witness(Encoding::Requests);
         let finding = bench.exchange(10_000, (200, &found(session)));
         assert!(matches!(finding, Finding::Settled));
+        let again = bench.timeout().unwrap();
+        assert!(again > at(10_000), "it is not asked for at once: {again}");
         assert_eq!(bench.dead(25_000).len(), usize::from(is_gone), "{session}");
     }
 }
@@ -316,6 +342,11 @@ fn who_may_not_be_seen_is_hidden_and_not_dead() {
         let finding = bench.exchange(25_000, DENIED);
         assert!(matches!(finding, Finding::Hidden));
         assert_eq!(bench.dead(25_000), set(&[]));
+        // The next view lacks it, too.
+        bench.observe(25_000, None, &view(&[A], &[]));
+        bench.suspect(&[A]);
+        let again = bench.timeout().unwrap();
+        assert!(again > at(25_000) && again <= at(25_100), "{again}");
     }
     let mut bench = Bench::latecomer(Encoding::Transactions);
     bench.asks(25_000);
@@ -399,6 +430,11 @@ fn the_missing_and_the_dead_are_forgotten_with_their_place_in_the_record() {
     bench.vanished.forget_the_removed(&Record::new(1));
     assert_eq!(bench.dead(10_000), set(&[]));
     assert!(bench.vanished.missing.is_empty());
+
+    let mut bench = Bench::latecomer(Encoding::Requests);
+    bench.exchange(10_000, GONE);
+    bench.vanished.forget_the_removed(&Record::new(1));
+    assert_eq!(bench.dead(70_000), set(&[]), "it may be admitted again");
 }
 
 #[test]

@@ -80,6 +80,30 @@ fn assert_renews_after(session: &Session, sent: Instant, lease: u64) {
 }
 
 #[test]
+fn it_serves_another_turn_only_while_it_lives_and_nothing_is_open() {
+    assert!(!Session::new(&settings()).is_reusable());
+    assert!(live().is_reusable());
+
+    let mut session = live();
+    assert!(session.transmit(at(105), &settings()).is_some());
+    assert!(!session.is_reusable(), "a renewal is under way");
+
+    let mut session = live();
+    exchange(&mut session, 105, 105, 200, r#"[{"TTL":"15s"}]"#);
+    assert!(!session.is_reusable(), "a renewal is to be confirmed");
+    exchange(&mut session, 105, 105, 200, &info());
+    assert!(session.is_reusable());
+
+    let mut session = live();
+    exchange(&mut session, 105, 105, 500, "No cluster leader");
+    assert!(!session.is_reusable(), "a renewal has failed");
+
+    let mut session = live();
+    session.found_gone();
+    assert!(!session.is_reusable(), "it is gone");
+}
+
+#[test]
 fn its_lease_takes_a_shorter_ttl_of_the_servers_over_and_no_longer_one() {
     let mut session = live();
     renew(&mut session, 105, 105, r#"[{"TTL":"12s"}]"#);
