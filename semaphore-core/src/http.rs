@@ -146,6 +146,12 @@ impl Request {
         parse_go_duration(self.parameter("wait")?)
     }
 
+    /// For how long the server may really hold it open: it adds up to a sixteenth to the [wait](Self::wait)
+    /// (Consul's documentation of blocking queries).
+    pub fn longest_wait(&self) -> Option<Duration> {
+        self.wait().map(longest_wait)
+    }
+
     /// The same blocking query, held open for another time.
     pub(crate) fn lasting(mut self, wait: Duration) -> Self {
         if let Some(before) = self.wait() {
@@ -308,7 +314,7 @@ impl Response {
     }
 }
 
-/// How long a server may hold a blocking query open that is to wait for so long: Consul adds up to a sixteenth of it.
+/// [`Request::longest_wait`] of a blocking query that is to wait for so long.
 pub(crate) fn longest_wait(wait: Duration) -> Duration {
     wait + wait / 16
 }
@@ -316,6 +322,14 @@ pub(crate) fn longest_wait(wait: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_may_hold_a_poll_a_sixteenth_longer() {
+        let poll = Request::new(Method::Get, "/v1/kv/a?index=7&wait=16s");
+        assert_eq!(poll.longest_wait(), Some(Duration::from_secs(17)));
+        let read = Request::new(Method::Get, "/v1/kv/a");
+        assert_eq!(read.longest_wait(), None);
+    }
 
     #[test]
     fn a_request_shows_everything_but_its_token_and_its_body() {

@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::printed;
 use super::target::Target;
 use crate::error::RequestError;
-use crate::http::{Method, Request, Response, longest_wait};
+use crate::http::{Method, Request, Response};
 use crate::id::Index;
 use crate::input::{Prefix, Scope, go_duration};
 
@@ -35,11 +35,6 @@ pub struct KeyList<'a> {
 }
 
 impl ListKeys<'_> {
-    /// How much longer than `wait` the server may take: it adds up to a sixteenth of it.
-    pub fn longest(wait: Duration) -> Duration {
-        longest_wait(wait)
-    }
-
     /// The request.
     pub fn request(&self, scope: &Scope) -> Request {
         let target = Target::key(&self.prefix.directory()).with_flag("recurse");
@@ -138,12 +133,6 @@ mod tests {
         assert_eq!(contender.session(), Some("s"));
         assert_eq!(contender.flags(), u64::MAX);
         assert_eq!(contender.value().unwrap(), b"");
-    }
-
-    #[test]
-    fn a_server_may_hold_a_poll_a_sixteenth_longer() {
-        let seconds = Duration::from_secs;
-        assert_eq!(ListKeys::longest(seconds(16)), seconds(17));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use futures_util::future::{Either, select};
 use super::lanes::{Lane, Lanes};
 use super::places::Fate;
 use super::{Connections, Pass};
-use crate::api::ListKeys;
 use crate::http::{Method, Request, Response};
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
@@ -47,8 +46,7 @@ impl Connections {
         lanes: &(impl Lanes + ?Sized),
         request: Request,
     ) -> Option<Answer> {
-        let wait = request.wait().unwrap_or(request.timeout());
-        let longest = ListKeys::longest(wait);
+        let longest = request.longest_wait().unwrap_or(request.timeout());
         // By a clock that runs faster than the agent's.
         let until = lanes.now() + longest + longest / 8;
         let (answer, refusal) = pass.send(lanes, request, Fate::GivenUp(until)).await;

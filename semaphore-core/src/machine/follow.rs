@@ -18,9 +18,9 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use crate::api::{ListKeys, ReadKey};
+use crate::api::ReadKey;
 use crate::error::{Conflict, Error, RequestError};
-use crate::http::{Request, Response};
+use crate::http::{Request, Response, longest_wait};
 use crate::id::{Index, RequestId};
 use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
@@ -186,7 +186,7 @@ impl Follow {
     fn request(&self) -> Request {
         let index = self.cursor.index();
         let wait = Some((index, WAIT)).filter(|_| !self.cursor.is_at_start());
-        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| ListKeys::longest(wait));
+        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| longest_wait(wait));
         ReadKey {
             key: self.key.as_str(),
             wait,

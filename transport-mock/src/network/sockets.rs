@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::api::ListKeys;
 use semaphore_core::{Instant, Lane, Request};
 
 use super::{Call, Host};
@@ -106,9 +105,8 @@ impl Sockets {
         request: &Request,
         sent_at: Instant,
     ) {
-        if let Some(wait) = request.is_long_poll().then(|| request.wait()).flatten() {
-            self.given_up
-                .push((host, pool, sent_at + ListKeys::longest(wait)));
+        if let Some(wait) = request.longest_wait().filter(|_| request.is_long_poll()) {
+            self.given_up.push((host, pool, sent_at + wait));
         }
     }
 }

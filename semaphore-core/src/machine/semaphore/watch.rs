@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use crate::api::{ListKeys, ReadKey};
 use crate::defect::{Defect, is_on};
-use crate::http::Request;
+use crate::http::{Request, longest_wait};
 use crate::id::{Index, SessionId};
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
@@ -313,7 +313,7 @@ impl Watch {
             }
             .request(settings.scope()),
         };
-        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| ListKeys::longest(wait));
+        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| longest_wait(wait));
         Some(request.with_timeout(held_open + settings.request_timeout()))
     }
 

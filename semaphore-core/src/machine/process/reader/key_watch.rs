@@ -14,8 +14,8 @@
 
 use core::time::Duration;
 
-use crate::api::{ListKeys, ReadKey};
-use crate::http::Request;
+use crate::api::ReadKey;
+use crate::http::{Request, longest_wait};
 use crate::id::Index;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::reader::budget::Budget;
@@ -95,7 +95,7 @@ impl KeyWatch {
             wait,
             consistent: true,
         };
-        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| ListKeys::longest(wait));
+        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| longest_wait(wait));
         let timeout = held_open + settings.request_timeout();
         Some(read.request(&settings.scope).with_timeout(timeout))
     }

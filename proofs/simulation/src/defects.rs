@@ -96,7 +96,7 @@ pub(crate) fn find_all(arguments: &Arguments) -> ExitCode {
         println!(
             "stale, so that these were searched for: {}\n\
              renew what is remembered: scripts/simulate --defects --most 20000 \
-             --remember transport-mock/simulation/remembered.txt",
+             --remember proofs/simulation/remembered.txt",
             stale.join(", ")
         );
     }
