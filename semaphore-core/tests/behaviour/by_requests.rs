@@ -5,4 +5,13 @@
 /// How the steps of the protocol become requests in this program.
 const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Requests;
 
-include!("behaviours.rs");
+mod cost;
+mod election;
+mod failures;
+mod follow;
+mod lease;
+mod machine;
+mod queue;
+mod record;
+mod support;
+mod turn;

@@ -1,4 +1,5 @@
-//! How a semaphore behaves, one file per behaviour, on virtual time against the Consul in memory.
+//! How semaphores and elections behave, on virtual time against the Consul in memory: one folder per promise, one
+//! file per behaviour.
 //! This program sends transactions; `by_requests.rs` runs the same tests with separate requests.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
@@ -6,28 +7,59 @@
 /// How the steps of the protocol become requests in this program.
 const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Transactions;
 
-include!("behaviours.rs");
+mod cost;
+mod election;
+mod failures;
+mod follow;
+mod lease;
+mod machine;
+mod queue;
+mod record;
+mod support;
+mod turn;
 
-// What separate requests can't do, or need not.
-mod atomic_steps;
-mod crowd;
-mod crowd_strangers;
-mod crowd_support;
-mod first_moments;
-mod loss_beside_a_write;
-mod lost_transactions;
-mod passing;
-mod refused_transactions;
-mod shared_connections;
-mod transaction_sizes;
-
-// What is the same in either encoding.
-mod connections;
-mod error_texts;
-mod following;
-mod following_by_hand;
-mod following_indexes;
-mod operation_by_hand;
-mod parked_polls;
-mod transactions_by_hand;
-mod wire;
+// What separate requests can't do, or need not, and what is the same in either encoding.
+#[path = "turn"]
+mod turn_once {
+    mod passing;
+}
+#[path = "queue"]
+mod queue_once {
+    mod crowd;
+    pub(crate) mod crowd_members;
+    mod crowd_strangers;
+}
+#[path = "lease"]
+mod lease_once {
+    mod first_moments;
+    mod loss_beside_a_write;
+}
+#[path = "failures"]
+mod failures_once {
+    mod error_texts;
+    mod lost_transactions;
+    mod refused_transactions;
+}
+#[path = "record"]
+mod record_once {
+    mod atomic_steps;
+    mod transaction_sizes;
+}
+#[path = "follow"]
+mod follow_once {
+    mod by_hand;
+    mod changes;
+    mod indexes;
+}
+#[path = "machine"]
+mod machine_once {
+    mod operation_by_hand;
+    mod transactions_by_hand;
+}
+#[path = "cost"]
+mod cost_once {
+    mod connections;
+    mod parked_polls;
+    mod shared_connections;
+    pub(crate) mod wire;
+}

@@ -1,0 +1,84 @@
+//! How many requests a participant has under way, and when one that failed is sent again.
+
+use semaphore_core::Machine as _;
+use semaphore_core::{Encoding, Response, TransportErrorKind};
+
+use crate::ENCODING;
+use crate::support::bench::{Bench, is_read};
+use crate::support::steps::{claims, enters};
+use crate::support::*;
+
+#[test]
+fn at_most_eight_short_requests_are_under_way_beside_the_poll() {
+    let mut bench = Bench::new(1, 20);
+    bench.keep(|_| true);
+    let acquire = bench.participant.acquire(bench.now, 20, None);
+    acquire.expect("accepted");
+    bench.run_for(secs(60));
+    let is_short = |request: &_| !is_read(request);
+    let short = bench.kept.iter().filter(|(_, it)| is_short(it)).count();
+    assert!((1..=8).contains(&short), "{:?}", bench.kept);
+    assert!(
+        bench.kept.len() <= short + 1,
+        "one poll at most: {:?}",
+        bench.kept
+    );
+}
+
+#[test]
+fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do() {
+    let mut bench = Bench::new(1, 1);
+    // Whether the claim was applied is unknown, and no poll tells.
+    bench.keep(claims);
+    let acquire = bench.acquire();
+    bench.run_for(secs(1));
+    bench.asked.clear();
+    bench.keep(|_| true);
+    bench.fail_kept(TransportErrorKind::Unknown);
+    let mut reads = 0;
+    let end = bench.now + secs(10);
+    while bench.now < end {
+        bench.step(end);
+        reads += bench.kept.iter().filter(|(_, it)| is_read(it)).count();
+        bench.fail_kept(TransportErrorKind::Unknown);
+    }
+    assert!((4..40).contains(&reads), "{reads}");
+
+    bench.participant.cancel(bench.now, acquire);
+    let end = bench.now + secs(120);
+    while !bench.participant.is_idle() {
+        assert!(bench.now < end, "{:#?}", bench.participant);
+        bench.step(end);
+        bench.fail_kept(TransportErrorKind::Unknown);
+    }
+    bench.fail_kept(TransportErrorKind::Unknown);
+    assert_eq!(bench.participant.poll_timeout(), None);
+    assert_eq!(bench.run_for(secs(600)), 0);
+    assert!(bench.kept.is_empty(), "{:?}", bench.kept);
+}
+
+#[test]
+fn a_key_that_was_written_allows_one_more_read() {
+    if ENCODING == Encoding::Transactions {
+        // A transaction that writes a key reads the prefix itself.
+        return;
+    }
+    let mut bench = Bench::new(1, 1);
+    bench.keep(enters);
+    bench.acquire();
+    bench.run_for(secs(1));
+    let key = bench.take_kept();
+    let mut poll = bench.lose_poll();
+    bench.keep(is_read);
+    // Changes without end use all reads up that are allowed at once.
+    for index in 1_000.. {
+        let nothing = Response::new(200, "[]").with_header("X-Consul-Index", index.to_string());
+        bench.answer(poll, Ok(nothing));
+        if bench.kept.is_empty() {
+            break;
+        }
+        poll = bench.take_kept();
+    }
+    bench.answer(key, Ok(Response::new(200, "true")));
+    assert_eq!(bench.kept.len(), 1);
+}

@@ -1,0 +1,20 @@
+//! Who leads, by the same promises.
+
+mod after_silence;
+mod beside_the_guide;
+mod by_hand;
+mod cancel;
+mod chaos;
+mod conflicts;
+mod electing;
+mod failures;
+mod frozen_reads;
+mod handles;
+mod handover;
+mod hostile;
+mod loss;
+mod old_answers;
+mod sequencer;
+mod sequencers;
+mod unknown;
+mod value;

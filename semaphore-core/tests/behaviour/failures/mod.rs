@@ -1,0 +1,8 @@
+//! What goes wrong with requests, and what it costs.
+
+mod claim_under_way;
+mod hostile_answers;
+mod permanent;
+mod superseded_claim;
+mod transient;
+mod unknown_outcomes;

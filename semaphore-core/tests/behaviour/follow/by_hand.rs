@@ -1,0 +1,335 @@
+//! The machine of a follower without its driver: one request at a time, any answer in any order.
+
+use semaphore_core::{
+    Follow, Index, Instant, LeaderEvent, LeaderStatus, LockKey, RequestId, Response, Scope,
+    Transmit, TransportError, TransportErrorKind,
+};
+
+use crate::support::candidate::LEADER;
+use crate::support::*;
+
+const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
+
+fn at(seconds: u64) -> Instant {
+    Instant::from_origin(secs(seconds))
+}
+
+fn follow() -> Follow {
+    let key = LockKey::new(LEADER).expect("a key");
+    Follow::new(key, Scope::new(), 1)
+}
+
+fn answer(index: u64, fields: &str) -> Response {
+    let body = format!(r#"[{{"Key":"{LEADER}"{fields}}}]"#);
+    let index = Index(index).to_string();
+    Response::new(200, body).with_header("X-Consul-Index", index)
+}
+
+fn led(index: u64) -> Response {
+    answer(index, &format!(r#","Session":"{A}","LockIndex":1"#))
+}
+
+#[track_caller]
+fn send(follow: &mut Follow, now: Instant) -> (RequestId, String) {
+    let Transmit { id, request } = follow.poll_transmit(now).expect("a request");
+    assert!(follow.poll_transmit(now).is_none(), "one at a time");
+    assert_eq!(follow.poll_timeout(), None, "until it is answered");
+    (id, request.target().to_owned())
+}
+
+fn event(follow: &mut Follow) -> Option<LeaderEvent> {
+    let event = follow.poll_event()?;
+    Some(event.expect("an event"))
+}
+
+#[test]
+fn it_reads_then_polls_from_the_index_of_the_answer_before() {
+    let mut follow = follow();
+    let (id, target) = send(&mut follow, at(1));
+    assert_eq!(target, "/v1/kv/service/db/leader?consistent");
+    follow.handle_response(at(1), id, &Ok(led(7)));
+    assert!(follow.poll_transmit(at(1)).is_none(), "an event waits");
+    assert!(matches!(event(&mut follow), Some(LeaderEvent::Elected(_))));
+    let (id, target) = send(&mut follow, at(1));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+    follow.handle_response(at(17), id, &Ok(led(7)));
+    assert!(event(&mut follow).is_none(), "nothing is new");
+    let (_, target) = send(&mut follow, at(17));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+}
+
+#[test]
+fn its_poll_may_take_as_long_as_the_server_holds_it_open() {
+    let mut follow = follow();
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(1), id, &Ok(led(7)));
+    follow.poll_event();
+    let Transmit { request, .. } = follow.poll_transmit(at(1)).expect("a poll");
+    assert!(request.is_long_poll());
+    assert!(request.timeout() > secs(15) * 17 / 16);
+}
+
+#[test]
+fn what_is_answered_before_its_time_with_nothing_new_is_asked_of_the_leader() {
+    let mut follow = follow();
+    for (sent, answered) in [(1, 1), (1, 3)] {
+        let (id, _) = send(&mut follow, at(sent));
+        follow.handle_response(at(answered), id, &Ok(led(7)));
+        follow.poll_event();
+    }
+    let (id, target) = send(&mut follow, at(3));
+    assert_eq!(target, "/v1/kv/service/db/leader?consistent");
+    follow.handle_response(at(3), id, &Ok(led(7)));
+    assert!(event(&mut follow).is_none());
+    let (_, target) = send(&mut follow, at(3));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+}
+
+#[test]
+fn the_leader_is_asked_for_as_long_as_its_index_is_below_one_shown_before() {
+    let mut follow = follow();
+    let mut exchange = |now, response: Response| {
+        let (id, target) = send(&mut follow, at(now));
+        follow.handle_response(at(now), id, &Ok(response));
+        (target, event(&mut follow))
+    };
+    let gone = |index| answer(index, r#","Value":null"#);
+    assert!(exchange(1, led(7)).1.is_some());
+    let (_, shown) = exchange(2, gone(5));
+    assert!(shown.is_none(), "{shown:?}");
+    let (target, shown) = exchange(2, gone(5));
+    assert_eq!(target, "/v1/kv/service/db/leader?consistent");
+    assert!(matches!(shown, Some(LeaderEvent::Leaderless { .. })));
+    let (target, shown) = exchange(2, led(6));
+    assert!(target.contains("index=5") && target.contains("consistent"));
+    assert!(matches!(shown, Some(LeaderEvent::Elected(_))));
+    let (target, shown) = exchange(3, gone(8));
+    assert!(target.contains("index=6") && target.contains("consistent"));
+    assert!(shown.is_some());
+    let (target, _) = exchange(4, led(9));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=8&wait=15s");
+}
+
+#[test]
+fn an_answer_before_its_time_is_shown_once_the_leader_says_the_same() {
+    let gone = answer(7, r#","Value":null"#);
+    let mut follow = follow();
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(1), id, &Ok(led(7)));
+    assert!(event(&mut follow).is_some());
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(3), id, &Ok(gone.clone()));
+    let told = event(&mut follow);
+    assert!(told.is_none(), "{told:?}");
+    let (id, _) = send(&mut follow, at(3));
+    follow.handle_response(at(3), id, &Ok(gone));
+    let told = event(&mut follow);
+    assert!(
+        matches!(told, Some(LeaderEvent::Leaderless { .. })),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_conflict_from_long_ago_ends_nothing_and_the_leaders_word_does() {
+    let foreign = |index| answer(index, r#","Flags":7"#);
+    let mut follow = follow();
+    for (now, response) in [(1, led(7)), (2, foreign(5)), (3, led(7))] {
+        let (id, _) = send(&mut follow, at(now));
+        follow.handle_response(at(now), id, &Ok(response));
+        while event(&mut follow).is_some() {}
+    }
+    assert!(follow.current().and_then(LeaderStatus::leader).is_some());
+    let (id, _) = send(&mut follow, at(4));
+    follow.handle_response(at(4), id, &Ok(foreign(8)));
+    assert!(matches!(follow.poll_event(), Some(Err(_))));
+    assert!(follow.has_ended());
+}
+
+#[test]
+fn answers_that_come_late_or_twice_are_ignored() {
+    let mut follow = follow();
+    let (first, _) = send(&mut follow, at(1));
+    follow.handle_response(at(1), first, &Ok(led(7)));
+    assert!(event(&mut follow).is_some());
+    let gone = answer(9, r#","Value":null"#);
+    follow.handle_response(at(1), first, &Ok(gone.clone()));
+    let (second, _) = send(&mut follow, at(2));
+    follow.handle_response(at(2), first, &Ok(gone.clone()));
+    assert!(event(&mut follow).is_none());
+    assert_eq!(follow.poll_timeout(), None, "the second is under way");
+    follow.handle_response(at(2), second, &Ok(gone.clone()));
+    assert!(event(&mut follow).is_some());
+}
+
+#[test]
+fn failures_are_waited_out_with_growing_waits_and_told_once() {
+    let mut follow = follow();
+    let mut now = at(1);
+    let mut waits = Vec::new();
+    for failure in 0..12 {
+        let (id, _) = send(&mut follow, now);
+        let error = TransportError::new(TransportErrorKind::NotSent);
+        follow.handle_response(now, id, &Err(error));
+        let told = event(&mut follow);
+        assert_eq!(told.is_some(), failure == 0, "{told:?}");
+        let due = follow.poll_timeout().expect("another try");
+        assert!(follow.poll_transmit(due - millis(1)).is_none(), "too early");
+        waits.push(due.saturating_since(now));
+        now = due;
+    }
+    assert!(
+        waits[0] >= millis(50) && waits[0] <= millis(100),
+        "{waits:?}"
+    );
+    assert!(
+        waits[11] >= millis(2_500) && waits[11] <= secs(5),
+        "{waits:?}"
+    );
+    assert!(follow.is_interrupted());
+}
+
+#[test]
+fn what_lay_there_while_nobody_asked_is_neither_news_nor_a_failure() {
+    let gone = answer(9, r#","Value":null"#);
+    let timeout = TransportError::new(TransportErrorKind::Timeout);
+    for result in [Ok(gone), Err(timeout)] {
+        let mut follow = follow();
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(1), id, &Ok(led(7)));
+        assert!(event(&mut follow).is_some());
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(60), id, &result);
+        assert!(event(&mut follow).is_none());
+        assert!(!follow.is_interrupted());
+        let (_, target) = send(&mut follow, at(60));
+        assert_eq!(target, "/v1/kv/service/db/leader?consistent");
+    }
+}
+
+#[test]
+fn an_answer_that_is_a_second_later_than_its_time_counts_still() {
+    for (answered, counts) in [(secs(11), true), (millis(11_001), false)] {
+        let mut follow = follow();
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(1) + answered, id, &Ok(led(7)));
+        assert_eq!(event(&mut follow).is_some(), counts, "after {answered:?}");
+    }
+}
+
+#[test]
+fn after_a_failure_a_plain_read_tells_at_once_that_consul_is_back() {
+    let mut follow = follow();
+    let (id, _) = send(&mut follow, at(1));
+    follow.handle_response(at(1), id, &Ok(led(7)));
+    assert!(event(&mut follow).is_some());
+    let (id, _) = send(&mut follow, at(1));
+    let error = TransportError::new(TransportErrorKind::Timeout);
+    follow.handle_response(at(26), id, &Err(error));
+    let told = event(&mut follow);
+    assert!(
+        matches!(told, Some(LeaderEvent::Interrupted(_))),
+        "{told:?}"
+    );
+    let (id, target) = send(&mut follow, at(27));
+    assert_eq!(target, "/v1/kv/service/db/leader?consistent");
+    follow.handle_response(at(27), id, &Ok(led(7)));
+    let told = event(&mut follow);
+    assert!(matches!(told, Some(LeaderEvent::Resumed)), "{told:?}");
+    assert!(event(&mut follow).is_none());
+    let (_, target) = send(&mut follow, at(27));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+}
+
+#[test]
+fn answers_without_end_are_read_at_the_ceiling_only() {
+    let start = at(1);
+    let mut follow = follow();
+    let (mut now, mut reads) = (start, 0);
+    while now < start + secs(100) {
+        if let Some(Transmit { id, .. }) = follow.poll_transmit(now) {
+            reads += 1;
+            follow.handle_response(now, id, &Ok(led(reads)));
+            follow.poll_event();
+        } else {
+            now = follow.poll_timeout().expect("a time");
+        }
+    }
+    assert_eq!(reads, 1_010 - 1);
+}
+
+#[test]
+fn whatever_is_answered_nothing_panics_and_each_answer_is_shown_or_tried_again() {
+    let bodies = [
+        String::new(),
+        "null".to_owned(),
+        "[]".to_owned(),
+        "[null]".to_owned(),
+        "[".repeat(100_000),
+        "<html>".to_owned(),
+        r#"[{"Key":"other"}]"#.to_owned(),
+        format!(r#"[{{"Key":"{LEADER}","Session":7}}]"#),
+        format!(r#"[{{"Key":"{LEADER}","Session":"☃"}}]"#),
+        format!(r#"[{{"Key":"{LEADER}","Value":"☃"}}]"#),
+        format!(r#"[{{"Key":"{LEADER}","Flags":-1}}]"#),
+        format!(r#"[{{"Key":"{LEADER}","LockIndex":1e9}}]"#),
+    ];
+    let indexes = ["7", "", "-1", "0", "18446744073709551615", "x"];
+    for body in &bodies {
+        for index in indexes {
+            for status in [200, 204, 404, 429, 500, 503] {
+                let mut follow = follow();
+                let (id, _) = send(&mut follow, at(1));
+                let response = Response::new(status, body.as_str());
+                let response = response.with_header("X-Consul-Index", index);
+                follow.handle_response(at(1), id, &Ok(response));
+                let what = format!("{status} {index} {body:.60}");
+                let told = event(&mut follow);
+                assert!(
+                    matches!(
+                        told,
+                        Some(LeaderEvent::Interrupted(_) | LeaderEvent::Leaderless { .. })
+                    ),
+                    "{what}: {told:?}"
+                );
+                let is_leaderless = matches!(
+                    follow.current(),
+                    None | Some(LeaderStatus::Leaderless { .. })
+                );
+                assert!(is_leaderless, "{what}");
+                let due = follow.poll_timeout().expect("another try");
+                assert!(due <= at(2), "{what}: {due}");
+                // After an index that was too high it takes the leader's word.
+                for _ in 0..2 {
+                    let (id, _) = send(&mut follow, at(2));
+                    follow.handle_response(at(2), id, &Ok(led(9)));
+                    while event(&mut follow).is_some() {}
+                }
+                let leader = follow.current().and_then(LeaderStatus::leader);
+                assert!(leader.is_some(), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_for_good_ends_it() {
+    for (status, body) in [
+        (400, "bad request"),
+        (403, "Permission denied"),
+        (301, ""),
+        (500, "No path to datacenter"),
+    ] {
+        let mut follow = follow();
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(1), id, &Ok(Response::new(status, body)));
+        assert!(!follow.has_ended(), "it is still to be told");
+        let told = follow.poll_event().expect("an item");
+        assert!(told.is_err(), "{status}: {told:?}");
+        assert!(follow.has_ended());
+        assert_eq!(follow.poll_timeout(), None);
+        assert!(follow.poll_transmit(at(100)).is_none());
+        follow.handle_response(at(100), id, &Ok(led(9)));
+        assert!(follow.poll_event().is_none());
+    }
+}

@@ -1,0 +1,179 @@
+//! Following a leader through indexes that go backwards: lagging agents, restored snapshots, data
+//! moved to another cluster. Nobody who led before is shown as the leader of now.
+
+use semaphore_core::{Discovery, Follower, LeaderEvent, LeaderStatus, Scope};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::support::candidate::{Candidate, LEADER};
+use crate::support::*;
+
+fn follower(world: &MockConsul) -> Follower {
+    let client = world.client("follower");
+    let discovery = Discovery::connect(LEADER, Scope::new(), client).expect("a key");
+    discovery.follow()
+}
+
+/// Who leads by its items of the next `seconds`, one after the other.
+fn seen(world: &MockConsul, follower: &mut Follower, seconds: u64) -> Vec<String> {
+    let mut seen = Vec::new();
+    let end = world.now() + secs(seconds);
+    world.run(async {
+        let mut over = Box::pin(world.sleep(end.saturating_since(world.now())));
+        loop {
+            let next = Box::pin(follower.next());
+            match futures_util::future::select(next, &mut over).await {
+                futures_util::future::Either::Left((item, _)) => {
+                    seen.push(shown(item.expect("an item").expect("an event")));
+                }
+                futures_util::future::Either::Right(_) => break,
+            }
+        }
+    });
+    seen
+}
+
+fn shown(event: LeaderEvent) -> String {
+    match event {
+        LeaderEvent::Elected(leader) => leader.text().expect("text").to_owned(),
+        LeaderEvent::ValueChanged(leader) => format!("={}", leader.text().expect("text")),
+        LeaderEvent::Leaderless { .. } => "nobody".to_owned(),
+        LeaderEvent::Interrupted(_) => "?".to_owned(),
+        LeaderEvent::Resumed => "!".to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One leads, then another, and the follower knows.
+fn scene() -> (MockConsul, Follower) {
+    let world = MockConsul::new(3);
+    let mut follower = follower(&world);
+    assert_eq!(seen(&world, &mut follower, 1), ["nobody"]);
+    let first = Candidate::leading(&world, "first");
+    assert_eq!(seen(&world, &mut follower, 1), ["first"]);
+    first.resigns(&world, "");
+    assert_eq!(seen(&world, &mut follower, 1), ["nobody"]);
+    Candidate::leading(&world, "second");
+    assert_eq!(seen(&world, &mut follower, 1), ["second"]);
+    (world, follower)
+}
+
+#[test]
+fn a_restored_snapshot_is_seen_at_once() {
+    let world = MockConsul::new(3);
+    let first = Candidate::leading(&world, "first");
+    let snapshot = world.consul(|consul, _| consul.snapshot());
+    first.resigns(&world, "");
+    Candidate::leading(&world, "second");
+    let mut follower = follower(&world);
+    assert_eq!(seen(&world, &mut follower, 1), ["second"]);
+    world.consul(|consul, now| consul.restore(now, &snapshot));
+    assert_eq!(seen(&world, &mut follower, 1), ["first"]);
+    // And what follows is, too.
+    first.leads(&world, "moved");
+    assert_eq!(seen(&world, &mut follower, 1), ["=moved"]);
+    first.dies(&world);
+    assert_eq!(seen(&world, &mut follower, 1), ["nobody"]);
+}
+
+#[test]
+fn indexes_that_are_counted_anew_change_nobody() {
+    let (world, mut follower) = scene();
+    world.consul(transport_mock::consul::Consul::reset_index);
+    assert_eq!(seen(&world, &mut follower, 60), [""; 0]);
+    let before = world.stats_of("follower").total_requests();
+    assert_eq!(seen(&world, &mut follower, 60), [""; 0]);
+    let requests = world.stats_of("follower").total_requests() - before;
+    assert!(requests <= 5, "{requests} in a minute");
+    world.consul(|consul, now| {
+        let sessions: Vec<_> = consul.sessions().map(|it| it.id().to_owned()).collect();
+        for session in sessions {
+            consul.destroy_session(now, &session);
+        }
+    });
+    assert_eq!(seen(&world, &mut follower, 1), ["nobody"]);
+}
+
+#[test]
+fn an_agent_that_lags_behind_brings_no_former_leader_back() {
+    let world = MockConsul::new(3);
+    let first = Candidate::leading(&world, "first");
+    let mut follower = follower(&world);
+    assert_eq!(seen(&world, &mut follower, 1), ["first"]);
+    // The poll that is open sees the next change; whoever is polled after that knows the past alone.
+    world.lag("follower");
+    first.resigns(&world, "");
+    Candidate::leading(&world, "second");
+    assert_eq!(seen(&world, &mut follower, 20), ["nobody", "second"]);
+    assert_eq!(seen(&world, &mut follower, 120), [""; 0]);
+    let mut newcomer = self::follower(&world);
+    assert_eq!(seen(&world, &mut newcomer, 120), ["second"]);
+    Candidate::new(&world);
+    world.catch_up("follower");
+    for follower in [&mut newcomer, &mut follower] {
+        let mut seen = seen(&world, follower, 60);
+        // A poll that waited at the agent may be given up: it waits anew from where it caught up.
+        seen.retain(|it| !matches!(it.as_str(), "?" | "!"));
+        assert_eq!(seen, [""; 0]);
+        let current = follower.current().and_then(LeaderStatus::leader);
+        assert_eq!(current.expect("a leader").text(), Some("second"));
+    }
+}
+
+#[test]
+fn an_older_answer_is_not_shown_and_the_leaders_word_is() {
+    let (world, mut follower) = scene();
+    // Another agent behind the same address answers once, from long ago.
+    let old = format!(
+        r#"[{{"Key":"{LEADER}","Value":"Zmlyc3Q=","LockIndex":1,"ModifyIndex":2,
+            "Session":"aaaaaaaa-0000-0000-0000-000000000000"}}]"#
+    );
+    for index in ["2", "0"] {
+        let old = semaphore_core::Response::new(200, old.as_str());
+        let old = old.with_header("X-Consul-Index", index);
+        let rule = Rule::new(Fault::Answer(old)).host("follower");
+        world.inject(rule.kind(RequestKind::KvWatch));
+        let before = world.stats_of("follower").total_requests();
+        assert_eq!(seen(&world, &mut follower, 40), [""; 0], "{index}");
+        assert_eq!(world.pending_rules(), 0, "it was answered");
+        let requests = world.stats_of("follower").total_requests() - before;
+        assert!(requests <= 6, "{requests}");
+    }
+    let current = follower.current().and_then(LeaderStatus::leader);
+    assert_eq!(current.expect("a leader").text(), Some("second"));
+}
+
+#[test]
+fn an_index_that_is_wrong_once_delays_a_change_by_one_poll_at_most() {
+    for index in [0, 1, u64::MAX] {
+        for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
+            let world = MockConsul::new(3);
+            world.inject(Rule::new(Fault::Index(index)).kind(kind).host("follower"));
+            let first = Candidate::leading(&world, "first");
+            let mut follower = follower(&world);
+            assert_eq!(seen(&world, &mut follower, 40), ["first"], "{index} {kind}");
+            assert_eq!(world.pending_rules(), 0, "{index} {kind}");
+            first.dies(&world);
+            let what = format!("{index} {kind}");
+            assert_eq!(seen(&world, &mut follower, 17), ["nobody"], "{what}");
+            Candidate::leading(&world, "second");
+            assert_eq!(seen(&world, &mut follower, 17), ["second"], "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_leader_of_consul_behind_its_log_brings_nobody_back() {
+    let world = MockConsul::new(3);
+    let first = Candidate::leading(&world, "first");
+    let before = world.consul(|consul, _| consul.snapshot());
+    first.resigns(&world, "");
+    Candidate::leading(&world, "second");
+    let mut follower = follower(&world);
+    assert_eq!(seen(&world, &mut follower, 1), ["second"]);
+    world.elect_leader_behind(&before);
+    assert_eq!(seen(&world, &mut follower, 5), [""; 0]);
+    world.catch_up_leader();
+    assert_eq!(seen(&world, &mut follower, 60), [""; 0]);
+    let current = follower.current().and_then(LeaderStatus::leader);
+    assert_eq!(current.expect("a leader").text(), Some("second"));
+}

@@ -1,0 +1,3 @@
+//! Who leads, seen from outside.
+
+mod discovery;

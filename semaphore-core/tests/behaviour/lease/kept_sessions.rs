@@ -1,0 +1,252 @@
+//! Sessions that outlive a release: kept for a second where another turn is expected, and no longer.
+
+use semaphore_core::{Encoding, Semaphore};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::ENCODING;
+use crate::support::spy::Spy;
+use crate::support::steps::{creates_session, deletes_key, destroys_session};
+use crate::support::*;
+
+/// Takes a turn and gives it back.
+#[track_caller]
+fn turn(world: &MockConsul, semaphore: &Semaphore) {
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.run(permit.release()).expect("released");
+}
+
+/// A client that has come back soon once, so that it is expected to again: its session is kept.
+fn with_a_kept_session(world: &MockConsul) -> Semaphore {
+    let semaphore = semaphore(world, "a", 1);
+    turn(world, &semaphore);
+    turn(world, &semaphore);
+    assert_eq!(session_count(world), 1, "{}", world.trace());
+    semaphore
+}
+
+fn session(world: &MockConsul) -> String {
+    world.consul(|consul, _| {
+        let mut sessions = consul.sessions().map(|it| it.id().to_owned());
+        sessions.next().expect("a session")
+    })
+}
+
+#[test]
+fn nothing_is_kept_after_the_only_turn() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    turn(&world, &semaphore);
+    world.advance(millis(5));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+#[test]
+fn nothing_is_kept_for_whoever_comes_back_late() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    for _ in 0..3 {
+        turn(&world, &semaphore);
+        world.advance(millis(1_001));
+        assert_eq!(session_count(&world), 0, "{}", world.trace());
+    }
+    let spy = Spy::on(&world);
+    turn(&world, &semaphore);
+    world.advance(millis(5));
+    assert_eq!(spy.count(destroys_session), 1, "{}", world.trace());
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+#[test]
+fn the_session_of_whoever_came_back_soon_is_kept_and_used_again() {
+    for pause in [0, 500, 990].map(millis) {
+        let world = MockConsul::new(1);
+        let semaphore = with_a_kept_session(&world);
+        let kept = session(&world);
+        world.advance(pause);
+        let spy = Spy::on(&world);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        assert_eq!(permit.sequencers()[0].session.as_str(), kept);
+        assert_eq!(spy.count(creates_session), 0, "{}", world.trace());
+        world.run(permit.release()).expect("released");
+        assert_eq!(spy.count(destroys_session), 0, "{}", world.trace());
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_kept_session_for_which_no_turn_comes_is_destroyed_after_a_second() {
+    let world = MockConsul::new(1);
+    let _semaphore = with_a_kept_session(&world);
+    world.advance(millis(990));
+    assert_eq!(session_count(&world), 1, "{}", world.trace());
+    world.advance(millis(20));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+    let stats = world.stats();
+    world.advance(secs(60));
+    assert_eq!(world.stats(), stats, "nothing is sent any more");
+}
+
+#[test]
+fn a_shutdown_destroys_kept_sessions_at_once() {
+    let world = MockConsul::new(1);
+    let semaphore = with_a_kept_session(&world);
+    let before = world.now();
+    world.run(semaphore.shutdown());
+    let took = world.now().saturating_since(before);
+    assert!(took <= millis(5), "{took:?}");
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+#[test]
+fn nothing_is_kept_after_a_shutdown() {
+    let world = MockConsul::new(1);
+    let semaphore = with_a_kept_session(&world);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    semaphore.close();
+    world.run(permit.release()).expect("released");
+    world.advance(millis(5));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+#[test]
+fn a_turn_with_a_kept_session_costs_two_requests() {
+    let world = MockConsul::new(1);
+    let semaphore = with_a_kept_session(&world);
+    let spy = Spy::on(&world);
+    for turns in 1..=10 {
+        turn(&world, &semaphore);
+        let requests = spy.requests();
+        let expected = match ENCODING {
+            Encoding::Transactions => 2 * turns,
+            // A key acquired and deleted, two writes of the record, and reads of the prefix.
+            _ => 7 * turns,
+        };
+        assert!(requests.len() <= expected, "{turns}\n{}", world.trace());
+        assert!(requests.len() >= 2 * turns);
+    }
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn no_more_than_eight_are_kept() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 12);
+    for _ in 0..2 {
+        let permits: Vec<_> = (0..12)
+            .map(|_| world.run(semaphore.acquire()).expect("a free slot"))
+            .collect();
+        for permit in permits {
+            world.run(permit.release()).expect("released");
+        }
+    }
+    world.advance(millis(5));
+    assert_eq!(session_count(&world), 8, "{}", world.trace());
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_session_whose_release_had_no_answer_is_not_kept() {
+    for fault in [Fault::LoseAnswer, Fault::ResetAfter] {
+        let world = MockConsul::new(1);
+        let semaphore = with_a_kept_session(&world);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        let spent = session(&world);
+        let rule = Rule::new(fault.clone()).matching(deletes_key);
+        world.inject(rule.times(1));
+        world.run(permit.release()).expect("released");
+        assert_eq!(world.pending_rules(), 0, "{fault}");
+        world.advance(millis(100));
+        let is_there = world.consul(|consul, _| consul.sessions().any(|it| it.id() == spent));
+        assert!(!is_there, "{fault}\n{}", world.trace());
+        turn(&world, &semaphore);
+        assert_nothing_left(&world);
+    }
+}
+
+/// Nobody knows then whether it lives.
+#[test]
+fn a_session_whose_renewal_failed_or_has_no_answer_yet_is_not_kept() {
+    for fault in [Fault::too_many_requests(), Fault::DelayAnswer(secs(5))] {
+        let world = MockConsul::new(1);
+        let semaphore = with_a_kept_session(&world);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        let spent = session(&world);
+        world.inject(Rule::new(fault.clone()).kind(RequestKind::SessionRenew));
+        while world.pending_rules() > 0 {
+            world.advance(millis(1));
+        }
+        world.advance(millis(3));
+        assert!(permit.is_held(), "{fault}");
+        world.run(permit.release()).expect("released");
+        world.advance(millis(100));
+        let is_there = world.consul(|consul, _| consul.sessions().any(|it| it.id() == spent));
+        assert!(!is_there, "{fault}\n{}", world.trace());
+        turn(&world, &semaphore);
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_kept_session_that_was_destroyed_meanwhile_costs_no_error() {
+    let world = MockConsul::new(1);
+    let semaphore = with_a_kept_session(&world);
+    let gone = session(&world);
+    world.consul(|consul, now| consul.destroy_session(now, &gone));
+    let spy = Spy::on(&world);
+    let before = world.now();
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let took = world.now().saturating_since(before);
+    assert!(took <= secs(1), "{took:?}");
+    assert_eq!(spy.count(creates_session), 1, "{}", world.trace());
+    assert_ne!(permit.sequencers()[0].session.as_str(), gone);
+    assert!(permit.is_held());
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_session_that_is_kept_again_and_again_is_renewed_as_any_other() {
+    let world = MockConsul::new(1);
+    let semaphore = with_a_kept_session(&world);
+    for _ in 0..100 {
+        world.advance(millis(300));
+        turn(&world, &semaphore);
+    }
+    assert_eq!(session_count(&world), 1);
+    assert_nothing_left(&world);
+    let renewals = world.stats().requests_of(RequestKind::SessionRenew);
+    assert!(renewals <= 7, "{renewals} in 30 s");
+}
+
+#[test]
+fn the_session_of_whoever_could_not_leave_in_time_is_not_kept() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 2);
+    turn(&world, &semaphore);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let left = permit.sequencers()[0].session.to_string();
+    // For twice the TTL nothing can be written, and no session ends.
+    world.lose_leader();
+    drop(permit);
+    world.advance(millis(1));
+    let next = semaphore.clone();
+    let mut waiting = world.start(async move { next.acquire().await });
+    world.advance(secs(31));
+    world.elect_leader();
+    let end = world.now() + secs(10);
+    let mut granted = None;
+    while granted.is_none() {
+        assert!(world.step(end), "no slot\n{}", world.trace());
+        let is_tied = contender_keys(&world)
+            .iter()
+            .any(|key| key.ends_with(&left));
+        let is_left_behind = !is_tied && holders(&world).contains(&left);
+        assert!(!is_left_behind, "{}", world.trace());
+        granted = waiting.try_take();
+    }
+    let permit = granted.expect("an end").expect("a free slot");
+    assert_ne!(permit.sequencers()[0].session.as_str(), left);
+    world.run(permit.release()).expect("released");
+    world.advance(secs(60));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}

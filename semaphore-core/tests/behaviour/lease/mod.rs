@@ -1,0 +1,9 @@
+//! How long a hold is believed in, and how its end is noticed.
+
+mod early_ends;
+mod kept_sessions;
+mod late_answers;
+mod loss;
+mod partition;
+mod session;
+mod standing_clock;

@@ -1,0 +1,495 @@
+//! The sessions that contenders live by: made, renewed, replaced and ended.
+
+use std::time::Duration;
+
+use semaphore_core::{Behavior, Builder, Error, Lost, RequestError, Response};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::support::spy::{Spy, json};
+use crate::support::steps::enters;
+use crate::support::*;
+
+/// When requests of this path were sent, in seconds of the trace.
+fn sent(world: &MockConsul, path: &str) -> Vec<f64> {
+    world
+        .trace()
+        .lines()
+        .filter(|line| line.contains(" > ") && line.contains(path))
+        .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+        .collect()
+}
+
+#[test]
+fn a_session_is_renewed_after_a_quarter_to_a_third_of_its_ttl_and_after_twenty_seconds_at_most() {
+    for (ttl, third) in [
+        (15, 5.0),
+        (30, 10.0),
+        (10, 10.0 / 3.0),
+        (60, 20.0),
+        (3_600, 20.0),
+    ] {
+        let world = MockConsul::new(1);
+        let semaphore = connect(builder(1).ttl(secs(ttl)), &world.client("a"));
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        world.advance(secs(ttl.min(60) * 10));
+        let created = sent(&world, "/v1/session/create")[0];
+        let mut last = created;
+        let renewals = sent(&world, "/v1/session/renew");
+        assert!((29..=40).contains(&renewals.len()), "{}", renewals.len());
+        for at in renewals {
+            let after = at - last;
+            let is_due = (third * 0.75 - 0.002..third + 0.002).contains(&after);
+            assert!(is_due, "TTL {ttl}: after {after}");
+            last = at;
+        }
+        world.run(permit.release()).expect("released");
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn one_that_waits_is_renewed_too() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let waiting = world.start(async move { waiter.acquire().await });
+    world.advance(secs(300));
+    let stats = world.stats_of("b");
+    assert_eq!(stats.requests_of(RequestKind::SessionCreate), 1);
+    let renewals = stats.requests_of(RequestKind::SessionRenew);
+    assert!((58..=80).contains(&renewals), "{renewals}");
+    drop(permit);
+    let permit = world.run(waiting).expect("a slot");
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn renewals_end_with_the_hold() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.advance(secs(7));
+    assert_eq!(sent(&world, "/v1/session/renew").len(), 1);
+    world.run(permit.release()).expect("released");
+    world.advance(secs(100));
+    assert_eq!(sent(&world, "/v1/session/renew").len(), 1);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn the_deadline_counts_from_the_sending_of_the_last_renewal_that_succeeded() {
+    let world = MockConsul::new(1);
+    world.set_latency(millis(400)..=millis(400));
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    while sent(&world, "/v1/session/renew").len() < 2 {
+        world.advance(millis(100));
+    }
+    // And confirmed.
+    world.advance(secs(2));
+    let last = sent(&world, "/v1/session/renew").pop().expect("a renewal");
+    let deadline = permit.deadline().expect("a lease").since_origin();
+    let expected = Duration::from_secs_f64(last) + millis(13_500);
+    assert!(
+        deadline.abs_diff(expected) < millis(1),
+        "{deadline:?} {expected:?}"
+    );
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_renewal_that_fails_is_tried_again_and_costs_nothing() {
+    for fault in [
+        Fault::no_leader(),
+        Fault::too_many_requests(),
+        Fault::unavailable(),
+        Fault::LoseRequest,
+        Fault::LoseAnswer,
+        Fault::ResetAfter,
+        Fault::Refuse,
+        Fault::BadAnswer,
+        Fault::Answer(Response::new(404, "<html>not here</html>")),
+        Fault::Answer(Response::new(403, "Permission denied")),
+        Fault::AnswerAfter(Response::new(502, "bad gateway")),
+    ] {
+        let world = MockConsul::new(1);
+        let semaphore = semaphore(&world, "a", 1);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        let rule = Rule::new(fault.clone()).kind(RequestKind::SessionRenew);
+        world.inject(rule.times(2));
+        world.advance(secs(60));
+        assert_eq!(world.pending_rules(), 0, "{fault}");
+        assert!(permit.is_held(), "{fault}");
+        world.run(permit.release()).expect("released");
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn renewals_that_keep_failing_are_paced() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let rule = Rule::new(Fault::no_leader()).kind(RequestKind::SessionRenew);
+    world.inject(rule.always());
+    assert!(matches!(
+        world.run(permit.lost()),
+        Lost::LeaseExpired { .. }
+    ));
+    let tries = sent(&world, "/v1/session/renew").len();
+    assert!((5..=15).contains(&tries), "{tries}");
+    drop(permit);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_longer_ttl_that_the_server_tells_makes_no_longer_lease() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    // A leader under load may ask for fewer renewals. The lock delay is as long as the TTL that was asked for.
+    let longer = Response::new(200, r#"[{"ID":"x","TTL":"1m0s"}]"#);
+    let rule = Rule::new(Fault::AnswerAfter(longer)).kind(RequestKind::SessionRenew);
+    world.inject(rule.times(1));
+    while sent(&world, "/v1/session/renew").is_empty() {
+        world.advance(millis(10));
+    }
+    world.advance(millis(50));
+    let remaining = permit.remaining().expect("a lease");
+    assert!(
+        remaining > secs(13) && remaining < millis(13_500),
+        "{remaining:?}"
+    );
+    world.advance(secs(5));
+    assert_eq!(sent(&world, "/v1/session/renew").len(), 2);
+}
+
+#[test]
+fn every_option_is_in_the_body() {
+    let world = MockConsul::new(1);
+    world.consul(|consul, now| {
+        consul.register_node(now, "db-1");
+        consul.pass_check(now, "db-1", "disk");
+    });
+    let spy = Spy::on(&world);
+    let semaphore = connect(
+        builder(1)
+            .session_name("mine")
+            .node("db-1")
+            .ttl(millis(20_500))
+            .lock_delay(secs(0))
+            .behavior(Behavior::Release)
+            .node_checks(["serfHealth", "disk"]),
+        &world.client("a"),
+    );
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let [create] = &spy.of(RequestKind::SessionCreate)[..] else {
+        panic!("one session");
+    };
+    assert_eq!(
+        json(create),
+        serde_json::json!({
+            "Name": "mine",
+            "Node": "db-1",
+            "TTL": "20500000000ns",
+            "LockDelay": "0s",
+            "Behavior": "release",
+            "NodeChecks": ["serfHealth", "disk"],
+        })
+    );
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn service_checks_are_in_the_body() {
+    let world = MockConsul::new(1);
+    let spy = Spy::on(&world);
+    let semaphore = connect(
+        builder(1).service_checks(["service:web"]),
+        &world.client("a"),
+    );
+    // The Consul in memory knows no such check: it says so, and nobody retries.
+    let result = world.run(semaphore.acquire());
+    match result {
+        Err(Error::Request(RequestError::Rejected { .. })) => {}
+        other => panic!("{other:?}"),
+    }
+    let [create] = &spy.of(RequestKind::SessionCreate)[..] else {
+        panic!("one attempt");
+    };
+    assert_eq!(
+        json(create)["ServiceChecks"],
+        serde_json::json!([{"ID": "service:web"}])
+    );
+    world.advance(secs(60));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_health_check_that_fails_ends_a_session_that_is_tied_to_it() {
+    fails_a_check(builder(1).node_checks(["serfHealth"]), true);
+}
+
+#[test]
+fn a_health_check_that_fails_means_nothing_to_a_session_with_none() {
+    fails_a_check(builder(1), false);
+}
+
+fn fails_a_check(builder: Builder, loses: bool) {
+    let world = MockConsul::new(1);
+    let semaphore = connect(builder, &world.client("a"));
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.consul(|consul, now| consul.fail_check(now, transport_mock::consul::NODE, "serfHealth"));
+    world.advance(secs(1));
+    assert_eq!(permit.is_held(), !loses);
+    if loses {
+        assert!(matches!(world.run(permit.lost()), Lost::SessionGone { .. }));
+    }
+    drop(permit);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn one_that_waits_enters_again_with_another_session_when_its_own_is_gone() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let mut waiting = world.start(async move { waiter.acquire().await });
+    for _ in 0..3 {
+        world.advance(secs(1));
+        let holder = holders(&world).remove(0);
+        let own = contender_keys(&world)
+            .into_iter()
+            .find_map(|key| {
+                key.rsplit('/')
+                    .next()
+                    .map(str::to_owned)
+                    .filter(|id| *id != holder)
+            })
+            .expect("a waiter");
+        world.consul(|consul, now| consul.destroy_session(now, &own));
+        world.advance(secs(1));
+        assert!(waiting.try_take().is_none());
+        assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
+        assert_eq!(session_count(&world), 2);
+    }
+    world.run(permit.release()).expect("released");
+    let permit = world.run(waiting).expect("a slot");
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn one_that_waits_enters_again_when_a_renewal_says_that_its_session_is_gone() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let waiting = world.start(async move { waiter.acquire().await });
+    let gone = Response::new(404, "Session id 'x' not found");
+    let rule = Rule::new(Fault::Answer(gone)).kind(RequestKind::SessionRenew);
+    world.inject(rule.host("b"));
+    let none = Rule::new(Fault::Answer(Response::new(200, "[]")));
+    world.inject(none.kind(RequestKind::SessionRead).host("b"));
+    world.advance(secs(10));
+    assert_eq!(world.pending_rules(), 0);
+    assert_eq!(contender_keys(&world).len(), 2);
+    world.run(permit.release()).expect("released");
+    let permit = world.run(waiting).expect("a slot");
+    world.run(permit.release()).expect("released");
+    world.advance(secs(60));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_new_leader_that_has_not_caught_up_costs_nobody_a_slot_or_a_place_in_the_queue() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let empty = world.consul(|consul, _| consul.snapshot());
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let waiting = world.start(async move { waiter.acquire().await });
+    world.advance(secs(1));
+    let keys = contender_keys(&world);
+    world.elect_leader_behind(&empty);
+    world.advance(secs(8));
+    for host in ["a", "b"] {
+        let asked = world.stats_of(host).requests_of(RequestKind::SessionRead);
+        assert!(asked > 0, "no renewal of {host} was answered 404");
+    }
+    world.catch_up_leader();
+    world.advance(secs(30));
+    assert!(permit.is_held());
+    assert_eq!(contender_keys(&world), keys);
+    world.run(permit.release()).expect("released");
+    let permit = world.run(waiting).expect("a slot");
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn nobody_is_admitted_by_a_session_whose_end_a_new_leader_has_not_applied() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let waiting = world.start(async move { waiter.acquire().await });
+    world.advance(secs(1));
+    world.partition("b");
+    world.run(permit.release()).expect("released");
+    let free = world.consul(|consul, _| consul.snapshot());
+    world.advance(secs(60));
+    assert_eq!(session_count(&world), 0, "the waiter's has ended");
+    // Its renewal is answered as if it lived, and what it claims is written once all is applied.
+    world.elect_leader_behind(&free);
+    world.heal("b");
+    let late = Fault::DelayAnswer(secs(5));
+    world.inject(
+        Rule::new(late)
+            .host("b")
+            .kind(RequestKind::KvWatch)
+            .always(),
+    );
+    let renewed = |world: &MockConsul| world.stats_of("b").requests_of(RequestKind::SessionRenew);
+    let before = renewed(&world);
+    while renewed(&world) == before {
+        world.advance(millis(100));
+    }
+    world.advance(secs(1));
+    world.catch_up_leader();
+    let permit = world.run(waiting).expect("a slot");
+    let session = permit.sequencers()[0].session.to_string();
+    let lives = world.consul(|consul, _| consul.sessions().any(|it| it.id() == session));
+    assert!(lives, "{}", world.trace());
+    world.run(permit.release()).expect("released");
+    world.advance(secs(10));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_session_that_vanished_before_its_key_was_acquired_is_replaced() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let gone = Response::new(500, "invalid session \"x\"");
+    world.inject(Rule::new(Fault::Answer(gone)).matching(enters));
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    assert!(permit.is_held());
+    world.run(permit.release()).expect("released");
+    world.advance(secs(60));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_session_whose_creation_was_not_answered_dies_by_its_ttl() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    world.inject(Rule::new(Fault::LoseAnswer).kind(RequestKind::SessionCreate));
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    assert_eq!(session_count(&world), 2);
+    world.advance(secs(31));
+    assert_eq!(session_count(&world), 1);
+    assert!(permit.is_held());
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_contender_with_behavior_release_leaves_a_key_that_can_be_collected() {
+    let world = MockConsul::new(1);
+    let semaphore = connect(builder(1).behavior(Behavior::Release), &world.client("a"));
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let session = holders(&world).remove(0);
+    world.partition("a");
+    world.advance(secs(60));
+    assert!(!permit.is_held());
+    drop(permit);
+    world.advance(secs(60));
+    let key = format!("{PREFIX}/{session}");
+    assert_eq!(contender_keys(&world), [key]);
+    assert_eq!(session_count(&world), 0);
+
+    let other = crate::support::semaphore(&world, "b", 1);
+    let snapshot = world.run(other.inspect()).expect("a semaphore");
+    let orphans: Vec<_> = snapshot.orphans.iter().map(ToString::to_string).collect();
+    assert_eq!(orphans, std::slice::from_ref(&session));
+    assert!(!snapshot.holders[0].is_alive);
+    // The orphan does not stand in the way.
+    let permit = world.run(other.acquire()).expect("a free slot");
+    assert!(!holders(&world).contains(&session));
+    assert_eq!(world.run(other.collect()).expect("collected"), 1);
+    assert_eq!(world.run(other.collect()).expect("nothing to do"), 0);
+    assert!(permit.is_held());
+    world.run(permit.release()).expect("released");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_destroyed_session_with_behavior_release_is_cleaned_up_by_its_live_owner() {
+    let world = MockConsul::new(1);
+    let semaphore = connect(builder(1).behavior(Behavior::Release), &world.client("a"));
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    let session = holders(&world).remove(0);
+    world.consul(|consul, now| consul.destroy_session(now, &session));
+    world.run(permit.lost());
+    drop(permit);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn scope_is_in_every_request() {
+    let world = MockConsul::new(1);
+    let spy = Spy::on(&world);
+    let semaphore = connect(
+        builder(1)
+            .datacenter("dc1")
+            .token("secret")
+            .consistent(true),
+        &world.client("a"),
+    );
+    world.consul(|consul, _| {
+        consul.add_token("secret", transport_mock::consul::Policy::management());
+    });
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.advance(secs(6));
+    world.run(permit.release()).expect("released");
+    world.run(semaphore.inspect()).expect("a semaphore");
+    for request in spy.requests() {
+        let target = request.target();
+        assert!(target.contains("dc=dc1"), "{target}");
+        assert!(
+            request
+                .headers()
+                .any(|header| header == ("X-Consul-Token", "secret")),
+            "{target}"
+        );
+        let reads = RequestKind::of(&request);
+        if matches!(reads, RequestKind::KvRead | RequestKind::KvWatch) {
+            assert!(target.contains("consistent"), "{target}");
+        }
+    }
+    assert!(!world.trace().contains("secret"));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn many_renewals_over_a_slow_network_are_sent_in_the_order_of_their_need() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 90);
+    let permits: Vec<_> = (0..90)
+        .map(|_| world.run(semaphore.acquire()).expect("a free slot"))
+        .collect();
+    // Two dozen at a time, two requests of a second each: all of them fit into a lease, but not into a third
+    // of it.
+    world.set_latency(millis(500)..=millis(500));
+    world.advance(secs(120));
+    let held = permits.iter().filter(|permit| permit.is_held()).count();
+    assert_eq!(held, permits.len());
+}

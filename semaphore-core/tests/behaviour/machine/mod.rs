@@ -1,0 +1,3 @@
+//! The machines without their driver.
+
+mod by_hand;

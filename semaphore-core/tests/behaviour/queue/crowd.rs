@@ -1,0 +1,370 @@
+//! A crowd: what a handoff costs does not grow with the number of those who wait, and the chain of those
+//! who watch the next ahead survives whoever drops out of it.
+
+use std::time::Duration;
+
+use semaphore_core::{
+    Behavior, Encoding, Error, Lost, Method, Request, RequestError, Response, Runtime as _,
+};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
+
+use crate::queue::foreign_clients::Gauge;
+use crate::queue_once::crowd_members::*;
+use crate::support::steps::claims;
+use crate::support::stranger::{Stranger, operate};
+use crate::support::*;
+
+/// A hold of one slot, and hosts that wait behind it, first come first.
+fn line(world: &MockConsul, hosts: usize, log: &Log) -> (semaphore_core::Permit, Vec<Task<()>>) {
+    let permit = world
+        .run(in_crowd(world, "first", 1).acquire())
+        .expect("a free slot");
+    let waiting = (0..hosts).map(|host| {
+        let waiting = turn(world, in_crowd(world, &name(host), 1), log);
+        world.advance(millis(20));
+        waiting
+    });
+    let waiting = waiting.collect();
+    world.advance(secs(1));
+    (permit, waiting)
+}
+
+/// The host is gone for good, and so is its session.
+fn kill(world: &MockConsul, host: &str, session: &str) {
+    world.partition(host);
+    world.consul(|consul, now| consul.destroy_session(now, session));
+}
+
+/// Whoever drops out of a line costs those who stay a few requests, and nothing more.
+fn drop_out(world: &MockConsul, out: impl FnOnce()) {
+    out();
+    world.advance(millis(20));
+    let before = world.stats().total_requests();
+    world.advance(millis(400));
+    let after = world.stats().total_requests();
+    assert_eq!(after, before, "{}", world.trace());
+}
+
+/// Requests and bytes of answers of each acquisition when `hosts` contend for three slots at once.
+#[expect(clippy::cast_precision_loss, reason = "a rate to compare")]
+fn cost(hosts: usize) -> (f64, f64) {
+    let world = MockConsul::new(1);
+    world.set_latency(Duration::from_micros(100)..=Duration::from_micros(300));
+    let tasks: Vec<_> = (0..hosts)
+        .map(|host| {
+            let client = world.client(name(host));
+            let semaphore = connect(builder(3), &client);
+            world.start(async move {
+                let permit = semaphore.acquire().await.expect("a slot");
+                client.sleep(millis(10)).await;
+                permit.release().await.expect("released");
+                semaphore.shutdown().await;
+            })
+        })
+        .collect();
+    run_all(&world, tasks);
+    assert_nothing_left(&world);
+    let stats = world.stats();
+    let each = |sum: u64| sum as f64 / hosts as f64;
+    (each(stats.total_requests()), each(stats.bytes_down))
+}
+
+#[test]
+fn a_handoff_costs_as_many_requests_however_many_wait() {
+    let (few, many) = (cost(20), cost(60));
+    assert!(many.0 <= 12.0, "{few:?} {many:?}");
+    assert!(many.0 <= few.0 * 1.2, "{few:?} {many:?}");
+    // Whoever enters is shown all the others, however many they are.
+    assert!(many.1 <= few.1 * 2.0, "{few:?} {many:?}");
+}
+
+#[test]
+fn a_crowd_is_served_in_the_order_of_its_keys() {
+    for seed in 0..5 {
+        let world = MockConsul::new(seed);
+        world.set_latency(millis(1)..=millis(10));
+        let log = Log::default();
+        let first = in_crowd(&world, "first", 1);
+        let permit = world.run(first.acquire()).expect("a free slot");
+        let tasks: Vec<_> = (0..12)
+            .map(|host| turn(&world, in_crowd(&world, &name(host), 1), &log))
+            .collect();
+        world.advance(secs(1));
+        let order = in_line(&world).split_off(1);
+        assert_eq!(order.len(), 12, "{}", world.trace());
+        drop(permit);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+        assert!(took < secs(2), "{took:?}");
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn whoever_gives_up_in_the_middle_does_not_break_the_chain() {
+    for gone in 0..5 {
+        let world = MockConsul::new(1);
+        let log = Log::default();
+        let (permit, mut tasks) = line(&world, 5, &log);
+        let mut order = in_line(&world).split_off(1);
+        let leaver = tasks.remove(gone);
+        drop_out(&world, || leaver.abort());
+        order.remove(gone);
+        drop(permit);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+        assert!(took < secs(1), "{gone}: {took:?}");
+        world.advance(secs(1));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn whoever_waits_no_longer_does_not_break_the_chain() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, mut tasks) = line(&world, 3, &log);
+    let impatient = in_crowd(&world, "impatient", 1);
+    let ends = world.start(async move { impatient.acquire_timeout(secs(3)).await });
+    world.advance(millis(20));
+    tasks.push(turn(&world, in_crowd(&world, "last", 1), &log));
+    world.advance(secs(1));
+    let mut order = in_line(&world).split_off(1);
+    order.remove(3);
+    assert!(world.run(ends).is_err(), "nothing was free");
+    drop(permit);
+    let took = run_all(&world, tasks);
+    assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+    assert!(took < secs(1), "{took:?}");
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_dies_in_the_middle_does_not_break_the_chain() {
+    for gone in 0..5 {
+        let world = MockConsul::new(1);
+        let log = Log::default();
+        let (permit, mut tasks) = line(&world, 5, &log);
+        let mut order = in_line(&world).split_off(1);
+        tasks.remove(gone).abort();
+        drop_out(&world, || {
+            kill(&world, &name(gone), &order.remove(gone));
+        });
+        drop(permit);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+        assert!(took < secs(1), "{gone}: {took:?}");
+        world.advance(secs(60));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_key_that_outlives_its_session_does_not_break_the_chain() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, mut tasks) = line(&world, 2, &log);
+    let release = builder(1).crowd(0).behavior(Behavior::Release);
+    let dying = connect(release, &world.client("dying"));
+    let ends = turn(&world, dying, &log);
+    world.advance(millis(20));
+    tasks.push(turn(&world, in_crowd(&world, "last", 1), &log));
+    world.advance(secs(1));
+    let mut order = in_line(&world).split_off(1);
+    ends.abort();
+    kill(&world, "dying", &order.remove(2));
+    drop(permit);
+    let took = run_all(&world, tasks);
+    assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+    assert!(took < secs(1), "{took:?}");
+    world.advance(secs(60));
+    assert_eq!(session_count(&world), 0);
+    assert_eq!(holders(&world), [""; 0]);
+}
+
+#[test]
+fn a_holder_that_dies_is_pruned_its_lock_delay_after_two_polls_of_the_record() {
+    // The first of the line looks at the prefix when what it knows is 5 s old, and sees that when a
+    // poll of the record ends, which lasts 5 s and a little. The rest is for the questions to Consul.
+    let bound = millis(11_000) + secs(15);
+    for after in 0..6 {
+        let world = MockConsul::new(after);
+        let log = Log::default();
+        let (permit, tasks) = line(&world, 5, &log);
+        let order = in_line(&world);
+        world.advance(secs(after));
+        kill(&world, "first", &order[0]);
+        let took = run_all(&world, tasks);
+        assert_eq!(*log.lock().expect("a log"), order[1..]);
+        assert!(took <= bound, "{after}: {took:?}");
+        drop(permit);
+        world.advance(secs(60));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn polls_that_fail_for_a_while_end_no_wait_and_change_no_order() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, tasks) = line(&world, 3, &log);
+    let order = in_line(&world).split_off(1);
+    let fails = Rule::new(Fault::unavailable()).kind(RequestKind::KvWatch);
+    world.inject(fails.times(8));
+    world.break_connections();
+    world.advance(secs(3));
+    assert_eq!(world.pending_rules(), 0);
+    drop(permit);
+    run_all(&world, tasks);
+    assert_eq!(*log.lock().expect("a log"), order, "{}", world.trace());
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+/// Found by the simulator: it gave up without leaving the record, in which it was.
+#[test]
+fn whoever_may_not_look_at_the_next_ahead_fails_and_leaves_the_record_all_the_same() {
+    let world = MockConsul::new(1);
+    world.set_latency(millis(1)..=millis(4));
+    let permit = world.run(in_crowd(&world, "first", 2).acquire());
+    drop(permit);
+    world.advance(secs(1));
+    let ahead = Stranger::enters(&world);
+    let a = in_crowd(&world, "a", 2);
+    let claim = Rule::new(Fault::LoseAnswer).host("a").matching(claims);
+    world.inject(claim);
+    let denied = Fault::Answer(Response::new(403, "Permission denied"));
+    let look = Rule::new(denied).host("a").kind(RequestKind::KvWatch);
+    world.inject(look.target(ahead.key()).always());
+    let outcome = world.run(a.acquire());
+    let is_denied = matches!(outcome, Err(Error::Request(RequestError::Denied { .. })));
+    assert!(is_denied, "{outcome:?}");
+    assert_eq!(world.pending_rules(), 0, "the claim was not lost");
+    world.advance(secs(10));
+    assert_eq!(holders(&world), [""; 0], "{}", world.trace());
+    ahead.leaves(&world);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_holder_that_is_evicted_notices_within_one_answer() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let (permit, tasks) = line(&world, 3, &log);
+    let evicted = world.now();
+    let lock = format!("/v1/kv/{PREFIX}/.lock?flags=16210313421097356768");
+    operate(&world, Method::Put, &lock, r#"{"Limit":1,"Holders":{}}"#);
+    let lost = world.run(permit.lost());
+    assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost:?}");
+    let took = world.now().saturating_since(evicted);
+    assert!(took <= millis(5), "{took:?}");
+    drop(permit);
+    run_all(&world, tasks);
+    assert_eq!(log.lock().expect("a log").len(), 3);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_a_restored_snapshot_does_not_know_enters_again_though_the_record_is_as_it_was() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let first = in_crowd(&world, "first", 1);
+    let permit = world.run(first.acquire()).expect("a free slot");
+    world.advance(secs(1));
+    let snapshot = world.consul(|consul, _| consul.snapshot());
+    let waiting = turn(&world, in_crowd(&world, "waiting", 1), &log);
+    world.advance(secs(1));
+    world.consul(|consul, now| consul.restore(now, &snapshot));
+    assert_eq!(contender_keys(&world).len(), 1);
+    world.advance(secs(1));
+    assert_eq!(contender_keys(&world).len(), 2, "{}", world.trace());
+    drop(permit);
+    run_all(&world, vec![waiting]);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_watches_the_next_ahead_shares_a_semaphore_with_who_watches_all() {
+    let world = MockConsul::new(3);
+    world.set_latency(millis(1)..=millis(4));
+    let gauge = Gauge::default();
+    let tasks: Vec<_> = (0..10)
+        .map(|host| {
+            let (clock, gauge) = (world.clone(), gauge.clone());
+            let builder = match host % 3 {
+                0 => builder(2).encoding(Encoding::Requests),
+                _ => builder(2).crowd(0),
+            };
+            let semaphore = connect(builder, &world.client(name(host)));
+            world.start(async move {
+                for _ in 0..5 {
+                    let permit = semaphore.acquire().await.expect("a slot");
+                    gauge.hold(&clock).await;
+                    assert!(permit.is_held());
+                    permit.release().await.expect("released");
+                }
+            })
+        })
+        .collect();
+    let took = run_all(&world, tasks);
+    assert!(took < secs(5), "{took:?}");
+    assert_eq!(gauge.most(), 2);
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_poll_that_a_write_of_ones_own_ends_is_no_alarm() {
+    let world = MockConsul::new(1);
+    let semaphore = in_crowd(&world, "first", 3);
+    let long = world.run(semaphore.acquire()).expect("a free slot");
+    // By now the record is polled.
+    world.advance(secs(1));
+    let start = world.now();
+    let short = world.run(semaphore.acquire()).expect("a free slot");
+    world.advance(millis(10));
+    world.run(short.release()).expect("released");
+    let took = world.now().saturating_since(start);
+    assert!(took < millis(30), "{took:?}\n{}", world.trace());
+    world.run(long.release()).expect("released");
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+    let reads = world.stats().requests_of(RequestKind::KvRead);
+    // The first, and a look at the record before each release.
+    assert!(reads <= 3, "{}", world.trace());
+}
+
+#[test]
+fn many_who_come_at_once_to_a_slow_agent_do_not_all_watch_each_other_come() {
+    let hosts = 60;
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let writes_record =
+        |request: &Request| String::from_utf8_lossy(request.body()).contains("/.lock");
+    let tasks: Vec<_> = (0..hosts)
+        .map(|host| {
+            let slow = |delay, is_write: bool| {
+                let matches = move |request: &Request| {
+                    RequestKind::of(request) == RequestKind::Txn
+                        && writes_record(request) == is_write
+                };
+                let rule = Rule::new(Fault::Delay(delay)).host(name(host));
+                world.inject(rule.matching(matches).times(1));
+            };
+            slow(millis(50) * u32::try_from(host).expect("few"), false);
+            slow(secs(4), true);
+            turn(&world, connect(builder(1), &world.client(name(host))), &log)
+        })
+        .collect();
+    world.advance(secs(4));
+    let of = |host| world.stats_of(name(host)).requests_of(RequestKind::KvWatch);
+    let reads: Vec<_> = (0..hosts).map(of).collect();
+    // The first few wait for the record. The others watch all until it looks like a crowd.
+    assert!(reads[8..].iter().all(|reads| *reads <= 10), "{reads:?}");
+    run_all(&world, tasks);
+    assert_eq!(log.lock().expect("a log").len(), hosts);
+}

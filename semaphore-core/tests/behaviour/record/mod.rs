@@ -1,0 +1,7 @@
+//! What the prefix shows: the record, and views of it that are old.
+
+mod conflicts;
+mod dead_poll;
+mod manage;
+mod restored_snapshot;
+mod stale_views;

@@ -1,0 +1,76 @@
+//! What holds when everything that went wrong is over.
+
+use semaphore_core::Encoding;
+use transport_mock::{MockConsul, RequestKind, Rule};
+
+use crate::ENCODING;
+use crate::support::steps::{self, Is};
+use crate::support::*;
+
+/// A slot can be had at once, and then nothing of anybody is left. By the guide's requests, whoever finds an entry
+/// without a key waits for as long as a lock delay can be.
+#[track_caller]
+pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {
+    assert_eq!(world.pending_rules(), 0, "a fault was never met");
+    world.clear_faults();
+    // An orphaned session dies by its TTL, and so may a holder that could not be withdrawn.
+    world.advance(secs(60));
+    world.run(async {
+        let semaphore = semaphore(world, "last", limit);
+        let patience = match ENCODING {
+            Encoding::Requests => secs(65),
+            _ => secs(5),
+        };
+        let permit = semaphore.acquire_many_timeout(limit, patience).await;
+        permit
+            .unwrap_or_else(|error| panic!("{error:?}\n{}", world.trace()))
+            .release()
+            .await
+            .expect("released");
+    });
+    world.advance(secs(5));
+    assert_nothing_left(world);
+}
+
+/// Each request of an uncontended acquisition and release, by name, in their order.
+pub(crate) fn steps() -> impl Iterator<Item = Step> {
+    // A transaction deletes the key of whomever it takes out of the record.
+    STEPS
+        .into_iter()
+        .filter(|step| ENCODING == Encoding::Requests || step.0 != "key delete")
+}
+
+pub(crate) fn step(name: &str) -> Step {
+    *STEPS.iter().find(|step| step.0 == name).expect("a step")
+}
+
+const STEPS: [Step; 9] = [
+    Step("read", |it| RequestKind::of(it) == RequestKind::KvRead),
+    Step("watch", |it| RequestKind::of(it) == RequestKind::KvWatch),
+    Step("session create", steps::creates_session),
+    Step("enter", steps::enters),
+    Step("record create", steps::creates_record),
+    Step("claim", steps::claims),
+    Step("withdraw", steps::withdraws),
+    Step("key delete", steps::deletes_key),
+    Step("session destroy", steps::destroys_session),
+];
+
+/// One request's name, and how it is told from others.
+#[derive(Clone, Copy)]
+pub(crate) struct Step(pub(crate) &'static str, Is);
+
+impl Step {
+    pub(crate) fn aim(self, rule: Rule) -> Rule {
+        rule.matching(self.1)
+    }
+
+    pub(crate) fn is_write(self) -> bool {
+        !matches!(self.0, "read" | "watch")
+    }
+
+    /// Whether it belongs to the way out.
+    pub(crate) fn is_release(self) -> bool {
+        matches!(self.0, "withdraw" | "key delete" | "session destroy")
+    }
+}

@@ -1,0 +1,74 @@
+//! Looks over the shoulder of all hosts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use semaphore_core::Request;
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::support::steps::Is;
+
+/// Every request that was sent since [`Spy::on`], in order.
+#[derive(Clone)]
+pub(crate) struct Spy(Arc<Mutex<Vec<Request>>>);
+
+impl Spy {
+    /// Watches what is sent, and lets all of it pass. Call it before any other rule is injected:
+    /// only a rule in front sees everything.
+    pub(crate) fn on(world: &MockConsul) -> Self {
+        Self::with(world, Rule::new(Fault::Refuse))
+    }
+
+    /// As [`Spy::on`], of one host.
+    pub(crate) fn on_host(world: &MockConsul, host: &str) -> Self {
+        Self::with(world, Rule::new(Fault::Refuse).host(host))
+    }
+
+    fn with(world: &MockConsul, rule: Rule) -> Self {
+        let spy = Self(Arc::default());
+        let seen = spy.clone();
+        let note = move |request: &Request| {
+            seen.lock().push(request.clone());
+            false
+        };
+        world.inject(rule.matching(note).optional());
+        spy
+    }
+
+    /// How many such requests are sent where nothing goes wrong: a fault that skips fewer of them strikes.
+    pub(crate) fn undisturbed(
+        seed: u64,
+        is: impl Fn(&Request) -> bool,
+        scene: impl FnOnce(&MockConsul),
+    ) -> u64 {
+        let world = MockConsul::new(seed);
+        let spy = Self::on(&world);
+        scene(&world);
+        spy.lock().iter().filter(|request| is(request)).count() as u64
+    }
+
+    /// What was sent so far.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.lock().clone()
+    }
+
+    /// What was sent so far of this kind.
+    pub(crate) fn of(&self, kind: RequestKind) -> Vec<Request> {
+        let mut requests = self.requests();
+        requests.retain(|request| RequestKind::of(request) == kind);
+        requests
+    }
+
+    /// How many requests were sent so far of which this holds.
+    pub(crate) fn count(&self, is: Is) -> usize {
+        self.lock().iter().filter(|request| is(request)).count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Request>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bodies of requests, as JSON.
+pub(crate) fn json(request: &Request) -> serde_json::Value {
+    serde_json::from_slice(request.body()).expect("a JSON body")
+}

@@ -1,0 +1,192 @@
+//! Which step of the protocol a request is, in either encoding.
+//!
+//! | step | separate requests | a transaction with |
+//! |---|---|---|
+//! | enters | `PUT ?acquire` of a contender key | `lock` of one, and no `cas` of the record |
+//! | writes the record | `PUT ?cas` of `.lock` | `cas` of it |
+//! | deletes a key | `DELETE` | `delete` or `delete-cas` |
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use semaphore_core::{Method, Record, Request, Response};
+use serde_json::{Value, json};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+/// How a step is told from others.
+pub(crate) type Is = fn(&Request) -> bool;
+
+/// A check-and-set of the record.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordWrite {
+    pub(crate) value: Vec<u8>,
+    /// The index that it names.
+    pub(crate) index: u64,
+    pub(crate) flags: u64,
+}
+
+impl RecordWrite {
+    pub(crate) fn holders(&self) -> Vec<String> {
+        Record::decode(&self.value, self.flags).map_or_else(
+            |_| Vec::new(),
+            |record| record.holders().map(str::to_owned).collect(),
+        )
+    }
+}
+
+/// The write of the record that a request is, or is part of.
+pub(crate) fn record_write(request: &Request) -> Option<RecordWrite> {
+    if is_transaction(request) {
+        let cas = operations(request).into_iter().find(is_cas_of_record)?;
+        return Some(RecordWrite {
+            value: STANDARD.decode(cas["Value"].as_str()?).ok()?,
+            index: cas["Index"].as_u64()?,
+            flags: cas["Flags"].as_u64()?,
+        });
+    }
+    let (path, query) = request.target().split_once('?')?;
+    if request.method() != Method::Put || !path.ends_with("/.lock") {
+        return None;
+    }
+    let number = |name| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name)?.1.parse().ok()
+    };
+    Some(RecordWrite {
+        value: request.body().to_vec(),
+        index: number("cas")?,
+        flags: number("flags").unwrap_or(0),
+    })
+}
+
+/// Whether a request makes a contender of its sender's, and nothing more.
+pub(crate) fn enters(request: &Request) -> bool {
+    if is_transaction(request) {
+        has(request, &["lock"]) && !writes_record(request)
+    } else {
+        RequestKind::of(request) == RequestKind::KvAcquire
+    }
+}
+
+/// Whether a request reserves the contender key of a caller's session. That is no transaction.
+pub(crate) fn reserves(request: &Request) -> bool {
+    RequestKind::of(request) == RequestKind::KvCas
+        && request.method() == Method::Put
+        && !writes_record(request)
+}
+
+pub(crate) fn writes_record(request: &Request) -> bool {
+    record_write(request).is_some()
+}
+
+/// Whether a request writes the first record.
+pub(crate) fn creates_record(request: &Request) -> bool {
+    record_write(request).is_some_and(|write| write.index == 0)
+}
+
+/// Whether a request leaves holders in the record. It claims for one of them, where nobody else
+/// holds.
+pub(crate) fn claims(request: &Request) -> bool {
+    record_write(request).is_some_and(|write| !write.holders().is_empty())
+}
+
+/// Whether a request takes the last holder out of the record. With a transaction, its key as well.
+pub(crate) fn withdraws(request: &Request) -> bool {
+    record_write(request).is_some_and(|write| write.index != 0 && write.holders().is_empty())
+}
+
+/// Whether a request deletes a key, beside whatever else it does.
+pub(crate) fn deletes_key(request: &Request) -> bool {
+    if is_transaction(request) {
+        has(request, &["delete", "delete-cas"])
+    } else {
+        request.method() == Method::Delete
+    }
+}
+
+pub(crate) fn creates_session(request: &Request) -> bool {
+    RequestKind::of(request) == RequestKind::SessionCreate
+}
+
+pub(crate) fn renews_session(request: &Request) -> bool {
+    RequestKind::of(request) == RequestKind::SessionRenew
+}
+
+pub(crate) fn destroys_session(request: &Request) -> bool {
+    RequestKind::of(request) == RequestKind::SessionDestroy
+}
+
+pub(crate) fn is_transaction(request: &Request) -> bool {
+    RequestKind::of(request) == RequestKind::Txn
+}
+
+/// The operations of a transaction.
+pub(crate) fn operations(request: &Request) -> Vec<Value> {
+    let body: Vec<Value> = serde_json::from_slice(request.body()).expect("operations");
+    body.into_iter()
+        .map(|operation| operation["KV"].clone())
+        .collect()
+}
+
+/// What its operations are, in order.
+pub(crate) fn verbs(request: &Request) -> Vec<String> {
+    let verb = |it: &Value| it["Verb"].as_str().map(str::to_owned);
+    operations(request).iter().filter_map(verb).collect()
+}
+
+/// A request in a line, with the keys that a transaction is about.
+pub(crate) fn line(request: &Request) -> String {
+    let mut line = format!("{} {}", request.method(), request.target());
+    if is_transaction(request) {
+        for operation in operations(request) {
+            let text = |name| operation[name].as_str().unwrap_or_default();
+            for word in ["Verb", "Key"].map(text) {
+                line.extend([" ", word]);
+            }
+        }
+    }
+    line
+}
+
+/// The answer to a write that was applied which tells no more than that: a transaction's, where the
+/// token may not read what it has written.
+pub(crate) fn applied_untold(request: &Request) -> Response {
+    let body = if is_transaction(request) {
+        r#"{"Results":[],"Errors":null}"#
+    } else {
+        "true"
+    };
+    Response::new(200, body)
+}
+
+/// Every such write of the record is answered as if the record had changed before.
+pub(crate) fn refuse(world: &MockConsul, host: &str, is: Is) {
+    let refused = Fault::Answer(Response::new(200, "false"));
+    let rule = Rule::new(refused).host(host).always().optional();
+    world.inject(rule.matching(move |it| !is_transaction(it) && is(it) && writes_record(it)));
+    // The answer says which of the operations failed.
+    for at in 0..64 {
+        let errors = json!([{
+            "OpIndex": at,
+            "What": r#"failed to set key "service/db/.lock", index is stale"#,
+        }]);
+        let body = json!({"Results": null, "Errors": errors}).to_string();
+        let refused = Fault::Answer(Response::new(409, body));
+        let rule = Rule::new(refused).host(host).always().optional();
+        world.inject(rule.matching(move |it| {
+            is_transaction(it)
+                && is(it)
+                && operations(it).iter().position(is_cas_of_record) == Some(at)
+        }));
+    }
+}
+
+fn has(request: &Request, wanted: &[&str]) -> bool {
+    verbs(request)
+        .iter()
+        .any(|it| wanted.contains(&it.as_str()))
+}
+
+fn is_cas_of_record(operation: &Value) -> bool {
+    let ends = |key: &str| key.ends_with("/.lock");
+    operation["Verb"] == "cas" && operation["Key"].as_str().is_some_and(ends)
+}

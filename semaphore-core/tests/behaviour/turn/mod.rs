@@ -1,0 +1,14 @@
+//! A turn, from `acquire` to `release`, and the handles that give it.
+
+mod acquire;
+mod bad_input;
+mod callers_session;
+mod fencing;
+mod handles;
+mod limit;
+mod release;
+mod scope;
+mod several_permits;
+mod timeout_and_cancel;
+mod try_acquire;
+mod wakers;

@@ -1,0 +1,231 @@
+//! A slot that passes from one local caller to the next: one request each, in order, with a token of its
+//! own, and only as long as nobody else waits.
+
+use std::sync::{Arc, Mutex};
+
+use semaphore_core::{FencingToken, Permit, Semaphore};
+use transport_mock::{Fault, MockConsul, Rule, Task};
+
+use crate::support::spy::Spy;
+use crate::support::steps::{claims, creates_session, enters, writes_record};
+use crate::support::*;
+
+/// Who got in, in order, and with which token.
+type Log = Arc<Mutex<Vec<(usize, FencingToken)>>>;
+
+/// Local callers that take a turn of 10 ms each.
+fn callers(
+    world: &MockConsul,
+    semaphore: &Semaphore,
+    names: std::ops::Range<usize>,
+    log: &Log,
+) -> Vec<Task<()>> {
+    names
+        .map(|name| {
+            let (world_, semaphore, log) = (world.clone(), semaphore.clone(), Arc::clone(log));
+            world.start(async move {
+                let permit = semaphore.acquire().await.expect("a slot");
+                log.lock()
+                    .expect("a log")
+                    .push((name, permit.fencing_token()));
+                world_.sleep(millis(10)).await;
+                assert!(permit.is_held());
+                permit.release().await.expect("released");
+            })
+        })
+        .collect()
+}
+
+fn names(log: &Log) -> Vec<usize> {
+    log.lock().expect("a log").iter().map(|it| it.0).collect()
+}
+
+fn tokens(log: &Log) -> Vec<FencingToken> {
+    log.lock().expect("a log").iter().map(|it| it.1).collect()
+}
+
+#[track_caller]
+fn assert_increasing(tokens: &[FencingToken]) {
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+/// A slot that nobody else wants.
+fn held(world: &MockConsul, semaphore: &Semaphore) -> Permit {
+    world.run(semaphore.acquire()).expect("a free slot")
+}
+
+#[test]
+fn each_turn_of_the_same_client_is_one_request() {
+    for limit in [1, 3] {
+        let world = MockConsul::new(1);
+        let log = Log::default();
+        let semaphore = semaphore(&world, "a", limit);
+        let slots = usize::try_from(limit).expect("few");
+        let permits: Vec<_> = (0..slots).map(|_| held(&world, &semaphore)).collect();
+        let turns = 60;
+        let waiting = callers(&world, &semaphore, 0..turns, &log);
+        world.advance(secs(1));
+        let spy = Spy::on(&world);
+        drop(permits);
+        let end = world.now() + secs(10);
+        // The last of them have nobody to pass their slots to.
+        while names(&log).len() < turns - slots {
+            assert!(holders(&world).len() <= slots);
+            assert!(world.step(end), "{}", world.trace());
+        }
+        // As many may be on their way as there are slots.
+        let (claims, all) = (spy.count(claims), spy.requests().len());
+        assert!(claims <= turns, "limit {limit}: {claims}");
+        assert_eq!(all, claims, "limit {limit}: nothing else is asked");
+        for task in waiting {
+            world.run(task);
+        }
+        assert_eq!(names(&log), (0..turns).collect::<Vec<_>>());
+        assert_increasing(&tokens(&log));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn another_host_that_waits_has_its_turn_as_soon_as_it_is_noticed() {
+    for limit in [1, 3] {
+        for at in [0, 3, 6, 9] {
+            let world = MockConsul::new(at);
+            let log = Log::default();
+            let busy = semaphore(&world, "busy", limit);
+            let waiting = callers(&world, &busy, 0..100, &log);
+            world.advance(millis(100 + at));
+            let spy = Spy::on_host(&world, "other");
+            let other = semaphore(&world, "other", limit);
+            let mut its_turn = world.start(async move { other.acquire().await });
+            while spy.count(enters) == 0 {
+                world.advance(millis(1));
+            }
+            // The request is on its way.
+            world.advance(millis(1));
+            let entered = names(&log).len();
+            let end = world.now() + secs(1);
+            let permit = loop {
+                assert!(world.step(end), "{}", world.trace());
+                if let Some(permit) = its_turn.try_take() {
+                    break permit.expect("a slot");
+                }
+            };
+            let before = names(&log).len() - entered;
+            // For each slot one grant is on its way, another is made before the key is noticed, and a
+            // contender of the busy client has an older key.
+            assert!(before <= 3 * limit as usize, "{before}\n{}", world.trace());
+            world.run(permit.release()).expect("released");
+            for task in waiting {
+                world.run(task);
+            }
+            assert_increasing(&tokens(&log));
+            assert_nothing_left(&world);
+        }
+    }
+}
+
+#[test]
+fn a_handoff_whose_answer_is_lost_gives_no_slot_and_no_token_twice() {
+    for fault in [
+        Fault::LoseAnswer,
+        Fault::ResetAfter,
+        Fault::ResetBefore,
+        Fault::LoseRequest,
+        Fault::BadAnswer,
+    ] {
+        for at in 0..4 {
+            let world = MockConsul::new(at);
+            let log = Log::default();
+            let semaphore = semaphore(&world, "a", 1);
+            let permit = held(&world, &semaphore);
+            let waiting = callers(&world, &semaphore, 0..5, &log);
+            world.advance(secs(1));
+            let rule = Rule::new(fault.clone()).matching(claims);
+            world.inject(rule.skip(at).times(1));
+            drop(permit);
+            for task in waiting {
+                world.run(task);
+            }
+            assert_eq!(world.pending_rules(), 0, "{fault}");
+            assert_eq!(names(&log), [0, 1, 2, 3, 4], "{fault}");
+            assert_increasing(&tokens(&log));
+            world.advance(secs(40));
+            assert_nothing_left(&world);
+        }
+    }
+}
+
+#[test]
+fn a_slot_on_its_way_whose_callers_all_give_up_is_freed() {
+    // In the moment of the release, and while the request is on its way there and back.
+    for steps in 0..4 {
+        let world = MockConsul::new(1);
+        let log = Log::default();
+        let semaphore = semaphore(&world, "a", 1);
+        let permit = held(&world, &semaphore);
+        let waiting = callers(&world, &semaphore, 0..5, &log);
+        world.advance(secs(1));
+        let spy = Spy::on(&world);
+        drop(permit);
+        for _ in 0..steps {
+            world.step(world.now() + millis(1));
+        }
+        for task in waiting {
+            task.abort();
+        }
+        world.advance(millis(50));
+        assert_eq!(holders(&world), [""; 0], "{steps}\n{}", world.trace());
+        assert!(spy.count(writes_record) <= 2, "{steps}");
+        let before = world.now();
+        let other = crate::support::semaphore(&world, "b", 1);
+        let permit = world.run(other.acquire()).expect("a free slot");
+        let took = world.now().saturating_since(before);
+        assert!(took <= millis(20), "{steps}: {took:?}");
+        world.run(permit.release()).expect("released");
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_slot_is_passed_with_the_session_that_it_has() {
+    let world = MockConsul::new(1);
+    let log = Log::default();
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = held(&world, &semaphore);
+    let waiting = callers(&world, &semaphore, 0..20, &log);
+    world.advance(secs(1));
+    let spy = Spy::on(&world);
+    drop(permit);
+    for task in waiting {
+        world.run(task);
+    }
+    assert_eq!(spy.count(creates_session), 0, "{}", world.trace());
+    assert_nothing_left(&world);
+}
+
+/// Found by exploration: a slot passed on while another contender of the same client, which had entered
+/// before, took it for a free one.
+#[test]
+fn a_slot_passes_on_while_another_contender_of_the_client_waits_and_is_no_second_one() {
+    let world = MockConsul::new(1);
+    let slow = Rule::new(Fault::DelayAnswer(millis(60)));
+    world.inject(slow.matching(enters).skip(1));
+    let semaphore = semaphore(&world, "a", 2);
+    let ends = [300, 100, 0, 0].map(|stay| {
+        let (world_, semaphore) = (world.clone(), semaphore.clone());
+        world.start(async move {
+            let permit = semaphore.acquire().await.expect("a slot");
+            world_.sleep(millis(stay)).await;
+            permit.release().await.expect("released");
+        })
+    });
+    let end = world.now() + secs(2);
+    while world.step(end) {
+        assert!(holders(&world).len() <= 2, "{}", world.trace());
+    }
+    for task in ends {
+        world.run(task);
+    }
+    assert_nothing_left(&world);
+}
