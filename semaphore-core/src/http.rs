@@ -152,6 +152,12 @@ impl Request {
         self.wait().map(longest_wait)
     }
 
+    /// Its answer is expected within this time, beyond the time for which the server may hold it open.
+    pub(crate) fn answered_within(self, timeout: Duration) -> Self {
+        let held_open = self.longest_wait().unwrap_or_default();
+        self.with_timeout(held_open + timeout)
+    }
+
     /// The same blocking query, held open for another time.
     pub(crate) fn lasting(mut self, wait: Duration) -> Self {
         if let Some(before) = self.wait() {

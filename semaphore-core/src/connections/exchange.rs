@@ -1,12 +1,10 @@
 //! One request from its lane to its answer, and what a refusal teaches.
 
-use core::time::Duration;
-
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 
 use super::lanes::{Lane, Lanes};
-use super::places::Fate;
+use super::places::{AT_ONCE, Fate};
 use super::{Connections, Pass};
 use crate::http::{Method, Request, Response};
 use crate::time::Instant;
@@ -169,6 +167,3 @@ struct ClosedAtOnce(#[source] TransportError);
 fn closed_at_once(error: TransportError) -> TransportError {
     TransportError::with_source(error.kind(), ClosedAtOnce(error))
 }
-
-/// Within this time an agent closes a connection that it refuses.
-pub(super) const AT_ONCE: Duration = Duration::from_secs(1);

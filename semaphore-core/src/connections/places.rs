@@ -12,12 +12,14 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::exchange::AT_ONCE;
 use super::lanes::Lane;
 use crate::defect::{Defect, is_on};
 use crate::http::Priority;
 use crate::machine::jitter;
 use crate::time::Instant;
+
+/// Within this time an agent closes a connection that it refuses.
+pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The lanes, and everyone who waits for one.
 #[derive(Debug)]

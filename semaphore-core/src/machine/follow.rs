@@ -1,13 +1,7 @@
 //! Following an election: every change of its leader, by blocking queries on its key.
 //!
-//! ```text
-//!            due, within the budget
-//!   Waiting ───────────────────────▶ Polling ── refused for good, or no election's ──▶ Ended
-//!      ▲                               │
-//!      └──── answered, or failed ──────┘
-//! ```
-//! The guide's rule ("clients should also watch the key using a blocking query for any changes") with
-//! the index rules of [`Cursor`]. A plain read, which is the first and whatever starts again, asks for
+//! The guide's rule ("clients should also watch the key using a blocking query for any changes"): a [`Poller`] reads the
+//! key until it is refused for good, or is no election's. A plain read, which is the first and whatever starts again, asks for
 //! the word of Consul's leader; a poll may be answered by any server. An answer whose index went
 //! backwards is not shown: it comes from a server that lags behind, or after a snapshot was restored.
 //! The plain read that follows decides. Where its index is lower, too, a server that lags can't be
@@ -20,14 +14,15 @@ use std::collections::VecDeque;
 
 use crate::api::ReadKey;
 use crate::error::{Conflict, Error, RequestError};
-use crate::http::{Request, Response, longest_wait};
+use crate::http::Response;
 use crate::id::{Index, RequestId};
 use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
 use crate::machine::contract::Transmit;
-use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::reader::budget::Budget;
-use crate::machine::process::reader::cursor::{Cursor, Progress};
+use crate::machine::process::reader::cursor::Progress;
+use crate::machine::process::reader::poller::Poller;
+use crate::machine::process::requests::Requests;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -60,49 +55,62 @@ pub enum LeaderEvent {
 pub struct Follow {
     key: LockKey,
     scope: Scope,
-    state: State,
-    cursor: Cursor,
+    /// Idle once nothing will happen any more.
+    poller: Poller,
+    /// The request under way: until when it may take.
+    requests: Requests<Instant>,
+    trust: Trust,
+    current: Option<LeaderStatus>,
+    is_interrupted: bool,
+    events: VecDeque<Result<LeaderEvent, Error>>,
+    rng: fastrand::Rng,
+}
+
+/// Whose answers are believed.
+#[derive(Debug)]
+struct Trust {
     /// The highest index of an answer that was shown.
     highest: Index,
     /// Whether Consul's own index is below the highest, so that none but its leader is believed.
     is_behind: bool,
     /// Whether the request under way asks for the leader's word.
     asks_leader: bool,
-    current: Option<LeaderStatus>,
-    is_interrupted: bool,
-    events: VecDeque<Result<LeaderEvent, Error>>,
-    last_request: RequestId,
-    budget: Budget,
-    backoff: Backoff,
-    rng: fastrand::Rng,
 }
 
-#[derive(Debug)]
-enum State {
-    Waiting { until: Instant },
-    Polling { give_up_at: Instant },
-    Ended,
+impl Trust {
+    /// Whether an answer may be shown.
+    fn takes(&mut self, index: Index, progress: Progress) -> bool {
+        let is_doubted = match progress {
+            Progress::Anew | Progress::Onward => false,
+            Progress::Early => true,
+            Progress::Backwards => !self.asks_leader,
+        };
+        if !is_doubted {
+            self.is_behind = index < self.highest;
+            self.highest = self.highest.max(index);
+        }
+        !is_doubted
+    }
 }
 
 impl Follow {
     /// Follows the election on this key. `seed` decides the jitter of its retries.
     pub fn new(key: LockKey, scope: Scope, seed: u64) -> Self {
+        let mut poller = Poller::new(Budget::new(INTERVAL, BURST), RETRY_CAP);
+        poller.start();
         Self {
             key,
             scope,
-            state: State::Waiting {
-                until: Instant::ORIGIN,
+            poller,
+            requests: Requests::new(),
+            trust: Trust {
+                highest: Index::ZERO,
+                is_behind: false,
+                asks_leader: false,
             },
-            cursor: Cursor::new(),
-            highest: Index::ZERO,
-            is_behind: false,
-            asks_leader: false,
             current: None,
             is_interrupted: false,
             events: VecDeque::new(),
-            last_request: RequestId(0),
-            budget: Budget::new(INTERVAL, BURST),
-            backoff: Backoff::new(Duration::from_millis(100), RETRY_CAP),
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -129,7 +137,7 @@ impl Follow {
 
     /// Whether nothing will happen any more.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, State::Ended) && self.events.is_empty()
+        self.poller.is_idle() && self.events.is_empty()
     }
 
     /// The request to send at `now`, if there is one. There is none while events wait to be taken.
@@ -137,25 +145,20 @@ impl Follow {
         if self.poll_timeout().is_none_or(|due| due > now) {
             return None;
         }
-        self.asks_leader = self.is_behind || self.cursor.is_at_start();
-        let request = self.request();
-        self.budget.take(now);
-        self.cursor.sent(now);
-        let give_up_at = now + request.timeout();
-        self.state = State::Polling { give_up_at };
-        self.last_request = RequestId(self.last_request.0 + 1);
-        let id = self.last_request;
+        self.trust.asks_leader = self.trust.is_behind || self.poller.is_at_start();
+        let read = ReadKey {
+            key: self.key.as_str(),
+            wait: self.poller.send(now),
+            consistent: self.trust.asks_leader,
+        };
+        let request = read.request(&self.scope).answered_within(REQUEST_TIMEOUT);
+        let id = self.requests.sent(now + request.timeout());
         Some(Transmit { id, request })
     }
 
     /// When to call [`Self::poll_transmit`] again, if no answer comes before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        match self.state {
-            State::Waiting { until } if self.events.is_empty() => {
-                Some(until.max(self.budget.ready_at()))
-            }
-            _ => None,
-        }
+        self.poller.timeout().filter(|_| self.events.is_empty())
     }
 
     /// Takes what came back for a request. What comes late or twice is ignored.
@@ -165,16 +168,15 @@ impl Follow {
         id: RequestId,
         result: &Result<Response, TransportError>,
     ) {
-        let State::Polling { give_up_at } = self.state else {
+        let Some(give_up_at) = self.requests.ended(id) else {
             return;
         };
-        if id != self.last_request {
-            return;
-        }
-        self.state = State::Waiting { until: now };
         match result {
             // It lay there while nobody asked, and tells of then.
-            _ if now > give_up_at + LEEWAY => self.cursor.restart(),
+            _ if now > give_up_at + LEEWAY => {
+                self.poller.ended(now);
+                self.poller.restart();
+            }
             Ok(response) => match LeaderStatus::read(&self.key, response) {
                 Ok((index, found)) => self.answered(now, index, found),
                 Err(error) => self.failed(now, error),
@@ -183,35 +185,14 @@ impl Follow {
         }
     }
 
-    fn request(&self) -> Request {
-        let index = self.cursor.index();
-        let wait = Some((index, WAIT)).filter(|_| !self.cursor.is_at_start());
-        let held_open = wait.map_or(Duration::ZERO, |(_, wait)| longest_wait(wait));
-        ReadKey {
-            key: self.key.as_str(),
-            wait,
-            consistent: self.asks_leader,
-        }
-        .request(&self.scope)
-        .with_timeout(held_open + REQUEST_TIMEOUT)
-    }
-
     fn answered(&mut self, now: Instant, index: Index, found: Result<LeaderStatus, Conflict>) {
-        self.backoff.reset();
+        let progress = self.poller.answered(now, index);
         if core::mem::take(&mut self.is_interrupted) {
             self.events.push_back(Ok(LeaderEvent::Resumed));
         }
-        let progress = self.cursor.answered(now, index, WAIT);
-        let is_doubted = match progress {
-            Progress::Anew | Progress::Onward => false,
-            Progress::Early => true,
-            Progress::Backwards => !self.asks_leader,
-        };
-        if is_doubted {
+        if !self.trust.takes(index, progress) {
             return;
         }
-        self.is_behind = index < self.highest;
-        self.highest = self.highest.max(index);
         match found {
             Ok(status) => self.show(status),
             Err(conflict) => {
@@ -245,10 +226,9 @@ impl Follow {
         if error.is_permanent() {
             return self.end(error.into());
         }
-        let until = now + self.backoff.next(&mut self.rng);
-        self.state = State::Waiting { until };
+        self.poller.failed(now, &mut self.rng);
         // A plain read tells at once that Consul is back.
-        self.cursor.restart();
+        self.poller.restart();
         if !core::mem::replace(&mut self.is_interrupted, true) {
             self.events.push_back(Ok(LeaderEvent::Interrupted(error)));
         }
@@ -256,16 +236,14 @@ impl Follow {
 
     fn end(&mut self, error: Error) {
         self.events.push_back(Err(error));
-        self.state = State::Ended;
+        self.poller.ended(Instant::ORIGIN);
+        self.poller.pause();
     }
 }
 
 /// The ceiling: at most so many requests at once, and one each so long after that.
 const INTERVAL: Duration = Duration::from_millis(100);
 const BURST: u32 = 10;
-
-/// How long the server may hold a poll open without a change.
-const WAIT: Duration = Duration::from_secs(15);
 
 /// How long an answer may take beyond that.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -66,6 +66,8 @@ impl Candidate {
             }
             Err(error) => {
                 self.watch.failed(now, &mut self.rng);
+                // A plain read tells at once where Consul is now, also when indexes went backwards meanwhile.
+                self.watch.restart();
                 self.candidacy.as_mut()?.fail(error)
             }
         }

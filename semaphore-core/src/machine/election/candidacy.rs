@@ -27,8 +27,6 @@ mod pace;
 mod views;
 mod writes;
 
-use core::time::Duration;
-
 use self::pace::Pace;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
@@ -39,7 +37,7 @@ use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::shown::{Shown, TermIndexes};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::reader::backoff::Backoff;
+use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::session::Session;
 use crate::sequencer::Sequencer;
@@ -61,8 +59,8 @@ pub(super) struct Candidacy {
     /// Whether the key has changed since it was seen.
     is_outdated: bool,
     is_reading: bool,
-    read_at: Option<Instant>,
-    read_backoff: Backoff,
+    /// After a read that failed.
+    rest: Pause,
     /// What the key is to show.
     value: Vec<u8>,
     /// What of ours it was last seen to show. A late copy of an older write may have come after that.
@@ -154,8 +152,7 @@ impl Candidacy {
             unresolved: is_blind.then_some(moment),
             is_outdated: false,
             is_reading: false,
-            read_at: None,
-            read_backoff: Backoff::new(Duration::from_millis(100), cap),
+            rest: Pause::new(cap),
             value: settings.value.as_bytes().to_vec(),
             said: None,
             may_hold: false,
@@ -227,7 +224,7 @@ impl Candidacy {
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
         let session = self.session_is_active().then(|| self.session.timeout());
         let write = self.wants_write(now).then(|| self.pace.due());
-        let read = self.wants_read().then(|| due(self.read_at));
+        let read = self.wants_read().then(|| self.rest.due());
         let end = match self.phase {
             Phase::Leading(_) => self.deadline(),
             Phase::Leaving { until } => Some(until),
@@ -255,9 +252,9 @@ impl Candidacy {
             self.pace.clear();
             return Some((Part::Write, request.with_timeout(timeout)));
         }
-        if self.wants_read() && due(self.read_at) <= now {
+        if self.wants_read() && self.rest.due() <= now {
             self.is_reading = true;
-            self.read_at = None;
+            self.rest.end();
             let read = ReadKey {
                 key: settings.key.as_str(),
                 wait: None,
@@ -290,11 +287,11 @@ impl Candidacy {
                 });
                 match shown {
                     Ok(shown) => {
-                        self.read_backoff.reset();
+                        self.rest.reset();
                         self.observe(now, shown, moments, settings)
                     }
                     Err(error) => {
-                        self.read_at = Some(now + self.read_backoff.next(rng));
+                        self.rest.begin(now, rng);
                         self.fail(error)
                     }
                 }
@@ -451,9 +448,4 @@ impl Candidacy {
             Phase::Leaving { .. } | Phase::Gone => None,
         }
     }
-}
-
-/// What waits for nothing is due at once.
-fn due(at: Option<Instant>) -> Instant {
-    at.unwrap_or(Instant::ORIGIN)
 }

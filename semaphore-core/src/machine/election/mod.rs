@@ -37,19 +37,21 @@ mod shown;
 mod terms;
 mod write;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use self::candidacy::{Candidacy, Part};
+use crate::api::ReadKey;
 use crate::error::Error;
-use crate::http::Response;
+use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
 use crate::machine::callers::{Callers, Owner, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::encoding::Encoding;
-
-use crate::machine::process::reader::key_watch::KeyWatch;
+use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Requests;
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -64,7 +66,8 @@ pub struct Candidate {
     settings: ElectionSettings,
     rng: fastrand::Rng,
     requests: Requests<Sent>,
-    watch: KeyWatch,
+    /// Of the key. The leader of the cluster confirms each answer.
+    watch: Poller,
     callers: Callers<Term, Leading>,
     candidacy: Option<Candidacy>,
     /// Whose the candidacy is, once it was elected.
@@ -103,7 +106,7 @@ impl Candidate {
     pub fn new(settings: ElectionSettings, seed: u64) -> Self {
         let cap = settings.session.retry_cap();
         Self {
-            watch: KeyWatch::new(&settings.session),
+            watch: Poller::new(Budget::new(INTERVAL, BURST), cap),
             respawn: Pause::new(cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(),
@@ -192,6 +195,20 @@ impl Candidate {
         is_leading && self.leader == Some(campaign)
     }
 
+    /// The next poll of the key, if it is due.
+    fn poll(&mut self, now: Instant) -> Option<Request> {
+        self.watch.timeout().filter(|due| *due <= now)?;
+        let wait = self.watch.send(now);
+        let settings = &self.settings;
+        let read = ReadKey {
+            key: settings.key.as_str(),
+            wait,
+            consistent: true,
+        };
+        let timeout = settings.session.request_timeout();
+        Some(read.request(settings.scope()).answered_within(timeout))
+    }
+
     fn let_time_pass(&mut self, now: Instant) {
         let event = self
             .candidacy
@@ -214,9 +231,7 @@ impl Machine for Candidate {
         let (sent, request) = if let Some((part, request)) = of_candidacy {
             (Sent::Candidacy(part, Encoding::of(&request)), request)
         } else {
-            let key = settings.key.as_str();
-            let poll = self.watch.transmit(now, key, &settings.session)?;
-            (Sent::Poll, poll)
+            (Sent::Poll, self.poll(now)?)
         };
         let id = self.requests.sent(sent);
         Some(Transmit { id, request })
@@ -302,3 +317,7 @@ impl Machine for Candidate {
         self.leads(command).then(|| candidacy.deadline()).flatten()
     }
 }
+
+/// The ceiling of polls (invariant L3): ten a second in the long run, 20 at once.
+const INTERVAL: Duration = Duration::from_millis(100);
+const BURST: u32 = 20;

@@ -69,7 +69,8 @@ impl Candidate {
             self.bury();
         }
         if self.candidacy.is_none() && wanted && self.respawn.is_over(now) {
-            let is_blind = !self.watch.start();
+            self.watch.start();
+            let is_blind = self.watch.is_polling();
             let moment = self.requests.moment();
             self.candidacy = Some(Candidacy::new(&self.settings, moment, is_blind));
         }

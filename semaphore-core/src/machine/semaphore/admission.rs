@@ -9,11 +9,12 @@ use crate::input::InvalidInput;
 use crate::machine::callers::{Patience, Ticket};
 use crate::machine::contract::Machine as _;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::contender::{Contender, Phase, Spare};
+use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{LookUp, Observed};
 use crate::machine::semaphore::plan::{ContenderNo, Situation, Turn};
-use crate::machine::semaphore::watch::{Focus, Start};
 use crate::time::Instant;
 use crate::view::Source;
 

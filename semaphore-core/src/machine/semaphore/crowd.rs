@@ -24,9 +24,9 @@ use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::contender::Contender;
+use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{LookUp, Observed};
 use crate::machine::semaphore::plan::CREATORS;
-use crate::machine::semaphore::watch::Focus;
 use crate::time::Instant;
 use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock, View};
 

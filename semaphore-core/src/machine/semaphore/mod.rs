@@ -24,6 +24,7 @@ mod claims;
 mod contender;
 mod crowd;
 mod departures;
+mod focus;
 mod key;
 mod knowledge;
 mod ledger;

@@ -1,24 +1,23 @@
 //! A read outside the watch, confirmed by the leader: for when a long poll would only answer at the
 //! next change, or when its answers contradict each other.
 
-use core::time::Duration;
-
 use crate::api::ListKeys;
 use crate::http::Request;
-use crate::machine::process::reader::backoff::Backoff;
+use crate::machine::process::reader::pause::Pause;
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(super) struct Refresh {
     state: State,
-    backoff: Backoff,
+    /// Until it is due.
+    rest: Pause,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Idle,
-    Wanted { at: Instant },
+    Wanted,
     InFlight,
 }
 
@@ -26,13 +25,14 @@ impl Refresh {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             state: State::Idle,
-            backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            rest: Pause::new(settings.retry_cap()),
         }
     }
 
     pub(super) fn want(&mut self, now: Instant) {
         if self.state == State::Idle {
-            self.state = State::Wanted { at: now };
+            self.state = State::Wanted;
+            self.rest.hold_until(now);
         }
     }
 
@@ -42,7 +42,7 @@ impl Refresh {
 
     pub(super) fn timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Wanted { at } => Some(at),
+            State::Wanted => Some(self.rest.due()),
             State::Idle | State::InFlight => None,
         }
     }
@@ -64,14 +64,14 @@ impl Refresh {
     }
 
     pub(super) fn answered(&mut self) {
-        self.backoff.reset();
+        self.rest.reset();
         self.state = State::Idle;
     }
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
         if self.state == State::InFlight {
-            let at = now + self.backoff.next(rng);
-            self.state = State::Wanted { at };
+            self.state = State::Wanted;
+            self.rest.begin(now, rng);
         }
     }
 }

@@ -34,7 +34,8 @@ use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::SessionOptions;
 use crate::machine::process::encoding::Encoding;
-use crate::machine::process::reader::backoff::{Backoff, jitter};
+use crate::machine::process::reader::backoff::jitter;
+use crate::machine::process::reader::pause::Pause;
 use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::Probed;
 use crate::record::Record;
@@ -51,8 +52,8 @@ pub(in crate::machine) struct Vanished {
     /// What was asked is of before an interruption.
     is_outdated: bool,
     dead: BTreeSet<SessionId>,
-    retry_at: Option<Instant>,
-    backoff: Backoff,
+    /// After a question that failed.
+    rest: Pause,
 }
 
 /// A holder without its contender key.
@@ -101,8 +102,7 @@ impl Vanished {
             asked: None,
             is_outdated: false,
             dead: BTreeSet::new(),
-            retry_at: None,
-            backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
+            rest: Pause::new(settings.retry_cap()),
         }
     }
 
@@ -150,8 +150,8 @@ impl Vanished {
     pub(in crate::machine) fn suspect(&mut self, suspects: BTreeSet<SessionId>) {
         self.suspects = suspects;
         if self.suspects.is_empty() {
-            self.retry_at = None;
-            self.backoff.reset();
+            self.rest.end();
+            self.rest.reset();
         }
     }
 
@@ -222,7 +222,7 @@ impl Vanished {
             return None;
         }
         let due = self.pending().map(|(_, it)| it.due(settings)).min()?;
-        Some(self.retry_at.map_or(due, |at| due.max(at)))
+        Some(due.max(self.rest.due()))
     }
 
     /// The next question. `own` is a session of ours that is tied to its contender key.
@@ -253,7 +253,7 @@ impl Vanished {
         };
         tracing::debug!(name: "inquiry", ?asked, "asks whether holders without a key are dead");
         self.asked = Some(asked);
-        self.retry_at = None;
+        self.rest.end();
         Some(request.with_timeout(settings.request_timeout()))
     }
 
@@ -292,16 +292,16 @@ impl Vanished {
                 // Views lack the hidden, too: none of them has told since when anybody is gone.
                 self.missing.clear();
                 // It stays a suspect in every view.
-                self.retry_at = Some(now + self.backoff.next(rng));
+                self.rest.begin(now, rng);
                 Finding::Hidden
             }
             // Ours has ended meanwhile. Another one will ask.
             Err(RequestError::InvalidSession { .. }) => {
-                self.retry_at = Some(now + self.backoff.next(rng));
+                self.rest.begin(now, rng);
                 Finding::Settled
             }
             Err(error) => {
-                self.retry_at = Some(now + self.backoff.next(rng));
+                self.rest.begin(now, rng);
                 Finding::Failed(error)
             }
         }
@@ -317,10 +317,10 @@ impl Vanished {
         let is_tied = found.is_some_and(|key| key.session() == Some(session.as_str()));
         if is_tied {
             // It stays a suspect until a view shows it.
-            self.retry_at = Some(now + self.backoff.next(rng));
+            self.rest.begin(now, rng);
             return;
         }
-        self.backoff.reset();
+        self.rest.reset();
         if let Some(missing) = self.missing.get_mut(session) {
             // In the views before it may have been hidden in silence.
             missing.read_at.get_or_insert(now);
@@ -336,7 +336,7 @@ impl Vanished {
         ahead: u32,
         rng: &mut fastrand::Rng,
     ) {
-        self.backoff.reset();
+        self.rest.reset();
         for (session, probed) in sessions.into_iter().zip(probed) {
             match probed {
                 Probed::Free => {

@@ -44,7 +44,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("After", "index of the record"),
     ("Ahead.index", "index of a key"),
     ("Budget.full_at", "due"),
-    ("Candidacy.read_at", "due"),
     ("Candidacy.unresolved", "moment"),
     ("Candidate.timed_at", "nothing"),
     ("Contender.create_index", "index of a key"),

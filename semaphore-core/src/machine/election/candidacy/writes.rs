@@ -106,7 +106,7 @@ impl Candidacy {
             Ok(Acquired::Outdated) => {
                 let event = self.refused(now, moment, rng);
                 if self.is_campaigning() && self.is_outdated {
-                    self.read_at = Some(self.pace.due());
+                    self.rest.hold_until(self.pace.due());
                 }
                 return event;
             }

@@ -3,8 +3,8 @@
 pub(in crate::machine) mod backoff;
 pub(in crate::machine) mod budget;
 pub(in crate::machine) mod cursor;
-pub(in crate::machine) mod key_watch;
 pub(in crate::machine) mod pause;
+pub(in crate::machine) mod poller;
 
 pub(crate) use backoff::{Backoff, jitter};
 pub(crate) use budget::{Budget, READ_BURST, READ_INTERVAL};

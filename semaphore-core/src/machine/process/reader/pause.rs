@@ -24,6 +24,16 @@ impl Pause {
         self.until = Some(now + self.backoff.next(rng));
     }
 
+    /// Nothing is tried before this time.
+    pub(in crate::machine) fn hold_until(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
+    /// When whatever is wanted may be tried: the origin if that is at once.
+    pub(in crate::machine) fn due(&self) -> Instant {
+        self.until.unwrap_or(Instant::ORIGIN)
+    }
+
     /// Whether it is over, or there was none. One that is over ends.
     pub(in crate::machine) fn is_over(&mut self, now: Instant) -> bool {
         self.until.take_if(|until| *until <= now);

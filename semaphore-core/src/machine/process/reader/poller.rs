@@ -1,0 +1,302 @@
+//! One reader of one thing: a plain read first, then blocking queries, each of which goes on from the answer before it.
+//!
+//! ```text
+//!           start()                  answered or failed
+//!   Idle ───────────▶ Waiting ◀────────────────────────── Polling
+//!    ▲                 │ └───── sent, within the budget ───▲ ▲ │
+//!    ├──── pause() ────┘                            start()│ │pause()
+//!    └───────────── answered or failed ─────────────── LastPoll
+//! ```
+//! A poll that is under way when nothing is to be watched any more is left to its end: an agent counts
+//! a connection that was closed in the middle of a poll until that poll would have ended, and allows a
+//! client 200 (`limits.http_max_conns_per_client`).
+//!
+//! Where a poll goes on from is [`Cursor`]'s, how often one may be sent [`Budget`]'s (invariant L3), and when after
+//! a failure [`Backoff`]'s.
+
+use core::time::Duration;
+
+use super::backoff::Backoff;
+use super::budget::Budget;
+use super::cursor::{Cursor, Progress};
+use crate::defect::{Defect, is_on};
+use crate::id::Index;
+use crate::time::Instant;
+
+/// How long the server may hold a poll open without a change.
+pub(in crate::machine) const WAIT: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Poller {
+    state: State,
+    cursor: Cursor,
+    budget: Budget,
+    backoff: Backoff,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Waiting {
+        until: Instant,
+    },
+    Polling,
+    /// Polling, and nothing is to be watched afterwards.
+    LastPoll,
+}
+
+/// How a reader starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Start {
+    /// With a plain read, which is answered at once.
+    Anew,
+    /// With the poll that was still under way.
+    Resumed,
+    /// It was running already.
+    Running,
+}
+
+impl Poller {
+    /// It waits for up to `cap` after a failure.
+    pub(in crate::machine) fn new(budget: Budget, cap: Duration) -> Self {
+        Self {
+            state: State::Idle,
+            cursor: Cursor::new(),
+            budget,
+            backoff: Backoff::new(Duration::from_millis(100), cap),
+        }
+    }
+
+    /// Reads from now on.
+    pub(in crate::machine) fn start(&mut self) -> Start {
+        match self.state {
+            State::Idle => {
+                self.cursor.restart();
+                self.state = State::Waiting {
+                    until: Instant::ORIGIN,
+                };
+                Start::Anew
+            }
+            State::LastPoll => {
+                self.state = State::Polling;
+                Start::Resumed
+            }
+            State::Polling | State::Waiting { .. } => Start::Running,
+        }
+    }
+
+    /// Polls no more.
+    pub(in crate::machine) fn pause(&mut self) {
+        self.state = match self.state {
+            State::Polling | State::LastPoll => State::LastPoll,
+            State::Idle | State::Waiting { .. } => State::Idle,
+        };
+    }
+
+    /// Whether nothing is read, nor will be.
+    pub(in crate::machine) fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+
+    pub(in crate::machine) fn is_polling(&self) -> bool {
+        matches!(self.state, State::Polling | State::LastPoll)
+    }
+
+    /// Whether the next poll, or the one under way, is a plain read.
+    pub(in crate::machine) fn is_at_start(&self) -> bool {
+        self.cursor.is_at_start()
+    }
+
+    /// When the poll under way, or the last, was sent.
+    pub(in crate::machine) fn sent_at(&self) -> Instant {
+        self.cursor.sent_at()
+    }
+
+    /// When the next poll is due.
+    pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Waiting { until } => Some(until.max(self.budget.ready_at())),
+            State::Idle | State::Polling | State::LastPoll => None,
+        }
+    }
+
+    /// A poll goes out. Says from which index on, and for how long it may last; a plain read does neither.
+    pub(in crate::machine) fn send(&mut self, now: Instant) -> Option<(Index, Duration)> {
+        self.budget.take(now);
+        self.state = State::Polling;
+        self.cursor.sent(now);
+        Some((self.cursor.index(), WAIT)).filter(|_| !self.cursor.is_at_start())
+    }
+
+    /// Its answer, and how that goes on from the one before it.
+    pub(in crate::machine) fn answered(&mut self, now: Instant, index: Index) -> Progress {
+        self.backoff.reset();
+        let progress = self.cursor.answered(now, index, WAIT);
+        self.ended(now);
+        progress
+    }
+
+    /// It was for something else, and was answered: the next one goes on from where it was.
+    pub(in crate::machine) fn answered_aside(&mut self, now: Instant) {
+        self.backoff.reset();
+        self.ended(now);
+    }
+
+    pub(in crate::machine) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
+        let wait = self.backoff.next(rng);
+        if !is_on(Defect::WatchStoppedAfterTransient) {
+            self.ended(now + wait);
+        }
+    }
+
+    /// The poll under way has ended, whatever came of it: the next one may follow from then on.
+    pub(in crate::machine) fn ended(&mut self, until: Instant) {
+        self.state = match self.state {
+            State::Polling => State::Waiting { until },
+            State::LastPoll => State::Idle,
+            state => state,
+        };
+    }
+
+    /// The next poll is a plain read.
+    pub(in crate::machine) fn restart(&mut self) {
+        self.cursor.restart();
+    }
+
+    /// What a poll would tell up to this index is known from elsewhere.
+    pub(in crate::machine) fn skip_to(&mut self, index: Index) {
+        if !self.is_polling() {
+            self.cursor.skip_to(index);
+        }
+    }
+
+    /// When the budget has room for one more read.
+    pub(in crate::machine) fn ready_at(&self) -> Instant {
+        self.budget.ready_at()
+    }
+
+    /// A read goes out beside the poll, within the same budget.
+    pub(in crate::machine) fn spend(&mut self, now: Instant) {
+        self.budget.take(now);
+    }
+
+    /// One more read is within the budget: a write of ours has caused it.
+    pub(in crate::machine) fn credit(&mut self) {
+        self.budget.credit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::fixture::at;
+
+    const SECOND: u64 = 1_000;
+
+    fn poller() -> Poller {
+        Poller::new(
+            Budget::new(Duration::from_millis(100), 20),
+            Duration::from_secs(5),
+        )
+    }
+
+    /// What a plain read goes on from.
+    const START: u64 = 0;
+
+    /// Sends the poll that is due: from which index.
+    fn poll(poller: &mut Poller, now: Instant) -> Option<u64> {
+        poller.timeout().filter(|due| *due <= now)?;
+        Some(poller.send(now).map_or(START, |(index, _)| index.0))
+    }
+
+    #[test]
+    fn it_starts_with_a_plain_read_and_goes_on_from_its_index() {
+        let mut poller = poller();
+        assert_eq!(poll(&mut poller, at(SECOND)), None);
+        assert_eq!(poller.start(), Start::Anew);
+        assert_eq!(poller.start(), Start::Running);
+        assert_eq!(poll(&mut poller, at(SECOND)), Some(START));
+        assert_eq!(poll(&mut poller, at(SECOND)), None, "one poll at a time");
+        poller.answered(at(SECOND), Index(7));
+        assert_eq!(poll(&mut poller, at(SECOND)), Some(7));
+    }
+
+    #[test]
+    fn an_index_that_goes_backwards_or_stands_still_too_early_starts_again() {
+        for (index, after, next) in [(6, 15, START), (7, 14, START), (7, 15, 7), (8, 0, 8)] {
+            let mut poller = poller();
+            poller.start();
+            poll(&mut poller, at(SECOND));
+            poller.answered(at(SECOND), Index(7));
+            poll(&mut poller, at(SECOND));
+            let later = at(SECOND + after * SECOND);
+            poller.answered(later, Index(index));
+            assert_eq!(
+                poll(&mut poller, later),
+                Some(next),
+                "{index} after {after} s"
+            );
+        }
+    }
+
+    #[test]
+    fn a_poll_under_way_serves_whoever_starts_again() {
+        let mut poller = poller();
+        poller.start();
+        poll(&mut poller, at(SECOND));
+        poller.pause();
+        assert!(poller.is_polling());
+        assert_eq!(poller.start(), Start::Resumed);
+        poller.pause();
+        poller.pause();
+        poller.answered(at(SECOND), Index(7));
+        assert!(poller.is_idle());
+        assert_eq!(poller.start(), Start::Anew);
+        poller.pause();
+        assert!(poller.is_idle(), "nothing is under way");
+    }
+
+    #[test]
+    fn a_poll_for_something_else_leaves_the_index_as_it_was() {
+        let mut poller = poller();
+        poller.start();
+        poll(&mut poller, at(SECOND));
+        poller.answered(at(SECOND), Index(7));
+        poll(&mut poller, at(SECOND));
+        poller.skip_to(Index(9));
+        poller.answered_aside(at(SECOND));
+        poller.skip_to(Index(8));
+        assert_eq!(poll(&mut poller, at(SECOND)), Some(8));
+    }
+
+    #[test]
+    fn failures_and_a_storm_of_changes_are_paced() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut poller = poller();
+        poller.start();
+        poll(&mut poller, at(SECOND));
+        poller.failed(at(SECOND), &mut rng);
+        assert!(poller.timeout().unwrap() > at(SECOND));
+        let mut polls = 0;
+        for millis in 2_000..12_000 {
+            if poll(&mut poller, at(millis)).is_some() {
+                polls += 1;
+                poller.answered(at(millis), Index(millis));
+            }
+        }
+        assert!((100..=121).contains(&polls), "{polls}");
+    }
+
+    #[test]
+    fn reads_beside_the_poll_share_its_budget_but_for_those_that_we_caused() {
+        let mut poller = poller();
+        poller.start();
+        for _ in 0..20 {
+            poller.spend(at(SECOND));
+        }
+        assert!(poller.ready_at() > at(SECOND));
+        assert_eq!(poll(&mut poller, at(SECOND)), None);
+        poller.credit();
+        assert_eq!(poll(&mut poller, at(SECOND)), Some(START));
+    }
+}
