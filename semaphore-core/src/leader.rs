@@ -1,16 +1,16 @@
 //! Who leads an election, as one read of its key says.
 //!
 //! The rules are the guide's: a key that is tied to a session is led by whoever made that session, and
-//! its value is what the leader tells of itself. A key without a session has no leader.
+//! its value is what the leader tells of itself. A key without a session has no leader. Whose key it is says
+//! [`ElectionKey`].
 
-use crate::api::{Entry, LOCK_FLAGS, ReadKey, is_filtered};
+use crate::api::{Entry, ReadKey, is_filtered};
+use crate::election_key::ElectionKey;
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::input::LockKey;
-use crate::record::Record;
 use crate::sequencer::Sequencer;
-use crate::view::ContenderFlags;
 
 /// The leader of an election at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,53 +107,26 @@ impl LeaderStatus {
 
     fn of_entry(key: &LockKey, entry: &Entry<'_>) -> Result<Result<Self, Conflict>, RequestError> {
         if entry.key() != key.as_str() {
-            return Err(garbled("an entry of another key"));
+            return Err(RequestError::Garbled {
+                what: "an entry of another key",
+                source: None,
+            });
         }
-        let value = entry.value()?;
-        let session = entry
-            .session()
-            .map(|id| SessionId::read(id).ok_or_else(|| garbled("a session that is none")))
-            .transpose()?;
-        if let Some(conflict) = conflict(key, entry.flags(), session.as_ref(), &value) {
+        let found = ElectionKey::new(entry)?;
+        if let Some(conflict) = found.conflict_at(key) {
             return Ok(Err(conflict));
         }
-        let Some(session) = session else {
-            let last_value = Some(value);
+        let Some(session) = found.session else {
+            let last_value = Some(found.value);
             return Ok(Ok(Self::Leaderless { last_value }));
         };
         Ok(Ok(Self::Led(Leader {
             key: key.to_string(),
-            value,
+            value: found.value,
             session,
-            lock_index: entry.lock_index(),
+            lock_index: found.lock_index,
         })))
     }
-}
-
-/// The guide's `curl` leaves the flags at 0, Go's client sets its own and refuses all others. A
-/// semaphore's record in the guide's dialect has 0, too, but is never tied to a session.
-fn conflict(
-    key: &LockKey,
-    flags: u64,
-    session: Option<&SessionId>,
-    value: &[u8],
-) -> Option<Conflict> {
-    let is_record = || session.is_none() && Record::decode(value, 0).is_ok();
-    match flags {
-        LOCK_FLAGS => None,
-        0 => (is_contender_key(key, flags, session) || is_record()).then_some(Conflict::Semaphore),
-        flags => Some(conflict_of(flags)),
-    }
-}
-
-/// Whether it is where somebody contends for a semaphore as in the guide: without flags, on the key that
-/// ends with its session.
-pub(crate) fn is_contender_key(key: &LockKey, flags: u64, session: Option<&SessionId>) -> bool {
-    flags == 0 && session.is_some() && key.last_session().as_ref() == session
-}
-
-fn garbled(what: &'static str) -> RequestError {
-    RequestError::Garbled { what, source: None }
 }
 
 fn hidden() -> RequestError {
@@ -162,19 +135,10 @@ fn hidden() -> RequestError {
     }
 }
 
-/// What flags say that are not an election's.
-pub(crate) fn conflict_of(flags: u64) -> Conflict {
-    if ContenderFlags::decode(flags).is_some() {
-        Conflict::Semaphore
-    } else {
-        Conflict::ElectionFlags { flags }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::SEMAPHORE_FLAGS;
+    use crate::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 
     const SESSION: &str = "4ca8e74b-6350-7587-addf-a18084928f3c";
 
@@ -215,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_no_text_is_bytes_all_the_same() {
-        let fields = format!(r#""Session":"{SESSION}","Value":"/wA=","Flags":0"#);
+        let fields = format!(r#""Session":"{SESSION}","Value":"/wA=","Flags":0,"LockIndex":1"#);
         let leader = parse(&fields).unwrap().into_leader().unwrap();
         assert_eq!(leader.value, [0xff, 0]);
         assert_eq!(leader.text(), None);
@@ -224,10 +188,19 @@ mod tests {
     #[test]
     fn a_key_without_a_session_has_no_leader_but_a_last_value() {
         for session in ["", r#""Session":"","#, r#""Session":null,"#] {
-            let status = parse(&format!(r#"{session}"Value":"Ym9keQ==","Flags":0"#)).unwrap();
+            let status = parse(&format!(
+                r#"{session}"Value":"Ym9keQ==","Flags":0,"LockIndex":1"#
+            ))
+            .unwrap();
             let last_value = Some(b"body".to_vec());
             assert_eq!(status, LeaderStatus::Leaderless { last_value });
         }
+    }
+
+    #[test]
+    fn a_value_that_was_written_without_acquire_is_somebody_elses() {
+        let written = r#""Value":"Ym9keQ==","Flags":0,"LockIndex":0"#;
+        assert_eq!(conflict_of(written), Conflict::ElectionFlags { flags: 0 });
     }
 
     #[test]
@@ -256,29 +229,6 @@ mod tests {
             Conflict::ElectionFlags { flags: 42 }
         );
         assert_eq!(conflict_of(&tied(SEMAPHORE_FLAGS)), Conflict::Semaphore);
-    }
-
-    #[test]
-    fn a_record_of_the_guide_is_a_semaphores_unless_it_is_what_a_leader_says() {
-        // {"Limit":1,"Holders":[]}
-        let record = r#""Value":"eyJMaW1pdCI6MSwiSG9sZGVycyI6W119","Flags":0"#;
-        assert_eq!(conflict_of(record), Conflict::Semaphore);
-        assert!(parse(&format!(r#"{record},"Session":"{SESSION}""#)).is_ok());
-    }
-
-    #[test]
-    fn a_contender_key_of_the_guide_ends_with_its_session_and_has_no_flags() {
-        let session = SessionId::new(SESSION).unwrap();
-        let is_one = |key: &str, flags, session| {
-            let key = LockKey::new(key).unwrap();
-            is_contender_key(&key, flags, session)
-        };
-        let key = format!("service/db/{SESSION}");
-        assert!(is_one(&key, 0, Some(&session)));
-        assert!(!is_one(&key, LOCK_FLAGS, Some(&session)));
-        assert!(!is_one(&key, 0, None));
-        assert!(!is_one("service/db", 0, None));
-        assert!(!is_one("service/db", 0, Some(&session)));
     }
 
     #[test]

@@ -144,6 +144,7 @@ pub mod defect;
 )]
 mod defect;
 mod driver;
+mod election_key;
 mod error;
 mod handle;
 mod http;

@@ -2,11 +2,11 @@
 //! whom it concerns.
 
 use crate::api::ReadKey;
+use crate::election_key::ElectionKey;
 use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::election::candidacy::{CandidacyEvent, Part};
-use crate::machine::election::shown::Shown;
 use crate::machine::election::{Candidate, Sent};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
@@ -55,7 +55,7 @@ impl Candidate {
     ) -> Option<CandidacyEvent> {
         let shown = answer.and_then(|response| {
             let (index, found) = ReadKey::parse_at(response)?;
-            Ok((index, found.as_ref().map(Shown::new).transpose()?))
+            Ok((index, found.as_ref().map(ElectionKey::new).transpose()?))
         });
         match shown {
             Ok((index, shown)) => {

@@ -30,11 +30,12 @@ mod writes;
 use self::pace::Pace;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
+use crate::election_key::ElectionKey;
 use crate::error::{Error, Lost, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::shown::{Shown, TermIndexes};
+use crate::machine::election::term::TermIndexes;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
@@ -75,7 +76,7 @@ pub(super) struct Candidacy {
 
 #[derive(Clone, Debug)]
 struct Seen {
-    key: Option<Shown>,
+    key: Option<ElectionKey>,
     /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
     /// after the poll may be older.
     at: Moment,
@@ -283,7 +284,7 @@ impl Candidacy {
                 self.is_reading = false;
                 let shown = answer.and_then(|response| {
                     let found = ReadKey::parse(response)?;
-                    found.as_ref().map(Shown::new).transpose()
+                    found.as_ref().map(ElectionKey::new).transpose()
                 });
                 match shown {
                     Ok(shown) => {
@@ -326,12 +327,12 @@ impl Candidacy {
         }
     }
 
-    fn shown(&self) -> Option<&Shown> {
+    fn shown(&self) -> Option<&ElectionKey> {
         self.seen.as_ref()?.key.as_ref()
     }
 
     /// The key as it was last seen, if that was with our session.
-    fn shown_as_own(&self) -> Option<&Shown> {
+    fn shown_as_own(&self) -> Option<&ElectionKey> {
         let own = self.session.id()?;
         self.shown().filter(|key| key.session.as_ref() == Some(own))
     }
@@ -377,8 +378,8 @@ impl Candidacy {
     /// Whether the key may be tied to the session and is to be untied by a write. What has become something
     /// else is not written: it is untied with the end of the session.
     fn must_release(&self) -> bool {
-        let is_own = |key: &Shown| key.session.as_ref() == self.session.id();
-        let is_something_else = |key: &Shown| is_own(key) && key.conflict().is_some();
+        let is_own = |key: &ElectionKey| key.session.as_ref() == self.session.id();
+        let is_something_else = |key: &ElectionKey| is_own(key) && key.foreign_flags().is_some();
         // A write of ours may have come after what was seen.
         let is_left_alone =
             self.unresolved.is_none() && self.shown().is_some_and(is_something_else);

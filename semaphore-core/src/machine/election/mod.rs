@@ -33,7 +33,7 @@
 mod answers;
 mod candidacy;
 mod settings;
-mod shown;
+mod term;
 mod terms;
 mod write;
 

@@ -12,18 +12,18 @@
 use crate::api::{
     AcquireKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
+use crate::election_key::ElectionKey;
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::shown::Shown;
 use crate::machine::process::encoding::Encoding;
 
 /// What an acquisition of the key was answered.
 #[derive(Debug)]
 pub(super) enum Acquired {
     /// The key is the session's, and this is what it was written as.
-    Tied(Shown),
+    Tied(ElectionKey),
     /// The key is the session's, as far as that can be told without its indexes.
     Untold,
     /// It was not applied: another session has the key, or its lock delay is not over.
@@ -118,7 +118,7 @@ fn applied(
     let Some(entry) = results.entries.last() else {
         return Ok(Acquired::Untold);
     };
-    let mut shown = Shown::new(entry)?;
+    let mut shown = ElectionKey::new(entry)?;
     if entry.key() != settings.key.as_str() || shown.session.as_ref() != Some(session) {
         return Err(RequestError::Garbled {
             what: "a transaction's answer that shows another key",

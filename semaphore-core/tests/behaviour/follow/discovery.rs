@@ -9,6 +9,7 @@ use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::candidate::{Candidate, LEADER};
+use crate::support::election::{builder_for, elect_with};
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -123,6 +124,27 @@ fn a_semaphores_keys_are_refused_as_an_elections() {
     }
     world.run(permit.release()).expect("released");
     assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_asks_and_whoever_campaigns_agree_on_whose_key_it_is() {
+    for (value, is_free) in [("configuration", false), ("", true)] {
+        let world = MockConsul::new(1);
+        let target = format!("/v1/kv/{LEADER}");
+        operate(&world, Method::Put, &target, value);
+        let asked = world.run(discovery(&world).leader());
+        let election = elect_with(builder_for(LEADER), &world.client("a"));
+        let campaigned = world.run(election.campaign());
+        assert_eq!(asked.is_ok(), is_free, "{asked:?}");
+        assert_eq!(campaigned.is_ok(), is_free, "{campaigned:?}");
+        let conflicts = [asked.err(), campaigned.map(drop).err()];
+        for error in conflicts.into_iter().flatten() {
+            let Error::NotAnElection { conflict, .. } = error else {
+                panic!("{error:?}");
+            };
+            assert_eq!(conflict, Conflict::ElectionFlags { flags: 0 });
+        }
+    }
 }
 
 #[test]

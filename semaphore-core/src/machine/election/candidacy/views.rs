@@ -1,11 +1,12 @@
 //! What a candidacy sees of the key, and what that means for it.
 
 use crate::defect::{Defect, is_on};
+use crate::election_key::ElectionKey;
 use crate::error::{Error, Lost, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Seen, Term};
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::shown::{self, Shown, loss};
+use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
@@ -16,7 +17,7 @@ impl Candidacy {
     pub(in crate::machine::election) fn watched(
         &mut self,
         now: Instant,
-        shown: Option<Shown>,
+        shown: Option<ElectionKey>,
         moments: (Moment, Moment),
         settings: &ElectionSettings,
     ) -> Option<CandidacyEvent> {
@@ -30,12 +31,12 @@ impl Candidacy {
     pub(super) fn observe(
         &mut self,
         now: Instant,
-        shown: Option<Shown>,
+        shown: Option<ElectionKey>,
         (moment, sent): (Moment, Moment),
         settings: &ElectionSettings,
     ) -> Option<CandidacyEvent> {
         self.failure = None;
-        let index = |key: Option<&Shown>| key.map_or(Index::ZERO, |key| key.modify_index);
+        let index = |key: Option<&ElectionKey>| key.map_or(Index::ZERO, |key| key.modify_index);
         let is_news = self.seen.as_ref().is_none_or(|seen| {
             sent > seen.at
                 || index(shown.as_ref()) > index(seen.key.as_ref())
@@ -58,7 +59,7 @@ impl Candidacy {
             self.may_hold = is_ours;
         }
         let former = former.and_then(|seen| seen.key);
-        if !is_ours && shown::was_acquired_since(former.as_ref(), self.shown()) {
+        if !is_ours && was_acquired_since(former.as_ref(), self.shown()) {
             self.pace.somebody_led();
         }
         match self.phase {
@@ -76,8 +77,8 @@ impl Candidacy {
     /// Remembers what the key is known to have said for us. Where that is something else than it is to say,
     /// it is an older value, or an operator's.
     pub(super) fn note_said(&mut self) {
-        let is_wanted = |key: &Shown| self.said.is_none() || key.value == self.value;
-        let is_ours = |key: &&Shown| key.conflict().is_none() && is_wanted(key);
+        let is_wanted = |key: &ElectionKey| self.said.is_none() || key.value == self.value;
+        let is_ours = |key: &&ElectionKey| key.foreign_flags().is_none() && is_wanted(key);
         let says = self.shown_as_own().filter(is_ours).map(|key| &key.value);
         if let Some(says) = says.filter(|says| self.said.as_ref() != Some(says)) {
             self.said = Some(says.clone());
@@ -114,7 +115,7 @@ impl Candidacy {
             return Some(CandidacyEvent::SessionGone);
         }
         let key = self.shown()?;
-        let (token, term) = (FencingToken(key.modify_index.0), key.term());
+        let (token, term) = (FencingToken(key.modify_index.0), TermIndexes::of(key));
         let sequencer = Sequencer {
             key: settings.key.as_str().to_owned(),
             lock_index: term.lock_index,

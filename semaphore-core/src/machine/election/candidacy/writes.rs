@@ -20,7 +20,7 @@ impl Candidacy {
             let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
             // The key is to go on saying what it has said for us. A value that was asked for and perhaps never
             // written is no more than a guess. What has become something else keeps its own.
-            let anothers = ours.filter(|key| key.conflict().is_some());
+            let anothers = ours.filter(|key| key.foreign_flags().is_some());
             let said = anothers.map(|key| &key.value).or(self.said.as_ref());
             let value = said.unwrap_or(&self.value);
             let request = write::release(&session, value, flags, settings);

@@ -1,0 +1,160 @@
+//! An election's key as one answer shows it, and whose it is: one rule for those who campaign, who follow, who ask.
+//!
+//! | flags | written last | |
+//! |---|---|---|
+//! | a lock's | in any way | an election's, Go's `api.Lock` and `consul lock` included |
+//! | 0 | through `acquire` or `release` | an election's as in the guide, whose `curl` sends no flags |
+//! | 0 | without them, and neither a session nor a value is there | nobody's: it may be taken |
+//! | 0 | without them, and either is there | a conflict: somebody stores something else here |
+//! | others, such as a semaphore's | in any way | a conflict |
+//!
+//! How it was written last is told by `LockIndex`: `acquire` raises it above 0, where it stays until a write
+//! without `acquire` or `release` resets it. The guide's contenders for a semaphore send no flags either:
+//! theirs is the key that ends with the session it is tied to; their record is no session's. Go refuses every key without
+//! a lock's flags, also an empty one.
+
+use crate::api::{Entry, LOCK_FLAGS};
+use crate::error::{Conflict, RequestError};
+use crate::id::{Index, SessionId};
+use crate::input::LockKey;
+use crate::record::Record;
+use crate::view::ContenderFlags;
+
+/// The key, where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ElectionKey {
+    pub(crate) session: Option<SessionId>,
+    pub(crate) create_index: Index,
+    pub(crate) modify_index: Index,
+    pub(crate) lock_index: u64,
+    pub(crate) flags: u64,
+    pub(crate) value: Vec<u8>,
+}
+
+impl ElectionKey {
+    /// Reads an entry.
+    pub(crate) fn new(entry: &Entry<'_>) -> Result<Self, RequestError> {
+        let session = entry.session().map(SessionId::read);
+        if session == Some(None) {
+            return Err(RequestError::Garbled {
+                what: "a session that is no UUID",
+                source: None,
+            });
+        }
+        Ok(Self {
+            session: session.flatten(),
+            create_index: entry.create_index(),
+            modify_index: entry.modify_index(),
+            lock_index: entry.lock_index(),
+            flags: entry.flags(),
+            value: entry.value()?,
+        })
+    }
+
+    /// The flags that make it somebody else's.
+    pub(crate) fn foreign_flags(&self) -> Option<u64> {
+        let is_empty = self.session.is_none() && self.value.is_empty();
+        let may_be_taken = match self.flags {
+            LOCK_FLAGS => true,
+            0 => is_empty || self.lock_index > 0,
+            _ => false,
+        };
+        (!may_be_taken).then_some(self.flags)
+    }
+
+    /// What makes it somebody else's, as what is found at this key.
+    pub(crate) fn conflict_at(&self, key: &LockKey) -> Option<Conflict> {
+        if self.is_contender_key(key) {
+            return Some(Conflict::Semaphore);
+        }
+        let flags = self.foreign_flags()?;
+        let is_semaphores = ContenderFlags::decode(flags).is_some() || self.is_record();
+        Some(if is_semaphores {
+            Conflict::Semaphore
+        } else {
+            Conflict::ElectionFlags { flags }
+        })
+    }
+
+    /// Whether it is where somebody contends for a semaphore as in the guide: without flags, on the key that
+    /// ends with its session.
+    fn is_contender_key(&self, key: &LockKey) -> bool {
+        let session = self.session.as_ref();
+        self.flags == 0 && session.is_some() && key.last_session().as_ref() == session
+    }
+
+    /// Whether it is a semaphore's record in the guide's dialect, which is never tied to a session.
+    fn is_record(&self) -> bool {
+        self.flags == 0 && self.session.is_none() && Record::decode(&self.value, 0).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::SEMAPHORE_FLAGS;
+
+    const SESSION: &str = "4ca8e74b-6350-7587-addf-a18084928f3c";
+    const RECORD: &[u8] = br#"{"Limit":1,"Holders":[]}"#;
+
+    fn shown(flags: u64, lock_index: u64, session: Option<&str>, value: &[u8]) -> ElectionKey {
+        ElectionKey {
+            session: session.map(|id| SessionId::new(id).unwrap()),
+            create_index: Index(1),
+            modify_index: Index(50),
+            lock_index,
+            flags,
+            value: value.to_vec(),
+        }
+    }
+
+    fn conflict(
+        flags: u64,
+        lock_index: u64,
+        session: Option<&str>,
+        value: &[u8],
+    ) -> Option<Conflict> {
+        let key = LockKey::new("service/db/leader").unwrap();
+        shown(flags, lock_index, session, value).conflict_at(&key)
+    }
+
+    #[test]
+    fn whose_key_it_is_is_told_by_its_flags_and_how_it_was_written_last() {
+        let foreign = |flags| Some(Conflict::ElectionFlags { flags });
+        for lock_index in [0, 1] {
+            let of = |flags, session, value| conflict(flags, lock_index, session, value);
+            assert_eq!(of(LOCK_FLAGS, Some(SESSION), b"x"), None);
+            assert_eq!(of(LOCK_FLAGS, None, b""), None);
+            assert_eq!(of(0, None, b""), None);
+            let is_overwritten = lock_index == 0;
+            assert_eq!(
+                of(0, Some(SESSION), b""),
+                foreign(0).filter(|_| is_overwritten)
+            );
+            assert_eq!(of(0, None, b"x"), foreign(0).filter(|_| is_overwritten));
+            assert_eq!(of(7, Some(SESSION), b"x"), foreign(7));
+            assert_eq!(of(SEMAPHORE_FLAGS, None, b""), Some(Conflict::Semaphore));
+        }
+    }
+
+    #[test]
+    fn a_record_of_the_guide_is_a_semaphores_unless_it_is_what_a_leader_said() {
+        assert_eq!(conflict(0, 0, None, RECORD), Some(Conflict::Semaphore));
+        assert_eq!(conflict(0, 1, None, RECORD), None);
+        assert_eq!(conflict(0, 1, Some(SESSION), RECORD), None);
+    }
+
+    #[test]
+    fn a_contender_key_of_the_guide_ends_with_its_session_and_has_no_flags() {
+        let is_one = |key: &str, flags, session| {
+            let key = LockKey::new(key).unwrap();
+            shown(flags, 1, session, b"").conflict_at(&key).is_some()
+        };
+        let key = format!("service/db/{SESSION}");
+        assert!(is_one(&key, 0, Some(SESSION)));
+        assert!(!is_one(&key, LOCK_FLAGS, Some(SESSION)));
+        assert!(!is_one(&key, 0, None));
+        assert!(!is_one("service/db", 0, None));
+        assert!(!is_one("service/db", 0, Some(SESSION)));
+    }
+}

@@ -1,0 +1,123 @@
+//! Terms: what names one, when one has begun, and what ends it.
+
+use crate::election_key::ElectionKey;
+use crate::error::Lost;
+use crate::id::{Index, SessionId};
+
+/// What names a term as long as everybody writes the key through `acquire`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TermIndexes {
+    pub(super) create_index: Index,
+    pub(super) lock_index: u64,
+}
+
+impl TermIndexes {
+    pub(super) fn of(key: &ElectionKey) -> Self {
+        Self {
+            create_index: key.create_index,
+            lock_index: key.lock_index,
+        }
+    }
+}
+
+/// Whether somebody has acquired the key between one sighting and the next, or deleted it: `consul lock` does so
+/// after its turn. A write without `acquire` is no such thing.
+pub(super) fn was_acquired_since(
+    former: Option<&ElectionKey>,
+    shown: Option<&ElectionKey>,
+) -> bool {
+    let Some(shown) = shown else {
+        return former.is_some();
+    };
+    let is_same_key = |former: &&ElectionKey| former.create_index == shown.create_index;
+    let acquired_before = former.filter(is_same_key).map_or(0, |key| key.lock_index);
+    shown.session.is_some() || shown.lock_index > acquired_before
+}
+
+/// Why whoever has led this term does so no more; none while it does.
+pub(super) fn loss(
+    shown: Option<&ElectionKey>,
+    session: &SessionId,
+    term: TermIndexes,
+) -> Option<Lost> {
+    let session = session.clone();
+    let Some(shown) = shown else {
+        return Some(Lost::KeyDeleted { session });
+    };
+    match &shown.session {
+        None => Some(Lost::KeyReleased { session }),
+        Some(by) if *by != session => Some(Lost::KeyTaken {
+            session,
+            by: by.clone(),
+        }),
+        // Where the indexes of a term are no others: it was one of a key that had been overwritten before.
+        Some(_) if shown.foreign_flags().is_some() => Some(Lost::KeyOverwritten { session }),
+        Some(_) if TermIndexes::of(shown) == term => None,
+        Some(_) if shown.create_index != term.create_index => Some(Lost::KeyDeleted { session }),
+        // Acquired anew in our name: in between it was nobody's, or anybody's.
+        Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session }),
+        Some(_) => Some(Lost::KeyOverwritten { session }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::LOCK_FLAGS;
+    use crate::machine::election::term::*;
+    use crate::machine::fixture::{A, B, session};
+
+    fn shown(session: Option<&str>, create_index: u64, lock_index: u64) -> ElectionKey {
+        ElectionKey {
+            session: session.map(|id| SessionId::new(id).unwrap()),
+            create_index: Index(create_index),
+            modify_index: Index(50),
+            lock_index,
+            flags: LOCK_FLAGS,
+            value: b"node-1".to_vec(),
+        }
+    }
+
+    #[test]
+    fn an_acquisition_between_two_sightings_is_told_by_the_session_or_the_lock_index() {
+        let free = |create_index, lock_index| Some(shown(None, create_index, lock_index));
+        let held = Some(shown(Some(A), 10, 3));
+        for (former, now, expected) in [
+            (None, None, false),
+            (None, free(10, 0), false),
+            (None, free(10, 1), true),
+            (None, held.clone(), true),
+            (free(10, 3), None, true),
+            (free(10, 3), free(10, 3), false),
+            (free(10, 3), free(10, 4), true),
+            (free(10, 3), free(20, 1), true),
+            (free(10, 3), free(10, 0), false),
+            (free(10, 3), held.clone(), true),
+        ] {
+            let told = was_acquired_since(former.as_ref(), now.as_ref());
+            assert_eq!(told, expected, "{former:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_term_ends_with_whatever_says_that_it_is_not_ours() {
+        let term = TermIndexes::of(&shown(None, 10, 3));
+        let loss = |shown: Option<ElectionKey>| loss(shown.as_ref(), &session(A), term);
+        assert!(loss(Some(shown(Some(A), 10, 3))).is_none());
+        let of_something_else = ElectionKey {
+            flags: 7,
+            ..shown(Some(A), 10, 3)
+        };
+        for (found, expected) in [
+            (None, "deleted"),
+            (Some(shown(None, 10, 3)), "released"),
+            (Some(shown(Some(B), 10, 4)), "taken"),
+            (Some(shown(Some(A), 20, 1)), "deleted"),
+            (Some(shown(Some(A), 10, 4)), "released"),
+            (Some(shown(Some(A), 10, 0)), "overwritten"),
+            (Some(of_something_else), "overwritten"),
+        ] {
+            let told = loss(found).map(|it| it.to_string()).unwrap_or_default();
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+}
