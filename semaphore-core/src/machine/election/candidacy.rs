@@ -65,7 +65,7 @@ pub(super) struct Candidacy {
     /// What the key is to show.
     value: Vec<u8>,
     /// What of ours it was last seen to show. A late copy of an older write may have come after that.
-    said: Option<Vec<u8>>,
+    last_shown: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
     /// Why the last request failed, where it did.
@@ -155,7 +155,7 @@ impl Candidacy {
             is_reading: false,
             rest: Pause::new(cap),
             value: settings.value.as_bytes().to_vec(),
-            said: None,
+            last_shown: None,
             may_hold: false,
             failure: None,
             leave_failure: None,
@@ -191,7 +191,7 @@ impl Candidacy {
     /// What the key is to show from now on.
     pub(super) fn set_value(&mut self, value: Vec<u8>) {
         self.value = value;
-        self.note_said();
+        self.note_shown_value();
         self.pace.reset();
     }
 

@@ -66,7 +66,7 @@ impl Candidate {
             self.leave(now);
         }
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
-            self.bury();
+            self.remove_gone();
         }
         if self.candidacy.is_none() && wanted && self.respawn.is_over(now) {
             self.watch.start();
@@ -85,7 +85,7 @@ impl Candidate {
     }
 
     /// Nothing of the candidacy is left.
-    pub(super) fn bury(&mut self) {
+    pub(super) fn remove_gone(&mut self) {
         let failure = self
             .candidacy
             .take()

@@ -1,388 +1,284 @@
-//! What follows from what is known: who fails, how many contend, and what is written next.
+//! Which write of the record comes next: the one place where slots are given and taken back.
+//!
+//! The rules, each with its invariant:
+//! - A record that is not there yet is created without holders. A claim then always replaces a
+//!   record, and that record's `ModifyIndex` is the grant's fencing token (S5).
+//! - Holders without a live session are pruned, if the view shows a key of ours, the server does not
+//!   say that it left keys out, and the holder's key is not merely hidden (S3), and not before its
+//!   belief must have ended (S1): see [`vanished`](crate::machine::semaphore::vanished).
+//! - Contenders of ours that leave are taken out. So is one whose admission may still be applied:
+//!   writing the record from the same index makes sure that it is not (L2).
+//! - The first of our queue is admitted when it is its turn: of the live waiters, as many may claim
+//!   as there are free slots, in the order of their contender keys. It may claim out of turn when
+//!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1). Those it was
+//!   waiting for are overtaken then, and not waited for again for a while.
+//! - Whoever comes when a slot is free and nobody waits enters and is admitted in one step.
+//! - Several permits are admitted in one write or not at all.
+//! - One write admits one acquisition: it has a fencing token of its own.
+//! - A write always changes the value, if only in its white space. One that did not would leave the
+//!   record's `ModifyIndex`, and with it every other write from that index, as they were.
 
 use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
-use crate::error::{Error, RequestError};
-use crate::id::CommandId;
-use crate::input::InvalidInput;
-use crate::machine::callers::{Patience, Ticket};
-use crate::machine::contract::Machine as _;
-use crate::machine::process::moment::Moment;
-use crate::machine::process::reader::poller::Start;
-use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::contender::{Contender, Phase, Spare};
-use crate::machine::semaphore::focus::Focus;
-use crate::machine::semaphore::knowledge::{LookUp, Observed};
-use crate::machine::semaphore::plan::{ContenderNo, Situation, Turn};
-use crate::time::Instant;
-use crate::view::Source;
+use crate::id::{Index, SessionId};
+use crate::machine::semaphore::contender::Presence;
+use crate::record::Record;
+use crate::view::{Contender, Key, Source, View};
 
-impl Participant {
-    /// Brings everything in line with what is known now. Every command, answer and timeout ends
-    /// here.
-    pub(super) fn settle(&mut self, now: Instant) {
-        self.bury(now);
-        self.dismiss_spares(now);
-        self.judge_record(now);
-        self.judge_tries(now);
-        self.adjust_contenders(now);
-        self.adjust_reads(now);
-        self.plan(now);
-    }
+/// Names one contender of a participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::machine) struct ContenderNo(pub(in crate::machine) u64);
 
-    /// Fails every caller that waits.
-    pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
-        let waiting = self.callers.take_all();
-        self.fail(now, waiting, error);
-    }
+/// What the decision is made from.
+#[derive(Debug)]
+pub(in crate::machine) struct Situation<'a> {
+    pub(in crate::machine) view: &'a View,
+    /// The limit of a record that is still to be created.
+    pub(in crate::machine) limit: u32,
+    /// How many permits the first of our queue wants, if somebody waits.
+    pub(in crate::machine) wanted: Option<u32>,
+    /// Our contenders that may be admitted, first come first.
+    pub(in crate::machine) admissible: &'a [(ContenderNo, SessionId)],
+    /// Our contenders that could enter and be admitted in one step.
+    pub(in crate::machine) newcomers: &'a [(ContenderNo, SessionId)],
+    /// Our contenders that leave and may be in the record.
+    pub(in crate::machine) leaving: &'a [(ContenderNo, SessionId, Presence)],
+    /// Whether the first of our queue has waited long enough behind others.
+    pub(in crate::machine) patience_is_over: bool,
+    /// Whether the view shows a contender key of ours.
+    pub(in crate::machine) sees_ours: bool,
+    /// Who has been waited for in vain.
+    pub(in crate::machine) overtaken: &'a BTreeSet<SessionId>,
+    /// Holders whose contender key has gone and who may be pruned.
+    pub(in crate::machine) dead: &'a BTreeSet<SessionId>,
+    /// Those of whom it is known that they may not be pruned yet.
+    pub(in crate::machine) withheld: &'a BTreeSet<SessionId>,
+    /// Those whom a list has shown to be without a key.
+    pub(in crate::machine) suspected: &'a BTreeSet<SessionId>,
+}
 
-    /// Fails the instant tries that wait: they don't outlast a failure.
-    pub(super) fn fail_tries(&mut self, now: Instant, error: &RequestError) {
-        let tries = self.callers.take_tries();
-        self.fail(now, tries, |_| Error::Request(error.clone()));
-    }
+/// A write of the record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::machine) struct Write {
+    pub(in crate::machine) record: Record,
+    /// What it names as `cas`.
+    pub(in crate::machine) base: Index,
+    pub(in crate::machine) admit: Vec<ContenderNo>,
+    pub(in crate::machine) withdraw: Vec<ContenderNo>,
+}
 
-    /// A claim for this acquisition is of no more use: who it admits leaves again.
-    pub(super) fn drop_claim(&mut self, now: Instant, acquire: CommandId) {
-        if is_on(Defect::CancelledClaimGranted) {
-            return;
-        }
-        if let Some(claim) = self.ledger.take_claim_of(acquire) {
-            self.leave(now, &claim.contenders);
-        }
-    }
+/// How the first of our queue stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Turn {
+    /// Nobody waits, or too few slots are free.
+    NotYet,
+    /// Slots are free, but others are ahead.
+    BehindOthers,
+    /// It may claim.
+    Now,
+}
 
-    fn fail(&mut self, now: Instant, tickets: Vec<Ticket>, error: impl Fn(&Ticket) -> Error) {
-        for ticket in tickets {
-            self.drop_claim(now, ticket.id);
-            self.callers.failed(ticket.id, error(&ticket));
-        }
-    }
-
-    /// Fails those who wait for what the record can't give.
-    fn judge_record(&mut self, now: Instant) {
-        let Some(view) = self.knowledge.view() else {
-            return;
+impl Situation<'_> {
+    /// The next write, if one is due, and how the first of our queue stands.
+    pub(in crate::machine) fn plan(&self) -> (Option<Write>, Turn) {
+        let Some(lock) = self.view.lock() else {
+            // Where many come at once, those who were first do it.
+            let create = self.create();
+            if create.is_some() && self.ahead().count() >= CREATORS && !self.patience_is_over {
+                return (None, Turn::BehindOthers);
+            }
+            return (create, Turn::NotYet);
         };
-        if self.callers.queue().is_empty() {
-            return;
-        }
-        if view.is_filtered() {
-            let prefix = self.settings.prefix.to_string();
-            self.fail_waiting(now, |_| Error::IncompleteView {
-                prefix: prefix.clone(),
+        let Ok(found) = &lock.record else {
+            let replace = self.create().map(|write| Write {
+                base: lock.modify_index,
+                ..write
             });
-            return;
-        }
-        let ours = self.settings.limit;
-        match view.lock().map(|lock| &lock.record) {
-            None => {}
-            Some(Err(_)) if is_on(Defect::GarbageOverwritten) => {}
-            Some(Err(conflict)) => {
-                let (key, conflict) = (self.settings.prefix.lock_key(), conflict.clone());
-                self.fail_waiting(now, |_| Error::Conflict {
-                    key: key.clone(),
-                    conflict: conflict.clone(),
-                });
-            }
-            Some(Ok(record)) => {
-                let theirs = record.limit();
-                if theirs == ours {
-                    self.knowledge.limit_shown();
-                }
-                let is_settled = theirs == ours || self.settings.adopt_limit;
-                if is_settled {
-                    let over = self.callers.take_over(theirs);
-                    self.fail(now, over, |ticket| {
-                        let (wanted, limit) = (ticket.permits, theirs);
-                        InvalidInput::PermitsOverLimit { wanted, limit }.into()
-                    });
-                } else if !self.knowledge.tolerates(theirs) {
-                    self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
-                }
-            }
-        }
-    }
-
-    /// An instant try ends as soon as a view shows that nothing is free for it.
-    fn judge_tries(&mut self, now: Instant) {
-        while let Some(hopeless) = self.hopeless_try(now) {
-            // What is too much for one is too much for each after it that wants as much.
-            while let Some(head) = self.callers.queue().head().copied()
-                && head.patience == Patience::None
-                && head.permits >= hopeless.permits
-            {
-                self.callers.take(head.id);
-                self.callers.not_available(head.id);
-            }
-        }
-    }
-
-    /// The first of the queue, if it is an instant try for which nothing is free.
-    fn hopeless_try(&self, now: Instant) -> Option<Ticket> {
-        let observed = self.knowledge.current()?;
-        let head = *self.callers.queue().head()?;
-        if head.patience != Patience::None {
-            return None;
-        }
-        let in_phase = |is: fn(Phase) -> bool| self.roster.any(|own| is(own.phase()));
-        if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
-            // The caller's only session is in use.
-            return Some(head);
-        }
-        let is_planable = self
-            .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent);
-        // The view may show a contender of ours that does not know of its entry yet: it would be
-        // taken for somebody ahead.
-        let is_entering = in_phase(|phase| phase == Phase::Entering);
-        if self.ledger.claim().is_some() || !is_planable || is_entering {
-            return None;
-        }
-        let has_room = self.judge(now, observed, |it| it.has_room_for(head.permits));
-        (!has_room).then_some(head)
-    }
-
-    /// As many contenders as the callers need, and no more.
-    fn adjust_contenders(&mut self, now: Instant) {
-        let passing = self.adjust_passing(now);
-        let mut wanted = self.wanted_contenders(passing);
-        let mut wanting = self
-            .roster
-            .numbers_of(|it| it.is_wanting() && !it.is_passing());
-        if self.is_try_undecided(now) {
-            wanted = wanted.min(wanting.len());
-        }
-        if wanting.len() > wanted {
-            // The youngest has waited least; one whose claim is out may be needed.
-            let is_claiming = |no: &ContenderNo| {
-                let contender = self.roster.get(*no);
-                contender.is_some_and(|it| it.phase() == Phase::Claiming)
-            };
-            let (claiming, mut others): (Vec<_>, Vec<_>) =
-                wanting.into_iter().partition(is_claiming);
-            let kept = wanted.saturating_sub(claiming.len()).min(others.len());
-            let mut leaving = others.split_off(kept);
-            wanting = claiming;
-            leaving.extend(wanting.split_off(wanting.len().min(wanted)));
-            wanting.append(&mut others);
-            self.leave(now, &leaving);
-        }
-        if !self.roster.may_add(now) {
-            return;
-        }
-        let others = if self.settings.owns_sessions() {
-            0
-        } else {
-            // A caller's session carries one contender at a time, from beginning to end.
-            self.roster.len() - wanting.len()
+            let write = replace.filter(|_| is_on(Defect::GarbageOverwritten));
+            return (write, Turn::NotYet);
         };
-        for _ in wanting.len() + others..wanted {
-            let spare = self.roster.spares().take();
-            self.add_contender(spare);
+        let mut record = found.clone();
+        let withdraw = self.withdraw(&mut record);
+        self.prune(&mut record);
+        let (admit, turn) = self.admit(&mut record);
+        if record == *found && !is_on(Defect::FenceWithoutChange) {
+            record.respell();
         }
-        self.bury(now);
-    }
-
-    pub(super) fn add_contender(&mut self, spare: Option<Spare>) -> ContenderNo {
-        let no = ContenderNo(self.requests.number());
-        let moment = self.moment();
-        let (settings, rng) = (&self.settings, &mut self.rng);
-        self.roster.add(no, moment, spare, settings, rng);
-        no
-    }
-
-    /// Slots that are to pass to the next of our queue are freed where that is somebody else's, or
-    /// nobody any more. Says how many remain.
-    fn adjust_passing(&mut self, now: Instant) -> u32 {
-        let owns_sessions = self.settings.owns_sessions();
-        let passing = self
-            .roster
-            .numbers_of(|it| it.is_passing() && owns_sessions);
-        let is_wanted = self
-            .callers
-            .queue()
-            .head()
-            .is_some_and(|head| head.permits == 1);
-        let view = self.knowledge.view();
-        let is_ours = is_wanted && view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
-        let most = if is_ours {
-            self.callers.queue().wanted()
-        } else {
-            0
+        let write = Write {
+            record,
+            base: lock.modify_index,
+            admit,
+            withdraw,
         };
-        let kept = passing.len().min(most as usize);
-        self.leave(now, &passing[kept..]);
-        u32::try_from(kept).unwrap_or(u32::MAX)
+        let is_due = !(write.admit.is_empty() && write.withdraw.is_empty());
+        (is_due.then_some(write), turn)
     }
 
-    /// An instant try looks before it makes a session.
-    fn is_try_undecided(&self, now: Instant) -> bool {
-        let is_try = self
-            .callers
-            .queue()
-            .head()
-            .is_some_and(|head| head.patience == Patience::None);
-        is_try
-            && self.knowledge.current().is_none_or(|observed| {
-                let lock_index = observed.view.lock_index();
-                !self.ledger.may_plan(now, lock_index, observed.sent)
-            })
-    }
-
-    /// How many contenders are wanted beside those whose slot passes on.
-    fn wanted_contenders(&self, passing: u32) -> usize {
-        let Some(head) = self.callers.queue().head() else {
-            return 0;
+    /// Whether `permits` slots are free beyond what the waiters ahead of a newcomer will take.
+    pub(in crate::machine) fn has_room_for(&self, permits: u32) -> bool {
+        let Some(record) = self.view.record() else {
+            return true;
         };
-        if !self.settings.owns_sessions() {
-            return 1;
-        }
-        let limit = self.settings.limit;
-        // Where the limit is adopted, more may be asked for than there will turn out to be.
-        let known_limit = self
-            .knowledge
-            .record()
-            .map_or(limit, |record| record.limit().max(limit));
-        let ahead = limit
-            .min(CONTENDERS_AHEAD)
-            .max(head.permits.min(known_limit));
-        self.callers
-            .queue()
-            .wanted()
-            .saturating_sub(passing)
-            .min(ahead) as usize
-    }
-
-    /// The prefix is read while a decision may follow from it.
-    fn adjust_reads(&mut self, now: Instant) {
-        if !self.needs_view() {
-            self.watch.pause();
-            if self.is_idle() {
-                self.watch.stop_refresh();
-                self.vanished.suspect(BTreeSet::new());
-                self.knowledge.forget();
-                self.ledger.take_claim();
-                self.ledger.unplan();
-            }
-            return;
-        }
-        match self.watch.start() {
-            // What is left of the turn before may do for an attempt: it names the record's index.
-            Start::Anew if self.knowledge.is_useful_recollection(&self.settings) => {}
-            Start::Anew => self.knowledge.drop_view(),
-            Start::Resumed if self.knowledge.current().is_none() => self.watch.refresh(now),
-            Start::Resumed | Start::Running => {}
-        }
-        let from = self.watch_from(now);
-        self.watch.want_from(from);
-        let focus = self.focus(now);
-        self.watch.look_at(focus);
-        if self.watch.is_misled() {
-            self.restart_watch(now);
-        }
-        let known = self.knowledge.newest();
-        let lock_index = known.map(|observed| observed.view.lock_index());
-        let sent = known.map_or(Moment::START, |observed| observed.sent);
-        let settings = &self.settings;
-        let is_waited_for = self.roster.any(|it| it.needs_read(sent, settings));
-        if self.knowledge.is_doubted() || is_waited_for || self.ledger.needs_read(lock_index, sent)
-        {
-            self.watch.refresh(now);
-        }
-    }
-
-    /// Whoever only deletes the key and the session of their own needs no view any more.
-    fn needs_view(&self) -> bool {
-        let needs_view = |contender: &Contender| {
-            contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
-        };
-        !self.callers.queue().is_empty() || self.roster.any(needs_view)
-    }
-
-    fn plan(&mut self, now: Instant) {
-        let Some(observed) = self.knowledge.current() else {
-            self.ledger.unplan();
-            return;
-        };
-        if !self
-            .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent)
-        {
-            self.ledger.unplan();
-            return;
-        }
-        self.ledger.forgive(now);
-        if self.ledger.patience_is_over(now) && observed.view.source() == Source::NewerRecord {
-            // Who is ahead is not known well enough to pass by them.
-            self.watch.refresh(now);
-        }
-        // A poll of something else under way can last for long: then patience decides.
-        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
-            && (!self.watch.is_polling() || self.watch.is_looking_ahead());
-        let is_patched = observed.view.source() == Source::NewerRecord && self.roster.holds();
-        let is_list = observed.view.source() == Source::List;
-        let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
-            let (write, turn) = situation.plan();
-            let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
-            let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
-            // Whoever looks at the next ahead alone does not know for how long a slot has been free.
-            let turn = match turn {
-                Turn::BehindOthers if looks_ahead => Turn::NotYet,
-                turn => turn,
-            };
-            let needs_list = situation.needs_list();
-            (write, turn, situation.suspects(), ahead, needs_list)
+        let mut record = self.without_admissible(record);
+        self.withdraw(&mut record);
+        // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
+        record.retain(|holder| {
+            self.view.is_filtered() || self.view.is_alive(holder) || self.is_withheld(holder)
         });
-        // Who seems to be ahead may have been served between two looks at the record.
-        if needs_list || turn == Turn::BehindOthers && is_patched {
-            self.watch.refresh(now);
-        }
-        if let Some(record) = observed.view.record() {
-            self.vanished.forget_the_removed(record);
-        }
-        if turn == Turn::NotYet && self.knowledge.look_up() == LookUp::Not {
-            self.knowledge.set_lingers(false);
-        }
-        if is_list {
-            self.vanished.suspect(suspects);
-        }
-        if let Some(ahead) = ahead {
-            let ahead: Vec<_> = ahead;
-            if !ahead.is_empty() {
-                tracing::debug!(name: "patience-over", ?ahead, "claims a slot that those ahead leave unused");
-            }
-            self.ledger.overtake(now, ahead);
-        }
-        self.ledger.plan(now, write, turn, &mut self.rng);
+        self.ahead().count() + permits as usize <= free(&record)
     }
 
-    /// Asks the rules of admission about what is known.
-    fn judge<T>(
-        &self,
-        now: Instant,
-        observed: &Observed,
-        ask: impl FnOnce(&Situation<'_>) -> T,
-    ) -> T {
-        ask(&Situation {
-            view: &observed.view,
-            limit: self.settings.limit,
-            wanted: self.callers.queue().head().map(|head| head.permits),
-            admissible: &self.roster.admissible(now),
-            newcomers: &self.roster.newcomers(now, &self.settings),
-            leaving: &self.roster.leaving(),
-            patience_is_over: self.ledger.patience_is_over(now)
-                && observed.view.source() != Source::NewerRecord,
-            sees_ours: self.roster.is_seen_in(&observed.view),
-            overtaken: &self.ledger.overtaken(now),
-            dead: &self.vanished.dead(now),
-            withheld: &self.vanished.withheld(now, &self.settings),
-            suspected: self.vanished.suspects(),
+    fn create(&self) -> Option<Write> {
+        (self.wanted.is_some() && !self.admissible.is_empty()).then(|| Write {
+            record: Record::new(self.limit),
+            base: Index::ZERO,
+            admit: Vec::new(),
+            withdraw: Vec::new(),
         })
+    }
+
+    fn withdraw(&self, record: &mut Record) -> Vec<ContenderNo> {
+        let base = self.view.lock_index();
+        let withdrawn = self.leaving.iter().filter(|(_, session, presence)| {
+            record.holds(session.as_str()) || *presence == Presence::Maybe(base)
+        });
+        let withdrawn = withdrawn.map(|(no, ..)| *no).collect();
+        let leaving = self.leaving_sessions();
+        record.retain(|holder| !leaving.contains(holder));
+        withdrawn
+    }
+
+    fn leaving_sessions(&self) -> BTreeSet<&str> {
+        let sessions = self.leaving.iter().map(|(_, session, _)| session.as_str());
+        sessions.collect()
+    }
+
+    /// Holders that seem dead. They stay until it is known that they may go; the next write then prunes
+    /// them.
+    pub(in crate::machine) fn suspects(&self) -> BTreeSet<SessionId> {
+        if !self.may_prune() || self.view.source() != Source::List {
+            return BTreeSet::new();
+        }
+        self.missing()
+    }
+
+    /// Holders without a key in the view who are not known to be dead.
+    fn missing(&self) -> BTreeSet<SessionId> {
+        let leaving = self.leaving_sessions();
+        self.view
+            .record()
+            .into_iter()
+            .flat_map(Record::holders)
+            .filter(|holder| !self.view.is_alive(holder) && !self.is_dead(holder))
+            .filter_map(|holder| SessionId::new(holder).ok())
+            .filter(|session| !leaving.contains(session.as_str()))
+            .collect()
+    }
+
+    fn prune(&self, record: &mut Record) {
+        let is_incomplete = is_on(Defect::PruneWithoutOwnKey) && !self.sees_ours
+            || is_on(Defect::PruneFiltered) && self.view.is_filtered();
+        if is_incomplete || is_on(Defect::PruneWithoutInquest) && self.may_prune() {
+            record.retain(|holder| self.view.is_alive(holder));
+        }
+        if !self.may_prune() {
+            return;
+        }
+        record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+    }
+
+    fn may_prune(&self) -> bool {
+        self.sees_ours && !self.view.is_filtered()
+    }
+
+    /// Whether somebody seems dead of whom only a list can raise suspicion.
+    pub(in crate::machine) fn needs_list(&self) -> bool {
+        self.view.source() == Source::Transaction && !self.missing().is_subset(self.suspected)
+    }
+
+    /// Of a holder that is not alive in the view. A name that is no session's can't live.
+    fn is_dead(&self, holder: &str) -> bool {
+        SessionId::new(holder).map_or(true, |session| self.dead.contains(&session))
+    }
+
+    fn is_withheld(&self, holder: &str) -> bool {
+        SessionId::new(holder).is_ok_and(|session| self.withheld.contains(&session))
+    }
+
+    fn admit(&self, record: &mut Record) -> (Vec<ContenderNo>, Turn) {
+        let Some(wanted) = self.wanted.map(|wanted| wanted as usize) else {
+            return (Vec::new(), Turn::NotYet);
+        };
+        let free = free(&self.without_admissible(record));
+        if let Some((newcomer, session)) = self.newcomer(wanted, free) {
+            record.add(session.as_str());
+            return (vec![*newcomer], Turn::Now);
+        }
+        if wanted > free || wanted > self.admissible.len() {
+            return (Vec::new(), Turn::NotYet);
+        }
+        if self.ahead().count() + wanted > free && !self.patience_is_over {
+            return (Vec::new(), Turn::BehindOthers);
+        }
+        // Whoever of ours has a slot in the record claims that one: beside it none may be free.
+        let has_slot = |session: &SessionId| record.holds(session.as_str());
+        let (with_slot, without): (Vec<_>, Vec<_>) = self
+            .admissible
+            .iter()
+            .partition(|(_, session)| has_slot(session));
+        let admitted: Vec<_> = with_slot.into_iter().chain(without).take(wanted).collect();
+        for (_, session) in &admitted {
+            record.add(session.as_str());
+        }
+        (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
+    }
+
+    /// Whoever finds a free slot and nobody who waits for it need not queue.
+    fn newcomer(&self, wanted: usize, free: usize) -> Option<&(ContenderNo, SessionId)> {
+        let is_welcome =
+            wanted == 1 && free > 0 && self.admissible.is_empty() && self.ahead().next().is_none();
+        self.newcomers.first().filter(|_| is_welcome)
+    }
+
+    /// The record less what an earlier hold with a session of the caller's has left in it: it is
+    /// the slot that the session waits for.
+    fn without_admissible(&self, record: &Record) -> Record {
+        let admissible = self.admissible.iter().map(|(_, session)| session.as_str());
+        let admissible: BTreeSet<_> = admissible.collect();
+        let mut record = record.clone();
+        record.retain(|holder| !admissible.contains(holder));
+        record
+    }
+
+    /// Those who wait ahead of the first of our queue and have to be waited for.
+    pub(in crate::machine) fn ahead(&self) -> impl Iterator<Item = &SessionId> {
+        let first = match self.admissible.first().map(|(_, us)| self.view.key(us)) {
+            // It need not be among the waiters: an earlier hold may have left it in the record.
+            Some(Key::Tied(first)) => Some(place(first)),
+            _ => None,
+        };
+        let leaving = self.leaving_sessions();
+        self.view
+            .waiters()
+            .take_while(move |waiter| first.is_none_or(|first| place(waiter) < first))
+            .map(|waiter| &waiter.session)
+            .filter(|session| !self.overtaken.contains(session))
+            .filter(move |session| !leaving.contains(session.as_str()))
     }
 }
 
-/// How many contenders of one participant queue at most ahead of need, so that the next is in the
-/// queue when a slot is freed. One caller that wants more permits at once gets more.
-const CONTENDERS_AHEAD: u32 = 8;
+/// How many of those who find no record may create it at once.
+pub(in crate::machine) const CREATORS: usize = 4;
+
+fn place(contender: &Contender) -> (Index, &SessionId) {
+    (contender.create_index, &contender.session)
+}
+
+fn free(record: &Record) -> usize {
+    let limit = record.limit() as usize + usize::from(is_on(Defect::LimitExceeded));
+    limit.saturating_sub(record.holders().len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -98,7 +98,7 @@ impl Participant {
 
     /// A claim that was given up for another one may be the one that was applied. Whom it admitted
     /// has a slot that nobody waits for.
-    pub(super) fn dismiss_strays(&mut self, now: Instant) {
+    pub(super) fn dismiss_unclaimed(&mut self, now: Instant) {
         let claimed = self
             .ledger
             .claim()
@@ -108,8 +108,8 @@ impl Participant {
         let is_admitted = |it: &Contender| {
             it.phase() == Phase::Claiming && matches!(it.presence(), Presence::Yes(_))
         };
-        let mut strays = self.roster.numbers_of(is_admitted);
-        strays.retain(|no| !claimed.contains(no));
-        self.leave(now, &strays);
+        let mut unclaimed = self.roster.numbers_of(is_admitted);
+        unclaimed.retain(|no| !claimed.contains(no));
+        self.leave(now, &unclaimed);
     }
 }

@@ -40,7 +40,7 @@ pub(in crate::machine) struct Contender {
     phase: Phase,
     presence: Presence,
     /// Whether the record names it from the hold before, and the next of our queue takes over.
-    passes: bool,
+    hands_over: bool,
     /// Whether its session is kept when nothing else of it is left.
     keeps_session: bool,
     /// Why the last write that was to take it out of the record failed.
@@ -94,7 +94,7 @@ impl Contender {
             key: ContenderKey::new(settings, rng),
             phase: Phase::Entering,
             presence: Presence::No,
-            passes: false,
+            hands_over: false,
             keeps_session: false,
             withdraw_failure: None,
             leave_failure: None,
@@ -245,13 +245,13 @@ impl Contender {
     /// It holds its slot for this acquisition.
     pub(in crate::machine) fn hold(&mut self, acquire: CommandId) {
         self.phase = Phase::Held(acquire);
-        self.passes = false;
+        self.hands_over = false;
     }
 
     /// The record certainly does not name it, and no write under way can change that.
     pub(in crate::machine) fn withdrawn(&mut self, moment: Moment, settings: &Settings) {
         self.presence = Presence::No;
-        self.passes = false;
+        self.hands_over = false;
         self.withdraw_failure = None;
         if self.phase == Phase::Claiming {
             self.phase = Phase::Entering;

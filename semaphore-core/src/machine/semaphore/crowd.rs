@@ -23,10 +23,10 @@ use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::semaphore::Participant;
+use crate::machine::semaphore::admission::CREATORS;
 use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::focus::Focus;
-use crate::machine::semaphore::knowledge::{LookUp, Observed};
-use crate::machine::semaphore::plan::CREATORS;
+use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::time::Instant;
 use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock, View};
 
@@ -47,10 +47,10 @@ impl Participant {
         if !self.is_in_crowd() {
             return Focus::Prefix;
         }
-        match self.knowledge.look_up() {
-            LookUp::Not => {}
-            LookUp::Now => return Focus::Record { index: Index::ZERO },
-            LookUp::After(index) => return Focus::Record { index },
+        match self.knowledge.record_look() {
+            RecordLook::Not => {}
+            RecordLook::Now => return Focus::Record { index: Index::ZERO },
+            RecordLook::After(index) => return Focus::Record { index },
         }
         let Some(observed) = self.knowledge.current() else {
             return Focus::Prefix;
@@ -61,7 +61,7 @@ impl Participant {
         match self.next_ahead(now, observed) {
             Some((ahead, rank))
                 if !holds
-                    && !self.knowledge.lingers()
+                    && !self.knowledge.is_next_stuck()
                     && !self.roster.any(Contender::must_withdraw)
                     && (has_record || rank as usize >= CREATORS) =>
             {
@@ -101,7 +101,7 @@ impl Participant {
             && !self.watch.is_polling()
         {
             observed.outdate();
-            self.knowledge.set_look_up(LookUp::Now);
+            self.knowledge.set_record_look(RecordLook::Now);
         }
     }
 
@@ -120,7 +120,7 @@ impl Participant {
                         self.handle_ahead(now, &session, index, shown)
                     }
                     Focus::Record { index } => {
-                        self.knowledge.set_look_up(LookUp::Not);
+                        self.knowledge.set_record_look(RecordLook::Not);
                         let lock = entry.map(|entry| Lock::new(&entry));
                         let is_news = self.handle_record(now, index, lock);
                         self.read_in_time(now);
@@ -178,17 +178,17 @@ impl Participant {
             return true;
         };
         let is_changed = shown.modify_index > index;
-        self.knowledge.set_lingers(!is_changed);
+        self.knowledge.set_next_stuck(!is_changed);
         if self.knowledge.newest().is_none() {
             return true;
         }
         let claim = ContenderFlags::decode(shown.flags)
             .filter(|_| is_changed)
             .map_or(Claimed::None, |flags| flags.claim);
-        self.knowledge.set_look_up(match claim {
+        self.knowledge.set_record_look(match claim {
             // The claim has changed the record at the same index, and left nothing to claim.
-            Claimed::Last => LookUp::After(shown.modify_index),
-            Claimed::One | Claimed::None => LookUp::Now,
+            Claimed::Last => RecordLook::After(shown.modify_index),
+            Claimed::One | Claimed::None => RecordLook::Now,
         });
         if let Some(observed) = self.knowledge.newest_mut() {
             if claim != Claimed::None {

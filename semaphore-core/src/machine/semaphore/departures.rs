@@ -7,8 +7,8 @@ use crate::machine::callers::Owner;
 use crate::machine::contract::Machine as _;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::SessionSource;
+use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::ContenderEvent;
-use crate::machine::semaphore::plan::ContenderNo;
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
@@ -114,7 +114,7 @@ impl Participant {
         let Some(hold) = self.callers.hold(acquire) else {
             return false;
         };
-        let waiting = self.roster.all().filter(|it| it.is_passing());
+        let waiting = self.roster.all().filter(|it| it.is_handing_over());
         let is_wanted =
             head.permits == 1 && waiting.count() < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
@@ -150,7 +150,7 @@ impl Participant {
     }
 
     /// Takes contenders out of which nothing is left, and tells the callers whose they were.
-    pub(super) fn bury(&mut self, now: Instant) {
+    pub(super) fn remove_gone(&mut self, now: Instant) {
         let gone = self.roster.take_gone();
         self.requests
             .abort(|it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)));

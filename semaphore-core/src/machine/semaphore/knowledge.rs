@@ -21,9 +21,9 @@ pub(super) struct Knowledge {
     /// Since when the leader must be asked what to think of an answer.
     doubt: Option<Moment>,
     /// Whether the record is looked at next, whatever else is watched.
-    look_up: LookUp,
+    record_look: RecordLook,
     /// Whether the next ahead has not moved for its time: then the record is watched, too.
-    lingers: bool,
+    is_next_stuck: bool,
     /// The limit that the record may show until it shows ours.
     former_limit: Option<u32>,
 }
@@ -38,12 +38,12 @@ pub(super) struct Observed {
     pub(super) read_at: Instant,
     width: usize,
     /// Whether it is known to be, or may well be, a thing of the past: nothing is decided from it.
-    is_dated: bool,
+    is_outdated: bool,
 }
 
 /// Whether the record is looked at by itself, whatever else would be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LookUp {
+pub(super) enum RecordLook {
     Not,
     Now,
     /// As soon as it has changed beyond this index.
@@ -56,8 +56,8 @@ impl Knowledge {
             newest: None,
             confirmed_at: None,
             doubt: None,
-            look_up: LookUp::Not,
-            lingers: false,
+            record_look: RecordLook::Not,
+            is_next_stuck: false,
             former_limit: None,
         }
     }
@@ -65,8 +65,8 @@ impl Knowledge {
     /// Nothing is asked for any more, and what is known will be outdated when something is.
     pub(super) fn forget(&mut self) {
         self.newest = None;
-        self.look_up = LookUp::Not;
-        self.lingers = false;
+        self.record_look = RecordLook::Not;
+        self.is_next_stuck = false;
         self.doubt = None;
     }
 
@@ -90,7 +90,7 @@ impl Knowledge {
 
     /// The view from which decisions are made.
     pub(super) fn current(&self) -> Option<&Observed> {
-        self.newest.as_ref().filter(|it| !it.is_dated)
+        self.newest.as_ref().filter(|it| !it.is_outdated)
     }
 
     pub(super) fn newest_mut(&mut self) -> Option<&mut Observed> {
@@ -106,12 +106,12 @@ impl Knowledge {
         };
         let known = self.newest.as_ref().filter(is_same);
         let sent = known.map_or(sent, |known| known.sent.max(sent));
-        let is_seen = match self.look_up {
-            LookUp::Not | LookUp::Now => true,
-            LookUp::After(index) => view.lock_index() >= index,
+        let is_seen = match self.record_look {
+            RecordLook::Not | RecordLook::Now => true,
+            RecordLook::After(index) => view.lock_index() >= index,
         };
         if is_seen {
-            self.look_up = LookUp::Not;
+            self.record_look = RecordLook::Not;
         }
         let width = view.contenders().len();
         self.newest = Some(Observed {
@@ -120,7 +120,7 @@ impl Knowledge {
             sent,
             received,
             read_at: now,
-            is_dated: false,
+            is_outdated: false,
         });
     }
 
@@ -149,22 +149,22 @@ impl Knowledge {
         self.doubt.take_if(|since| *since < sent);
     }
 
-    pub(super) fn look_up(&self) -> LookUp {
-        self.look_up
+    pub(super) fn record_look(&self) -> RecordLook {
+        self.record_look
     }
 
     /// The record is looked at, or need not be.
-    pub(super) fn set_look_up(&mut self, look_up: LookUp) {
-        self.look_up = look_up;
+    pub(super) fn set_record_look(&mut self, record_look: RecordLook) {
+        self.record_look = record_look;
     }
 
     /// Whether the next ahead has not moved for its time.
-    pub(super) fn lingers(&self) -> bool {
-        self.lingers
+    pub(super) fn is_next_stuck(&self) -> bool {
+        self.is_next_stuck
     }
 
-    pub(super) fn set_lingers(&mut self, lingers: bool) {
-        self.lingers = lingers;
+    pub(super) fn set_next_stuck(&mut self, is_next_stuck: bool) {
+        self.is_next_stuck = is_next_stuck;
     }
 
     /// The record may show this limit until it shows ours.
@@ -207,17 +207,17 @@ impl Knowledge {
 impl Observed {
     /// Nothing is decided from it any more.
     pub(super) fn outdate(&mut self) {
-        self.is_dated = true;
+        self.is_outdated = true;
     }
 
     /// It is the present again, as of this moment.
     pub(super) fn update(&mut self, received: Moment) {
         self.received = received;
-        self.is_dated = false;
+        self.is_outdated = false;
     }
 
     pub(super) fn is_current_again(&mut self) {
-        self.is_dated = false;
+        self.is_outdated = false;
     }
 
     /// Who waits next ahead of a contender of ours that entered at `first`, and how many do in all, but those whom

@@ -20,7 +20,7 @@ use crate::id::{CommandId, FencingToken, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::{Backoff, jitter};
-use crate::machine::semaphore::plan::{ContenderNo, Turn, Write};
+use crate::machine::semaphore::admission::{ContenderNo, Turn, Write};
 use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::{Rest, Written};
 use crate::time::Instant;
@@ -196,7 +196,7 @@ impl Ledger {
     }
 
     /// Waits again for those who were overtaken long enough ago.
-    pub(in crate::machine) fn forgive(&mut self, now: Instant) {
+    pub(in crate::machine) fn forget_overtaken(&mut self, now: Instant) {
         self.overtaken.retain(|_, until| *until > now);
     }
 

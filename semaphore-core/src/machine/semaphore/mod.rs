@@ -11,15 +11,25 @@
 //! poll_event                              what happened
 //! poll_abort                              which answers are of no more use
 //! ```
-//! Any order of polls is correct, spurious calls do nothing. The files: this one has the commands and
-//! the state, [`outgoing`] says what is sent next, [`answers`] takes what comes back, [`views`] compares
-//! it with what was known, [`admission`] decides what follows from it, [`writes`] writes the record,
-//! [`claims`] makes grants and [`departures`] ends them. What it costs is decided in three: [`attention`]
-//! says when to watch, [`crowd`] whom, and [`spare`] keeps sessions for the next turn.
+//! Any order of polls is correct, spurious calls do nothing. The files, in the order in which an answer passes them:
+//!
+//! | | |
+//! |---|---|
+//! | [`outgoing`] | what is sent next |
+//! | [`answers`] | what comes back, to whom it belongs |
+//! | [`views`], [`knowledge`] | what is compared with what was known; what is known |
+//! | [`writes`], [`ledger`], [`steps`] | the record, and how it is written |
+//! | [`contender`], [`key`], [`roster`] | one session's part; its key; all of ours |
+//! | [`vanished`] | holders whose key has gone, and when they may be pruned |
+//! | [`settle`] | what follows from it all, once per input |
+//! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
+//! | [`claims`], [`departures`] | grants, and how they end |
+//! | [`watch`], [`watching`], [`focus`], [`refresh`], [`crowd`] | what is read, when, and of whom |
+//! | [`spare`] | sessions that are kept for the next turn |
 
 mod admission;
 mod answers;
-mod attention;
+
 mod claims;
 mod contender;
 mod crowd;
@@ -29,15 +39,17 @@ mod key;
 mod knowledge;
 mod ledger;
 mod outgoing;
-mod plan;
+
 mod refresh;
 mod roster;
 mod settings;
+mod settle;
 mod spare;
 mod steps;
 mod vanished;
 mod views;
 mod watch;
+mod watching;
 mod writes;
 
 use self::knowledge::Knowledge;
@@ -51,9 +63,9 @@ use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
+use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::ledger::Ledger;
-use crate::machine::semaphore::plan::ContenderNo;
 use crate::machine::semaphore::vanished::Vanished;
 use crate::machine::semaphore::watch::Watch;
 use crate::sequencer::Sequencer;

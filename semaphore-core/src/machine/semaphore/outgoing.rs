@@ -3,8 +3,8 @@
 use crate::http::{Priority, Request};
 use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
+use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Phase};
-use crate::machine::semaphore::plan::ContenderNo;
 use crate::machine::semaphore::{From, InFlight, Participant};
 use crate::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::admission::ContenderNo;
 use super::contender::{Contender, Part, Phase, Presence, Spare};
-use super::plan::ContenderNo;
 use super::settings::Settings;
 use super::spare::Spares;
 use crate::http::Request;
@@ -97,7 +97,9 @@ impl Roster {
 
     /// When the first of ours that waits entered the queue.
     pub(super) fn first_in_queue(&self) -> Option<Index> {
-        let wanting = self.all().filter(|it| it.is_wanting() && !it.is_passing());
+        let wanting = self
+            .all()
+            .filter(|it| it.is_wanting() && !it.is_handing_over());
         wanting.filter_map(Contender::create_index).min()
     }
 

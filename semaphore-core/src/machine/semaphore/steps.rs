@@ -17,7 +17,7 @@ use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::process::encoding::Encoding;
-use crate::machine::semaphore::plan::{ContenderNo, Write};
+use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::settings::Settings;
 use crate::view::{Contender, ContenderFlags, View};
 

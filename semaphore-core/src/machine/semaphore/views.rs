@@ -62,8 +62,8 @@ impl Participant {
         {
             let is_older = view.version() < known.view.version();
             // A transaction that changed nothing does not tell its index, so that it proves nothing.
-            let is_dated = view.source() == Source::List;
-            if is_older && (sent <= known.received || !is_dated) {
+            let is_outdated = view.source() == Source::List;
+            if is_older && (sent <= known.received || !is_outdated) {
                 // A write of ours that came since tells of the record, and not of all our keys.
                 if !self.watch.asks_leader() {
                     self.observe_older(now, &view, sent);
@@ -120,7 +120,7 @@ impl Participant {
             self.handle_contender_event(now, no, event);
         }
         self.settle_claim(now, view);
-        self.dismiss_strays(now);
+        self.dismiss_unclaimed(now);
     }
 
     /// What a view tells of our keys that is older than what is known of the record.
@@ -164,6 +164,6 @@ impl Participant {
         }
         self.roster.seen();
         self.settle_claim(now, view);
-        self.dismiss_strays(now);
+        self.dismiss_unclaimed(now);
     }
 }

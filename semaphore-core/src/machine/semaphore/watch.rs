@@ -113,7 +113,7 @@ impl Watch {
     }
 
     /// Whether the poll under way is for one key, and that is not what matters any more.
-    pub(super) fn is_misled(&self) -> bool {
+    pub(super) fn is_for_another(&self) -> bool {
         self.is_looking_ahead() && self.polled.focus.ahead() != self.focus.ahead()
     }
 
@@ -232,7 +232,7 @@ impl Watch {
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        if self.is_misled() {
+        if self.is_for_another() {
             return Some(self.poller.sent_at() + LEAST_POLL);
         }
         let due = self.poller.timeout()?;

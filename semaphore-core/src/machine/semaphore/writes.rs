@@ -7,10 +7,10 @@ use crate::http::{Priority, Request, Response};
 use crate::id::{FencingToken, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::contender::Contender;
-use crate::machine::semaphore::knowledge::{LookUp, Observed};
+use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::{Claim, Sent};
-use crate::machine::semaphore::plan::{ContenderNo, Write};
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
@@ -78,7 +78,7 @@ impl Participant {
                 continue;
             }
             rest.steps.push(Step::Tied(session.clone()));
-            if !contender.is_passing() {
+            if !contender.is_handing_over() {
                 let flags = ContenderFlags { claim, ..flags };
                 rest.steps.push(Step::Claim(*no, session, flags));
             }
@@ -106,7 +106,7 @@ impl Participant {
         let contenders = |no: &&ContenderNo| self.roster.get(**no);
         let passes = write.admit.iter().filter_map(|no| contenders(&no));
         let leaves = write.withdraw.iter().filter_map(|no| contenders(&no));
-        let goes_on = passes.into_iter().any(Contender::is_passing)
+        let goes_on = passes.into_iter().any(Contender::is_handing_over)
             || leaves.into_iter().any(Contender::keeps_session)
             || !write.withdraw.is_empty() && !self.callers.queue().is_empty();
         let is_small = |observed: &Observed| observed.view.contenders().len() <= SMALL;
@@ -177,7 +177,7 @@ impl Participant {
                     // Another look at the prefix tells why.
                     self.watch.refresh(now);
                 } else {
-                    self.knowledge.set_look_up(LookUp::Now);
+                    self.knowledge.set_record_look(RecordLook::Now);
                 }
             }
             Err(error) if is_on(Defect::UnknownTakenForApplied) && !error.was_not_applied() => {

@@ -24,7 +24,7 @@ pub(super) struct Pace {
     /// Whether somebody else has acquired the key since the last write was sent.
     is_explained: bool,
     /// Whether an attempt has followed at once on one that came too late, and nobody has led since.
-    is_hurried: bool,
+    has_repeated: bool,
 }
 
 impl Pace {
@@ -34,7 +34,7 @@ impl Pace {
             backoff: Backoff::new(Duration::from_millis(100), cap),
             is_for_delay: false,
             is_explained: false,
-            is_hurried: false,
+            has_repeated: false,
         }
     }
 
@@ -74,13 +74,13 @@ impl Pace {
 
     /// Whether an attempt that came too late may be repeated at once. It is no second time, or
     /// somebody who writes the free key again and again would make a hot loop.
-    pub(super) fn hurry(&mut self) -> bool {
-        !core::mem::replace(&mut self.is_hurried, true)
+    pub(super) fn may_repeat_at_once(&mut self) -> bool {
+        !core::mem::replace(&mut self.has_repeated, true)
     }
 
     /// Somebody else has acquired the key: what comes after that is another matter.
     pub(super) fn somebody_led(&mut self) {
-        self.is_hurried = false;
+        self.has_repeated = false;
         self.is_explained = true;
         self.at.take_if(|_| self.is_for_delay);
     }
@@ -96,11 +96,11 @@ mod tests {
     #[test]
     fn one_late_attempt_is_repeated_at_once_until_somebody_leads() {
         let mut pace = Pace::new(Duration::from_secs(5));
-        assert!(pace.hurry());
-        assert!(!pace.hurry());
-        assert!(!pace.hurry());
+        assert!(pace.may_repeat_at_once());
+        assert!(!pace.may_repeat_at_once());
+        assert!(!pace.may_repeat_at_once());
         pace.somebody_led();
-        assert!(pace.hurry());
+        assert!(pace.may_repeat_at_once());
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Candidacy {
         self.is_outdated = false;
         let at = moment;
         let former = self.seen.replace(Seen { key: shown, at });
-        self.note_said();
+        self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
         if self.writing.is_none() && self.unresolved.is_none() {
             self.may_hold = is_ours;
@@ -76,12 +76,12 @@ impl Candidacy {
 
     /// Remembers what the key is known to have said for us. Where that is something else than it is to say,
     /// it is an older value, or an operator's.
-    pub(super) fn note_said(&mut self) {
-        let is_wanted = |key: &ElectionKey| self.said.is_none() || key.value == self.value;
+    pub(super) fn note_shown_value(&mut self) {
+        let is_wanted = |key: &ElectionKey| self.last_shown.is_none() || key.value == self.value;
         let is_ours = |key: &&ElectionKey| key.foreign_flags().is_none() && is_wanted(key);
         let says = self.shown_as_own().filter(is_ours).map(|key| &key.value);
-        if let Some(says) = says.filter(|says| self.said.as_ref() != Some(says)) {
-            self.said = Some(says.clone());
+        if let Some(says) = says.filter(|says| self.last_shown.as_ref() != Some(says)) {
+            self.last_shown = Some(says.clone());
         }
     }
 

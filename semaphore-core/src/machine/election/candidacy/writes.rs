@@ -21,7 +21,7 @@ impl Candidacy {
             // The key is to go on saying what it has said for us. A value that was asked for and perhaps never
             // written is no more than a guess. What has become something else keeps its own.
             let anothers = ours.filter(|key| key.foreign_flags().is_some());
-            let said = anothers.map(|key| &key.value).or(self.said.as_ref());
+            let said = anothers.map(|key| &key.value).or(self.last_shown.as_ref());
             let value = said.unwrap_or(&self.value);
             let request = write::release(&session, value, flags, settings);
             self.writing = Some(Writing::Release);
@@ -99,7 +99,7 @@ impl Candidacy {
                 self.pace.refused(now, rng);
             }
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
-            Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.hurry() => {
+            Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.may_repeat_at_once() => {
                 tracing::debug!(name: "late-attempt", "the key changed before an attempt to lead");
                 self.may_hold = false;
             }

@@ -60,8 +60,8 @@ impl Contender {
     }
 
     /// Whether the record still names it from the hold before, and the next of our queue takes over.
-    pub(in crate::machine) fn is_passing(&self) -> bool {
-        self.passes && self.is_wanting()
+    pub(in crate::machine) fn is_handing_over(&self) -> bool {
+        self.hands_over && self.is_wanting()
     }
 
     pub(in crate::machine) fn keeps_session(&self) -> bool {
@@ -72,7 +72,7 @@ impl Contender {
     pub(in crate::machine) fn pass(&mut self) {
         tracing::debug!(name: "slot-passed", "a slot passes to the next local caller");
         self.phase = Phase::Waiting;
-        self.passes = true;
+        self.hands_over = true;
     }
 
     /// The write that admits it was refused for certain: the record names it no more than before.
@@ -85,7 +85,7 @@ impl Contender {
         if self.phase != Phase::Claiming {
             return;
         }
-        if self.passes {
+        if self.hands_over {
             self.phase = Phase::Waiting;
             self.presence = Presence::Yes(base);
         } else {

@@ -1,6 +1,6 @@
 use crate::machine::fixture::{A, B, at, session, settings};
+use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::ledger::*;
-use crate::machine::semaphore::plan::ContenderNo;
 use crate::record::Record;
 
 const SENT: Index = Index(50);
@@ -291,9 +291,9 @@ fn those_who_are_waited_for_again_are_forgotten() {
     let mut ledger = Bench::new().ledger;
     ledger.overtake(at(0), vec![session(A)]);
     ledger.overtake(at(1_000), vec![session(B)]);
-    ledger.forgive(at(4_999));
+    ledger.forget_overtaken(at(4_999));
     assert_eq!(ledger.overtaken.len(), 2);
-    ledger.forgive(at(5_000));
+    ledger.forget_overtaken(at(5_000));
     assert_eq!(ledger.overtaken.len(), 1);
     assert_eq!(ledger.overtaken(at(5_000)), BTreeSet::from([session(B)]));
 }

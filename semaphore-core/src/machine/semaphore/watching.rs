@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use crate::machine::process::encoding::Encoding;
 use crate::machine::semaphore::contender::{Contender, Part};
-use crate::machine::semaphore::knowledge::LookUp;
+use crate::machine::semaphore::knowledge::RecordLook;
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
@@ -25,7 +25,7 @@ impl Participant {
         if self.settings.encoding == Encoding::Requests {
             return Some(now);
         }
-        if self.knowledge.look_up() != LookUp::Not && self.is_in_crowd() {
+        if self.knowledge.record_look() != RecordLook::Not && self.is_in_crowd() {
             return Some(now);
         }
         let Some(observed) = self.knowledge.current() else {

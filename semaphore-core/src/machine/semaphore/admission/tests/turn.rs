@@ -1,6 +1,6 @@
 //! Whose turn it is, and for whom there is room.
 
-use crate::machine::semaphore::plan::tests::*;
+use crate::machine::semaphore::admission::tests::*;
 
 #[test]
 fn as_many_of_the_queue_may_claim_as_there_are_free_slots() {

@@ -7,7 +7,7 @@ use crate::api::ListKeys;
 use crate::http::Response;
 use crate::input::Prefix;
 use crate::machine::fixture::{A, B, C, Shown, session};
-use crate::machine::semaphore::plan::*;
+use crate::machine::semaphore::admission::*;
 
 static NOBODY: BTreeSet<SessionId> = BTreeSet::new();
 

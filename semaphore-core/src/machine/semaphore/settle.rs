@@ -1,0 +1,388 @@
+//! What follows from what is known: who fails, how many contend, and what is written next.
+
+use std::collections::BTreeSet;
+
+use crate::defect::{Defect, is_on};
+use crate::error::{Error, RequestError};
+use crate::id::CommandId;
+use crate::input::InvalidInput;
+use crate::machine::callers::{Patience, Ticket};
+use crate::machine::contract::Machine as _;
+use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::poller::Start;
+use crate::machine::semaphore::Participant;
+use crate::machine::semaphore::admission::{ContenderNo, Situation, Turn};
+use crate::machine::semaphore::contender::{Contender, Phase, Spare};
+use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::knowledge::{Observed, RecordLook};
+use crate::time::Instant;
+use crate::view::Source;
+
+impl Participant {
+    /// Brings everything in line with what is known now. Every command, answer and timeout ends
+    /// here.
+    pub(super) fn settle(&mut self, now: Instant) {
+        self.remove_gone(now);
+        self.dismiss_spares(now);
+        self.judge_record(now);
+        self.judge_tries(now);
+        self.adjust_contenders(now);
+        self.adjust_reads(now);
+        self.plan(now);
+    }
+
+    /// Fails every caller that waits.
+    pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
+        let waiting = self.callers.take_all();
+        self.fail(now, waiting, error);
+    }
+
+    /// Fails the instant tries that wait: they don't outlast a failure.
+    pub(super) fn fail_tries(&mut self, now: Instant, error: &RequestError) {
+        let tries = self.callers.take_tries();
+        self.fail(now, tries, |_| Error::Request(error.clone()));
+    }
+
+    /// A claim for this acquisition is of no more use: who it admits leaves again.
+    pub(super) fn drop_claim(&mut self, now: Instant, acquire: CommandId) {
+        if is_on(Defect::CancelledClaimGranted) {
+            return;
+        }
+        if let Some(claim) = self.ledger.take_claim_of(acquire) {
+            self.leave(now, &claim.contenders);
+        }
+    }
+
+    fn fail(&mut self, now: Instant, tickets: Vec<Ticket>, error: impl Fn(&Ticket) -> Error) {
+        for ticket in tickets {
+            self.drop_claim(now, ticket.id);
+            self.callers.failed(ticket.id, error(&ticket));
+        }
+    }
+
+    /// Fails those who wait for what the record can't give.
+    fn judge_record(&mut self, now: Instant) {
+        let Some(view) = self.knowledge.view() else {
+            return;
+        };
+        if self.callers.queue().is_empty() {
+            return;
+        }
+        if view.is_filtered() {
+            let prefix = self.settings.prefix.to_string();
+            self.fail_waiting(now, |_| Error::IncompleteView {
+                prefix: prefix.clone(),
+            });
+            return;
+        }
+        let ours = self.settings.limit;
+        match view.lock().map(|lock| &lock.record) {
+            None => {}
+            Some(Err(_)) if is_on(Defect::GarbageOverwritten) => {}
+            Some(Err(conflict)) => {
+                let (key, conflict) = (self.settings.prefix.lock_key(), conflict.clone());
+                self.fail_waiting(now, |_| Error::Conflict {
+                    key: key.clone(),
+                    conflict: conflict.clone(),
+                });
+            }
+            Some(Ok(record)) => {
+                let theirs = record.limit();
+                if theirs == ours {
+                    self.knowledge.limit_shown();
+                }
+                let is_settled = theirs == ours || self.settings.adopt_limit;
+                if is_settled {
+                    let over = self.callers.take_over(theirs);
+                    self.fail(now, over, |ticket| {
+                        let (wanted, limit) = (ticket.permits, theirs);
+                        InvalidInput::PermitsOverLimit { wanted, limit }.into()
+                    });
+                } else if !self.knowledge.tolerates(theirs) {
+                    self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
+                }
+            }
+        }
+    }
+
+    /// An instant try ends as soon as a view shows that nothing is free for it.
+    fn judge_tries(&mut self, now: Instant) {
+        while let Some(hopeless) = self.hopeless_try(now) {
+            // What is too much for one is too much for each after it that wants as much.
+            while let Some(head) = self.callers.queue().head().copied()
+                && head.patience == Patience::None
+                && head.permits >= hopeless.permits
+            {
+                self.callers.take(head.id);
+                self.callers.not_available(head.id);
+            }
+        }
+    }
+
+    /// The first of the queue, if it is an instant try for which nothing is free.
+    fn hopeless_try(&self, now: Instant) -> Option<Ticket> {
+        let observed = self.knowledge.current()?;
+        let head = *self.callers.queue().head()?;
+        if head.patience != Patience::None {
+            return None;
+        }
+        let in_phase = |is: fn(Phase) -> bool| self.roster.any(|own| is(own.phase()));
+        if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
+            // The caller's only session is in use.
+            return Some(head);
+        }
+        let is_planable = self
+            .ledger
+            .may_plan(now, observed.view.lock_index(), observed.sent);
+        // The view may show a contender of ours that does not know of its entry yet: it would be
+        // taken for somebody ahead.
+        let is_entering = in_phase(|phase| phase == Phase::Entering);
+        if self.ledger.claim().is_some() || !is_planable || is_entering {
+            return None;
+        }
+        let has_room = self.judge(now, observed, |it| it.has_room_for(head.permits));
+        (!has_room).then_some(head)
+    }
+
+    /// As many contenders as the callers need, and no more.
+    fn adjust_contenders(&mut self, now: Instant) {
+        let passing = self.adjust_handovers(now);
+        let mut wanted = self.wanted_contenders(passing);
+        let mut wanting = self
+            .roster
+            .numbers_of(|it| it.is_wanting() && !it.is_handing_over());
+        if self.is_try_undecided(now) {
+            wanted = wanted.min(wanting.len());
+        }
+        if wanting.len() > wanted {
+            // The youngest has waited least; one whose claim is out may be needed.
+            let is_claiming = |no: &ContenderNo| {
+                let contender = self.roster.get(*no);
+                contender.is_some_and(|it| it.phase() == Phase::Claiming)
+            };
+            let (claiming, mut others): (Vec<_>, Vec<_>) =
+                wanting.into_iter().partition(is_claiming);
+            let kept = wanted.saturating_sub(claiming.len()).min(others.len());
+            let mut leaving = others.split_off(kept);
+            wanting = claiming;
+            leaving.extend(wanting.split_off(wanting.len().min(wanted)));
+            wanting.append(&mut others);
+            self.leave(now, &leaving);
+        }
+        if !self.roster.may_add(now) {
+            return;
+        }
+        let others = if self.settings.owns_sessions() {
+            0
+        } else {
+            // A caller's session carries one contender at a time, from beginning to end.
+            self.roster.len() - wanting.len()
+        };
+        for _ in wanting.len() + others..wanted {
+            let spare = self.roster.spares().take();
+            self.add_contender(spare);
+        }
+        self.remove_gone(now);
+    }
+
+    pub(super) fn add_contender(&mut self, spare: Option<Spare>) -> ContenderNo {
+        let no = ContenderNo(self.requests.number());
+        let moment = self.moment();
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        self.roster.add(no, moment, spare, settings, rng);
+        no
+    }
+
+    /// Slots that are to pass to the next of our queue are freed where that is somebody else's, or
+    /// nobody any more. Says how many remain.
+    fn adjust_handovers(&mut self, now: Instant) -> u32 {
+        let owns_sessions = self.settings.owns_sessions();
+        let passing = self
+            .roster
+            .numbers_of(|it| it.is_handing_over() && owns_sessions);
+        let is_wanted = self
+            .callers
+            .queue()
+            .head()
+            .is_some_and(|head| head.permits == 1);
+        let view = self.knowledge.view();
+        let is_ours = is_wanted && view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
+        let most = if is_ours {
+            self.callers.queue().wanted()
+        } else {
+            0
+        };
+        let kept = passing.len().min(most as usize);
+        self.leave(now, &passing[kept..]);
+        u32::try_from(kept).unwrap_or(u32::MAX)
+    }
+
+    /// An instant try looks before it makes a session.
+    fn is_try_undecided(&self, now: Instant) -> bool {
+        let is_try = self
+            .callers
+            .queue()
+            .head()
+            .is_some_and(|head| head.patience == Patience::None);
+        is_try
+            && self.knowledge.current().is_none_or(|observed| {
+                let lock_index = observed.view.lock_index();
+                !self.ledger.may_plan(now, lock_index, observed.sent)
+            })
+    }
+
+    /// How many contenders are wanted beside those whose slot passes on.
+    fn wanted_contenders(&self, passing: u32) -> usize {
+        let Some(head) = self.callers.queue().head() else {
+            return 0;
+        };
+        if !self.settings.owns_sessions() {
+            return 1;
+        }
+        let limit = self.settings.limit;
+        // Where the limit is adopted, more may be asked for than there will turn out to be.
+        let known_limit = self
+            .knowledge
+            .record()
+            .map_or(limit, |record| record.limit().max(limit));
+        let ahead = limit
+            .min(CONTENDERS_AHEAD)
+            .max(head.permits.min(known_limit));
+        self.callers
+            .queue()
+            .wanted()
+            .saturating_sub(passing)
+            .min(ahead) as usize
+    }
+
+    /// The prefix is read while a decision may follow from it.
+    fn adjust_reads(&mut self, now: Instant) {
+        if !self.needs_view() {
+            self.watch.pause();
+            if self.is_idle() {
+                self.watch.stop_refresh();
+                self.vanished.suspect(BTreeSet::new());
+                self.knowledge.forget();
+                self.ledger.take_claim();
+                self.ledger.unplan();
+            }
+            return;
+        }
+        match self.watch.start() {
+            // What is left of the turn before may do for an attempt: it names the record's index.
+            Start::Anew if self.knowledge.is_useful_recollection(&self.settings) => {}
+            Start::Anew => self.knowledge.drop_view(),
+            Start::Resumed if self.knowledge.current().is_none() => self.watch.refresh(now),
+            Start::Resumed | Start::Running => {}
+        }
+        let from = self.watch_from(now);
+        self.watch.want_from(from);
+        let focus = self.focus(now);
+        self.watch.look_at(focus);
+        if self.watch.is_for_another() {
+            self.restart_watch(now);
+        }
+        let known = self.knowledge.newest();
+        let lock_index = known.map(|observed| observed.view.lock_index());
+        let sent = known.map_or(Moment::START, |observed| observed.sent);
+        let settings = &self.settings;
+        let is_waited_for = self.roster.any(|it| it.needs_read(sent, settings));
+        if self.knowledge.is_doubted() || is_waited_for || self.ledger.needs_read(lock_index, sent)
+        {
+            self.watch.refresh(now);
+        }
+    }
+
+    /// Whoever only deletes the key and the session of their own needs no view any more.
+    fn needs_view(&self) -> bool {
+        let needs_view = |contender: &Contender| {
+            contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
+        };
+        !self.callers.queue().is_empty() || self.roster.any(needs_view)
+    }
+
+    fn plan(&mut self, now: Instant) {
+        let Some(observed) = self.knowledge.current() else {
+            self.ledger.unplan();
+            return;
+        };
+        if !self
+            .ledger
+            .may_plan(now, observed.view.lock_index(), observed.sent)
+        {
+            self.ledger.unplan();
+            return;
+        }
+        self.ledger.forget_overtaken(now);
+        if self.ledger.patience_is_over(now) && observed.view.source() == Source::NewerRecord {
+            // Who is ahead is not known well enough to pass by them.
+            self.watch.refresh(now);
+        }
+        // A poll of something else under way can last for long: then patience decides.
+        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
+            && (!self.watch.is_polling() || self.watch.is_looking_ahead());
+        let is_patched = observed.view.source() == Source::NewerRecord && self.roster.holds();
+        let is_list = observed.view.source() == Source::List;
+        let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
+            let (write, turn) = situation.plan();
+            let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
+            let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
+            // Whoever looks at the next ahead alone does not know for how long a slot has been free.
+            let turn = match turn {
+                Turn::BehindOthers if looks_ahead => Turn::NotYet,
+                turn => turn,
+            };
+            let needs_list = situation.needs_list();
+            (write, turn, situation.suspects(), ahead, needs_list)
+        });
+        // Who seems to be ahead may have been served between two looks at the record.
+        if needs_list || turn == Turn::BehindOthers && is_patched {
+            self.watch.refresh(now);
+        }
+        if let Some(record) = observed.view.record() {
+            self.vanished.forget_the_removed(record);
+        }
+        if turn == Turn::NotYet && self.knowledge.record_look() == RecordLook::Not {
+            self.knowledge.set_next_stuck(false);
+        }
+        if is_list {
+            self.vanished.suspect(suspects);
+        }
+        if let Some(ahead) = ahead {
+            let ahead: Vec<_> = ahead;
+            if !ahead.is_empty() {
+                tracing::debug!(name: "patience-over", ?ahead, "claims a slot that those ahead leave unused");
+            }
+            self.ledger.overtake(now, ahead);
+        }
+        self.ledger.plan(now, write, turn, &mut self.rng);
+    }
+
+    /// Asks the rules of admission about what is known.
+    fn judge<T>(
+        &self,
+        now: Instant,
+        observed: &Observed,
+        ask: impl FnOnce(&Situation<'_>) -> T,
+    ) -> T {
+        ask(&Situation {
+            view: &observed.view,
+            limit: self.settings.limit,
+            wanted: self.callers.queue().head().map(|head| head.permits),
+            admissible: &self.roster.admissible(now),
+            newcomers: &self.roster.newcomers(now, &self.settings),
+            leaving: &self.roster.leaving(),
+            patience_is_over: self.ledger.patience_is_over(now)
+                && observed.view.source() != Source::NewerRecord,
+            sees_ours: self.roster.is_seen_in(&observed.view),
+            overtaken: &self.ledger.overtaken(now),
+            dead: &self.vanished.dead(now),
+            withheld: &self.vanished.withheld(now, &self.settings),
+            suspected: self.vanished.suspects(),
+        })
+    }
+}
+
+/// How many contenders of one participant queue at most ahead of need, so that the next is in the
+/// queue when a slot is freed. One caller that wants more permits at once gets more.
+const CONTENDERS_AHEAD: u32 = 8;
