@@ -55,6 +55,10 @@ pub enum RequestError {
         /// The beginning of the answer's text.
         text: String,
     },
+    /// What was served before is refused: a token while it is rotated, a gateway in Consul's place. Retried for as
+    /// long as a lease lasts, and then told for what it is.
+    #[error("what was served before is refused")]
+    RefusedForNow(#[source] Box<RequestError>),
     /// A redirect. None is followed: it would carry the token to another address.
     #[error("the answer is a redirect ({status}) to {location:?}; check the agent's address")]
     Redirected {
@@ -70,11 +74,19 @@ impl RequestError {
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Transport(error) => error.kind().is_permanent(),
-            Self::Unavailable { .. } | Self::Garbled { .. } => false,
+            Self::Unavailable { .. } | Self::Garbled { .. } | Self::RefusedForNow(_) => false,
             Self::Denied { .. }
             | Self::InvalidSession { .. }
             | Self::Rejected { .. }
             | Self::Redirected { .. } => true,
+        }
+    }
+
+    /// The refusal itself, for whoever does not wait until it has passed.
+    pub(crate) fn at_face_value(&self) -> &Self {
+        match self {
+            Self::RefusedForNow(error) => error,
+            error => error,
         }
     }
 
@@ -83,6 +95,7 @@ impl RequestError {
         match self {
             Self::Transport(error) => error.kind().was_not_applied(),
             Self::Unavailable { status, .. } => *status == 429,
+            Self::RefusedForNow(error) => error.was_not_applied(),
             Self::Garbled { .. } => false,
             Self::Denied { .. }
             | Self::InvalidSession { .. }

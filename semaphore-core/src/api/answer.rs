@@ -69,6 +69,27 @@ pub(super) fn garbled(what: &'static str, source: impl std::error::Error) -> Req
 #[error("{0}")]
 struct Detail(String);
 
+/// What an answer refuses without a verdict on what was asked: a permission is missing, or something else answers in
+/// Consul's place. It may pass.
+///
+/// Consul's own 404 has an index or names the session, unless it knows no such path, as one of a transaction; its 400,
+/// 405 and 413 are lines of text.
+pub(crate) fn refusal(response: &Response, is_transaction: bool) -> Option<RequestError> {
+    let status = response.status();
+    let body = response.body().trim_ascii_start();
+    let is_document = body.starts_with(b"<") || body.starts_with(b"{");
+    let text = excerpt(response.body());
+    let is_own_404 = || response.header("X-Consul-Index").is_some() || text.contains("Session id");
+    let is_one = match status {
+        300..=399 | 401 | 403 => true,
+        404 if !is_transaction => !is_own_404(),
+        400 | 404 | 405 | 413 => is_document,
+        500 => mentions(&text, DENIED),
+        _ => false,
+    };
+    is_one.then(|| refused(status, response))
+}
+
 fn refused(status: u16, response: &Response) -> RequestError {
     let text = excerpt(response.body());
     match status {

@@ -227,7 +227,7 @@ impl<M: Machine> State<M> {
                 }
             }
         }
-        if !self.idle.is_empty() && self.machine.is_idle() {
+        if !self.idle.is_empty() && self.machine.is_quiet() {
             self.notices.extend(self.idle.drain(..).map(Notice::Idle));
         }
     }

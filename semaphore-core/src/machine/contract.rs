@@ -57,6 +57,11 @@ pub trait Machine: Send + 'static {
     /// Gives a command up, at whatever point it is. No event follows; what it has left in Consul is cleaned up. What was
     /// granted meanwhile is given back.
     fn cancel(&mut self, now: Instant, command: CommandId);
+    /// Whether nobody has anything to wait for. What could not be given back may be left: it goes on with that until
+    /// [`Self::is_idle`].
+    fn is_quiet(&self) -> bool {
+        self.is_idle()
+    }
     /// Gives back what was granted. Answered by [`Event::Done`]; belief ends at once. Repeating it is harmless.
     fn release(&mut self, now: Instant, command: CommandId);
     /// Whether its holder may act: it was granted, not given back, not lost, and every lease of it holds at `now`. No
@@ -110,7 +115,8 @@ pub enum Event<G> {
     Done {
         /// Which one.
         command: CommandId,
-        /// The first failure on the way, where there was one that mattered. Then the session's TTL cleans up.
+        /// The first failure on the way, where there was one that mattered. Then the machine goes on in the background
+        /// until Consul has confirmed that nothing is left.
         result: Result<(), Error>,
     },
 }

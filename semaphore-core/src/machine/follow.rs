@@ -23,6 +23,7 @@ use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Requests;
+use crate::machine::process::service::Service;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -171,7 +172,14 @@ impl Follow {
         let Some(give_up_at) = self.requests.ended(id) else {
             return;
         };
-        match result {
+        let answer = match result {
+            Ok(response) => {
+                let services = self.requests.services();
+                services.judge(now, Service::Reads, response, false, PATIENCE)
+            }
+            Err(error) => Err(RequestError::Transport(error.clone())),
+        };
+        match answer {
             // It lay there while nobody asked, and tells of then.
             _ if now > give_up_at + LEEWAY => {
                 self.poller.ended(now);
@@ -181,7 +189,7 @@ impl Follow {
                 Ok((index, found)) => self.answered(now, index, found),
                 Err(error) => self.failed(now, error),
             },
-            Err(error) => self.failed(now, RequestError::Transport(error.clone())),
+            Err(error) => self.failed(now, error),
         }
     }
 
@@ -230,6 +238,7 @@ impl Follow {
         // A plain read tells at once that Consul is back.
         self.poller.restart();
         if !core::mem::replace(&mut self.is_interrupted, true) {
+            let error = error.at_face_value().clone();
             self.events.push_back(Ok(LeaderEvent::Interrupted(error)));
         }
     }
@@ -250,6 +259,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much later than its timeout a request may end before it is said to have lain there.
 const LEEWAY: Duration = Duration::from_secs(1);
+
+/// For how long the key may be refused that was shown before.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest wait after a failure.
 const RETRY_CAP: Duration = Duration::from_secs(5);

@@ -166,6 +166,7 @@ impl<G, T> Callers<G, T> {
         last_failure: Option<RequestError>,
     ) {
         let waited = now.saturating_since(ticket.since);
+        let last_failure = last_failure.map(|failure| failure.at_face_value().clone());
         let error = Error::Timeout {
             waited,
             last_failure,

@@ -10,6 +10,7 @@ use crate::machine::election::candidacy::{CandidacyEvent, Part};
 use crate::machine::election::{Candidate, Sent};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::service::Service;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -27,14 +28,23 @@ impl Candidate {
         };
         // What comes after the lease brings no belief back that has ended.
         self.let_time_pass(now);
-        let answer = result
-            .as_ref()
-            .map_err(|error| RequestError::Transport(error.clone()));
+        let (service, is_transaction) = match sent {
+            Sent::Poll => (Service::Reads, false),
+            Sent::Candidacy(_, encoding, service) => (service, encoding == Encoding::Transactions),
+        };
+        let answer = match result {
+            Ok(response) => {
+                let patience = self.settings.session.lease_time();
+                let services = self.requests.services();
+                services.judge(now, service, response, is_transaction, patience)
+            }
+            Err(error) => Err(RequestError::Transport(error.clone())),
+        };
         let event = match sent {
             Sent::Poll => self.handle_poll(now, id, answer),
-            Sent::Candidacy(part, encoding) => {
+            Sent::Candidacy(part, encoding, _) => {
                 let is_refused = |response: &Response| Encoding::is_refused(response);
-                if encoding == Encoding::Transactions && result.as_ref().is_ok_and(is_refused) {
+                if encoding == Encoding::Transactions && answer.clone().is_ok_and(is_refused) {
                     self.do_without_transactions();
                     None
                 } else {
@@ -104,7 +114,7 @@ impl Candidate {
         if let Some(error) = candidacy.failure() {
             for ticket in self.callers.take_tries() {
                 self.callers
-                    .failed(ticket.id, Error::Request(error.clone()));
+                    .failed(ticket.id, Error::Request(error.at_face_value().clone()));
             }
         }
     }

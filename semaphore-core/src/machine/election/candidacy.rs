@@ -27,6 +27,8 @@ mod pace;
 mod views;
 mod writes;
 
+use core::time::Duration;
+
 use self::pace::Pace;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
@@ -72,7 +74,12 @@ pub(super) struct Candidacy {
     failure: Option<RequestError>,
     /// Why it could not leave in order.
     leave_failure: Option<RequestError>,
+    /// Until when it rests on its way out.
+    rest_behind: Option<Instant>,
 }
+
+/// The longest rest after a failure of what is left behind.
+const LONGEST_REST: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 struct Seen {
@@ -86,7 +93,7 @@ struct Seen {
 enum Phase {
     Campaigning,
     Leading(TermIndexes),
-    /// On its way out; gives up trying at this time.
+    /// On its way out, until nothing is left. At this time whoever resigned is told that it takes longer.
     Leaving {
         until: Instant,
     },
@@ -159,6 +166,7 @@ impl Candidacy {
             may_hold: false,
             failure: None,
             leave_failure: None,
+            rest_behind: None,
         }
     }
 
@@ -228,7 +236,7 @@ impl Candidacy {
         let read = self.wants_read().then(|| self.rest.due());
         let end = match self.phase {
             Phase::Leading(_) => self.deadline(),
-            Phase::Leaving { until } => Some(until),
+            Phase::Leaving { until } => Some(until).filter(|_| !self.is_left_behind()),
             Phase::Campaigning | Phase::Gone => None,
         };
         [session.flatten(), write, read, end]
@@ -299,6 +307,9 @@ impl Candidacy {
             }
         };
         self.settle(settings);
+        if self.is_left_behind() && (self.failure.is_some() || self.session.failure().is_some()) {
+            self.rest_after_failure(now, settings);
+        }
         event.or_else(|| self.check_session())
     }
 
@@ -312,19 +323,61 @@ impl Candidacy {
                 }
                 Some(CandidacyEvent::Lost(Lost::LeaseExpired {
                     session: self.session.id()?.clone(),
-                    last_failure: self.session.failure().cloned(),
+                    last_failure: self
+                        .session
+                        .failure()
+                        .map(RequestError::at_face_value)
+                        .cloned(),
                 }))
             }
-            Phase::Leaving { until } if until <= now => {
+            Phase::Leaving { until } if until <= now && !self.is_left_behind() => {
                 let timeout = TransportError::new(TransportErrorKind::Timeout);
                 let last = self.session.failure().or(self.failure.as_ref()).cloned();
-                self.leave_failure
-                    .get_or_insert(last.unwrap_or(RequestError::Transport(timeout)));
-                self.phase = Phase::Gone;
+                self.leave_failure = Some(last.unwrap_or(RequestError::Transport(timeout)));
                 None
             }
             _ => None,
         }
+    }
+
+    /// A step of the way out failed. What is refused may be refused for long: whoever resigned is told at once.
+    fn leaving_failed(&mut self) {
+        if let Some(RequestError::RefusedForNow(refusal)) = &self.failure
+            && self.is_leaving()
+        {
+            let refusal = (**refusal).clone();
+            self.leave_failure.get_or_insert(refusal);
+        }
+    }
+
+    /// Whether it leaves in the background: whoever resigned has been told why that takes longer.
+    pub(super) fn is_left_behind(&self) -> bool {
+        self.is_leaving() && self.leave_failure.is_some()
+    }
+
+    /// Gives up: its session's TTL does the rest.
+    pub(super) fn abandon(&mut self) {
+        self.phase = Phase::Gone;
+    }
+
+    /// Whether nothing is sent, for a while after a failure: nobody here waits for it.
+    pub(super) fn rests(&self, now: Instant) -> bool {
+        self.rests_until().is_some_and(|until| now < until)
+    }
+
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        self.rest_behind.filter(|_| self.is_left_behind())
+    }
+
+    /// A request failed while it is left behind: the next one comes after an eighth of the time for which it has
+    /// tried, as a semaphore's does.
+    fn rest_after_failure(&mut self, now: Instant, settings: &ElectionSettings) {
+        let Phase::Leaving { until } = self.phase else {
+            return;
+        };
+        let tried_for = now.saturating_since(until - settings.session.cleanup_time());
+        let rest = (tried_for / 8).clamp(settings.session.retry_cap(), LONGEST_REST);
+        self.rest_behind = Some(now + rest);
     }
 
     fn shown(&self) -> Option<&ElectionKey> {
@@ -408,12 +461,15 @@ impl Candidacy {
         self.session
             .handle(now, answer, leads, &settings.session, rng);
         self.failure = self.session.failure().cloned();
+        self.leaving_failed();
         let error = self.failure.clone().filter(RequestError::is_permanent)?;
         match self.phase {
             Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             Phase::Leaving { .. } => {
                 self.leave_failure.get_or_insert(error);
-                self.session.abandon();
+                if self.session.id().is_none() {
+                    self.session.abandon();
+                }
                 None
             }
             // It goes on for as long as the lease does.

@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use self::candidacy::{Candidacy, Part};
 use crate::api::ReadKey;
 use crate::error::Error;
-use crate::http::{Request, Response};
+use crate::http::{Method, Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
 use crate::machine::callers::{Callers, Owner, Patience, Ticket};
@@ -53,6 +53,7 @@ use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Requests;
+use crate::machine::process::service::Service;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -97,7 +98,7 @@ struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Poll,
-    Candidacy(Part, Encoding),
+    Candidacy(Part, Encoding, Service),
 }
 
 impl Candidate {
@@ -224,12 +225,21 @@ impl Machine for Candidate {
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         let settings = &self.settings;
+        let is_waited_for = !self.callers.queue().is_empty();
         let of_candidacy = self
             .candidacy
             .as_mut()
+            .filter(|it| is_waited_for || !it.rests(now))
             .and_then(|it| it.transmit(now, settings));
         let (sent, request) = if let Some((part, request)) = of_candidacy {
-            (Sent::Candidacy(part, Encoding::of(&request)), request)
+            let encoding = Encoding::of(&request);
+            let service = match part {
+                Part::Session if request.method() == Method::Get => Service::Inquiries,
+                Part::Session => Service::Sessions,
+                Part::Write => Service::Records,
+                Part::Read => Service::Reads,
+            };
+            (Sent::Candidacy(part, encoding, service), request)
         } else {
             (Sent::Poll, self.poll(now)?)
         };
@@ -254,7 +264,11 @@ impl Machine for Candidate {
         let candidacy = self.candidacy.as_ref();
         [
             self.watch.timeout(),
-            candidacy.and_then(|it| it.timeout(self.timed_at)),
+            candidacy.and_then(|it| {
+                let rest = it.rests_until().filter(|_| self.callers.queue().is_empty());
+                let due = it.timeout(self.timed_at)?;
+                Some(rest.map_or(due, |rest| due.max(rest)))
+            }),
             self.callers.queue().timeout(),
             self.respawn.timeout(),
         ]
@@ -287,6 +301,14 @@ impl Machine for Candidate {
 
     fn is_idle(&self) -> bool {
         self.candidacy.is_none() && self.callers.queue().is_empty()
+    }
+
+    fn is_quiet(&self) -> bool {
+        let is_left = self
+            .candidacy
+            .as_ref()
+            .is_none_or(Candidacy::is_left_behind);
+        is_left && self.callers.queue().is_empty()
     }
 
     fn cancel(&mut self, now: Instant, command: CommandId) {

@@ -1,6 +1,6 @@
 //! Who leads, from the election to the last word about it, and what the key shows meanwhile.
 
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, RequestError};
 use crate::id::CommandId;
 use crate::machine::callers::{Hold, Owner};
 use crate::machine::election::candidacy::{Candidacy, Term};
@@ -65,6 +65,18 @@ impl Candidate {
         if !wanted && self.leader.is_none() && self.candidacy.as_ref().is_some_and(campaigns) {
             self.leave(now);
         }
+        if let Some(candidacy) = &mut self.candidacy
+            && candidacy.is_left_behind()
+        {
+            // Who is refused for good would keep those out for ever who wait behind it.
+            let is_for_good = candidacy
+                .leave_failure()
+                .is_some_and(RequestError::is_permanent);
+            if wanted && is_for_good {
+                candidacy.abandon();
+            }
+            self.tell_left_behind();
+        }
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
             self.remove_gone();
         }
@@ -76,12 +88,23 @@ impl Candidate {
         }
         if !wanted && self.candidacy.is_none() {
             self.respawn.end();
+            self.requests.services().forget();
         }
         if !self.candidacy.as_ref().is_some_and(campaigns) {
             self.watch.pause();
         }
         self.tell_resigned();
         self.end_shown_changes();
+    }
+
+    /// Whoever resigned is told that it takes longer.
+    fn tell_left_behind(&mut self) {
+        let candidacy = self.candidacy.as_ref();
+        let failure = candidacy.and_then(Candidacy::leave_failure).cloned();
+        self.end_leading(failure);
+        for hold in self.callers.holds_mut() {
+            hold.of.is_over |= hold.lost.is_some();
+        }
     }
 
     /// Nothing of the candidacy is left.
@@ -95,6 +118,11 @@ impl Candidate {
         for hold in self.callers.holds_mut() {
             hold.of.is_over |= hold.lost.is_some();
         }
+        self.end_leading(failure);
+    }
+
+    /// Nobody waits any longer for the end of what was led: whoever resigned is told.
+    fn end_leading(&mut self, failure: Option<RequestError>) {
         if let Some(campaign) = self.leader.take()
             && let Some(hold) = self.callers.forget(campaign)
             && hold.owner == Owner::Released

@@ -4,4 +4,5 @@ pub(super) mod encoding;
 pub(super) mod moment;
 pub(super) mod reader;
 pub(super) mod requests;
+pub(super) mod service;
 pub(super) mod tenancy;

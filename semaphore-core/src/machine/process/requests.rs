@@ -1,9 +1,11 @@
-//! What is under way: a machine's requests by their ids, and which answers are of no more use.
+//! What is under way: a machine's requests by their ids, which answers are of no more use, and how others like them
+//! have fared.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::id::RequestId;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::service::Services;
 
 /// The requests of one machine, each with what it was for.
 #[derive(Clone, Debug)]
@@ -11,6 +13,7 @@ pub(in crate::machine) struct Requests<T> {
     next_id: u64,
     in_flight: BTreeMap<RequestId, T>,
     aborts: VecDeque<RequestId>,
+    services: Services,
 }
 
 impl<T> Requests<T> {
@@ -19,6 +22,7 @@ impl<T> Requests<T> {
             next_id: 0,
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
+            services: Services::default(),
         }
     }
 
@@ -43,6 +47,11 @@ impl<T> Requests<T> {
     /// Something came back for a request: what it was for; none where nobody waits for it any more.
     pub(in crate::machine) fn ended(&mut self, id: RequestId) -> Option<T> {
         self.in_flight.remove(&id)
+    }
+
+    /// How requests like these have fared.
+    pub(in crate::machine) fn services(&mut self) -> &mut Services {
+        &mut self.services
     }
 
     pub(in crate::machine) fn under_way(&self) -> impl ExactSizeIterator<Item = &T> {

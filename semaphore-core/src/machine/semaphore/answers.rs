@@ -24,6 +24,7 @@ impl Participant {
         let Some(InFlight {
             from,
             encoding,
+            service,
             sent_at,
         }) = self.requests.ended(id)
         else {
@@ -32,13 +33,19 @@ impl Participant {
         if from != From::Watch {
             self.watch.took(now.saturating_since(sent_at));
         }
-        let answer = result
-            .as_ref()
-            .map_err(|e| RequestError::Transport(e.clone()));
+        let answer = match result {
+            Ok(response) => {
+                let patience = self.settings.session.lease_time();
+                let services = self.requests.services();
+                let is_transaction = encoding == Encoding::Transactions;
+                services.judge(now, service, response, is_transaction, patience)
+            }
+            Err(error) => Err(RequestError::Transport(error.clone())),
+        };
         if self.watch.judge(now, from == From::Watch, result.is_ok()) {
             self.requests.abort(|it| it.from == From::Watch);
         }
-        if let (Encoding::Transactions, Ok(response)) = (encoding, result)
+        if let (Encoding::Transactions, Ok(response)) = (encoding, &answer)
             && Encoding::is_refused(response)
         {
             self.do_without_transactions(from);
@@ -125,7 +132,8 @@ impl Participant {
     /// the next attempt.
     pub(super) fn note(&mut self, now: Instant, failure: Option<RequestError>) {
         if let Some(error) = &failure {
-            self.fail_tries(now, error);
+            self.fail_tries(now, error.at_face_value());
+            self.rest_after_failure(now);
         }
         self.callers.note(failure);
     }

@@ -59,7 +59,7 @@ pub(in crate::machine) enum Phase {
     Claiming,
     /// It has a slot, for this acquisition.
     Held(CommandId),
-    /// On its way out; gives up trying at this time.
+    /// On its way out, until nothing is left. At this time its caller is told that it takes longer.
     Leaving { until: Instant },
     /// Nothing of it is left, or nothing more can be done.
     Gone,
@@ -262,6 +262,9 @@ impl Contender {
     /// A write that was to take it out of the record failed, or its outcome is unknown.
     pub(in crate::machine) fn withdrawal_failed(&mut self, failure: &RequestError) {
         self.withdraw_failure = Some(failure.clone());
+        if self.is_leaving() {
+            self.leaving_failed(failure);
+        }
     }
 
     /// Starts on the way out, from wherever it is.
@@ -293,10 +296,37 @@ impl Contender {
             self.withdrawn(moment, settings);
         } else if !self.key.is_deleted() {
             self.key.forget();
-        } else {
+        } else if self.session.id().is_none() {
             self.session.abandon();
         }
         self.settle(moment, settings);
+    }
+
+    /// A step of the way out failed. What is refused may be refused for long: whose it was is told at once.
+    fn leaving_failed(&mut self, failure: &RequestError) {
+        if let RequestError::RefusedForNow(refusal) = failure {
+            let refusal = (**refusal).clone();
+            self.leave_failure.get_or_insert(refusal);
+        }
+    }
+
+    /// Whether it leaves in the background: whose it was has been told why it could not leave in order.
+    pub(in crate::machine) fn is_left_behind(&self) -> bool {
+        self.is_leaving() && self.leave_failure.is_some()
+    }
+
+    /// Since when it has been leaving.
+    pub(in crate::machine) fn left_at(&self, settings: &Settings) -> Option<Instant> {
+        match self.phase {
+            Phase::Leaving { until } => Some(until - settings.cleanup_time()),
+            _ => None,
+        }
+    }
+
+    /// Gives up: its session's TTL does the rest.
+    pub(in crate::machine) fn abandon(&mut self) {
+        self.keeps_session = false;
+        self.phase = Phase::Gone;
     }
 
     /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
@@ -320,7 +350,7 @@ impl Contender {
             .flatten();
         let end = match self.phase {
             Phase::Held(_) => self.deadline(),
-            Phase::Leaving { until } => Some(until),
+            Phase::Leaving { until } => Some(until).filter(|_| !self.is_left_behind()),
             _ => None,
         };
         [key, session, end].into_iter().flatten().min()
@@ -370,16 +400,16 @@ impl Contender {
             }
         };
         let event = event.and_then(|event| self.key_event(event, settings));
-        let refusal = self
-            .part_failure(part)
-            .filter(|failure| failure.is_permanent())
-            .cloned();
-        if let Some(failure) = refusal {
-            if self.is_leaving() {
-                self.skip(moment, failure, settings);
-            } else if self.is_wanting() {
-                return Some(ContenderEvent::Refused(failure));
+        match self.part_failure(part).cloned() {
+            Some(failure) if failure.is_permanent() => {
+                if self.is_leaving() {
+                    self.skip(moment, failure, settings);
+                } else if self.is_wanting() {
+                    return Some(ContenderEvent::Refused(failure));
+                }
             }
+            Some(failure) if self.is_leaving() => self.leaving_failed(&failure),
+            _ => {}
         }
         self.settle(moment, settings);
         event.or_else(|| self.check_session())
@@ -469,22 +499,23 @@ impl Contender {
                 }
                 let lost = Lost::LeaseExpired {
                     session: self.session.id()?.clone(),
-                    last_failure: self.session.failure().cloned(),
+                    last_failure: self
+                        .session
+                        .failure()
+                        .map(RequestError::at_face_value)
+                        .cloned(),
                 };
                 Some(ContenderEvent::Lost(acquire, lost))
             }
-            Phase::Leaving { until } if until <= now => {
-                if self.leave_failure.is_none() {
-                    let own = self.withdraw_failure.as_ref().or(self.failure());
-                    let timeout = TransportError::new(TransportErrorKind::Timeout);
-                    self.leave_failure = own
-                        .or(last_failure)
-                        .cloned()
-                        .or(Some(RequestError::Transport(timeout)));
-                }
+            Phase::Leaving { until } if until <= now && !self.is_left_behind() => {
+                let own = self.withdraw_failure.as_ref().or(self.failure());
+                let timeout = TransportError::new(TransportErrorKind::Timeout);
+                self.leave_failure = own
+                    .or(last_failure)
+                    .cloned()
+                    .or(Some(RequestError::Transport(timeout)));
                 // What is left of it would pass for a part of the next turn.
                 self.keeps_session = false;
-                self.phase = Phase::Gone;
                 None
             }
             _ => None,

@@ -8,7 +8,7 @@ use crate::machine::contract::Machine as _;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::SessionSource;
 use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::contender::ContenderEvent;
+use crate::machine::semaphore::contender::{Contender, ContenderEvent};
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
@@ -154,19 +154,12 @@ impl Participant {
         let gone = self.roster.take_gone();
         self.requests
             .abort(|it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)));
-        for hold in self.callers.holds_mut().filter(|_| !gone.is_empty()) {
-            let slots = &mut hold.of;
-            let contenders = slots.contenders.iter();
-            let mut failures = contenders.filter_map(|no| gone.get(no)?.leave_failure());
-            if slots.failure.is_none() {
-                slots.failure = failures.next().cloned();
-            }
-        }
+        self.note_leave_failures(&gone);
         let spares = gone.into_values().filter_map(|mut it| it.take_session());
         for spare in spares {
             self.roster.spares().keep(now, spare);
         }
-        let is_gone = |no: &ContenderNo| !self.roster.has(*no);
+        let is_gone = |no: &ContenderNo| self.roster.get(*no).is_none_or(Contender::is_left_behind);
         let done = self.callers.take_holds(|hold| {
             hold.owner != Owner::Present && hold.of.contenders.iter().all(is_gone)
         });

@@ -23,7 +23,7 @@
 //! | [`vanished`] | holders whose key has gone, and when they may be pruned |
 //! | [`settle`] | what follows from it all, once per input |
 //! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
-//! | [`claims`], [`departures`] | grants, and how they end |
+//! | [`claims`], [`departures`], [`left_behind`] | grants, how they end, and what could not be given back |
 //! | [`watch`], [`watching`], [`focus`], [`refresh`], [`crowd`] | what is read, when, and of whom |
 //! | [`spare`] | sessions that are kept for the next turn |
 
@@ -38,6 +38,7 @@ mod focus;
 mod key;
 mod knowledge;
 mod ledger;
+mod left_behind;
 mod outgoing;
 
 mod refresh;
@@ -63,6 +64,7 @@ use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
+use crate::machine::process::service::Service;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::ledger::Ledger;
@@ -116,6 +118,7 @@ struct Slots {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     from: From,
+    service: Service,
     encoding: Encoding,
     sent_at: Instant,
 }
@@ -293,12 +296,14 @@ impl Machine for Participant {
             self.callers.queue().timeout(),
             self.roster.timeout_after(self.timed_at, &self.settings),
             self.first_view_until(),
+            self.rests_until(),
         ]
         .into_iter()
         .flatten()
         // What was due by then has been done, or waits for an answer to make room.
         .filter(|at| *at > self.timed_at)
         .min()
+        .map(|at| self.rests_until().map_or(at, |rest| at.max(rest)))
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -311,6 +316,7 @@ impl Machine for Participant {
         for no in numbers {
             self.let_time_pass(now, no);
         }
+        self.bound_left_behind();
         self.settle(now);
     }
 
@@ -327,6 +333,10 @@ impl Machine for Participant {
 
     fn is_idle(&self) -> bool {
         self.callers.queue().is_empty() && self.roster.is_empty()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.has_only_left_behind()
     }
 
     fn cancel(&mut self, now: Instant, acquire: CommandId) {

@@ -1,16 +1,20 @@
 //! What is sent next: the order of the machines that have something to send.
 
-use crate::http::{Priority, Request};
+use crate::http::{Method, Priority, Request};
 use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
+use crate::machine::process::service::Service;
 use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::contender::{Contender, Phase};
+use crate::machine::semaphore::contender::{Contender, Part, Phase};
 use crate::machine::semaphore::{From, InFlight, Participant};
 use crate::time::Instant;
 
 impl Participant {
     /// The next request to send at `now`, if there is one.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.rests_until().is_some_and(|until| now < until) {
+            return None;
+        }
         let (from, request) = self
             .transmit_renewal(now)
             .or_else(|| self.transmit_write())
@@ -18,10 +22,22 @@ impl Participant {
             .or_else(|| self.transmit_contender(now))
             .or_else(|| self.transmit_poll(now))?;
         let encoding = Encoding::of(&request);
+        let service = match from {
+            From::Watch if self.watch.is_looking_ahead() => Service::Inquiries,
+            From::Watch | From::Refresh => Service::Reads,
+            From::Vanished => Service::Inquiries,
+            From::Ledger => Service::Records,
+            From::Contender(_, Part::Key) => Service::Keys,
+            From::Contender(_, Part::Session) if request.method() == Method::Get => {
+                Service::Inquiries
+            }
+            From::Contender(_, Part::Session) => Service::Sessions,
+        };
         let sent_at = now;
         let id = self.requests.sent(InFlight {
             from,
             encoding,
+            service,
             sent_at,
         });
         Some(Transmit { id, request })

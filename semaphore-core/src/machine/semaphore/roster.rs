@@ -22,6 +22,8 @@ pub(super) struct Roster {
     spares: Spares,
     /// No new contender before it is over.
     respawn: Pause,
+    /// Until when those that are left behind rest.
+    rest: Option<Instant>,
     /// In how many views in a row contenders were missing that had been acquired.
     unseen: u32,
 }
@@ -32,6 +34,7 @@ impl Roster {
             contenders: BTreeMap::new(),
             spares: Spares::default(),
             respawn: Pause::new(settings.retry_cap()),
+            rest: None,
             unseen: 0,
         }
     }
@@ -41,12 +44,21 @@ impl Roster {
         self.contenders.is_empty() && self.spares.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.contenders.len()
+    /// Whether there are none but such ones, and nothing is kept for another turn.
+    pub(super) fn has_only(&self, is: impl FnMut(&Contender) -> bool) -> bool {
+        self.spares.is_empty() && self.all().all(is)
     }
 
-    pub(super) fn has(&self, no: ContenderNo) -> bool {
-        self.contenders.contains_key(&no)
+    pub(super) fn rest_until(&mut self, until: Instant) {
+        self.rest = Some(until);
+    }
+
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        self.rest
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.contenders.len()
     }
 
     pub(super) fn get(&self, no: ContenderNo) -> Option<&Contender> {

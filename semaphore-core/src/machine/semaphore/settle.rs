@@ -263,6 +263,7 @@ impl Participant {
                 self.watch.stop_refresh();
                 self.vanished.suspect(BTreeSet::new());
                 self.knowledge.forget();
+                self.requests.services().forget();
                 self.ledger.take_claim();
                 self.ledger.unplan();
             }

@@ -46,15 +46,28 @@ fn a_read_that_fails_is_repeated_with_growing_waits_until_there_is_nothing_to_do
 
     bench.participant.cancel(bench.now, acquire);
     let end = bench.now + secs(120);
-    while !bench.participant.is_idle() {
+    while !bench.participant.is_quiet() {
         assert!(bench.now < end, "{:#?}", bench.participant);
         bench.step(end);
         bench.fail_kept(TransportErrorKind::Unknown);
     }
-    bench.fail_kept(TransportErrorKind::Unknown);
-    assert_eq!(bench.participant.poll_timeout(), None);
-    assert_eq!(bench.run_for(secs(600)), 0);
-    assert!(bench.kept.is_empty(), "{:?}", bench.kept);
+    // In the background the pace falls to one attempt a minute.
+    let mut attempts = 0;
+    for (minutes, most) in [(10, 60), (60, 130)] {
+        attempts = 0;
+        let end = bench.now + secs(60 * minutes);
+        while bench.now < end {
+            bench.step(end);
+            attempts += bench.kept.len();
+            bench.fail_kept(TransportErrorKind::Unknown);
+        }
+        assert!(attempts <= most, "{attempts} in {minutes} minutes");
+    }
+    assert!(attempts >= 50, "{attempts}");
+    // Consul is back: nothing is left after the next attempt.
+    bench.keep(|_| false);
+    bench.run_for(secs(61));
+    bench.assert_nothing_left();
 }
 
 #[test]

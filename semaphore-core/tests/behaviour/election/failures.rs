@@ -15,7 +15,6 @@ fn a_permanent_failure_ends_a_campaign_at_once_and_leaves_nothing() {
     for kind in [
         RequestKind::SessionCreate,
         RequestKind::KvRead,
-        RequestKind::KvWatch,
         acquisition(),
     ] {
         let world = MockConsul::new(1);
@@ -239,6 +238,8 @@ fn a_resignation_that_is_refused_for_good_is_told_at_once_and_ends_the_session()
     let denied = matches!(resigned, Err(Error::Request(RequestError::Denied { .. })));
     assert!(denied, "{resigned:?}");
     assert!(world.now().saturating_since(before) <= millis(20));
+    // It may pass. When it has not for as long as a lease lasts, the key goes with the session.
+    world.advance(secs(20));
     assert_only_key_left(&world);
 }
 
@@ -254,4 +255,53 @@ fn a_resignation_that_can_not_reach_consul_ends_with_the_ttl() {
     world.heal("a");
     world.advance(secs(40));
     assert_only_key_left(&world);
+}
+
+/// A token that is gone while it is rotated, a gateway whose backend is away.
+#[test]
+fn a_leader_and_whoever_waits_live_through_refusals_of_what_was_served_before() {
+    for answer in passing_refusals() {
+        let world = MockConsul::new(1);
+        let (_a, first) = leader(&world);
+        let b = election(&world, "b");
+        let waiting = world.start(async move { b.campaign().await });
+        world.advance(secs(20));
+        world.inject(Rule::new(Fault::Answer(answer.clone())).always());
+        world.advance(secs(6));
+        world.clear_faults();
+        assert!(first.is_leader(), "{answer:?}");
+        world.run(first.resign()).expect("resigned");
+        let second = world.run(waiting).expect("a term");
+        world.run(second.resign()).expect("resigned");
+        assert_only_key_left(&world);
+    }
+}
+
+#[test]
+fn a_resignation_that_a_gateway_refuses_is_told_at_once_and_goes_on() {
+    for answer in passing_refusals() {
+        let world = MockConsul::new(1);
+        let (_a, first) = leader(&world);
+        let b = election(&world, "b");
+        let waiting = world.start(async move { b.campaign().await });
+        world.advance(secs(20));
+        world.inject(Rule::new(Fault::Answer(answer.clone())).host("a").always());
+        let before = world.now();
+        let resigned = world.run(first.resign());
+        assert!(matches!(resigned, Err(Error::Request(_))), "{resigned:?}");
+        assert!(
+            world.now().saturating_since(before) <= millis(20),
+            "{answer:?}"
+        );
+        world.advance(secs(4));
+        world.clear_faults();
+        let recovered = world.now();
+        let second = world.run(waiting).expect("a term");
+        assert!(
+            world.now().saturating_since(recovered) <= secs(5),
+            "{answer:?}"
+        );
+        world.run(second.resign()).expect("resigned");
+        assert_only_key_left(&world);
+    }
 }

@@ -3,6 +3,7 @@
 mod claim_under_way;
 mod hostile_answers;
 mod permanent;
+mod refused_for_now;
 mod superseded_claim;
 mod transient;
 mod unknown_outcomes;

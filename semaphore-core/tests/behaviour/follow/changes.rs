@@ -323,8 +323,13 @@ fn what_no_retry_mends_is_the_last_item() {
     let mut follower = discovery.follow();
     assert_elected(&next(&world, &mut follower), "node-1");
     world.consul(|consul, _| consul.add_token("5ecret", Policy::new()));
+    // It may pass.
+    let interrupted = event(world.run(follower.next()));
+    assert!(matches!(interrupted, LeaderEvent::Interrupted(_)));
+    let before = world.now();
     let error = world.run(follower.next()).expect("an item");
     let error = error.expect_err("denied");
+    assert!(world.now().saturating_since(before) >= secs(55));
     assert!(
         matches!(error, Error::Request(RequestError::Denied { .. })),
         "{error:?}"

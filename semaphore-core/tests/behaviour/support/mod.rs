@@ -12,7 +12,7 @@ pub(crate) mod stranger;
 
 use std::time::Duration;
 
-use semaphore_core::{Builder, Prefix, Semaphore, Settings};
+use semaphore_core::{Builder, Prefix, Response, Semaphore, Settings};
 use transport_mock::{MockClient, MockConsul};
 
 use crate::ENCODING;
@@ -43,6 +43,17 @@ pub(crate) fn settings(prefix: &str, limit: u32) -> Settings {
     let prefix = Prefix::new(prefix).expect("a prefix");
     let settings = Settings::new(prefix, limit).expect("a limit");
     settings.with_encoding(ENCODING)
+}
+
+/// What is no verdict of Consul's on what was asked, and passes: a token that is rotated, a gateway in its place.
+pub(crate) fn passing_refusals() -> Vec<Response> {
+    vec![
+        Response::new(403, "ACL not found"),
+        Response::new(403, "<html>Forbidden</html>"),
+        Response::new(404, "<html>no backend</html>"),
+        Response::new(413, "<html>too large</html>"),
+        Response::new(500, "rpc error making call: Permission denied"),
+    ]
 }
 
 /// The usual semaphore as one host sees it.

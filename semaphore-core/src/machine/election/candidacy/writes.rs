@@ -165,7 +165,10 @@ impl Candidacy {
     ) {
         match answer.and_then(ReleaseKey::parse) {
             // Untied now, or before.
-            Ok(_) | Err(RequestError::InvalidSession { .. }) => self.may_hold = false,
+            Ok(_) | Err(RequestError::InvalidSession { .. }) => {
+                self.failure = None;
+                self.may_hold = false;
+            }
             Err(error) if error.is_permanent() => {
                 self.leave_failure.get_or_insert(error);
                 self.may_hold = false;
@@ -173,6 +176,7 @@ impl Candidacy {
             Err(error) => {
                 self.failure = Some(error);
                 self.pace.failed(now, rng);
+                self.leaving_failed();
             }
         }
     }

@@ -93,6 +93,11 @@ impl SessionSettings {
         (self.ttl() / 5).min(Duration::from_secs(10))
     }
 
+    /// How long a lease lasts from a renewal on: for so long what was served before may be refused.
+    pub(crate) fn lease_time(&self) -> Duration {
+        self.ttl() / 10 * 9
+    }
+
     /// The longest wait between two attempts of one request.
     pub(crate) fn retry_cap(&self) -> Duration {
         (self.ttl() / 10).min(Duration::from_secs(5))

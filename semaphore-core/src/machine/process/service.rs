@@ -1,0 +1,174 @@
+//! What Consul has served before and refuses now (invariant L4).
+//!
+//! ```text
+//!            served                      refused                      for longer than a lease lasts
+//!  (unknown) ──────▶ Served ─────────────────────────▶ RefusedSince ──────────────────────────────▶ (unknown)
+//!      │ refused       ▲                                  │    │ refused: it may pass
+//!      ▼               └──────────────────────────────────┘    ▼
+//!  told at once                    served                  retried
+//! ```
+//! A token is gone for some seconds while it is rotated; a gateway answers in Consul's place with 403, 404 or 413 while
+//! its backend is away. Whoever holds a slot lives through it by its lease, and so does whoever waits. What is refused
+//! at first use is a mistake to be told at once.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use crate::api::refusal;
+use crate::error::RequestError;
+use crate::http::Response;
+use crate::time::Instant;
+
+/// What needs a permission of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::machine) enum Service {
+    /// To make, renew and end sessions.
+    Sessions,
+    /// To read what is waited for.
+    Reads,
+    /// To write a contender's key.
+    Keys,
+    /// To write the record, or an election's key.
+    Records,
+    /// To learn what belongs to others, or what became of a session: where that is hidden, it is so for good.
+    Inquiries,
+}
+
+/// How the services have fared, as long as somebody needs them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::machine) struct Services {
+    known: BTreeMap<Service, Standing>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Standing {
+    Served,
+    RefusedSince(Instant),
+}
+
+impl Services {
+    /// The answer as it is to be taken: what was served before, and was refused for less than `patience`, is not
+    /// available now.
+    pub(in crate::machine) fn judge<'a>(
+        &mut self,
+        now: Instant,
+        service: Service,
+        response: &'a Response,
+        is_transaction: bool,
+        patience: Duration,
+    ) -> Result<&'a Response, RequestError> {
+        let Some(refusal) = refusal(response, is_transaction) else {
+            if matches!(response.status(), 200 | 404) {
+                self.known.insert(service, Standing::Served);
+            }
+            return Ok(response);
+        };
+        let Some(standing) = self.known.get_mut(&service) else {
+            return Ok(response);
+        };
+        let since = match *standing {
+            Standing::Served => now,
+            Standing::RefusedSince(since) => since,
+        };
+        if now.saturating_since(since) >= patience {
+            self.known.remove(&service);
+            return Ok(response);
+        }
+        *standing = Standing::RefusedSince(since);
+        tracing::debug!(name: "refused-for-now", ?service, %refusal, "what was served before is refused");
+        Err(RequestError::RefusedForNow(Box::new(refusal)))
+    }
+
+    /// Nobody needs them any more: the next use is the first.
+    pub(in crate::machine) fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::fixture::at;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Whether an answer is taken for one that passes by itself.
+    fn passes(services: &mut Services, now: u64, status: u16, body: &str) -> bool {
+        let response = Response::new(status, body);
+        let judged = services.judge(at(now), Service::Sessions, &response, false, PATIENCE);
+        judged.is_err_and(|error| !error.is_permanent() && error.was_not_applied())
+    }
+
+    #[test]
+    fn what_is_refused_at_first_use_is_refused() {
+        let mut services = Services::default();
+        assert!(!passes(&mut services, 0, 403, "ACL not found"));
+        assert!(!passes(&mut services, 0, 404, "<html>"));
+    }
+
+    #[test]
+    fn what_was_served_is_retried_for_as_long_as_a_lease_lasts() {
+        let mut services = Services::default();
+        assert!(!passes(&mut services, 0, 200, "[]"));
+        for (status, body) in [
+            (403, "ACL not found"),
+            (404, "<html>no backend</html>"),
+            (404, "404 page not found"),
+            (413, "<html>too large</html>"),
+            (307, ""),
+            (500, "rpc error making call: Permission denied"),
+        ] {
+            assert!(
+                passes(&mut services, 9_999, status, body),
+                "{status} {body}"
+            );
+        }
+        assert!(passes(&mut services, 19_998, 403, "ACL not found"));
+        assert!(!passes(&mut services, 19_999, 403, "ACL not found"));
+        assert!(
+            !passes(&mut services, 20_000, 403, ""),
+            "told once, and for all"
+        );
+    }
+
+    #[test]
+    fn each_success_gives_the_whole_time_again() {
+        let mut services = Services::default();
+        for now in [0, 5_000, 14_000] {
+            assert!(!passes(&mut services, now, 200, ""));
+            assert!(passes(&mut services, now + 4_000, 403, ""));
+        }
+        assert!(passes(&mut services, 27_999, 403, ""));
+        services.forget();
+        assert!(!passes(&mut services, 27_999, 403, ""));
+    }
+
+    #[test]
+    fn what_consul_says_of_a_session_or_a_key_is_no_refusal() {
+        let mut services = Services::default();
+        passes(&mut services, 0, 200, "");
+        let gone = "Session id '4ca8e74b-6350-7587-addf-a18084928f3c' not found";
+        assert!(!passes(&mut services, 1, 404, gone));
+        assert!(!passes(&mut services, 1, 400, "Request decode failed: EOF"));
+        assert!(!passes(
+            &mut services,
+            1,
+            413,
+            "Request body(size: 9) too large"
+        ));
+        assert!(!passes(&mut services, 1, 500, "invalid session \"a\""));
+    }
+
+    #[test]
+    fn an_agent_may_serve_no_transactions_but_a_gateway_does_not_say_so() {
+        let mut services = Services::default();
+        passes(&mut services, 0, 200, "");
+        let mut judge = |body: &str| {
+            let response = Response::new(404, body);
+            let judged = services.judge(at(1), Service::Sessions, &response, true, PATIENCE);
+            judged.is_ok()
+        };
+        assert!(judge("404 page not found"));
+        assert!(!judge("<html>no backend</html>"));
+    }
+}

@@ -1,0 +1,73 @@
+//! What could not be given back: the participant goes on until Consul has confirmed that it is gone (invariant L2).
+//!
+//! Whose it was has been told why it takes longer, and nobody waits for it here: only others do, for the slot. So after a
+//! failure it rests, for an eighth of the time for which it has tried: what lasted for 38 s is over 5 s
+//! after Consul is back, and what never ends takes one request a minute.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use crate::machine::semaphore::Participant;
+use crate::machine::semaphore::admission::ContenderNo;
+use crate::machine::semaphore::contender::Contender;
+use crate::time::Instant;
+
+impl Participant {
+    /// Whether nothing is left to do but that.
+    pub(super) fn has_only_left_behind(&self) -> bool {
+        self.callers.queue().is_empty() && self.roster.has_only(Contender::is_left_behind)
+    }
+
+    /// A request failed.
+    pub(super) fn rest_after_failure(&mut self, now: Instant) {
+        if !self.has_only_left_behind() {
+            return;
+        }
+        let left_at = |it: &Contender| it.left_at(&self.settings);
+        let Some(since) = self.roster.all().filter_map(left_at).min() else {
+            return;
+        };
+        let tried_for = now.saturating_since(since);
+        let rest = (tried_for / 8).clamp(self.settings.retry_cap(), LONGEST_REST);
+        self.roster.rest_until(now + rest);
+    }
+
+    /// Until when nothing is sent.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        self.roster
+            .rests_until()
+            .filter(|_| self.has_only_left_behind())
+    }
+
+    /// Of more than can be remembered the oldest are given up.
+    pub(super) fn bound_left_behind(&mut self) {
+        let left: Vec<_> = self.roster.numbers_of(Contender::is_left_behind);
+        let excess = left.len().saturating_sub(MOST_LEFT_BEHIND);
+        for no in left.into_iter().take(excess) {
+            if let Some(contender) = self.roster.get_mut(no) {
+                tracing::warn!(name: "given-up", session = ?contender.session_id(), "leaves a session to its TTL");
+                contender.abandon();
+            }
+        }
+    }
+
+    /// Why those could not leave that are gone, or are left behind.
+    pub(super) fn note_leave_failures(&mut self, gone: &BTreeMap<ContenderNo, Contender>) {
+        let roster = &self.roster;
+        for hold in self.callers.holds_mut() {
+            let slots = &mut hold.of;
+            let left = |no: &ContenderNo| {
+                let behind = || roster.get(*no).filter(|it| it.is_left_behind());
+                gone.get(no).or_else(behind)?.leave_failure()
+            };
+            if slots.failure.is_none() {
+                slots.failure = slots.contenders.iter().find_map(left).cloned();
+            }
+        }
+    }
+}
+
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// So many contenders of one participant are remembered at most.
+const MOST_LEFT_BEHIND: usize = 64;
