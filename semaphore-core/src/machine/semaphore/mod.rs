@@ -118,9 +118,9 @@ struct Slots {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     from: From,
-    service: Service,
     encoding: Encoding,
     sent_at: Instant,
+    service: Service,
 }
 
 /// Which machine sent a request.

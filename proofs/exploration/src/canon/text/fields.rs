@@ -16,7 +16,7 @@ use crate::scenes;
 use crate::world::{Actor, State};
 
 /// So many states of each scene show all that it has.
-const MOST_STATES: usize = 800;
+const MOST_STATES: usize = 400;
 
 #[test]
 fn each_field_that_is_not_text_has_a_known_meaning() {
