@@ -52,13 +52,13 @@
 //! Who leads an election is what its key says. [`Discovery`] asks once or follows it, and checks a
 //! [`Sequencer`] for a resource that serves the leader only.
 //! ```
-//! use semaphore_core::{Discovery, LeaderEvent, Scope};
+//! use semaphore_core::{Discovery, LeaderEvent};
 //! # use transport_mock::MockConsul;
 //! # let world = MockConsul::new(1);
 //! # let transport = world.client("node-1");
 //! # world.run(async {
 //!
-//! let discovery = Discovery::connect("service/db/leader", Scope::new(), transport)?;
+//! let discovery = Discovery::builder("service/db/leader").connect(transport)?;
 //! let mut follower = discovery.follow();
 //! while let Some(event) = follower.next().await {
 //!     match event? {
@@ -171,10 +171,7 @@ pub use agent_url::{AgentUrl, InvalidUrl};
 pub use build_error::{BuildError, InvalidEnvironment};
 pub use connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, is_no_room};
 pub use error::{Conflict, Error, Lost, RequestError};
-pub use handle::{
-    Builder, Discovery, Election, ElectionBuilder, Follower, Leadership, Permit, Semaphore,
-    blocking,
-};
+pub use handle::{Builder, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking};
 pub use http::{Method, Priority, Request, Response};
 pub use id::{CommandId, FencingToken, Index, RequestId, SessionId};
 pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope, SessionOptions, Value};

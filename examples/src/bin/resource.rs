@@ -65,7 +65,9 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .token()
         .map_or_else(Scope::new, |token| Scope::new().with_token(token.clone()));
     let mut store = Store {
-        leader: Discovery::connect(KEY, scope, transport.clone())?,
+        leader: Discovery::builder(KEY)
+            .scope(scope)
+            .connect(transport.clone())?,
         written: Vec::new(),
     };
 

@@ -1,8 +1,23 @@
 //! The same handles for threads that block: the same names, the same meanings.
 //!
-//! Made by [`Builder::connect_blocking`](crate::Builder::connect_blocking) and
-//! [`ElectionBuilder::connect_blocking`](crate::ElectionBuilder::connect_blocking). None of these may be
-//! called on a thread that runs async tasks.
+//! [`Semaphore::builder`], [`Election::builder`] and [`Discovery::builder`] begin them, and take the same options as
+//! those of the async handles. None of these may be called on a thread that runs async tasks.
+//!
+//! ```
+//! use semaphore_core::blocking::Semaphore;
+//! # use transport_mock::MockConsul;
+//! # let world = MockConsul::new(1);
+//! # let transport = world.client("node-1");
+//!
+//! let semaphore = Semaphore::builder("service/db", 3).value("node-1").connect(transport)?;
+//! let permit = semaphore.acquire()?;
+//! while permit.is_held() {
+//!     // One step of the work.
+//! #   break;
+//! }
+//! permit.release()?;
+//! # Ok::<(), semaphore_core::Error>(())
+//! ```
 
 mod discovery;
 mod election;
@@ -18,7 +33,7 @@ use futures_util::future::{Either, select};
 
 pub use election::{Election, Leadership};
 
-use super::{Builder, Permit as AsyncPermit, Semaphore as AsyncSemaphore};
+use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
 use crate::error::{Error, Lost};
 use crate::id::FencingToken;
 use crate::input::Prefix;
@@ -35,11 +50,6 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// See [`Semaphore::builder`](crate::Semaphore::builder).
-    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder {
-        AsyncSemaphore::builder(prefix, limit)
-    }
-
     pub(super) fn new(inner: AsyncSemaphore, thread: Arc<dyn BlockOn>) -> Self {
         Self { inner, thread }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::hold::Hold;
 use super::owner::Owner;
 use super::shared::Shared;
-use super::{Builder, Permit};
+use super::Permit;
 use crate::error::Error;
 use crate::id::CommandId;
 use crate::input::InvalidInput;
@@ -32,12 +32,6 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// A semaphore of `limit` slots under `prefix`, for example `service/db`. All who share it must
-    /// agree on both.
-    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder {
-        Builder::new(prefix.as_ref(), limit)
-    }
-
     pub(super) fn start(
         settings: Settings,
         seed: u64,

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use semaphore_core::api::LOCK_FLAGS;
 use semaphore_core::{
-    Conflict, Discovery, Election, ElectionBuilder, Error, LeaderEvent, Leadership, Lost, Scope,
-    Semaphore, SequencerStatus, blocking,
+    Builder, Conflict, Discovery, Election, Error, LeaderEvent, Leadership, Lost, Semaphore,
+    SequencerStatus, blocking,
 };
 
 use crate::Backend;
@@ -16,7 +16,7 @@ pub(crate) fn key<B: Backend>(scene: &Scene<'_, B>) -> String {
 }
 
 /// Without a lock delay, so that what an operator ends is free at once.
-pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> ElectionBuilder {
+pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Builder<Election> {
     let builder = Election::builder(key).encoding(scene.encoding());
     builder.lock_delay(Duration::ZERO)
 }
@@ -50,7 +50,7 @@ pub(crate) fn sessions<B: Backend>(scene: &Scene<'_, B>) -> usize {
 }
 
 pub(crate) fn discovery<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Discovery {
-    Discovery::connect(key, Scope::new(), scene.adapter()).unwrap()
+    Discovery::builder(key).connect(scene.adapter()).unwrap()
 }
 
 /// Nothing but the key and its value is left, tied to nobody.

@@ -141,7 +141,10 @@ impl Shown {
         A: Transport + BlockOn + Clone + Debug + 'static,
     {
         for key in ["service/leader", "secret/leader"] {
-            let discovery = Discovery::connect(key, scope(), adapter.clone()).unwrap();
+            let discovery = Discovery::builder(key)
+                .scope(scope())
+                .connect(adapter.clone())
+                .unwrap();
             self.debug(&discovery);
             self.result(&run(adapter, discovery.status()));
             let mut follower = discovery.follow();

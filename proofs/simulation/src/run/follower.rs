@@ -42,7 +42,9 @@ impl Follower {
     async fn follow(&self) -> Result<(), Error> {
         let process = Arc::new(self.process.clone());
         let (wire, scope) = (Arc::clone(&self.wire), self.scope.clone());
-        let discovery = Discovery::connect_parts(&self.key, scope, wire, process)?;
+        let discovery = Discovery::builder(&self.key)
+            .scope(scope)
+            .connect_parts(wire, process)?;
         let mut follower = discovery.follow();
         while let Some(event) = follower.next().await {
             event?;

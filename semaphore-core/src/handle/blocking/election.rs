@@ -4,9 +4,9 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{block_on, lost_within};
+use super::{Discovery, block_on, lost_within};
 use crate::error::{Error, Lost};
-use crate::handle::{Election as AsyncElection, ElectionBuilder, Leadership as AsyncLeadership};
+use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
 use crate::sequencer::Sequencer;
@@ -21,11 +21,6 @@ pub struct Election {
 }
 
 impl Election {
-    /// See [`Election::builder`](crate::Election::builder).
-    pub fn builder(key: impl AsRef<str>) -> ElectionBuilder {
-        AsyncElection::builder(key)
-    }
-
     pub(in crate::handle) fn new(inner: AsyncElection, thread: Arc<dyn BlockOn>) -> Self {
         Self { inner, thread }
     }
@@ -33,6 +28,11 @@ impl Election {
     /// The key it is about.
     pub fn key(&self) -> &LockKey {
         self.inner.key()
+    }
+
+    /// See [`Election::discovery`](crate::Election::discovery).
+    pub fn discovery(&self) -> Discovery {
+        Discovery::new(self.inner.discovery(), Arc::clone(&self.thread))
     }
 
     /// See [`Election::campaign`](crate::Election::campaign).

@@ -2,7 +2,7 @@
 
 use semaphore_core::api::LOCK_FLAGS;
 use semaphore_core::{
-    Conflict, Discovery, Election, Error, Leadership, Lost, Method, Scope, SequencerStatus,
+    Conflict, Discovery, Election, Error, Leadership, Lost, Method, SequencerStatus,
 };
 use transport_mock::{MockConsul, Task};
 
@@ -101,7 +101,9 @@ fn a_leader_of_the_guides_is_found_and_its_sequencer_is_current() {
     let guide = leads(&world);
     let _waiting = campaigns(&world);
     world.advance(secs(1));
-    let discovery = Discovery::connect(KEY, Scope::new(), world.client("looker")).expect("a key");
+    let discovery = Discovery::builder(KEY)
+        .connect(world.client("looker"))
+        .expect("a key");
     let leader = world
         .run(discovery.leader())
         .expect("an answer")
@@ -156,7 +158,9 @@ fn a_contender_key_of_the_guides_is_no_election() {
     };
     let refused = world.run(election.campaign()).expect_err("a conflict");
     assert_eq!(conflict(refused), Conflict::Semaphore);
-    let discovery = Discovery::connect(&key, Scope::new(), world.client("b")).expect("a key");
+    let discovery = Discovery::builder(&key)
+        .connect(world.client("b"))
+        .expect("a key");
     let refused = world.run(discovery.leader()).expect_err("a conflict");
     assert_eq!(conflict(refused), Conflict::Semaphore);
 }

@@ -1,15 +1,18 @@
 //! What the handles of an election tell, those for threads included.
 
-use semaphore_core::{Discovery, Error, Lost, Scope, blocking};
+use semaphore_core::{Discovery, Error, Lost, SequencerStatus, blocking};
 use transport_mock::MockConsul;
+use transport_mock::consul::{Access, Policy};
 
+use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
 fn blocking_election(world: &MockConsul, host: &str) -> blocking::Election {
-    let builder = builder_for(KEY).value(host);
-    builder
-        .connect_blocking(world.client(host))
+    blocking::Election::builder(KEY)
+        .encoding(ENCODING)
+        .value(host)
+        .connect(world.client(host))
         .expect("valid settings")
 }
 
@@ -97,7 +100,9 @@ fn a_thread_closes_its_election_and_leads_on() {
 fn a_thread_that_follows_knows_when_consul_can_not_be_asked() {
     let world = MockConsul::new(1);
     let client = world.client("follower");
-    let discovery = blocking::Discovery::connect(KEY, Scope::new(), client).expect("a key");
+    let discovery = blocking::Discovery::builder(KEY)
+        .connect(client)
+        .expect("a key");
     let mut follower = discovery.follow();
     assert!(matches!(follower.next(), Some(Ok(_))));
     assert_eq!(follower.key().as_str(), KEY);
@@ -128,8 +133,12 @@ fn handles_show_what_they_are_of() {
     );
 
     let client = world.client("looker");
-    let discovery = Discovery::connect(KEY, Scope::new(), client.clone()).expect("a key");
-    let threads = blocking::Discovery::connect(KEY, Scope::new(), client).expect("a key");
+    let discovery = Discovery::builder(KEY)
+        .connect(client.clone())
+        .expect("a key");
+    let threads = blocking::Discovery::builder(KEY)
+        .connect(client)
+        .expect("a key");
     let shown = format!("Discovery {{ key: {:?}, .. }}", election.key());
     assert_eq!(format!("{discovery:?}"), shown);
     assert_eq!(format!("{threads:?}"), shown);
@@ -139,4 +148,48 @@ fn handles_show_what_they_are_of() {
     );
     assert_eq!(format!("{:?}", discovery.follow()), shown);
     assert_eq!(format!("{:?}", threads.follow()), shown);
+}
+
+#[test]
+fn an_election_leads_to_the_discovery_of_its_leader() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    let discovery = election.discovery();
+    assert_eq!(discovery.key(), election.key());
+    let found = world.run(discovery.leader()).expect("an answer");
+    assert_eq!(
+        found.expect("a leader").sequencer(),
+        *leadership.sequencer()
+    );
+    let status = world.run(discovery.verify(leadership.sequencer()));
+    assert_eq!(status.expect("an answer"), SequencerStatus::Current);
+    world.run(leadership.resign()).expect("resigned");
+    election.close();
+    assert_eq!(world.run(discovery.leader()).expect("an answer"), None);
+
+    let threads = blocking_election(&world, "b");
+    let leadership = threads.campaign().expect("elected");
+    let found = threads.discovery().leader().expect("an answer");
+    assert_eq!(
+        found.expect("a leader").sequencer(),
+        *leadership.sequencer()
+    );
+}
+
+#[test]
+fn the_discovery_of_an_election_asks_with_its_token() {
+    let world = MockConsul::new(1);
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token("t", Policy::new().with_key(KEY, Access::Read));
+    });
+    let builder = builder_for(KEY).token("t");
+    let election = elect_with(builder, &world.client("a"));
+    assert_eq!(
+        world.run(election.discovery().leader()).expect("read"),
+        None
+    );
+    let other = elect_with(builder_for(KEY), &world.client("b"));
+    let refused = world.run(other.discovery().leader());
+    assert!(matches!(refused, Err(Error::Request(_))), "{refused:?}");
 }

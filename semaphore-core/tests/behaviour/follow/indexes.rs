@@ -1,7 +1,7 @@
 //! Following a leader through indexes that go backwards: lagging agents, restored snapshots, data
 //! moved to another cluster. Nobody who led before is shown as the leader of now.
 
-use semaphore_core::{Discovery, Follower, LeaderEvent, LeaderStatus, Scope};
+use semaphore_core::{Discovery, Follower, LeaderEvent, LeaderStatus};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::candidate::{Candidate, LEADER};
@@ -9,7 +9,7 @@ use crate::support::*;
 
 fn follower(world: &MockConsul) -> Follower {
     let client = world.client("follower");
-    let discovery = Discovery::connect(LEADER, Scope::new(), client).expect("a key");
+    let discovery = Discovery::builder(LEADER).connect(client).expect("a key");
     discovery.follow()
 }
 

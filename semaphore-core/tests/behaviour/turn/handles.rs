@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Error, Lost, Method, Permit, Semaphore, blocking};
+use semaphore_core::{Builder, Error, Lost, Method, Permit, Scope, Semaphore, Token, blocking};
+use transport_mock::consul::Policy;
 use transport_mock::{MockConsul, RequestKind};
 
+use crate::ENCODING;
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -260,9 +262,41 @@ impl semaphore_core::Runtime for Ending {
 }
 
 fn blocking_semaphore(world: &MockConsul, host: &str, limit: u32) -> blocking::Semaphore {
-    builder(limit)
-        .connect_blocking(world.client(host))
+    blocking::Semaphore::builder(PREFIX, limit)
+        .encoding(ENCODING)
+        .value("test")
+        .connect(world.client(host))
         .expect("valid settings")
+}
+
+#[test]
+fn options_for_async_handles_connect_blocking_ones_too() {
+    let world = MockConsul::new(1);
+    let options = builder(1).value("a");
+    let semaphore = options.clone().connect_blocking(world.client("a"));
+    let semaphore = semaphore.expect("valid settings");
+    let permit = semaphore.acquire().expect("a free slot");
+    let other = options.connect(world.client("b")).expect("valid settings");
+    assert!(world.run(other.try_acquire()).expect("an answer").is_none());
+    permit.release().expect("released");
+}
+
+#[test]
+fn a_builder_takes_the_scope_as_one_and_keeps_the_options_given_after_it() {
+    let world = MockConsul::new(1);
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token("good", Policy::management());
+    });
+    let scope = |token| Scope::new().with_token(Token::new(token).expect("a token"));
+    let acquire = |builder: Builder, host| {
+        let semaphore = builder.connect(world.client(host)).expect("valid settings");
+        world.run(semaphore.acquire()).map(drop)
+    };
+    acquire(builder(1).token("bad").scope(scope("good")), "a").expect("a free slot");
+    acquire(builder(1).scope(scope("bad")).token("good"), "b").expect("a free slot");
+    let refused = acquire(builder(1).token("good").scope(Scope::new()), "c");
+    assert!(matches!(refused, Err(Error::Request(_))), "{refused:?}");
 }
 
 #[test]
