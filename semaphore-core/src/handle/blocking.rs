@@ -39,7 +39,6 @@ use crate::id::FencingToken;
 use crate::input::Prefix;
 use crate::manage::Snapshot;
 use crate::sequencer::{Sequencer, SequencerStatus};
-use crate::time::Instant;
 use crate::transport::BlockOn;
 
 /// The blocking [`Semaphore`](crate::Semaphore).
@@ -215,13 +214,8 @@ impl Permit {
         self.inner.is_held()
     }
 
-    /// See [`Permit::deadline`](crate::Permit::deadline).
-    pub fn deadline(&self) -> Option<Instant> {
-        self.inner.deadline()
-    }
-
     /// See [`Permit::remaining`](crate::Permit::remaining).
-    pub fn remaining(&self) -> Option<Duration> {
+    pub fn remaining(&self) -> Duration {
         self.inner.remaining()
     }
 

@@ -67,19 +67,17 @@ impl<M: Machine> Hold<M> {
             .with(|state| !state.has_ended() && state.machine.is_held(now, self.command))
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.owner
-            .0
-            .with(|state| state.machine.deadline(self.command))
-    }
-
-    pub(super) fn remaining(&self) -> Option<Duration> {
-        if !self.is_held() {
-            return Some(Duration::ZERO);
-        }
+    /// Asks the clock and nobody else. Zero when it is not held.
+    pub(super) fn remaining(&self) -> Duration {
         let now = self.owner.0.runtime().now();
-        self.deadline()
-            .map(|deadline| deadline.saturating_since(now))
+        let deadline = self.owner.0.with(|state| {
+            let is_held = !state.has_ended() && state.machine.is_held(now, self.command);
+            is_held.then(|| state.machine.deadline(self.command))
+        });
+        // Whatever is held is held under a lease.
+        deadline
+            .flatten()
+            .map_or(Duration::ZERO, |deadline| deadline.saturating_since(now))
     }
 
     pub(super) async fn lost(&self) -> Lost {

@@ -13,7 +13,7 @@ pub fn a_slot_is_acquired_and_given_back(backend: &impl Backend) {
     let permit = scene.acquire(&semaphore);
     assert!(permit.is_held());
     assert_eq!(permit.permits(), 1);
-    assert!(permit.remaining().unwrap() > Duration::ZERO);
+    assert!(permit.remaining() > Duration::ZERO);
     assert_eq!(scene.holders().len(), 1);
     scene.release(permit);
     scene.assert_nothing_left();

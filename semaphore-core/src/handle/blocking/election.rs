@@ -10,7 +10,6 @@ use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
 use crate::sequencer::Sequencer;
-use crate::time::Instant;
 use crate::transport::BlockOn;
 
 /// The blocking [`Election`](crate::Election).
@@ -117,13 +116,8 @@ impl Leadership {
         self.inner.is_leader()
     }
 
-    /// See [`Leadership::deadline`](crate::Leadership::deadline).
-    pub fn deadline(&self) -> Option<Instant> {
-        self.inner.deadline()
-    }
-
     /// See [`Leadership::remaining`](crate::Leadership::remaining).
-    pub fn remaining(&self) -> Option<Duration> {
+    pub fn remaining(&self) -> Duration {
         self.inner.remaining()
     }
 

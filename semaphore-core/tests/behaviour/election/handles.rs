@@ -21,15 +21,12 @@ fn a_leadership_tells_how_long_its_belief_lasts() {
     let world = MockConsul::new(1);
     let (_election, leadership) = leader(&world);
     world.advance(secs(30));
-    let deadline = leadership.deadline().expect("a lease");
-    let remaining = deadline.saturating_since(world.now());
+    let remaining = leadership.remaining();
     assert!(remaining > secs(8), "{remaining:?}");
-    assert_eq!(leadership.remaining(), Some(remaining));
     let session = leadership.sequencer().session.clone();
     world.consul(|consul, now| consul.destroy_session(now, session.as_str()));
     world.run(leadership.lost());
-    assert_eq!(leadership.remaining(), Some(secs(0)));
-    assert_eq!(leadership.deadline(), None);
+    assert_eq!(leadership.remaining(), secs(0));
 }
 
 #[test]
@@ -52,10 +49,8 @@ fn a_thread_is_told_the_same_of_its_leadership() {
     assert_eq!(leadership.term(), 3);
     assert_eq!(leadership.sequencer().lock_index, 3);
     assert!(leadership.fencing_token().0 > 3);
-    let deadline = leadership.deadline().expect("a lease");
-    let remaining = deadline.saturating_since(world.now());
+    let remaining = leadership.remaining();
     assert!(remaining > secs(8), "{remaining:?}");
-    assert_eq!(leadership.remaining(), Some(remaining));
 }
 
 #[test]
@@ -73,8 +68,7 @@ fn a_thread_that_waits_for_a_loss_waits_until_then_or_for_its_timeout() {
     assert!(matches!(lost, Some(Lost::KeyReleased { .. })), "{lost:?}");
     assert!(matches!(leadership.lost(), Lost::KeyReleased { .. }));
     assert!(!leadership.is_leader());
-    assert_eq!(leadership.deadline(), None);
-    assert_eq!(leadership.remaining(), Some(secs(0)));
+    assert_eq!(leadership.remaining(), secs(0));
     let set = leadership.set_value("late");
     assert!(matches!(set, Err(Error::Lost(_))), "{set:?}");
     let resigned = leadership.resign();

@@ -39,8 +39,7 @@ impl Leader {
         let took = self.world.now().saturating_since(before);
         assert!(took <= millis(5), "noticed after {took:?}");
         assert!(!self.leadership.is_leader());
-        assert_eq!(self.leadership.remaining(), Some(secs(0)));
-        assert_eq!(self.leadership.deadline(), None);
+        assert_eq!(self.leadership.remaining(), secs(0));
         lost
     }
 

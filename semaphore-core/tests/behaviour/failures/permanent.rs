@@ -105,7 +105,7 @@ fn a_holder_keeps_its_slot_until_its_lease_ends() {
         let semaphore = semaphore(&world, "a", 1);
         world.run(async {
             let permit = semaphore.acquire().await.expect("a slot");
-            let deadline = permit.deadline().expect("a lease");
+            let deadline = world.now() + permit.remaining();
             world.inject(Rule::new(Fault::Answer(answer)).always());
             let Lost::LeaseExpired { last_failure, .. } = permit.lost().await else {
                 panic!("the lease");

@@ -83,7 +83,7 @@ fn a_held_slot_ends_with_its_lease_and_says_why_it_could_not_be_renewed() {
         let semaphore = semaphore(&world, "a", 1);
         world.run(async {
             let permit = semaphore.acquire().await.expect("a slot");
-            let deadline = permit.deadline().expect("a lease");
+            let deadline = world.now() + permit.remaining();
             world.inject(Rule::new(fault.clone()).always());
             let lost = permit.lost().await;
             assert_eq!(world.now(), deadline, "{fault}");

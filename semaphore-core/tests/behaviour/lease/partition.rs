@@ -134,7 +134,7 @@ fn a_process_that_was_paused_beyond_its_lease_knows_without_any_io() {
         let next = waiting.await.expect("a slot");
         assert!(next.is_held());
         assert!(!permit.is_held());
-        assert_eq!(permit.remaining(), Some(secs(0)));
+        assert_eq!(permit.remaining(), secs(0));
         process.go_on();
         let lost = permit.lost().await;
         assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");

@@ -128,7 +128,7 @@ fn the_end_of_the_runtime_is_a_loss() {
     assert!(!permit.is_held(), "nothing renews it any more");
     assert!(matches!(at_once(permit.lost()), Lost::RuntimeEnded));
     assert!(matches!(at_once(permit.lost()), Lost::RuntimeEnded));
-    assert_eq!(permit.remaining(), Some(secs(0)));
+    assert_eq!(permit.remaining(), secs(0));
     let released = at_once(permit.release());
     assert!(matches!(released, Err(Error::Closed)), "{released:?}");
 }
@@ -307,10 +307,7 @@ fn blocking_handles_do_the_same() {
     let permit = semaphore.acquire().expect("a free slot");
     assert!(permit.is_held());
     assert_eq!(permit.permits(), 1);
-    let deadline = permit.deadline().expect("a lease");
-    assert!(deadline > world.now());
-    let remaining = deadline.saturating_since(world.now());
-    assert_eq!(permit.remaining(), Some(remaining));
+    assert!(permit.remaining() > secs(8), "{:?}", permit.remaining());
     let status = semaphore
         .verify(&permit.sequencers()[0])
         .expect("an answer");
