@@ -9,7 +9,7 @@ use semaphore_core::{
 use tokio::runtime::Handle;
 
 use crate::clients::Clients;
-use crate::runtime::seed;
+use crate::runtime::{NoRuntime, seed};
 use crate::transport::ReqwestTransport;
 use crate::wire::Wire;
 
@@ -134,10 +134,11 @@ impl TransportBuilder {
     /// Builds the transport. It uses the tokio runtime that this is called in.
     ///
     /// # Errors
-    /// [`BuildError`], before anything is sent.
+    /// [`BuildError`], before anything is sent; outside of a runtime [`BuildError::Backend`] with [`NoRuntime`].
     pub fn build(self) -> Result<ReqwestTransport, BuildError> {
         let url = self.url?;
-        let handle = Handle::try_current().map_err(|error| BuildError::NoRuntime(error.into()))?;
+        let handle =
+            Handle::try_current().map_err(|error| BuildError::Backend(NoRuntime(error).into()))?;
         let connections = Connections::new(self.max_connections, seed())?;
         let (recipe, url) = match self.client {
             Some(_) if self.connection != Connection::default() => {
@@ -150,7 +151,7 @@ impl TransportBuilder {
         // What is wrong with the options is told now.
         clients
             .of(Lane::Short(0))
-            .map_err(|error| BuildError::Client(error.into()))?;
+            .map_err(|error| BuildError::Backend(error.into()))?;
         let wire = Wire {
             clients,
             url,

@@ -39,5 +39,6 @@ mod wire;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 pub use reqwest;
+pub use runtime::NoRuntime;
 pub use semaphore_core::*;
 pub use transport::ReqwestTransport;

@@ -89,7 +89,7 @@ fn trust(
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, BuildError> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| BuildError::Client(error.into()))?;
+        .map_err(|error| BuildError::Backend(error.into()))?;
     let mut roots = RootCertStore::empty();
     match &options.ca_cert {
         Some(pem) => {
