@@ -177,8 +177,8 @@ pub use id::{CommandId, FencingToken, Index, RequestId, SessionId};
 pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope, SessionOptions, Value};
 pub use leader::{Leader, LeaderStatus};
 pub use machine::{
-    Candidate, ElectionSettings, Encoding, Event, Follow, Grant, LeaderEvent, Machine, Participant,
-    Settings, Term, Transmit,
+    Availability, Candidate, ElectionSettings, Encoding, Event, Follow, Grant, LeaderEvent,
+    Machine, Participant, Settings, Term, Transmit,
 };
 pub use record::{Dialect, Record};
 pub use sequencer::{Sequencer, SequencerStatus};

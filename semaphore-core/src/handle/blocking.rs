@@ -37,6 +37,7 @@ use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
 use crate::error::{Error, Lost};
 use crate::id::FencingToken;
 use crate::input::Prefix;
+use crate::machine::Availability;
 use crate::manage::Snapshot;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::transport::BlockOn;
@@ -147,9 +148,19 @@ impl Semaphore {
         self.wait(self.inner.verify(sequencer))
     }
 
+    /// See [`Semaphore::available_permits`](crate::Semaphore::available_permits).
+    pub fn available_permits(&self) -> Option<Availability> {
+        self.inner.available_permits()
+    }
+
     /// See [`Semaphore::close`](crate::Semaphore::close).
     pub fn close(&self) {
         self.inner.close();
+    }
+
+    /// See [`Semaphore::is_closed`](crate::Semaphore::is_closed).
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
     }
 
     /// See [`Semaphore::shutdown`](crate::Semaphore::shutdown).

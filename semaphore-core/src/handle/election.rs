@@ -123,10 +123,16 @@ impl Election {
         Ok(hold.map(Leadership::new))
     }
 
-    /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], whoever leads goes on
-    /// until the resignation.
+    /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], and so does whoever campaigns from now on.
+    /// Whoever leads goes on until the resignation.
     pub fn close(&self) {
         self.owner.close();
+    }
+
+    /// Whether nobody can lead by this handle any more: after [`Self::close`] or [`Self::shutdown`], also of a clone, and
+    /// after the end of the runtime.
+    pub fn is_closed(&self) -> bool {
+        self.owner.is_closed()
     }
 
     /// Closes, and waits until the leadership is given back and nothing of this election's but the key

@@ -5,15 +5,15 @@ use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::Permit;
 use super::hold::Hold;
 use super::owner::Owner;
 use super::shared::Shared;
-use super::Permit;
 use crate::error::Error;
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
-use crate::machine::{Participant, Settings};
+use crate::machine::{Availability, Participant, Settings};
 use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::time::Instant;
@@ -220,10 +220,27 @@ impl Semaphore {
             .await
     }
 
-    /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], whoever holds goes on
-    /// until the release.
+    /// How many slots are free, as far as is known here, and since when. None where nothing is: nobody waits or holds by
+    /// this handle or its clones, the first answer is still to come, or the record can't be read.
+    ///
+    /// It sends nothing. While somebody waits or holds here, it follows what Consul says, mostly within a round trip. Where
+    /// many wait, they look at the queue rather than at the record, and [`Availability::age`] grows. [`Self::inspect`]
+    /// asks Consul now, and tells who holds and who waits.
+    pub fn available_permits(&self) -> Option<Availability> {
+        let now = self.owner.0.runtime().now();
+        self.owner.0.with(|state| state.machine.availability(now))
+    }
+
+    /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], and so does whoever asks from now on. Whoever
+    /// holds goes on until the release.
     pub fn close(&self) {
         self.owner.close();
+    }
+
+    /// Whether nothing more is granted here: after [`Self::close`] or [`Self::shutdown`], also of a clone, and after the end
+    /// of the runtime.
+    pub fn is_closed(&self) -> bool {
+        self.owner.is_closed()
     }
 
     /// Closes, and waits until every permit is released and nothing of this semaphore's is left in

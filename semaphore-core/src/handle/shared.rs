@@ -32,6 +32,7 @@ pub(crate) struct State<M: Machine> {
     idle: Vec<oneshot::Sender<()>>,
     /// What is still to be told, once the lock is free: a waker may call back at once.
     notices: Vec<Notice<M::Grant>>,
+    is_closed: bool,
     handles_gone: bool,
     ended: bool,
 }
@@ -67,6 +68,7 @@ impl<M: Machine> Shared<M> {
                 done: BTreeMap::new(),
                 idle: Vec::new(),
                 notices: Vec::new(),
+                is_closed: false,
                 handles_gone: false,
                 ended: false,
             }),
@@ -152,10 +154,21 @@ impl<M: Machine> State<M> {
         self.ended
     }
 
+    /// Whether nothing more is granted, since it was closed or the driver is no more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed || self.ended
+    }
+
+    /// Takes no more commands.
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.is_closed = true;
+        self.machine.close(now);
+    }
+
     /// The last handle is gone.
     pub(crate) fn abandon(&mut self, now: Instant) {
         self.handles_gone = true;
-        self.machine.close(now);
+        self.close(now);
     }
 
     /// Where it will be told whether the command was granted.

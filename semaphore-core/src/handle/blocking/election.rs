@@ -68,6 +68,11 @@ impl Election {
         self.inner.close();
     }
 
+    /// See [`Election::is_closed`](crate::Election::is_closed).
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
     /// See [`Election::shutdown`](crate::Election::shutdown).
     pub fn shutdown(&self) {
         block_on(&*self.thread, self.inner.shutdown());

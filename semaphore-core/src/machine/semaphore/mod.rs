@@ -26,10 +26,11 @@
 //! | [`claims`], [`departures`], [`left_behind`] | grants, how they end, and what could not be given back |
 //! | [`watch`], [`watching`], [`focus`], [`refresh`], [`crowd`] | what is read, when, and of whom |
 //! | [`spare`] | sessions that are kept for the next turn |
+//! | [`availability`] | what is free, for whoever only wants to know |
 
 mod admission;
 mod answers;
-
+mod availability;
 mod claims;
 mod contender;
 mod crowd;
@@ -74,6 +75,7 @@ use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
+pub use self::availability::Availability;
 pub use self::settings::Settings;
 
 /// One process's part in one semaphore: a sans-IO machine. Any order of polls is correct, and

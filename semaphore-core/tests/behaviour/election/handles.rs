@@ -80,7 +80,9 @@ fn a_thread_closes_its_election_and_leads_on() {
     let world = MockConsul::new(1);
     let election = blocking_election(&world, "a");
     let leadership = election.campaign().expect("elected");
+    assert!(!election.is_closed());
     election.close();
+    assert!(election.is_closed());
     let refused = election.campaign();
     assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
     let refused = election.try_campaign();

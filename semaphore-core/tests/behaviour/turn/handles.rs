@@ -18,7 +18,9 @@ fn closing_fails_those_who_wait_and_leaves_those_who_hold() {
     let waiter = semaphore.clone();
     let waiting = world.start(async move { waiter.acquire().await });
     world.advance(secs(1));
+    assert!(!semaphore.is_closed());
     semaphore.close();
+    assert!(semaphore.is_closed() && semaphore.clone().is_closed());
     let result = world.run(waiting);
     assert!(matches!(result, Err(Error::Closed)), "{result:?}");
     for result in [
@@ -229,7 +231,9 @@ fn a_driver_that_is_never_run_is_the_end_too() {
     let semaphore = builder(1)
         .connect_parts(Arc::new(client), runtime.clone())
         .expect("valid settings");
+    assert!(!semaphore.is_closed());
     *runtime.driver.lock().expect("a driver") = None;
+    assert!(semaphore.is_closed());
     let result = at_once(semaphore.acquire());
     assert!(matches!(result, Err(Error::Closed)), "{result:?}");
     assert_eq!(world.stats().total_requests(), 0);

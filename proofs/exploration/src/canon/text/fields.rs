@@ -70,6 +70,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Missing.since", "measured from"),
     ("Observed.read_at", "measured from"),
     ("Observed.received", "moment"),
+    ("Observed.seen_at", "nothing"),
     ("Observed.sent", "moment"),
     ("Pace.at", "measured from"),
     ("Participant.timed_at", "nothing"),
