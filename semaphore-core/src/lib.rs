@@ -170,7 +170,7 @@ pub use agent_environment::{AgentEnvironment, Certificates};
 pub use agent_url::{AgentUrl, InvalidUrl};
 pub use build_error::{BuildError, InvalidEnvironment};
 pub use connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, is_no_room};
-pub use error::{Conflict, Error, Lost, RequestError};
+pub use error::{Conflict, Error, Lost, Refusal, RequestError};
 pub use handle::{Builder, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking};
 pub use http::{Method, Priority, Request, Response};
 pub use id::{CommandId, FencingToken, Index, RequestId, SessionId};

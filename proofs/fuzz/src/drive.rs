@@ -344,7 +344,9 @@ impl<S: Subject> Run<S> {
                     }
                     (command, &[Stage::Waiting][..], Stage::Granted)
                 }
-                Event::NotAvailable { command } => (command, &[Stage::Waiting][..], Stage::Over),
+                Event::NotAvailable { command, .. } => {
+                    (command, &[Stage::Waiting][..], Stage::Over)
+                }
                 Event::Failed { command, error } => {
                     self.check_error(&error);
                     (command, &[Stage::Waiting][..], Stage::Over)

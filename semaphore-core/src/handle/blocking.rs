@@ -34,7 +34,7 @@ use futures_util::future::{Either, select};
 pub use election::{Election, Leadership};
 
 use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::id::FencingToken;
 use crate::input::Prefix;
 use crate::machine::Availability;
@@ -95,7 +95,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// The same.
-    pub fn try_acquire(&self) -> Result<Option<Permit>, Error> {
+    pub fn try_acquire(&self) -> Result<Result<Permit, Refusal>, Error> {
         self.try_acquire_many(1)
     }
 
@@ -103,7 +103,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// The same.
-    pub fn try_acquire_many(&self, permits: u32) -> Result<Option<Permit>, Error> {
+    pub fn try_acquire_many(&self, permits: u32) -> Result<Result<Permit, Refusal>, Error> {
         let permit = self.wait(self.inner.try_acquire_many(permits))?;
         Ok(permit.map(|inner| self.wrap(inner)))
     }

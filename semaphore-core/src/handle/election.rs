@@ -8,7 +8,7 @@ use super::discovery::Discovery;
 use super::hold::Hold;
 use super::leadership::Leadership;
 use super::owner::Owner;
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::input::{LockKey, Scope};
 use crate::machine::{Candidate, ElectionSettings};
 use crate::transport::{Runtime, Transport};
@@ -108,8 +108,8 @@ impl Election {
         self.wait(Some(timeout)).await
     }
 
-    /// Leads if nobody does now: none when somebody does, also a clone of this handle, or campaigns
-    /// here already, and during a lock delay.
+    /// Leads if nobody does now. Otherwise it says why not: somebody does, also a clone of this handle, or campaigns
+    /// here already, or a lock delay is on. That is no failure, so that it stands apart from those.
     ///
     /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
     ///
@@ -118,7 +118,7 @@ impl Election {
     ///
     /// # Cancel safety
     /// As [`Self::campaign`].
-    pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
+    pub async fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
         let hold = Hold::obtain(&self.owner, Candidate::try_campaign).await?;
         Ok(hold.map(Leadership::new))
     }
@@ -150,7 +150,7 @@ impl Election {
             candidate.campaign(now, deadline)
         };
         let hold = Hold::obtain(&self.owner, start).await?;
-        hold.map(Leadership::new).ok_or(Error::Closed)
+        hold.map(Leadership::new).map_err(|_| Error::Closed)
     }
 }
 

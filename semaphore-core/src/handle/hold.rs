@@ -9,7 +9,7 @@ use futures_util::future::Shared as SharedFuture;
 
 use super::owner::Owner;
 use super::shared::Granted;
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::Machine;
 use crate::time::Instant;
@@ -24,14 +24,14 @@ pub(super) struct Hold<M: Machine> {
 }
 
 impl<M: Machine> Hold<M> {
-    /// Gives a command, and waits until it is granted, or there is nothing to grant.
+    /// Gives a command, and waits until it is granted, or refused since there is nothing to grant.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the command.
     pub(super) async fn obtain(
         owner: &Arc<Owner<M>>,
         start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Result<Self, Refusal>, Error> {
         let (command, granted) = owner.0.command(|state, now| {
             let command = start(&mut state.machine, now)?;
             Ok::<_, Error>((command, state.await_grant(command)))

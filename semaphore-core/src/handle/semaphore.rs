@@ -9,7 +9,7 @@ use super::Permit;
 use super::hold::Hold;
 use super::owner::Owner;
 use super::shared::Shared;
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
@@ -107,8 +107,19 @@ impl Semaphore {
         self.wait(permits, Some(timeout)).await
     }
 
-    /// Takes a slot if one is free now: none when all are taken, or when others wait already.
+    /// Takes a slot if one is free now. Otherwise it says why not: that all are taken, or that others wait already. That is
+    /// no failure, so that it stands apart from those:
     ///
+    /// ```
+    /// # use semaphore_core::{Error, Permit, Semaphore};
+    /// # async fn example(semaphore: Semaphore) -> Result<(), Error> {
+    /// match semaphore.try_acquire().await? {
+    ///     Ok(permit) => permit.release().await?,
+    ///     Err(refusal) => println!("not now: {refusal}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
     ///
     /// # Errors
@@ -116,7 +127,7 @@ impl Semaphore {
     ///
     /// # Cancel safety
     /// As [`Self::acquire`].
-    pub async fn try_acquire(&self) -> Result<Option<Permit>, Error> {
+    pub async fn try_acquire(&self) -> Result<Result<Permit, Refusal>, Error> {
         self.try_acquire_many(1).await
     }
 
@@ -127,7 +138,7 @@ impl Semaphore {
     ///
     /// # Cancel safety
     /// As [`Self::acquire`].
-    pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Permit>, Error> {
+    pub async fn try_acquire_many(&self, permits: u32) -> Result<Result<Permit, Refusal>, Error> {
         self.obtain(permits, |participant, now| {
             participant.try_acquire(now, permits)
         })
@@ -261,14 +272,14 @@ impl Semaphore {
             let deadline = timeout.map(|timeout| now + timeout);
             participant.acquire(now, permits, deadline)
         });
-        async move { acquired.await?.ok_or(Error::Closed) }
+        async move { acquired.await?.map_err(|_| Error::Closed) }
     }
 
     async fn obtain(
         &self,
         permits: u32,
         start: impl FnOnce(&mut Participant, Instant) -> Result<CommandId, Error> + Send,
-    ) -> Result<Option<Permit>, Error> {
+    ) -> Result<Result<Permit, Refusal>, Error> {
         let start = |machine: &mut Participant, now| start(machine, now);
         let hold = Hold::obtain(&self.owner, start).await?;
         Ok(hold.map(|hold| Permit::new(hold, permits)))

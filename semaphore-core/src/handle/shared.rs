@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use futures_channel::oneshot;
 
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::{Event, Machine};
 use crate::sync::{AtomicBool, AtomicWaker, Mutex};
@@ -45,8 +45,8 @@ enum Notice<G> {
     Idle(oneshot::Sender<()>),
 }
 
-/// Whether there is a grant, or why not.
-type Answer<G> = Result<Option<Granted<G>>, Error>;
+/// Whether there is a grant, or why a try was refused.
+type Answer<G> = Result<Result<Granted<G>, Refusal>, Error>;
 
 /// A grant, and where its loss is told.
 pub(crate) struct Granted<G> {
@@ -222,9 +222,9 @@ impl<M: Machine> State<M> {
                     tracing::debug!(?grant, "granted");
                     let (sender, lost) = oneshot::channel();
                     self.lost.insert(command, sender);
-                    self.answer(command, Ok(Some(Granted { grant, lost })));
+                    self.answer(command, Ok(Ok(Granted { grant, lost })));
                 }
-                Event::NotAvailable { command } => self.answer(command, Ok(None)),
+                Event::NotAvailable { command, refusal } => self.answer(command, Ok(Err(refusal))),
                 Event::Failed { command, error } => self.answer(command, Err(error)),
                 Event::Lost { command, reason } => {
                     tracing::warn!(%reason, "lost");

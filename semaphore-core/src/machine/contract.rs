@@ -14,7 +14,7 @@
 
 use core::fmt;
 
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::time::Instant;
@@ -95,6 +95,8 @@ pub enum Event<G> {
     NotAvailable {
         /// Whose it was.
         command: CommandId,
+        /// Why.
+        refusal: Refusal,
     },
     /// It ended without a grant. What it left in Consul is being cleaned up, until [`Machine::is_idle`].
     Failed {
@@ -126,7 +128,7 @@ impl<G> Event<G> {
     pub fn command(&self) -> CommandId {
         match self {
             Self::Granted { command, .. }
-            | Self::NotAvailable { command }
+            | Self::NotAvailable { command, .. }
             | Self::Failed { command, .. }
             | Self::Lost { command, .. }
             | Self::Done { command, .. } => *command,

@@ -105,7 +105,7 @@ pub fn a_prefix_that_needs_encoding_is_used_as_it_is(backend: &impl Backend) {
     let semaphore = scene.connect(builder);
     let permit = scene.acquire(&semaphore);
     assert_eq!(scene.admin().leftovers(&prefix).unwrap().holders.len(), 1);
-    assert!(scene.run(semaphore.try_acquire()).unwrap().is_none());
+    assert!(scene.run(semaphore.try_acquire()).unwrap().is_err());
     scene.release(permit);
     scene.run(semaphore.destroy()).unwrap();
     scene.admin().assert_nothing_left(&prefix);

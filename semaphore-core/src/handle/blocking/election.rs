@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::{Discovery, block_on, lost_within};
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
@@ -57,7 +57,7 @@ impl Election {
     ///
     /// # Errors
     /// The same.
-    pub fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
+    pub fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
         let campaign = self.inner.try_campaign();
         let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::Closed))?;
         Ok(inner.map(|inner| self.wrap(inner)))

@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 
 use self::candidacy::{Candidacy, Part};
 use crate::api::ReadKey;
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::http::{Method, Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
@@ -178,7 +178,7 @@ impl Candidate {
         let campaign = CommandId(self.requests.number());
         let is_behind = self.leader.is_some() || !self.callers.queue().is_empty();
         if patience == Patience::None && is_behind {
-            self.callers.not_available(campaign);
+            self.callers.not_available(campaign, Refusal::OthersHere);
         } else {
             self.callers.enter(Ticket {
                 id: campaign,

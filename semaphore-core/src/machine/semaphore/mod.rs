@@ -56,7 +56,7 @@ mod writes;
 
 use self::knowledge::Knowledge;
 use self::roster::Roster;
-use crate::error::{Error, RequestError};
+use crate::error::{Error, Refusal, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
@@ -244,7 +244,7 @@ impl Participant {
         }
         let behind_others = patience == Patience::None && self.callers.queue().has_waiters();
         if behind_others {
-            self.callers.not_available(acquire);
+            self.callers.not_available(acquire, Refusal::OthersHere);
         } else {
             self.callers.enter(Ticket {
                 id: acquire,

@@ -110,7 +110,7 @@ fn an_attempt_that_comes_after_the_key_has_become_something_else_is_untied_by_a_
     let before = world.now();
     let outcome = world.run(election(&world, "b").try_campaign());
     match outcome {
-        Ok(Some(_)) => assert!(is_elections),
+        Ok(Ok(_)) => assert!(is_elections),
         Err(Error::NotAnElection { .. }) => assert!(!is_elections),
         other => panic!("a lock delay is on: {other:?}"),
     }

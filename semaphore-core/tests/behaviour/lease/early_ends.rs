@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use semaphore_core::{
-    Election, Encoding, Instant, Leadership, Method, Permit, Response, Semaphore, SessionId,
+    Election, Encoding, Instant, Leadership, Method, Permit, Refusal, Response, Semaphore,
+    SessionId,
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
@@ -165,15 +166,18 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
         assert!(took < millis(100), "{took:?}");
         let is_over = world.now().saturating_since(ended) >= secs(30);
         match (ENCODING, permit) {
-            (Encoding::Transactions, Some(permit)) => {
+            (Encoding::Transactions, Ok(permit)) => {
                 assert!(is_over);
                 world.run(permit.release()).expect("released");
                 world.advance(secs(60));
                 return assert_nothing_left(&world);
             }
-            (Encoding::Transactions, None) => assert!(!is_over),
+            (Encoding::Transactions, Err(refusal)) => {
+                assert!(!is_over);
+                assert_eq!(refusal, Refusal::LockDelay { withheld: 1 });
+            }
             // It would have to wait for a minute.
-            (_, permit) => assert!(permit.is_none()),
+            (_, permit) => assert!(permit.is_err()),
         }
         drop(semaphore);
         world.advance(secs(1));
@@ -195,7 +199,7 @@ fn whoever_tries_again_and_again_gets_the_slot_when_its_wait_is_over() {
     let mut permit = None;
     while permit.is_none() {
         world.advance(millis(500));
-        permit = world.run(semaphore.try_acquire()).expect("an answer");
+        permit = world.run(semaphore.try_acquire()).expect("an answer").ok();
         let since = world.now().saturating_since(ended);
         let least = match ENCODING {
             Encoding::Requests => secs(60),

@@ -1,6 +1,6 @@
 //! Contending with a session that the caller made, and will end.
 
-use semaphore_core::{Error, Lost, Method, Response, Semaphore, SessionId};
+use semaphore_core::{Error, Lost, Method, Refusal, Response, Semaphore, SessionId};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::spy::Spy;
@@ -411,15 +411,11 @@ fn an_instant_try_with_it_takes_a_free_slot_and_tells_a_taken_one() {
         world
             .run(hosts[1].try_acquire())
             .expect("an answer")
-            .is_none()
+            .is_err()
     );
     // With its one session in use, another permit is not to be had at once.
-    assert!(
-        world
-            .run(hosts[0].try_acquire())
-            .expect("an answer")
-            .is_none()
-    );
+    let refusal = world.run(hosts[0].try_acquire()).expect("an answer");
+    assert_eq!(refusal.expect_err("in use"), Refusal::SessionInUse);
     world.run(permit.release()).expect("released");
     own.leaves(&world);
     other.leaves(&world);
@@ -436,7 +432,7 @@ fn an_instant_try_does_not_wait_until_it_is_free() {
     let mut again = world.start(async move { again.try_acquire().await });
     world.advance(secs(1));
     let again = again.try_take().expect("an answer at once");
-    assert!(again.expect("an answer").is_none());
+    assert!(again.expect("an answer").is_err());
     world.run(permit.release()).expect("released");
     own.leaves(&world);
     assert_nothing_left(&world);
@@ -466,7 +462,7 @@ fn one_that_the_record_still_names_gets_its_slot_back() {
             world.run(second.release()).expect("released");
         } else {
             let second = world.run(other.try_acquire()).expect("an answer");
-            assert!(second.is_none());
+            assert!(second.is_err());
         }
         assert!(permit.is_held());
         world.run(permit.release()).expect("released");
