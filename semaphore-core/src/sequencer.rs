@@ -34,6 +34,7 @@ pub struct Sequencer {
 /// It speaks of the moment of the read, which Consul's leader confirmed: what follows it may come too
 /// late all the same. Serve the current only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SequencerStatus {
     /// The session still has the key.
     Current,

@@ -43,7 +43,8 @@ impl Store {
         match verified.unwrap_or(Ok(SequencerStatus::Unknown))? {
             SequencerStatus::Current => self.written.push(value.to_owned()),
             SequencerStatus::Stale => return Err(Refusal::Stale),
-            SequencerStatus::Unknown => return Err(Refusal::Unknown),
+            // Whatever else it says: the current is served only.
+            _ => return Err(Refusal::Unknown),
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::transport::TransportError;
 
 /// One connection, which is opened by the first request on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Lane {
     /// For requests that are answered at once.
     Short(usize),

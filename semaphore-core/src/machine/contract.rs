@@ -73,6 +73,7 @@ pub trait Machine: Send + 'static {
 
 /// A request to send.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Transmit {
     /// What its answer must name.
     pub id: RequestId,

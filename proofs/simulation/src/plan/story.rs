@@ -84,6 +84,7 @@ impl fmt::Display for Plan {
             Dialect::LowerCaseArray => {
                 writeln!(f, "there are empty records in the dialect of Java clients")?;
             }
+            other => writeln!(f, "there are empty records in {other:?}")?,
         }
         for stranger in &self.strangers {
             let prefix = Self::prefix(stranger.prefix);

@@ -271,9 +271,9 @@ impl Visitor {
 /// The record that a client of this dialect makes.
 fn empty_record(dialect: Dialect, limit: u32) -> Option<Record> {
     let spelled = match dialect {
-        Dialect::Map => return Some(Record::new(limit)),
         Dialect::Array => format!(r#"{{"Limit":{limit},"Holders":[]}}"#),
         Dialect::LowerCaseArray => format!(r#"{{"limit":{limit},"holders":[]}}"#),
+        _ => return Some(Record::new(limit)),
     };
     Record::decode(spelled.as_bytes(), 0).ok()
 }

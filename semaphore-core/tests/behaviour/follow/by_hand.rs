@@ -31,7 +31,7 @@ fn led(index: u64) -> Response {
 
 #[track_caller]
 fn send(follow: &mut Follow, now: Instant) -> (RequestId, String) {
-    let Transmit { id, request } = follow.poll_transmit(now).expect("a request");
+    let Transmit { id, request, .. } = follow.poll_transmit(now).expect("a request");
     assert!(follow.poll_transmit(now).is_none(), "one at a time");
     assert_eq!(follow.poll_timeout(), None, "until it is answered");
     (id, request.target().to_owned())
