@@ -4,9 +4,9 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::TransportError;
 use crate::id::SessionId;
 use crate::input::InvalidInput;
+use crate::transport::TransportError;
 
 /// Why one request did not do what it was for.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -111,7 +111,7 @@ impl FromStr for Sequencer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Response;
+    use crate::http::Response;
 
     const SESSION: &str = "4ca8e74b-6350-7587-addf-a18084928f3c";
 

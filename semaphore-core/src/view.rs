@@ -290,8 +290,8 @@ impl Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Response;
     use crate::api::ListKeys;
+    use crate::http::Response;
 
     pub(super) const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
     pub(super) const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";

@@ -3,7 +3,7 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
+use semaphore_core::adapter::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
 use tokio::runtime::TryCurrentError;
 
 use crate::transport::ReqwestTransport;

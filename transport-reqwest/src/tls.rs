@@ -9,7 +9,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
-use semaphore_core::{AgentUrl, BuildError};
+use semaphore_core::BuildError;
+use semaphore_core::adapter::AgentUrl;
 
 use crate::builder::Connection;
 

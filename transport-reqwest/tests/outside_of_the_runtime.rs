@@ -1,8 +1,9 @@
 //! What happens on threads that are none of tokio's.
 
+use semaphore_core::adapter::{Method, Request, Transport};
 use tokio::runtime::Runtime;
 use transport_conformance::server::Server;
-use transport_reqwest::{BuildError, Method, NoRuntime, Request, ReqwestTransport, Transport};
+use transport_reqwest::{BuildError, NoRuntime, ReqwestTransport};
 
 #[test]
 fn building_outside_of_a_runtime_is_refused() {

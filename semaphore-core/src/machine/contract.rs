@@ -20,8 +20,8 @@ use crate::id::{CommandId, RequestId};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// A machine that takes commands and is run by its owner: a [`Participant`](crate::Participant), or a
-/// [`Candidate`](crate::Candidate), which say what they mean by holding.
+/// A machine that takes commands and is run by its owner: a [`Participant`](crate::sans_io::Participant), or a
+/// [`Candidate`](crate::sans_io::Candidate), which say what they mean by holding.
 ///
 /// Only the commands that ask for something are its own alone.
 pub trait Machine: Send + 'static {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use real_agent::Agent;
-use semaphore_core::{
-    Election, Error, FencingToken, Leadership, Lost, Permit, Runtime, Semaphore, Transport,
-};
+use semaphore_core::adapter::{Runtime, Transport};
+use semaphore_core::{Election, Error, FencingToken, Leadership, Lost, Permit, Semaphore};
 
 use crate::scene::{Scene, Task, session, wait_until};
 use crate::{Backend, elections};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{
     Builder, Conflict, Discovery, Election, Error, LeaderEvent, Leadership, Lost, Semaphore,
     SequencerStatus, blocking,

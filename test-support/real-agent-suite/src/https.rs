@@ -7,7 +7,8 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use real_agent::Agent;
-use semaphore_core::{Error, RequestError, TransportErrorKind};
+use semaphore_core::adapter::TransportErrorKind;
+use semaphore_core::{Error, RequestError};
 
 use crate::scene::Scene;
 use crate::{Backend, Options};

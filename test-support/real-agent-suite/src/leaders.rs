@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{
     Behavior, Conflict, Discovery, Error, LeaderEvent, LeaderStatus, SequencerStatus, blocking,
 };

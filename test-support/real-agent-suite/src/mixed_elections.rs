@@ -4,7 +4,7 @@ use std::fs;
 
 use real_agent::Agent;
 use semaphore_core::SequencerStatus;
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 
 use crate::Backend;
 use crate::elections::{candidate, clean_up, discovery, key, lead, sessions, start_campaign};

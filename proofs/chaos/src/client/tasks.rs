@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use futures_channel::oneshot;
 use futures_util::future::{Either, join_all, select};
-use semaphore_core::{BlockOn, BoxFuture, Discovery, Error, Follower, Transport};
+use semaphore_core::adapter::{BlockOn, BoxFuture, Transport};
+use semaphore_core::{Discovery, Error, Follower};
 
 use super::Plan;
 use super::book::{Book, Entry};

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::world::LOCK;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use semaphore_core::{Dialect, Encoding};
+use semaphore_core::Encoding;
+use semaphore_core::sans_io::Dialect;
 
 use super::{
     Deed, End, Fate, Hidden, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,

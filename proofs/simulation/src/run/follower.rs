@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use semaphore_core::{Discovery, Error, LeaderStatus, Runtime as _, Scope};
+use semaphore_core::adapter::Runtime as _;
+use semaphore_core::{Discovery, Error, LeaderStatus, Scope};
 use transport_mock::{MockClient, MockProcess};
 
 use super::book::Book;

@@ -155,6 +155,7 @@ impl Participant {
 
     /// Draws its jitter from this seed from now on, as a model checker does before each step: then
     /// how it got to a state makes no difference to what follows.
+    #[doc(hidden)]
     pub fn reseed(&mut self, seed: u64) {
         self.rng.seed(seed);
     }

@@ -1,9 +1,8 @@
 //! Whoever elects as the guide does, with `curl`, sends no flags. They and we elect one leader among us.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{
-    Conflict, Discovery, Election, Error, Leadership, Lost, Method, SequencerStatus,
-};
+use semaphore_core::sans_io::Method;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::{Conflict, Discovery, Election, Error, Leadership, Lost, SequencerStatus};
 use transport_mock::{MockConsul, Task};
 
 use crate::support::election::*;

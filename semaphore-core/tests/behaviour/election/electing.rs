@@ -1,6 +1,6 @@
 //! Electing a leader: one at a time, the next at once after a resignation, later after a crash.
 
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Encoding, Error, InvalidInput, Refusal};
 use transport_mock::{MockConsul, MockProcess, RequestKind};
 
@@ -85,7 +85,7 @@ fn of_many_one_leads_at_a_time_and_all_get_their_turn() {
         let election = election(&world, &format!("node-{no}"));
         let now = world.client("clock");
         tasks.push(world.start(async move {
-            use semaphore_core::Runtime as _;
+            use semaphore_core::adapter::Runtime as _;
             let leadership = election.campaign().await.expect("elected");
             let from = now.now();
             now.sleep(secs(3)).await;

@@ -1,7 +1,8 @@
 //! The two classes of failure: what passes is waited out, what does not is told at once.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Encoding, Error, Method, RequestError, Response};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Encoding, Error, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::ENCODING;

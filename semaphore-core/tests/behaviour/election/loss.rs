@@ -1,7 +1,8 @@
 //! Losing a leadership: each way has its own reason, and is noticed in time.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Election, Error, Leadership, Lost, Method};
+use semaphore_core::sans_io::Method;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::{Election, Error, Leadership, Lost};
 use transport_mock::{MockConsul, RequestKind};
 
 use crate::support::election::*;

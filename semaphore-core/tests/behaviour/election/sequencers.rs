@@ -1,9 +1,10 @@
 //! What a resource learns from a sequencer: current, stale, or unknown.
 
 use semaphore_core::manage::{Operation, Verify};
+use semaphore_core::sans_io::{Instant, Method, Response};
 use semaphore_core::{
-    Discovery, Error, Instant, InvalidInput, Method, RequestError, Response, Scope, Sequencer,
-    SequencerStatus, Token, blocking,
+    Discovery, Error, InvalidInput, RequestError, Scope, Sequencer, SequencerStatus, Token,
+    blocking,
 };
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, Rule};

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use semaphore_core::{
-    Error, Lost, Request, RequestError, Response, Semaphore, Transport, TransportError,
-    TransportErrorKind,
-};
+use semaphore_core::adapter::{Request, Response, Transport, TransportError, TransportErrorKind};
+use semaphore_core::{Error, Lost, RequestError, Semaphore};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockClient, MockConsul, Rule};
 

@@ -1,6 +1,7 @@
 //! An agent that serves no transactions: its clients notice by themselves, and use separate requests.
 
-use semaphore_core::{Encoding, Error, Method, RequestError, Response, Semaphore};
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Encoding, Error, RequestError, Semaphore};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 

@@ -2,7 +2,8 @@
 
 use std::error::Error as _;
 
-use semaphore_core::{Error, Lost, RequestError, Response};
+use semaphore_core::sans_io::Response;
+use semaphore_core::{Error, Lost, RequestError};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::aftermath::{assert_recovered, steps};

@@ -1,9 +1,9 @@
 //! The machine of a follower without its driver: one request at a time, any answer in any order.
 
-use semaphore_core::{
-    Follow, Index, Instant, LeaderEvent, LeaderStatus, LockKey, RequestId, Response, Scope,
-    Transmit, TransportError, TransportErrorKind,
+use semaphore_core::sans_io::{
+    Follow, Index, Instant, RequestId, Response, Transmit, TransportError, TransportErrorKind,
 };
+use semaphore_core::{LeaderEvent, LeaderStatus, LockKey, Scope};
 
 use crate::support::candidate::LEADER;
 use crate::support::*;

@@ -1,9 +1,10 @@
 //! Following a leader: each change with one answer of the watch, whatever goes wrong between.
 
 use futures_util::StreamExt as _;
+use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{
-    Conflict, Discovery, Error, Follower, LeaderEvent, LeaderStatus, Method, RequestError,
-    Response, Scope, Token, blocking,
+    Conflict, Discovery, Error, Follower, LeaderEvent, LeaderStatus, RequestError, Scope, Token,
+    blocking,
 };
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};

@@ -1,9 +1,10 @@
 //! Who leads now, asked once.
 
-use semaphore_core::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{
-    Behavior, Conflict, Discovery, Error, InvalidInput, LeaderStatus, Method, RequestError,
-    Response, Scope, Token, blocking,
+    Behavior, Conflict, Discovery, Error, InvalidInput, LeaderStatus, RequestError, Scope, Token,
+    blocking,
 };
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};

@@ -128,7 +128,7 @@ fn an_older_answer_is_not_shown_and_the_leaders_word_is() {
             "Session":"aaaaaaaa-0000-0000-0000-000000000000"}}]"#
     );
     for index in ["2", "0"] {
-        let old = semaphore_core::Response::new(200, old.as_str());
+        let old = semaphore_core::sans_io::Response::new(200, old.as_str());
         let old = old.with_header("X-Consul-Index", index);
         let rule = Rule::new(Fault::Answer(old)).host("follower");
         world.inject(rule.kind(RequestKind::KvWatch));

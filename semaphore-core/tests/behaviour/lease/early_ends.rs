@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{
-    Election, Encoding, Instant, Leadership, Method, Permit, Refusal, Response, Semaphore,
-    SessionId,
-};
+use semaphore_core::sans_io::{Instant, Method, Response};
+use semaphore_core::{Election, Encoding, Leadership, Permit, Refusal, Semaphore, SessionId};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::ENCODING;
@@ -375,7 +373,7 @@ fn the_flags_of_a_contender_key_tell_its_lock_delay_and_plain_ones_consuls_defau
         flags & !3
     };
     // HashiCorp's `consul lock` and Go's client write these, and have Consul's lock delay of 15 s.
-    let plain = semaphore_core::api::SEMAPHORE_FLAGS;
+    let plain = semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
     assert_eq!(flags(15), plain);
     assert_ne!(flags(30), plain);
     assert_eq!(

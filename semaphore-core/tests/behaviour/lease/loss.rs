@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use semaphore_core::{Error, Instant, Lost, Method, Permit, RequestError, Runtime, SessionId};
+use semaphore_core::adapter::{Instant, Method, Runtime};
+use semaphore_core::{Error, Lost, Permit, RequestError, SessionId};
 use transport_mock::{MockClient, MockConsul, RequestKind, Task};
 
 use crate::support::stranger::{Stranger, operate};
@@ -320,7 +321,10 @@ impl Runtime for Skewed {
         self.client.sleep(duration).await;
     }
 
-    fn spawn(&self, future: semaphore_core::BoxFuture<'static, ()>) -> std::io::Result<()> {
+    fn spawn(
+        &self,
+        future: semaphore_core::adapter::BoxFuture<'static, ()>,
+    ) -> std::io::Result<()> {
         self.client.spawn(future)
     }
 

@@ -1,9 +1,9 @@
 //! Silence between a host and Consul, and processes that stand still.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    Event, Instant, Lost, Method, Participant, Request, RequestId, Transport as _,
-};
+use semaphore_core::Lost;
+use semaphore_core::adapter::Transport as _;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Event, Instant, Method, Participant, Request, RequestId};
 use transport_mock::{MockConsul, MockProcess, RequestKind};
 
 use crate::support::aftermath::assert_recovered;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Builder, Error, Lost, RequestError, Response};
+use semaphore_core::sans_io::Response;
+use semaphore_core::{Behavior, Builder, Error, Lost, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::spy::{Spy, json};

@@ -1,7 +1,8 @@
 //! What may stand in `<prefix>/.lock`: three dialects are read and kept; what is none of them is left
 //! alone, byte for byte (invariant S4).
 
-use semaphore_core::{Conflict, Error, Lost, Method, Request, Transport as _};
+use semaphore_core::adapter::{Method, Request, Transport as _};
+use semaphore_core::{Conflict, Error, Lost};
 use transport_mock::MockConsul;
 
 use crate::support::aftermath::assert_recovered;

@@ -1,6 +1,7 @@
 //! Looking at a semaphore and managing it.
 
-use semaphore_core::{Conflict, Error, InvalidInput, Method, Response};
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Conflict, Error, InvalidInput};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 

@@ -1,6 +1,6 @@
 //! A world with an election in it, and what is left of it afterwards.
 
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{Builder, Election, Leadership};
 use transport_mock::{MockClient, MockConsul};
 

@@ -1,6 +1,7 @@
 //! Acquiring and releasing when nothing goes wrong.
 
-use semaphore_core::{Dialect, Encoding, Prefix};
+use semaphore_core::sans_io::Dialect;
+use semaphore_core::{Encoding, Prefix};
 use transport_mock::consul::Entry;
 use transport_mock::{MockConsul, RequestKind};
 

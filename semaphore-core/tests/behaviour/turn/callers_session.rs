@@ -1,6 +1,7 @@
 //! Contending with a session that the caller made, and will end.
 
-use semaphore_core::{Error, Lost, Method, Refusal, Response, Semaphore, SessionId};
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Error, Lost, Refusal, Semaphore, SessionId};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::spy::Spy;
@@ -500,7 +501,7 @@ fn a_reservation_that_is_never_answered_is_tried_with_growing_waits() {
         let world = MockConsul::new(1);
         let own = Stranger::session_with(&world, WITH_TTL);
         let key = own.key();
-        let is_reservation = move |request: &semaphore_core::Request| {
+        let is_reservation = move |request: &semaphore_core::sans_io::Request| {
             request.method() == Method::Put && request.target().contains(&format!("{key}?cas=0"))
         };
         let rule = Rule::new(fault.clone()).matching(is_reservation).always();

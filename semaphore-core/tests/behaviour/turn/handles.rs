@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Builder, Error, Lost, Method, Permit, Scope, Semaphore, Token, blocking};
+use semaphore_core::adapter::Method;
+use semaphore_core::{Builder, Error, Lost, Permit, Scope, Semaphore, Token, blocking};
 use transport_mock::consul::Policy;
 use transport_mock::{MockConsul, RequestKind};
 
@@ -242,12 +243,12 @@ fn a_driver_that_is_never_run_is_the_end_too() {
 /// A runtime that hands its driver out, so that it can be ended.
 struct Ending {
     client: transport_mock::MockClient,
-    driver: std::sync::Mutex<Option<semaphore_core::BoxFuture<'static, ()>>>,
+    driver: std::sync::Mutex<Option<semaphore_core::adapter::BoxFuture<'static, ()>>>,
 }
 
 #[async_trait::async_trait]
-impl semaphore_core::Runtime for Ending {
-    fn now(&self) -> semaphore_core::Instant {
+impl semaphore_core::adapter::Runtime for Ending {
+    fn now(&self) -> semaphore_core::adapter::Instant {
         self.client.now()
     }
 
@@ -255,7 +256,10 @@ impl semaphore_core::Runtime for Ending {
         self.client.sleep(duration).await;
     }
 
-    fn spawn(&self, future: semaphore_core::BoxFuture<'static, ()>) -> std::io::Result<()> {
+    fn spawn(
+        &self,
+        future: semaphore_core::adapter::BoxFuture<'static, ()>,
+    ) -> std::io::Result<()> {
         *self.driver.lock().expect("a driver") = Some(future);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Taking a slot only if it is free now.
 
-use semaphore_core::{Error, Refusal, Request, RequestError};
+use semaphore_core::adapter::Request;
+use semaphore_core::{Error, Refusal, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::stranger::Stranger;

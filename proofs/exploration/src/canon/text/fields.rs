@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use semaphore_core::{Candidate, Participant};
+use semaphore_core::sans_io::{Candidate, Participant};
 
 use super::{IndexOf, Mark, Token, instant, nanos, number_token};
 use crate::scene::{Contest, Scene};
