@@ -3,7 +3,8 @@
 use std::env;
 use std::sync::Arc;
 
-use semaphore_core::{AgentEnvironment, AgentUrl, Token};
+use semaphore_core::Token;
+use semaphore_core::adapter::{AgentEnvironment, AgentUrl};
 use transport_mock::LoopbackConsul;
 
 use crate::failure::Failure;

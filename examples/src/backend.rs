@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clap::ValueEnum;
-use semaphore_core::{
-    BlockOn, BoxFuture, Builder, Error, Instant, Method, Request, Response, Runtime, Semaphore,
-    Transport, TransportError, blocking,
+use semaphore_core::adapter::{
+    BlockOn, BoxFuture, Instant, Method, Request, Response, Runtime, Transport, TransportError,
 };
+use semaphore_core::{Builder, Error, Semaphore, blocking};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
 

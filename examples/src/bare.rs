@@ -8,14 +8,13 @@
 use std::time::{Duration, Instant};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use semaphore_core::api::{
+use semaphore_core::adapter::{Method, Request, Response, Transport as _};
+use semaphore_core::sans_io::api::{
     CasKey, CreateSession, DeleteKey, DestroySession, Entry, Operation, SEMAPHORE_FLAGS, Txn,
     TxnOutcome,
 };
-use semaphore_core::{
-    Error, Index, Method, Prefix, Request, RequestError, Response, Scope, SessionId,
-    SessionOptions, Transport as _,
-};
+use semaphore_core::sans_io::{Index, SessionOptions};
+use semaphore_core::{Error, Prefix, RequestError, Scope, SessionId};
 
 use crate::agent::Agent;
 use crate::backend::Host;

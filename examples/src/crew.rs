@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use semaphore_core::Runtime as _;
+use semaphore_core::adapter::Runtime as _;
 
 use crate::backend::Host;
 use crate::failure::Failure;

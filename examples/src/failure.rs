@@ -5,7 +5,9 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use semaphore_core::{AgentUrl, Error, TransportError};
+use semaphore_core::Error;
+use semaphore_core::adapter::AgentUrl;
+use semaphore_core::sans_io::TransportError;
 
 /// Why a program could not do what it was started for.
 #[derive(Debug, thiserror::Error)]

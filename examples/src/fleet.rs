@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, join_all, join3, select};
 use futures_util::stream::{self, StreamExt as _};
-use semaphore_core::{Builder, Error, Lost, Permit, Runtime as _, Semaphore, TransportErrorKind};
+use semaphore_core::adapter::{Runtime as _, TransportErrorKind};
+use semaphore_core::{Builder, Error, Lost, Permit, Semaphore};
 
 use crate::backend::{Host, Hosts, Transports};
 use crate::failure::{Failure, with_causes};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use semaphore_core::{Request, Response, Transport, TransportError};
+use semaphore_core::adapter::{Request, Response, Transport, TransportError};
 use serde::Serialize;
 use transport_mock::RequestKind;
 
@@ -223,7 +223,8 @@ fn response_length(response: &Response) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use semaphore_core::{Method, Token};
+    use semaphore_core::Token;
+    use semaphore_core::adapter::Method;
     use transport_mock::MockConsul;
 
     use super::*;

@@ -9,7 +9,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use percent_encoding::percent_decode_str;
-use semaphore_core::Request;
+use semaphore_core::sans_io::Request;
 use serde::Deserialize;
 use transport_mock::RequestKind;
 
@@ -131,7 +131,7 @@ fn tied_key(kind: RequestKind, request: &Request) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use semaphore_core::Method;
+    use semaphore_core::sans_io::Method;
 
     use super::*;
 

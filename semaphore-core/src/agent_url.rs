@@ -34,7 +34,7 @@ impl AgentUrl {
         self.port.unwrap_or(if self.https { 443 } else { 80 })
     }
 
-    /// The URL of a request, given its [target](crate::Request::target).
+    /// The URL of a request, given its [target](crate::sans_io::Request::target).
     pub fn join(&self, target: &str) -> String {
         format!("{self}{target}")
     }

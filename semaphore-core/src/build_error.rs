@@ -51,12 +51,10 @@ pub enum BuildError {
     /// A transport of no connections was asked for. One is enough; with fewer than a few everything takes longer.
     #[error("the most connections are 0; a transport needs at least one")]
     NoConnections,
-    /// Not called from within a tokio runtime.
-    #[error("called outside of a tokio runtime")]
-    NoRuntime(#[source] Cause),
-    /// The HTTP client refused the configuration.
-    #[error("the HTTP client can't be built")]
-    Client(#[source] Cause),
+    /// What the adapter is made of can't be used here: its HTTP client, its TLS or its runtime. The cause is of a type of
+    /// the adapter's or of that library's, and can be downcast to it.
+    #[error("what the transport is made of can't be used")]
+    Backend(#[source] Cause),
 }
 
 /// Which variable of the environment can't be understood. Its value is not shown.

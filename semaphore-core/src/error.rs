@@ -4,9 +4,9 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::TransportError;
 use crate::id::SessionId;
 use crate::input::InvalidInput;
+use crate::transport::TransportError;
 
 /// Why one request did not do what it was for.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -236,6 +236,51 @@ impl From<RequestError> for Error {
     fn from(error: RequestError) -> Self {
         Self::Request(error)
     }
+}
+
+/// Why a try was refused. Nothing is wrong: there is nothing to take at the moment, and a try waits for nobody.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Others of the same handle and its clones come first: of a semaphore they wait, in an election one waits or leads.
+    /// Consul was not asked.
+    #[error("others of the same handle come first")]
+    OthersHere,
+    /// The limit is reached: fewer slots are free than were asked for.
+    #[error("{free} of {limit} slots are free")]
+    LimitReached {
+        /// The slots that are free.
+        free: u32,
+        /// All slots.
+        limit: u32,
+    },
+    /// Slots are free, but for those who wait already.
+    #[error("{waiters} who wait come first, and {free} slots are free")]
+    OthersWait {
+        /// How many wait.
+        waiters: u32,
+        /// The slots that are free.
+        free: u32,
+    },
+    /// The slots that are missing are those of holders whose contender key has gone, and who may believe in them still. They
+    /// are free when the lock delay of each is over: a minute at most.
+    #[error("{withheld} slots are withheld until the lock delay of their holders is over")]
+    LockDelay {
+        /// The slots of such holders.
+        withheld: u32,
+    },
+    /// The session that the caller made holds a slot here already. A session carries one slot.
+    #[error("the caller's session holds a slot already")]
+    SessionInUse,
+    /// Somebody else leads.
+    #[error("session {by} leads")]
+    Led {
+        /// The session of the leader.
+        by: SessionId,
+    },
+    /// Consul did not give the election's key away: the lock delay of a former leader is on, or another one was faster.
+    #[error("the key can't be acquired at the moment")]
+    KeyUnavailable,
 }
 
 /// Why a permit or a leadership stopped being held before it was given back. Whoever learns it must stop using

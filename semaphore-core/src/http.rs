@@ -233,14 +233,14 @@ impl Request {
     }
 
     /// From the start of the request to the last byte of its answer, this long at most. The
-    /// transport ends it then with [`TransportErrorKind::Timeout`](crate::TransportErrorKind::Timeout).
+    /// transport ends it then with [`TransportErrorKind::Timeout`](crate::adapter::TransportErrorKind::Timeout).
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
     /// Whether the server may hold this request open for many seconds. Never run these through
     /// a bounded pool that short requests share: a renewal that queues behind them comes late.
-    /// [`Connections`](crate::Connections) knows how.
+    /// [`Connections`](crate::adapter::Connections) knows how.
     pub fn is_long_poll(&self) -> bool {
         self.long_poll
     }

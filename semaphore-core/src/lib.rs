@@ -4,8 +4,8 @@
 //! Services on many machines share a limited resource: at most N at once. Consul holds the truth.
 //! This crate knows the protocol and nothing else: it describes HTTP requests and understands their
 //! answers. An adapter sends them: `transport-reqwest` on tokio, `transport-ureq` on plain threads and
-//! on smol, `transport-mock` against a Consul in memory. Each re-exports this crate, so that one
-//! dependency is enough.
+//! on smol, `transport-mock` against a Consul in memory. Each re-exports what users use of this
+//! crate, so that one dependency is enough.
 //!
 //! # Holding a slot
 //! ```
@@ -52,13 +52,13 @@
 //! Who leads an election is what its key says. [`Discovery`] asks once or follows it, and checks a
 //! [`Sequencer`] for a resource that serves the leader only.
 //! ```
-//! use semaphore_core::{Discovery, LeaderEvent, Scope};
+//! use semaphore_core::{Discovery, LeaderEvent};
 //! # use transport_mock::MockConsul;
 //! # let world = MockConsul::new(1);
 //! # let transport = world.client("node-1");
 //! # world.run(async {
 //!
-//! let discovery = Discovery::connect("service/db/leader", Scope::new(), transport)?;
+//! let discovery = Discovery::builder("service/db/leader").connect(transport)?;
 //! let mut follower = discovery.follow();
 //! while let Some(event) = follower.next().await {
 //!     match event? {
@@ -74,13 +74,14 @@
 //! ```
 //!
 //! # Driving it by hand
-//! [`Participant`] is the machine behind the handles. With a socket and a clock of your own, this is
+//! [`Participant`](sans_io::Participant) is the machine behind the handles. With a socket and a clock of your own, this is
 //! the whole loop:
 //! ```
-//! use semaphore_core::{Event, Instant, Machine as _, Participant, Prefix, Request, Response, Settings};
-//! use semaphore_core::TransportError;
+//! use semaphore_core::Prefix;
+//! use semaphore_core::sans_io::{Event, Machine as _, Participant, Request, Response, Settings};
+//! use semaphore_core::sans_io::TransportError;
 //! # use transport_mock::{MockClient, MockConsul};
-//! # use semaphore_core::{Runtime as _, Transport as _};
+//! # use semaphore_core::adapter::{Runtime as _, Transport as _};
 //! # let world = MockConsul::new(1);
 //! # let client = world.client("node-1");
 //! # let now = || client.now();
@@ -107,9 +108,18 @@
 //! # let _ = token;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! A [`Candidate`] is the machine of an election, and is driven by the same loop.
+//! A [`Candidate`](sans_io::Candidate) is the machine of an election, and is driven by the same loop.
 //!
-//! That loop sends one request after the other. A real one keeps the long poll open beside the rest, as [`Request::is_long_poll`] tells: see the `by_hand` example.
+//! That loop sends one request after the other. A real one keeps the long poll open beside the rest, as [`Request::is_long_poll`](sans_io::Request::is_long_poll) tells: see the `by_hand` example.
+//!
+//! # Where things are
+//! | module | has |
+//! |---|---|
+//! | this one | the handles, what they are told, and what they tell |
+//! | [`blocking`] | the same handles for threads |
+//! | [`manage`] | looking at a semaphore and managing it |
+//! | [`adapter`] | what whoever sends the requests needs: `Transport`, `Runtime`, connections, addresses |
+//! | [`sans_io`] | the machines behind the handles, and their words: for an event loop of your own |
 //!
 //! # What is promised
 //! [`promises`] says it, names it as the code's comments do (S1 to S5, L1 to L4), and tells how each
@@ -128,9 +138,10 @@
 //!    api ── one file per request of Consul's HTTP API
 //! ```
 
+pub mod adapter;
 mod agent_environment;
 mod agent_url;
-pub mod api;
+mod api;
 mod build_error;
 mod connections;
 #[cfg(feature = "unstable-defects")]
@@ -156,36 +167,25 @@ pub mod manage;
 #[doc = include_str!("../PROMISES.md")]
 pub mod promises {}
 mod record;
+pub mod sans_io;
 mod sequencer;
 #[cfg(not(semaphore_races))]
 mod sync;
 #[cfg(semaphore_races)]
+#[doc(hidden)]
 pub mod sync;
 mod time;
 mod token;
 mod transport;
 mod view;
 
-pub use agent_environment::{AgentEnvironment, Certificates};
-pub use agent_url::{AgentUrl, InvalidUrl};
-pub use build_error::{BuildError, InvalidEnvironment};
-pub use connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, is_no_room};
-pub use error::{Conflict, Error, Lost, RequestError};
-pub use handle::{
-    Builder, Discovery, Election, ElectionBuilder, Follower, Leadership, Permit, Semaphore,
-    blocking,
-};
-pub use http::{Method, Priority, Request, Response};
-pub use id::{CommandId, FencingToken, Index, RequestId, SessionId};
-pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope, SessionOptions, Value};
+pub use api::SessionDetails;
+pub use build_error::BuildError;
+pub use error::{Conflict, Error, Lost, Refusal, RequestError};
+pub use handle::{Builder, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking};
+pub use id::{FencingToken, SessionId};
+pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope};
 pub use leader::{Leader, LeaderStatus};
-pub use machine::{
-    Candidate, ElectionSettings, Encoding, Event, Follow, Grant, LeaderEvent, Machine, Participant,
-    Settings, Term, Transmit,
-};
-pub use record::{Dialect, Record};
+pub use machine::{Availability, Encoding, LeaderEvent};
 pub use sequencer::{Sequencer, SequencerStatus};
-pub use time::Instant;
 pub use token::Token;
-pub use transport::{BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind};
-pub use view::{Contender, Key, Lock, Orphan, View};

@@ -21,6 +21,7 @@ use crate::error::Conflict;
 
 /// How a record is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Dialect {
     /// `Holders` is an object with the sessions as its names.
     Map,

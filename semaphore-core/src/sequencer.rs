@@ -34,6 +34,7 @@ pub struct Sequencer {
 /// It speaks of the moment of the read, which Consul's leader confirmed: what follows it may come too
 /// late all the same. Serve the current only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SequencerStatus {
     /// The session still has the key.
     Current,
@@ -110,7 +111,7 @@ impl FromStr for Sequencer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Response;
+    use crate::http::Response;
 
     const SESSION: &str = "4ca8e74b-6350-7587-addf-a18084928f3c";
 

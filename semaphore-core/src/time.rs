@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// A point in time, counted from an origin that the [`Runtime`](crate::Runtime) chooses.
+/// A point in time, counted from an origin that the [`Runtime`](crate::adapter::Runtime) chooses.
 ///
 /// The core never reads a clock; whoever drives it passes `now` in. Two instants compare only
 /// when they come from the same runtime. The clock behind it must not go backwards and should

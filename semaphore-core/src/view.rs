@@ -46,6 +46,7 @@ pub(crate) enum Source {
 
 /// The key `<prefix>/.lock`.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Lock {
     /// What a change of it must name as `cas`.
     pub modify_index: Index,
@@ -55,6 +56,7 @@ pub struct Lock {
 
 /// A contender key with a live session.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Contender {
     /// The session it is tied to.
     pub session: SessionId,
@@ -84,6 +86,7 @@ impl Contender {
 /// A key directly below the prefix that has the name of a session and is tied to none: what a
 /// contender with behavior `release` leaves behind when it dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Orphan {
     /// The session whose key it was.
     pub session: SessionId,
@@ -95,6 +98,7 @@ pub struct Orphan {
 
 /// The key `<prefix>/<session>` as a view shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Key<'a> {
     /// Tied to that session.
     Tied(&'a Contender),
@@ -286,8 +290,8 @@ impl Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Response;
     use crate::api::ListKeys;
+    use crate::http::Response;
 
     pub(super) const A: &str = "aaaaaaaa-0000-0000-0000-000000000000";
     pub(super) const B: &str = "bbbbbbbb-0000-0000-0000-000000000000";

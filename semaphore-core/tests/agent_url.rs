@@ -2,7 +2,8 @@
 
 use std::io;
 
-use semaphore_core::{AgentEnvironment, AgentUrl, BuildError, InvalidEnvironment, InvalidUrl};
+use semaphore_core::BuildError;
+use semaphore_core::adapter::{AgentEnvironment, AgentUrl, InvalidEnvironment, InvalidUrl};
 
 fn parse(text: &str) -> Result<AgentUrl, InvalidUrl> {
     text.parse()

@@ -399,3 +399,45 @@ fn a_circle_is_seen() {
     });
     assert_eq!(circles(&needs.collect()), [["b", "c"]]);
 }
+
+/// What a crate shows at its root by `pub use`, in order.
+fn shown_at_the_root(source: &str) -> BTreeSet<String> {
+    let file = syn::parse_file(source).expect("Rust");
+    let mut names = BTreeSet::new();
+    for item in file.items {
+        if let Item::Use(it) = item
+            && matches!(it.vis, Visibility::Public(_))
+        {
+            leaves(&it.tree, &mut names);
+        }
+    }
+    names
+}
+
+fn leaves(tree: &UseTree, names: &mut BTreeSet<String>) {
+    match tree {
+        UseTree::Path(it) => leaves(&it.tree, names),
+        UseTree::Name(it) => drop(names.insert(it.ident.to_string())),
+        UseTree::Rename(it) => drop(names.insert(it.rename.to_string())),
+        UseTree::Glob(_) => drop(names.insert("*".to_owned())),
+        UseTree::Group(it) => it.items.iter().for_each(|it| leaves(it, names)),
+    }
+}
+
+#[test]
+fn the_root_shows_thirty_types_at_most_and_the_adapters_show_them_all() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("a file");
+    let shown = shown_at_the_root(&read("src/lib.rs"));
+    let types: BTreeSet<_> = shown
+        .into_iter()
+        .filter(|name| name.starts_with(char::is_uppercase))
+        .collect();
+    assert!(types.len() <= 30, "{} types: {types:?}", types.len());
+    for adapter in ["transport-reqwest", "transport-ureq"] {
+        let shown = shown_at_the_root(&read(&format!("../{adapter}/src/lib.rs")));
+        let missing: Vec<_> = types.difference(&shown).collect();
+        assert!(missing.is_empty(), "{adapter} does not show {missing:?}");
+        assert!(!shown.contains("*"), "{adapter}");
+    }
+}

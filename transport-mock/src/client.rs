@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{
-    BlockOn, BoxFuture, BuildError, Instant, Lane, Request, Response, Runtime, Transport,
-    TransportError,
+use semaphore_core::BuildError;
+use semaphore_core::adapter::{
+    BlockOn, BoxFuture, Instant, Lane, Request, Response, Runtime, Transport, TransportError,
 };
 
 use crate::fault::Fault;

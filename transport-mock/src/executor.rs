@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use semaphore_core::BoxFuture;
+use semaphore_core::adapter::BoxFuture;
 
 /// How long, in real time, a thread with nothing to do waits for another thread to wake it
 /// before the test is called deadlocked.

@@ -16,12 +16,12 @@ use std::panic::Location;
 use std::time::Duration;
 
 use fastrand::Rng;
-use semaphore_core::{Method, Request, Response};
+use semaphore_core::adapter::{Method, Request, Response};
 
 use crate::kind::RequestKind;
 
 /// What goes wrong with one exchange. The client sees it as the
-/// [`TransportErrorKind`](semaphore_core::TransportErrorKind) in brackets.
+/// [`TransportErrorKind`](semaphore_core::adapter::TransportErrorKind) in brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {

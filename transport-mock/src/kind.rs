@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use semaphore_core::{Method, Request};
+use semaphore_core::adapter::{Method, Request};
 
 /// What a request asks of Consul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use semaphore_core::{Method, Request, Transport, TransportErrorKind};
+//! use semaphore_core::adapter::{Method, Request, Transport, TransportErrorKind};
 //! use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 //!
 //! let world = MockConsul::new(7);
@@ -25,7 +25,7 @@
 //! assert_eq!(world.now().since_origin(), Duration::from_secs(10));
 //! assert!(world.trace().contains("node-1 #1 ! answer lost"));
 //! assert_eq!(world.run(node.send(write()))?.status(), 200);
-//! # Ok::<(), semaphore_core::TransportError>(())
+//! # Ok::<(), semaphore_core::adapter::TransportError>(())
 //! ```
 //!
 //! # What moves time
@@ -67,9 +67,9 @@
 //!                                └── consul: the agent, itself without I/O
 //! ```
 //!
-//! [`Transport`]: semaphore_core::Transport
-//! [`Runtime`]: semaphore_core::Runtime
-//! [`BlockOn`]: semaphore_core::BlockOn
+//! [`Transport`]: semaphore_core::adapter::Transport
+//! [`Runtime`]: semaphore_core::adapter::Runtime
+//! [`BlockOn`]: semaphore_core::adapter::BlockOn
 
 mod client;
 pub mod consul;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use semaphore_core::{Instant, Request};
+use semaphore_core::adapter::{Instant, Request};
 
 use crate::client::MockClient;
 use crate::consul::{Consul, Snapshot};
@@ -296,7 +296,8 @@ impl MockConsul {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use semaphore_core::{Runtime, Semaphore};
+    /// use semaphore_core::Semaphore;
+    /// use semaphore_core::adapter::Runtime;
     /// use transport_mock::MockConsul;
     ///
     /// # fn main() -> Result<(), semaphore_core::Error> {
@@ -376,7 +377,7 @@ impl MockConsul {
     /// No session expires meanwhile; all TTLs start anew when the leader has caught up.
     ///
     /// ```
-    /// use semaphore_core::{Method, Request, Transport};
+    /// use semaphore_core::adapter::{Method, Request, Transport};
     /// use transport_mock::MockConsul;
     ///
     /// let world = MockConsul::new(7);
@@ -390,7 +391,7 @@ impl MockConsul {
     /// assert_eq!(world.run(node.send(read()))?.status(), 404);
     /// world.catch_up_leader();
     /// assert_eq!(world.run(node.send(read()))?.status(), 200);
-    /// # Ok::<(), semaphore_core::TransportError>(())
+    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
     /// ```
     pub fn elect_leader_behind(&self, applied: &Snapshot) {
         self.world()

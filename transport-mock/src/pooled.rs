@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{
-    BlockOn, BoxFuture, BuildError, Connections, Instant, Lane, Lanes, Request, Response, Runtime,
-    Transport, TransportError,
+use semaphore_core::BuildError;
+use semaphore_core::adapter::{
+    BlockOn, BoxFuture, Connections, Instant, Lane, Lanes, Request, Response, Runtime, Transport,
+    TransportError,
 };
 
 use crate::client::MockClient;

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use semaphore_core::{BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError};
+use semaphore_core::adapter::{
+    BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
+};
 
 use crate::client::MockClient;
 
@@ -18,7 +20,7 @@ use crate::client::MockClient;
 /// ```
 /// use std::time::Duration;
 ///
-/// use semaphore_core::Runtime as _;
+/// use semaphore_core::adapter::Runtime as _;
 /// use transport_mock::{MockConsul, MockProcess};
 ///
 /// let world = MockConsul::new(7);

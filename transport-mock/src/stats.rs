@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Response;
+use semaphore_core::adapter::Response;
 
 use crate::kind::RequestKind;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Instant;
+use semaphore_core::adapter::Instant;
 
 /// Entries ordered by their time, and among equals by the order in which they were added.
 #[derive(Debug)]

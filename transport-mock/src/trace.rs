@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 
-use semaphore_core::{Instant, Request};
+use semaphore_core::adapter::{Instant, Request};
 
 /// So many lines are kept; older ones make room.
 const MAX_LINES: usize = 65_536;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use semaphore_core::{BoxFuture, Instant, Request};
+use semaphore_core::adapter::{BoxFuture, Instant, Request};
 
 use crate::executor::{Clock, Executor, Step};
 use crate::fault::Fault;

@@ -7,7 +7,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use semaphore_core::{BlockOn, Instant, Runtime};
+use semaphore_core::adapter::{BlockOn, Instant, Runtime};
 use support::{SECOND, put, status, stored};
 use transport_mock::{MockClient, MockConsul};
 

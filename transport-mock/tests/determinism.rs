@@ -4,7 +4,8 @@
 
 mod support;
 
-use semaphore_core::{Runtime, Token, Transport};
+use semaphore_core::Token;
+use semaphore_core::adapter::{Runtime, Transport};
 use support::{MILLISECOND, SECOND, create_session, get, put, watch};
 use transport_mock::{Faults, MockConsul};
 

@@ -4,7 +4,7 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use semaphore_core::{Instant, Transport, TransportErrorKind};
+use semaphore_core::adapter::{Instant, Transport, TransportErrorKind};
 use support::{
     MILLISECOND, SECOND, create_session, get, put, put_new, status, stored, text, watch,
 };
@@ -122,7 +122,7 @@ fn an_answer_from_the_way_leaves_the_write_unapplied() {
 
 #[test]
 fn a_proxy_may_answer_instead_after_the_write_was_applied() {
-    let timeout = semaphore_core::Response::new(504, "<html>Gateway Timeout</html>");
+    let timeout = semaphore_core::adapter::Response::new(504, "<html>Gateway Timeout</html>");
     let (seen, _, stored) = write_with(Fault::AnswerAfter(timeout));
     assert_eq!(seen, Ok(504));
     assert_eq!(stored, "new");

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Method, Request, Transport as _};
+use semaphore_core::adapter::{Method, Request, Transport as _};
 use transport_mock::{MockClient, MockConsul};
 
 fn read(world: &MockConsul, from: &MockClient, query: &str) -> (u16, String) {

@@ -4,7 +4,7 @@
 
 mod support;
 
-use semaphore_core::{Method, Request, Response, Transport as _};
+use semaphore_core::adapter::{Method, Request, Response, Transport as _};
 use support::{
     SECOND, create_session, get, index_of, put, put_new, session_id, status, stored, text, watch,
 };

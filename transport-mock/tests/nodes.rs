@@ -5,7 +5,7 @@
 
 mod support;
 
-use semaphore_core::{Method, Request, Transport, TransportErrorKind};
+use semaphore_core::adapter::{Method, Request, Transport, TransportErrorKind};
 use support::{SECOND, create_session, put, session_id, status, text, watch};
 use transport_mock::consul::NODE;
 use transport_mock::{MockClient, MockConsul};

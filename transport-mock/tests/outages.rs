@@ -2,7 +2,7 @@
 
 mod support;
 
-use semaphore_core::{Method, Request, Transport, TransportErrorKind};
+use semaphore_core::adapter::{Method, Request, Transport, TransportErrorKind};
 use support::{MILLISECOND, SECOND, create_session, get, put, session_id, status, stored, text};
 use transport_mock::MockConsul;
 

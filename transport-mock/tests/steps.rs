@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Instant, Method, Request, Runtime as _, Transport as _, TransportErrorKind};
+use semaphore_core::adapter::{
+    Instant, Method, Request, Runtime as _, Transport as _, TransportErrorKind,
+};
 use transport_mock::{Fault, MockConsul};
 
 fn at(millis: u64) -> Instant {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use semaphore_core::{Instant, Runtime};
+use semaphore_core::adapter::{Instant, Runtime};
 use transport_mock::MockConsul;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -3,13 +3,12 @@ use std::fs;
 use std::time::Duration;
 
 use reqwest::Client;
-use semaphore_core::{
-    AgentEnvironment, AgentUrl, BuildError, Connections, Lane, MOST_CONNECTIONS, Token,
-};
+use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Connections, Lane, MOST_CONNECTIONS};
+use semaphore_core::{BuildError, Token};
 use tokio::runtime::Handle;
 
 use crate::clients::Clients;
-use crate::runtime::seed;
+use crate::runtime::{NoRuntime, seed};
 use crate::transport::ReqwestTransport;
 use crate::wire::Wire;
 
@@ -74,7 +73,7 @@ impl TransportBuilder {
     }
 
     /// Reads at most this many bytes of an answer's body. A larger one ends its request with
-    /// [`BadAnswer`](semaphore_core::TransportErrorKind::BadAnswer). By default
+    /// [`BadAnswer`](semaphore_core::adapter::TransportErrorKind::BadAnswer). By default
     /// [`DEFAULT_MAX_BODY`].
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
@@ -134,10 +133,11 @@ impl TransportBuilder {
     /// Builds the transport. It uses the tokio runtime that this is called in.
     ///
     /// # Errors
-    /// [`BuildError`], before anything is sent.
+    /// [`BuildError`], before anything is sent; outside of a runtime [`BuildError::Backend`] with [`NoRuntime`].
     pub fn build(self) -> Result<ReqwestTransport, BuildError> {
         let url = self.url?;
-        let handle = Handle::try_current().map_err(|error| BuildError::NoRuntime(error.into()))?;
+        let handle =
+            Handle::try_current().map_err(|error| BuildError::Backend(NoRuntime(error).into()))?;
         let connections = Connections::new(self.max_connections, seed())?;
         let (recipe, url) = match self.client {
             Some(_) if self.connection != Connection::default() => {
@@ -150,7 +150,7 @@ impl TransportBuilder {
         // What is wrong with the options is told now.
         clients
             .of(Lane::Short(0))
-            .map_err(|error| BuildError::Client(error.into()))?;
+            .map_err(|error| BuildError::Backend(error.into()))?;
         let wire = Wire {
             clients,
             url,

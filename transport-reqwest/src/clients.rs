@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reqwest::Client;
-use semaphore_core::Lane;
+use semaphore_core::adapter::Lane;
 
 use crate::builder::Recipe;
 

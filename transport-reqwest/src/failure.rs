@@ -3,7 +3,7 @@
 
 use std::error::Error as StdError;
 
-use semaphore_core::{TransportError, TransportErrorKind, is_no_room};
+use semaphore_core::adapter::{TransportError, TransportErrorKind, is_no_room};
 
 /// A request that can't be sent like this.
 pub(crate) fn misconfigured(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {

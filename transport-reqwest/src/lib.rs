@@ -27,6 +27,9 @@
 //! # Features
 //! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
 //! [`BuildError::TlsNotBuilt`].
+//!
+//! [`Transport`]: semaphore_core::adapter::Transport
+//! [`Runtime`]: semaphore_core::adapter::Runtime
 
 mod builder;
 mod clients;
@@ -39,5 +42,12 @@ mod wire;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 pub use reqwest;
-pub use semaphore_core::*;
+pub use runtime::NoRuntime;
+// What users use: the root of the core.
+pub use semaphore_core::{
+    Availability, Behavior, BuildError, Builder, Conflict, Discovery, Election, Encoding, Error,
+    FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership, LockKey,
+    Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer, SequencerStatus,
+    SessionDetails, SessionId, Token, blocking, manage,
+};
 pub use transport::ReqwestTransport;

@@ -3,7 +3,8 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
+use semaphore_core::adapter::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
+use tokio::runtime::TryCurrentError;
 
 use crate::transport::ReqwestTransport;
 
@@ -41,6 +42,12 @@ impl BlockOn for ReqwestTransport {
         self.wire.handle.block_on(future);
     }
 }
+
+/// Why there is no transport outside of tokio: the cause of a
+/// [`BuildError::Backend`](semaphore_core::BuildError::Backend).
+#[derive(Debug, thiserror::Error)]
+#[error("called outside of a tokio runtime")]
+pub struct NoRuntime(#[source] pub(crate) TryCurrentError);
 
 /// A number that nobody foresees.
 pub(crate) fn seed() -> u64 {

@@ -9,7 +9,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
-use semaphore_core::{AgentUrl, BuildError};
+use semaphore_core::BuildError;
+use semaphore_core::adapter::AgentUrl;
 
 use crate::builder::Connection;
 
@@ -89,7 +90,7 @@ fn trust(
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, BuildError> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| BuildError::Client(error.into()))?;
+        .map_err(|error| BuildError::Backend(error.into()))?;
     let mut roots = RootCertStore::empty();
     match &options.ca_cert {
         Some(pem) => {

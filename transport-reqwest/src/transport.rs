@@ -2,7 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use semaphore_core::{BuildError, Connections, Request, Response, Transport, TransportError};
+use semaphore_core::BuildError;
+use semaphore_core::adapter::{Connections, Request, Response, Transport, TransportError};
 
 use crate::builder::TransportBuilder;
 use crate::wire::Wire;
@@ -11,7 +12,7 @@ use crate::wire::Wire;
 ///
 /// Clones share their connections. Nothing is sent until a request is.
 ///
-/// - It opens [64 connections](semaphore_core::MOST_CONNECTIONS) to the agent at most, or as many as
+/// - It opens [64 connections](semaphore_core::adapter::MOST_CONNECTIONS) to the agent at most, or as many as
 ///   [`TransportBuilder::max_connections`] says, however many semaphores share it. Renewals and releases go first; a
 ///   long poll that finds no connection is replaced by a read every five seconds. See [`Connections`].
 /// - HTTP/1.1 only; connections are kept open and reused.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::header::{CONTENT_LENGTH, HeaderValue};
 use reqwest::{Client, Url};
-use semaphore_core::{AgentUrl, Instant, Lane, Lanes, Method, Request, Response, TransportError};
+use semaphore_core::adapter::{
+    AgentUrl, Instant, Lane, Lanes, Method, Request, Response, TransportError,
+};
 use tokio::runtime::Handle;
 
 use crate::clients::Clients;

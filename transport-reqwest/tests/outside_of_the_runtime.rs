@@ -1,16 +1,19 @@
 //! What happens on threads that are none of tokio's.
 
-use std::error::Error;
-
+use semaphore_core::adapter::{Method, Request, Transport};
 use tokio::runtime::Runtime;
 use transport_conformance::server::Server;
-use transport_reqwest::{BuildError, Method, Request, ReqwestTransport, Transport};
+use transport_reqwest::{BuildError, NoRuntime, ReqwestTransport};
 
 #[test]
 fn building_outside_of_a_runtime_is_refused() {
     let error = ReqwestTransport::new("http://127.0.0.1:8500").unwrap_err();
-    assert!(matches!(error, BuildError::NoRuntime(_)));
-    assert!(error.source().is_some());
+    let BuildError::Backend(cause) = &error else {
+        panic!("{error:?}");
+    };
+    assert!(cause.is::<NoRuntime>(), "{cause:?}");
+    assert_eq!(cause.to_string(), "called outside of a tokio runtime");
+    assert!(cause.source().is_some());
 }
 
 #[test]

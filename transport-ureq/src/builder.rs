@@ -2,9 +2,8 @@ use std::env;
 use std::fs;
 use std::time::Duration;
 
-use semaphore_core::{
-    AgentEnvironment, AgentUrl, BuildError, Connections, Lane, MOST_CONNECTIONS, Token,
-};
+use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Connections, Lane, MOST_CONNECTIONS};
+use semaphore_core::{BuildError, Token};
 
 use crate::client::Agents;
 use crate::dial::Dial;
@@ -72,7 +71,7 @@ impl TransportBuilder {
     }
 
     /// Reads at most this many bytes of an answer's body. A larger one ends its request with
-    /// [`BadAnswer`](semaphore_core::TransportErrorKind::BadAnswer). By default
+    /// [`BadAnswer`](semaphore_core::adapter::TransportErrorKind::BadAnswer). By default
     /// [`DEFAULT_MAX_BODY`].
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;

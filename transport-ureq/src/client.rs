@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use semaphore_core::{AgentUrl, Method, Request, Response, TransportError};
+use semaphore_core::adapter::{AgentUrl, Method, Request, Response, TransportError};
 pub(crate) use ureq::Agent;
 use ureq::AsSendBody;
 use ureq::config::Config;

@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use semaphore_core::Request;
+use semaphore_core::adapter::Request;
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
@@ -163,7 +163,8 @@ impl<T> fmt::Debug for Connected<T> {
 
 #[cfg(test)]
 mod tests {
-    use semaphore_core::{Method, Token};
+    use semaphore_core::Token;
+    use semaphore_core::adapter::Method;
 
     use super::*;
 

@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use semaphore_core::AgentUrl;
+use semaphore_core::adapter::AgentUrl;
 #[cfg(feature = "tls")]
-use semaphore_core::InvalidUrl;
+use semaphore_core::adapter::InvalidUrl;
 use ureq::Error;
 use ureq::config::Config;
 use ureq::http::Uri;

@@ -4,7 +4,7 @@
 use std::error::Error as StdError;
 use std::io;
 
-use semaphore_core::{TransportError, TransportErrorKind, is_no_room};
+use semaphore_core::adapter::{TransportError, TransportErrorKind, is_no_room};
 use ureq::{Error, Timeout};
 
 /// A request that can't be sent like this.

@@ -46,6 +46,10 @@
 //! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
 //!   [`BuildError::TlsNotBuilt`].
 //! - `smol`: `SmolTransport`, which runs its tasks on smol's executor instead of threads.
+//!
+//! [`Transport`]: semaphore_core::adapter::Transport
+//! [`Runtime`]: semaphore_core::adapter::Runtime
+//! [`Lane`]: semaphore_core::adapter::Lane
 
 mod builder;
 mod client;
@@ -65,6 +69,12 @@ mod workers;
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 #[cfg(feature = "smol")]
 pub use on_smol::SmolTransport;
-pub use semaphore_core::*;
+// What users use: the root of the core.
+pub use semaphore_core::{
+    Availability, Behavior, BuildError, Builder, Conflict, Discovery, Election, Encoding, Error,
+    FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership, LockKey,
+    Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer, SequencerStatus,
+    SessionDetails, SessionId, Token, blocking, manage,
+};
 pub use transport::UreqTransport;
 pub use ureq;

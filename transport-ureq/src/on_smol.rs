@@ -2,8 +2,9 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{
-    BlockOn, BoxFuture, BuildError, Instant, Request, Response, Runtime, Transport, TransportError,
+use semaphore_core::BuildError;
+use semaphore_core::adapter::{
+    BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
 
 use crate::transport::UreqTransport;

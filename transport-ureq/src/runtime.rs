@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
+use semaphore_core::adapter::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
 
 use crate::transport::UreqTransport;
 

@@ -5,7 +5,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use semaphore_core::{AgentUrl, BuildError};
+use semaphore_core::BuildError;
+use semaphore_core::adapter::AgentUrl;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig, TlsProvider};
 
 use crate::builder::Connection;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_io::Timer;
 use async_trait::async_trait;
-use semaphore_core::{
-    AgentUrl, BuildError, Connections, Instant, Lane, Lanes, Request, Response, Transport,
-    TransportError,
+use semaphore_core::BuildError;
+use semaphore_core::adapter::{
+    AgentUrl, Connections, Instant, Lane, Lanes, Request, Response, Transport, TransportError,
 };
 
 use crate::builder::TransportBuilder;
@@ -20,7 +20,7 @@ use crate::workers::Workers;
 /// Clones share threads and connections. No thread is started until a semaphore is connected, and nothing sent until a
 /// request is. When the last clone is dropped, its threads end.
 ///
-/// - It opens [64 connections](semaphore_core::MOST_CONNECTIONS) to the agent at most, or as many as
+/// - It opens [64 connections](semaphore_core::adapter::MOST_CONNECTIONS) to the agent at most, or as many as
 ///   [`TransportBuilder::max_connections`] says, however many semaphores share it, each with a thread. Renewals and
 ///   releases go first; a long poll that finds no connection is replaced by a read every five seconds. See
 ///   [`Connections`].

@@ -20,7 +20,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_channel::oneshot;
-use semaphore_core::{AgentUrl, Lane, Request, Response, TransportError, TransportErrorKind};
+use semaphore_core::adapter::{
+    AgentUrl, Lane, Request, Response, TransportError, TransportErrorKind,
+};
 
 use crate::client::{Agent, Agents, Client};
 use crate::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -294,7 +296,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 // The crate `races` compiles this file, too, without what this test needs.
 #[cfg(all(test, not(semaphore_races)))]
 mod tests {
-    use semaphore_core::Method;
+    use semaphore_core::adapter::Method;
     use transport_conformance::server::Server;
 
     use super::*;

@@ -8,8 +8,9 @@ use std::fs;
 use std::sync::mpsc;
 use std::thread;
 
+use semaphore_core::adapter::{BlockOn, Method, Request, Runtime, Transport};
 use transport_conformance::server::Server;
-use transport_ureq::{BlockOn, Method, Request, Runtime, Transport, UreqTransport};
+use transport_ureq::UreqTransport;
 
 #[test]
 fn dropping_the_transport_ends_its_threads() {

@@ -12,10 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use examples::agent::Agent;
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    AgentUrl, Event, Instant, Participant, Prefix, Request, RequestId, Response, Settings,
-    TransportError, TransportErrorKind,
+use semaphore_core::Prefix;
+use semaphore_core::adapter::AgentUrl;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{
+    Event, Instant, Participant, Request, RequestId, Response, Settings, TransportError,
+    TransportErrorKind,
 };
 
 type Answer = (RequestId, Result<Response, TransportError>);

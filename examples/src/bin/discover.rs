@@ -35,7 +35,9 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         tokio::spawn(lead_in_turn(transport.clone(), flags.key.clone()));
     }
 
-    let discovery = Discovery::connect(flags.key.as_str(), scope, transport)?;
+    let discovery = Discovery::builder(flags.key.as_str())
+        .scope(scope)
+        .connect(transport)?;
     println!("following {} on {}", flags.key, agent.describe());
     // Either ends in the middle of whatever it waits for, and leaves nothing behind.
     tokio::select! {

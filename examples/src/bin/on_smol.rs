@@ -27,8 +27,8 @@ async fn run() -> Result<(), Box<dyn Error>> {
 
     // A try waits for nobody: either a slot is free now, or there is none.
     match semaphore.try_acquire().await? {
-        Some(_) => println!("a try got a slot that is held: impossible"),
-        None => println!("a try finds no slot free"),
+        Ok(_) => println!("a try got a slot that is held: impossible"),
+        Err(refusal) => println!("a try is refused: {refusal}"),
     }
 
     // Running out of time is an error of its own kind. Dropping the future would give up, too.

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let transport = UreqTransport::new(agent.url().to_string())?;
     let semaphore = blocking::Semaphore::builder("examples/on-threads", 2)
         .value("on_threads")
-        .connect_blocking(transport)?;
+        .connect(transport)?;
 
     // A clone for each thread. They share one watch and a few connections.
     thread::scope(|scope| {

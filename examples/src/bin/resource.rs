@@ -43,7 +43,8 @@ impl Store {
         match verified.unwrap_or(Ok(SequencerStatus::Unknown))? {
             SequencerStatus::Current => self.written.push(value.to_owned()),
             SequencerStatus::Stale => return Err(Refusal::Stale),
-            SequencerStatus::Unknown => return Err(Refusal::Unknown),
+            // Whatever else it says: the current is served only.
+            _ => return Err(Refusal::Unknown),
         }
         Ok(())
     }
@@ -65,7 +66,9 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .token()
         .map_or_else(Scope::new, |token| Scope::new().with_token(token.clone()));
     let mut store = Store {
-        leader: Discovery::connect(KEY, scope, transport.clone())?,
+        leader: Discovery::builder(KEY)
+            .scope(scope)
+            .connect(transport.clone())?,
         written: Vec::new(),
     };
 

@@ -6,7 +6,8 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
-use semaphore_core::{Error, Runtime, Semaphore};
+use semaphore_core::adapter::Runtime;
+use semaphore_core::{Error, Semaphore};
 use transport_mock::MockConsul;
 
 /// The code under test: an hour of work in steps. It knows nothing of the mock.

@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {

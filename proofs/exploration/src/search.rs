@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::{Duration, Instant};
 
-use semaphore_core::{Candidate, Error, Participant};
+use semaphore_core::Error;
+use semaphore_core::sans_io::{Candidate, Participant};
 
 use crate::action::Action;
 use crate::scene::{Contest, Scene};

@@ -2,13 +2,12 @@
 //!
 //! Input: status, `X-Consul-Index`, filtering, a `Location`, then the body.
 
-use semaphore_core::api::{
+use semaphore_core::sans_io::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, Entry, ListKeys, ReadKey,
     ReleaseKey, RenewSession, SessionInfo, Txn, TxnOutcome,
 };
-use semaphore_core::{
-    Error, LeaderStatus, LockKey, Prefix, RequestError, Response, SequencerStatus, View,
-};
+use semaphore_core::sans_io::{Response, View};
+use semaphore_core::{Error, LeaderStatus, LockKey, Prefix, RequestError, SequencerStatus};
 
 use crate::choices::Choices;
 use crate::inputs::check_sequencer;

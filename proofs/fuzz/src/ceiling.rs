@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 /// So many at once, and one more for each interval.
 pub(crate) struct Ceiling {

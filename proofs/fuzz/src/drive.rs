@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{
-    CommandId, Error, Event, Instant, Machine, Request, RequestId, Response, SessionId,
-    TransportError, TransportErrorKind,
+use semaphore_core::sans_io::{
+    CommandId, Event, Instant, Machine, Request, RequestId, Response, TransportError,
+    TransportErrorKind,
 };
+use semaphore_core::{Error, SessionId};
 use transport_mock::consul::{Consul, Exchange};
 
 use crate::choices::Choices;
@@ -344,7 +345,9 @@ impl<S: Subject> Run<S> {
                     }
                     (command, &[Stage::Waiting][..], Stage::Granted)
                 }
-                Event::NotAvailable { command } => (command, &[Stage::Waiting][..], Stage::Over),
+                Event::NotAvailable { command, .. } => {
+                    (command, &[Stage::Waiting][..], Stage::Over)
+                }
                 Event::Failed { command, error } => {
                     self.check_error(&error);
                     (command, &[Stage::Waiting][..], Stage::Over)

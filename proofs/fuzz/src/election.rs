@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use semaphore_core::{
-    Candidate, CommandId, ElectionSettings, Encoding, Error, Instant, LockKey, Request, Response,
-    SessionId, SessionOptions, Term, Value,
+use semaphore_core::sans_io::{
+    Candidate, CommandId, ElectionSettings, Instant, Request, Response, SessionOptions, Term, Value,
 };
+use semaphore_core::{Encoding, Error, LockKey, SessionId};
 use transport_mock::RequestKind;
 use transport_mock::consul::Consul;
 

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Encoding, Instant, Method, Request, SessionOptions};
+use semaphore_core::Encoding;
+use semaphore_core::sans_io::{Instant, Method, Request, SessionOptions};
 use transport_mock::RequestKind;
 
 use crate::choices::Choices;

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use semaphore_core::{
-    CommandId, Error, Event, Follow, Instant, LeaderEvent, LeaderStatus, LockKey, Machine, Method,
-    Request, RequestId, Response, SessionId, Transmit, TransportError,
+use semaphore_core::sans_io::{
+    CommandId, Event, Follow, Instant, Machine, Method, Request, RequestId, Response, Transmit,
+    TransportError,
 };
+use semaphore_core::{Error, LeaderEvent, LeaderStatus, LockKey, SessionId};
 use transport_mock::consul::Consul;
 
 use crate::ceiling::Ceiling;

@@ -1,6 +1,6 @@
 //! A server that answers one kind of request in the same odd way again and again.
 
-use semaphore_core::{Response, TransportError};
+use semaphore_core::sans_io::{Response, TransportError};
 
 use crate::choices::Choices;
 use crate::mangle;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Instant, Machine as _, Request, RequestId, Response};
+use semaphore_core::sans_io::{Instant, Machine as _, Request, RequestId, Response};
 use transport_mock::RequestKind;
 use transport_mock::consul::{Consul, Exchange};
 

@@ -5,13 +5,12 @@
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use semaphore_core::api::{
+use semaphore_core::adapter::{AgentEnvironment, AgentUrl};
+use semaphore_core::sans_io::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, ListKeys, ReadKey, ReleaseKey,
 };
-use semaphore_core::{
-    AgentEnvironment, AgentUrl, Behavior, ElectionSettings, Index, LockKey, Prefix, Request, Scope,
-    Sequencer, SessionId, SessionOptions, Settings, Token, Value,
-};
+use semaphore_core::sans_io::{ElectionSettings, Index, Request, SessionOptions, Settings, Value};
+use semaphore_core::{Behavior, LockKey, Prefix, Scope, Sequencer, SessionId, Token};
 
 use crate::choices::Choices;
 use crate::mangle;

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::api::{CreateSession, Entry, LOCK_FLAGS, ReadKey, Txn, TxnOutcome};
-use semaphore_core::{Request, Response, SessionId, Term};
+use semaphore_core::SessionId;
+use semaphore_core::sans_io::api::{CreateSession, Entry, LOCK_FLAGS, ReadKey, Txn, TxnOutcome};
+use semaphore_core::sans_io::{Request, Response, Term};
 use serde_json::Value as Json;
 use transport_mock::RequestKind;
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::api::{CreateSession, RenewSession, Renewed};
-use semaphore_core::{Instant, Request, Response, SessionId, SessionOptions};
+use semaphore_core::SessionId;
+use semaphore_core::sans_io::api::{CreateSession, RenewSession, Renewed};
+use semaphore_core::sans_io::{Instant, Request, Response, SessionOptions};
 use transport_mock::RequestKind;
 
 /// The leases of a machine's sessions.

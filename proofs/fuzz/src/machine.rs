@@ -1,9 +1,10 @@
 //! A mangled Consul, to a [`Participant`]: see `drive`.
 
-use semaphore_core::{
-    CommandId, Encoding, Error, Grant, Instant, Method, Participant, Prefix, Request, Response,
-    SessionId, SessionOptions, Settings, Value,
+use semaphore_core::sans_io::{
+    CommandId, Grant, Instant, Method, Participant, Request, Response, SessionOptions, Settings,
+    Value,
 };
+use semaphore_core::{Encoding, Error, Prefix, SessionId};
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;
@@ -110,7 +111,7 @@ impl Subject for Contender {
         match way {
             0 => {
                 let value = mangle::record(choices);
-                let flags = choices.pick(&[semaphore_core::api::SEMAPHORE_FLAGS, 0, 1]);
+                let flags = choices.pick(&[semaphore_core::sans_io::api::SEMAPHORE_FLAGS, 0, 1]);
                 put(&format!(".lock?flags={flags}"), value);
             }
             1 => put(".lock", choices.bytes(64).to_vec()),

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::{Response, TransportError, TransportErrorKind};
+use semaphore_core::sans_io::{Response, TransportError, TransportErrorKind};
 use serde_json::{Map, Value as Json, json};
 
 use crate::choices::Choices;
@@ -196,7 +196,7 @@ pub(crate) fn list_entry(choices: &mut Choices<'_>) -> Json {
     };
     let mut entry = json!({
         "Key": key, "Value": value, "Session": tied,
-        "Flags": choices.pick(&[0, semaphore_core::api::SEMAPHORE_FLAGS, 1]),
+        "Flags": choices.pick(&[0, semaphore_core::sans_io::api::SEMAPHORE_FLAGS, 1]),
         "LockIndex": 1, "CreateIndex": choices.below(32), "ModifyIndex": choices.below(32),
     });
     if choices.once_in(6)

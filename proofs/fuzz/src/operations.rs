@@ -7,7 +7,8 @@ use std::time::Duration;
 use semaphore_core::manage::{
     Collect, DescribeSession, Destroy, DiscoverLeader, Inspect, Operation, Resize, Task, Verify,
 };
-use semaphore_core::{Instant, LockKey, Method, Prefix, Request, Scope, Sequencer, SessionId};
+use semaphore_core::sans_io::{Instant, Method, Request};
+use semaphore_core::{LockKey, Prefix, Scope, Sequencer, SessionId};
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;
@@ -127,7 +128,7 @@ fn fill(consul: &mut Consul, now: Instant, choices: &mut Choices<'_>) {
         consul.submit(now, &Request::new(Method::Put, target).with_body(body));
     };
     if !choices.once_in(8) {
-        let flags = choices.pick(&[semaphore_core::api::SEMAPHORE_FLAGS, 0, 1]);
+        let flags = choices.pick(&[semaphore_core::sans_io::api::SEMAPHORE_FLAGS, 0, 1]);
         put(&format!(".lock?flags={flags}"), &mangle::record(choices));
     }
     for _ in 0..choices.below(4) {

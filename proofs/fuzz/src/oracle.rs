@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use percent_encoding::percent_decode_str;
-use semaphore_core::api::{CreateSession, ListKeys, ReadKey, SEMAPHORE_FLAGS};
-use semaphore_core::{Dialect, Key, Method, Prefix, Record, Request, Response, SessionId, View};
+use semaphore_core::sans_io::api::{CreateSession, ListKeys, ReadKey, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::{Dialect, Key, Method, Record, Request, Response, View};
+use semaphore_core::{Prefix, SessionId};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use transport_mock::RequestKind;

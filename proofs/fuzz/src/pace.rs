@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Encoding, Instant, Method, Prefix, Request, Settings};
+use semaphore_core::sans_io::{Instant, Method, Request, Settings};
+use semaphore_core::{Encoding, Prefix};
 use transport_mock::RequestKind;
 
 use crate::choices::Choices;

@@ -3,8 +3,8 @@
 //! Input: flags, what is done to the record, then the value. Once in two the value is made up from
 //! the rest as a record of one of the dialects.
 
-use semaphore_core::api::SEMAPHORE_FLAGS;
-use semaphore_core::{Dialect, Record};
+use semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
+use semaphore_core::sans_io::{Dialect, Record};
 use serde_json::Value as Json;
 
 use crate::choices::Choices;

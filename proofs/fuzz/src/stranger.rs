@@ -1,7 +1,7 @@
 //! What others do to an election's key: somebody who leads, somebody who writes without `acquire`.
 
-use semaphore_core::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
-use semaphore_core::{Instant, Method, Request};
+use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::{Instant, Method, Request};
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;

@@ -2,9 +2,8 @@
 
 use core::fmt;
 
-use semaphore_core::{
-    CommandId, Error, Instant, Machine, Request, Response, Scope, SessionId, Token,
-};
+use semaphore_core::sans_io::{CommandId, Instant, Machine, Request, Response};
+use semaphore_core::{Error, Scope, SessionId, Token};
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;

@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::api::{Txn, TxnFaultKind, TxnOutcome};
-use semaphore_core::{Request, SessionId};
+use semaphore_core::SessionId;
+use semaphore_core::sans_io::Request;
+use semaphore_core::sans_io::api::{Txn, TxnFaultKind, TxnOutcome};
 use serde_json::{Value as Json, json};
 
 /// The operations of a request that is a transaction.
@@ -45,7 +46,7 @@ impl Transaction {
 
     /// The sessions whose keys this answer says that they could be acquired: all were looked at, since the last
     /// operation failed and none for a lock delay.
-    pub(crate) fn free_after(&self, answer: &semaphore_core::Response) -> Vec<SessionId> {
+    pub(crate) fn free_after(&self, answer: &semaphore_core::sans_io::Response) -> Vec<SessionId> {
         let Ok(TxnOutcome::RolledBack(faults)) = Txn::parse(answer) else {
             return Vec::new();
         };
@@ -88,7 +89,7 @@ impl Transaction {
         &self,
         lock: &str,
         before: &[Json],
-        answer: &semaphore_core::Response,
+        answer: &semaphore_core::sans_io::Response,
     ) -> Option<Vec<Json>> {
         let Ok(TxnOutcome::Applied(_)) = Txn::parse(answer) else {
             return None;
@@ -132,11 +133,12 @@ impl Transaction {
 }
 
 /// The answer to a list that shows these entries.
-pub(crate) fn list_of(entries: &[Json]) -> semaphore_core::Response {
+pub(crate) fn list_of(entries: &[Json]) -> semaphore_core::sans_io::Response {
     let indexes = entries.iter().filter_map(|it| it["ModifyIndex"].as_u64());
     let index = indexes.max().unwrap_or(1);
     let body = json!(entries).to_string();
-    semaphore_core::Response::new(200, body).with_header("X-Consul-Index", index.to_string())
+    semaphore_core::sans_io::Response::new(200, body)
+        .with_header("X-Consul-Index", index.to_string())
 }
 
 fn decode(value: &Json) -> Vec<u8> {

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::api::{LOCK_FLAGS, ListKeys};
-use semaphore_core::{
-    Error, Index, Key, LeaderStatus, LockKey, Prefix, Record, Response, SessionId, View,
-};
+use semaphore_core::sans_io::api::{LOCK_FLAGS, ListKeys};
+use semaphore_core::sans_io::{Index, Key, Record, Response, View};
+use semaphore_core::{Error, LeaderStatus, LockKey, Prefix, SessionId};
 use serde_json::Value as Json;
 
 use crate::choices::Choices;

@@ -6,10 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_channel::oneshot;
 use futures_util::future::{AbortHandle, Abortable};
-use semaphore_core::{
-    BlockOn, BoxFuture, Builder, Instant, Request, Response, Runtime, Semaphore, Transport,
-    TransportError,
-};
+use semaphore_core::adapter::{BlockOn, BoxFuture, Runtime, Transport};
+use semaphore_core::sans_io::{Instant, Request, Response, TransportError};
+use semaphore_core::{Builder, Semaphore};
 use shuttle::future::yield_now;
 use transport_mock::consul::{Consul, Exchange};
 
@@ -97,7 +96,8 @@ impl World {
         assert_eq!(agent.consul.sessions().count(), 0, "sessions are left");
         for entry in agent.consul.entries(PREFIX) {
             assert_eq!(entry.key(), format!("{PREFIX}/.lock"), "a key is left");
-            let record = semaphore_core::Record::decode(entry.value(), entry.flags()).unwrap();
+            let record =
+                semaphore_core::sans_io::Record::decode(entry.value(), entry.flags()).unwrap();
             assert_eq!(record.holders().count(), 0, "a holder is left");
         }
     }

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use futures_util::future::select;
 use races::check;
-use semaphore_core::{Lane, Method, Request, TransportError};
+use semaphore_core::adapter::Lane;
+use semaphore_core::sans_io::{Method, Request, TransportError};
 use shuttle::future::{block_on, yield_now};
 use shuttle::thread;
 

@@ -5,7 +5,8 @@ mod change;
 use std::fmt;
 use std::time::Duration;
 
-use semaphore_core::{FencingToken, Instant, Lost};
+use semaphore_core::sans_io::Instant;
+use semaphore_core::{FencingToken, Lost};
 
 pub use change::{Change, Found, KeyState, Removed, Subject};
 pub(crate) use change::{holders, leader};

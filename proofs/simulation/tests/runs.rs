@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Dialect, Encoding};
+use semaphore_core::sans_io::Dialect;
+use semaphore_core::{Behavior, Encoding};
 use simulation::branches::{BRANCHES, Of, Taken, missed};
 use simulation::check::Invariant;
 use simulation::plan::{

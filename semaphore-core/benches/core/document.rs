@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::api::SEMAPHORE_FLAGS;
-use semaphore_core::{Prefix, Response};
+use semaphore_core::Prefix;
+use semaphore_core::sans_io::Response;
+use semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
 
 /// The prefix that is listed.
 pub(crate) fn prefix() -> Prefix {

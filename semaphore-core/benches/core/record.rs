@@ -1,8 +1,8 @@
 //! What reading and writing the record costs.
 
 use divan::{Bencher, black_box};
-use semaphore_core::Record;
-use semaphore_core::api::SEMAPHORE_FLAGS;
+use semaphore_core::sans_io::Record;
+use semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
 
 use crate::document::Document;
 

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use divan::Bencher;
-use semaphore_core::Machine as _;
-use semaphore_core::{Instant, Participant, RequestId, Settings};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Instant, Participant, RequestId, Settings};
 
 use crate::document::{Document, prefix};
 

@@ -3,8 +3,9 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use semaphore_core::api::ListKeys;
-use semaphore_core::{Key, Response, SessionId, View};
+use semaphore_core::SessionId;
+use semaphore_core::sans_io::api::ListKeys;
+use semaphore_core::sans_io::{Key, Response, View};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

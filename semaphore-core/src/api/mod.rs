@@ -1,19 +1,5 @@
 //! Consul's HTTP API as far as the protocol uses it: one file per request, each with the request
-//! it builds and the answer it reads. Nothing here decides anything; the machines do.
-//!
-//! | file | request |
-//! |---|---|
-//! | [`CreateSession`] | `PUT /v1/session/create` |
-//! | [`RenewSession`] | `PUT /v1/session/renew/<id>` |
-//! | [`SessionInfo`] | `GET /v1/session/info/<id>` |
-//! | [`DestroySession`] | `PUT /v1/session/destroy/<id>` |
-//! | [`AcquireKey`] | `PUT /v1/kv/<key>?acquire=<session>` |
-//! | [`ReleaseKey`] | `PUT /v1/kv/<key>?release=<session>` |
-//! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
-//! | [`ReadKey`] | `GET /v1/kv/<key>`, plain or as a blocking query |
-//! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
-//! | [`DeleteKey`] | `DELETE /v1/kv/<key>`, plain or `?cas=<index>` |
-//! | [`Txn`] | `PUT /v1/txn` |
+//! it builds and the answer it reads. Nothing here decides anything; the machines do. `sans_io::api` shows it, with a table.
 
 mod acquire_key;
 mod answer;
@@ -65,7 +51,7 @@ mod examples {
         crate::SessionId::new(SESSION).expect("a UUID")
     }
 
-    pub(super) fn line(request: &crate::Request) -> String {
+    pub(super) fn line(request: &crate::http::Request) -> String {
         format!("{} {}", request.method(), request.target())
     }
 }

@@ -149,7 +149,7 @@ fn is_plain(bytes: &[u8]) -> bool {
 mod tests {
     use super::super::{ListKeys, Txn, TxnOutcome};
     use super::*;
-    use crate::Response;
+    use crate::http::Response;
 
     /// As Consul 1.8.7 printed them.
     const ENTRIES: [&str; 3] = [

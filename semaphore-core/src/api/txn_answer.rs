@@ -28,6 +28,7 @@ pub struct Results<'a> {
 
 /// Why a transaction was rolled back: one operation that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TxnFault {
     /// Its place among the operations, counted from zero, as the agent gives it.
     pub operation: usize,

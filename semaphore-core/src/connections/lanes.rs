@@ -12,6 +12,7 @@ use crate::transport::TransportError;
 
 /// One connection, which is opened by the first request on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Lane {
     /// For requests that are answered at once.
     Short(usize),
@@ -45,20 +46,20 @@ pub fn is_no_room(error: &io::Error) -> bool {
 /// and whose connection has yet to be closed.
 #[async_trait]
 pub trait Lanes: Send + Sync {
-    /// Sends the request on this lane, as [`Transport::send`](crate::Transport::send) does. The connection
+    /// Sends the request on this lane, as [`Transport::send`](crate::adapter::Transport::send) does. The connection
     /// is kept open for [`Lane::idle_time`] after it, and used for nothing else.
     ///
     /// # Errors
-    /// As [`Transport::send`](crate::Transport::send). What has no descriptor, port or thread to be
-    /// sent with ends with [`TransportErrorKind::NoRoom`](crate::TransportErrorKind::NoRoom).
+    /// As [`Transport::send`](crate::adapter::Transport::send). What has no descriptor, port or thread to be
+    /// sent with ends with [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom).
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError>;
 
     /// Closes the connection of a lane without a request.
     fn close(&self, lane: Lane);
 
-    /// As [`Runtime::now`](crate::Runtime::now).
+    /// As [`Runtime::now`](crate::adapter::Runtime::now).
     fn now(&self) -> Instant;
 
-    /// As [`Runtime::sleep`](crate::Runtime::sleep).
+    /// As [`Runtime::sleep`](crate::adapter::Runtime::sleep).
     async fn sleep(&self, duration: Duration);
 }

@@ -11,7 +11,7 @@
 //!                  └─ Lane::Poll(0) … ───▶ one blocking query each; whoever finds none is parked:
 //!                                          it reads every few seconds, by a short lane
 //! ```
-//! - There are 60 lanes where there may be 64 connections: some may still be being closed. Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::Priority::Urgent).
+//! - There are 60 lanes where there may be 64 connections: some may still be being closed. Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::sans_io::Priority::Urgent).
 //! - A connection of a short lane is never lent to a poll.
 //! - A poll that is given up keeps its lane until its wait would be over.
 //! - Whoever is parked reads after [`PARKED`](parked::PARKED) at the latest, or as soon as a request through the same
@@ -87,11 +87,11 @@ impl Connections {
     /// lane is answered as if it had one, only later: see the module.
     ///
     /// # Errors
-    /// As [`Transport::send`](crate::Transport::send). [`TransportErrorKind::NoRoom`](crate::TransportErrorKind::NoRoom)
+    /// As [`Transport::send`](crate::adapter::Transport::send). [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom)
     /// when no lane was free within [`Request::timeout`], which covers the wait.
     ///
     /// # Cancel safety
-    /// As [`Transport::send`](crate::Transport::send). A poll that is dropped keeps its lane until its wait is over.
+    /// As [`Transport::send`](crate::adapter::Transport::send). A poll that is dropped keeps its lane until its wait is over.
     pub async fn send(
         &self,
         lanes: &(impl Lanes + ?Sized),

@@ -1,8 +1,23 @@
 //! The same handles for threads that block: the same names, the same meanings.
 //!
-//! Made by [`Builder::connect_blocking`](crate::Builder::connect_blocking) and
-//! [`ElectionBuilder::connect_blocking`](crate::ElectionBuilder::connect_blocking). None of these may be
-//! called on a thread that runs async tasks.
+//! [`Semaphore::builder`], [`Election::builder`] and [`Discovery::builder`] begin them, and take the same options as
+//! those of the async handles. None of these may be called on a thread that runs async tasks.
+//!
+//! ```
+//! use semaphore_core::blocking::Semaphore;
+//! # use transport_mock::MockConsul;
+//! # let world = MockConsul::new(1);
+//! # let transport = world.client("node-1");
+//!
+//! let semaphore = Semaphore::builder("service/db", 3).value("node-1").connect(transport)?;
+//! let permit = semaphore.acquire()?;
+//! while permit.is_held() {
+//!     // One step of the work.
+//! #   break;
+//! }
+//! permit.release()?;
+//! # Ok::<(), semaphore_core::Error>(())
+//! ```
 
 mod discovery;
 mod election;
@@ -18,13 +33,13 @@ use futures_util::future::{Either, select};
 
 pub use election::{Election, Leadership};
 
-use super::{Builder, Permit as AsyncPermit, Semaphore as AsyncSemaphore};
-use crate::error::{Error, Lost};
+use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
+use crate::error::{Error, Lost, Refusal};
 use crate::id::FencingToken;
 use crate::input::Prefix;
+use crate::machine::Availability;
 use crate::manage::Snapshot;
 use crate::sequencer::{Sequencer, SequencerStatus};
-use crate::time::Instant;
 use crate::transport::BlockOn;
 
 /// The blocking [`Semaphore`](crate::Semaphore).
@@ -35,11 +50,6 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// See [`Semaphore::builder`](crate::Semaphore::builder).
-    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder {
-        AsyncSemaphore::builder(prefix, limit)
-    }
-
     pub(super) fn new(inner: AsyncSemaphore, thread: Arc<dyn BlockOn>) -> Self {
         Self { inner, thread }
     }
@@ -85,7 +95,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// The same.
-    pub fn try_acquire(&self) -> Result<Option<Permit>, Error> {
+    pub fn try_acquire(&self) -> Result<Result<Permit, Refusal>, Error> {
         self.try_acquire_many(1)
     }
 
@@ -93,7 +103,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// The same.
-    pub fn try_acquire_many(&self, permits: u32) -> Result<Option<Permit>, Error> {
+    pub fn try_acquire_many(&self, permits: u32) -> Result<Result<Permit, Refusal>, Error> {
         let permit = self.wait(self.inner.try_acquire_many(permits))?;
         Ok(permit.map(|inner| self.wrap(inner)))
     }
@@ -138,9 +148,19 @@ impl Semaphore {
         self.wait(self.inner.verify(sequencer))
     }
 
+    /// See [`Semaphore::available_permits`](crate::Semaphore::available_permits).
+    pub fn available_permits(&self) -> Option<Availability> {
+        self.inner.available_permits()
+    }
+
     /// See [`Semaphore::close`](crate::Semaphore::close).
     pub fn close(&self) {
         self.inner.close();
+    }
+
+    /// See [`Semaphore::is_closed`](crate::Semaphore::is_closed).
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
     }
 
     /// See [`Semaphore::shutdown`](crate::Semaphore::shutdown).
@@ -205,13 +225,8 @@ impl Permit {
         self.inner.is_held()
     }
 
-    /// See [`Permit::deadline`](crate::Permit::deadline).
-    pub fn deadline(&self) -> Option<Instant> {
-        self.inner.deadline()
-    }
-
     /// See [`Permit::remaining`](crate::Permit::remaining).
-    pub fn remaining(&self) -> Option<Duration> {
+    pub fn remaining(&self) -> Duration {
         self.inner.remaining()
     }
 

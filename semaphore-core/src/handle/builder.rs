@@ -1,66 +1,167 @@
-//! How a semaphore, or an election, is told what it is.
+//! How a handle is told what it is.
+//!
+//! ```text
+//!  Semaphore::builder ─┐
+//!  Election::builder  ─┼─▶ Builder<T> ── options ──▶ connect ──▶ T
+//!  Discovery::builder ─┘
+//! ```
+//! The blocking handles begin with builders of their own, which take the same options.
 
+mod discovery;
 mod election;
 mod semaphore;
 
+use core::fmt;
 use core::time::Duration;
 
+use super::Semaphore;
 use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
-use crate::machine::{ElectionSettings, Encoding, Settings};
+use crate::machine::Encoding;
 use crate::token::Token;
 
-/// Collects what a [`Semaphore`](crate::Semaphore) is told, and checks it when it is connected. Nothing is sent
-/// before the first acquisition. What an election is told is collected in the same way: `S` is what
-/// only one of the two has.
+/// Collects what a handle is told, and checks it when it is connected. Nothing is sent before the handle is used.
+///
+/// `T` is the handle that comes out of it: a [`Semaphore`], an [`Election`](crate::Election), a
+/// [`Discovery`](crate::Discovery), or the one of that name in [`blocking`](crate::blocking). Each has a function
+/// `builder`, which begins one. What a discovery needs every handle takes; the rest is for those who contend, and
+/// some of it for semaphores alone.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is connected"]
-pub struct Builder<S = Settings> {
+pub struct Builder<T: Buildable = Semaphore> {
     /// The first thing that was wrong, told when it is connected.
-    parts: Result<Parts<S>, InvalidInput>,
+    told: Result<Told<T::Subject>, InvalidInput>,
 }
 
+/// A handle that a [`Builder`] builds.
+pub trait Buildable: Sized {
+    /// What it is about.
+    type Subject: Clone + fmt::Debug;
+}
+
+/// A handle that contends, for slots or for the lead.
+pub trait Contends: Buildable<Subject = Contention<<Self as Contends>::Settings>> {
+    /// What its machine is told.
+    type Settings: Clone + fmt::Debug;
+}
+
+/// What every builder is told.
 #[derive(Clone, Debug)]
-struct Parts<S> {
-    settings: S,
-    value: Value,
-    encoding: Encoding,
-    session_options: SessionOptions,
+struct Told<S> {
+    subject: S,
     scope: Scope,
     seed: Option<u64>,
 }
 
-/// Collects what an [`Election`](crate::Election) is told.
-pub type ElectionBuilder = Builder<ElectionSettings>;
+/// What those who contend are told. `S` is what only a semaphore is told, or an election.
+#[derive(Clone, Debug)]
+pub struct Contention<S> {
+    settings: S,
+    value: Value,
+    encoding: Encoding,
+    session_options: SessionOptions,
+}
 
 /// What every builder is told.
-impl<S: Clone> Builder<S> {
-    fn of(settings: Result<S, InvalidInput>) -> Self {
-        let parts = settings.map(|settings| Parts {
+impl<T: Buildable> Builder<T> {
+    fn of(subject: Result<T::Subject, InvalidInput>) -> Self {
+        let told = subject.map(|subject| Told {
+            subject,
+            scope: Scope::default(),
+            seed: None,
+        });
+        Self { told }
+    }
+
+    /// The same options for another kind of handle.
+    fn with_handle<U: Buildable<Subject = T::Subject>>(self) -> Builder<U> {
+        Builder { told: self.told }
+    }
+
+    /// Where the requests go, all of it at once: it takes the place of a [`token`](Self::token),
+    /// [`datacenter`](Self::datacenter), [`namespace`](Self::namespace), [`partition`](Self::partition) and
+    /// [`consistent`](Self::consistent) that were given before.
+    pub fn scope(self, scope: Scope) -> Self {
+        self.scoped(|_| Ok(scope))
+    }
+
+    /// The ACL token of every request. Empty is refused; leave it out for none.
+    pub fn token(self, token: impl Into<String>) -> Self {
+        self.scoped(|scope| Ok(scope.with_token(Token::new(token)?)))
+    }
+
+    /// The datacenter of every request.
+    pub fn datacenter(self, name: impl Into<String>) -> Self {
+        self.scoped(|scope| scope.with_datacenter(name))
+    }
+
+    /// The namespace of every request (Consul Enterprise).
+    pub fn namespace(self, name: impl Into<String>) -> Self {
+        self.scoped(|scope| scope.with_namespace(name))
+    }
+
+    /// The admin partition of every request (Consul Enterprise).
+    pub fn partition(self, name: impl Into<String>) -> Self {
+        self.scoped(|scope| scope.with_partition(name))
+    }
+
+    /// Whether every read is confirmed by the leader, see [`Scope::with_consistent_reads`].
+    pub fn consistent(self, consistent: bool) -> Self {
+        self.scoped(|scope| Ok(scope.with_consistent_reads(consistent)))
+    }
+
+    /// Fixes the seed of the jitter, to repeat a run. Otherwise the runtime gives one.
+    pub fn seed(self, seed: u64) -> Self {
+        self.checked(|told| {
+            told.seed = Some(seed);
+            Ok(())
+        })
+    }
+
+    fn scoped(self, change: impl FnOnce(Scope) -> Result<Scope, InvalidInput>) -> Self {
+        self.checked(|told| {
+            told.scope = change(told.scope.clone())?;
+            Ok(())
+        })
+    }
+
+    fn checked(
+        self,
+        change: impl FnOnce(&mut Told<T::Subject>) -> Result<(), InvalidInput>,
+    ) -> Self {
+        let told = self.told.and_then(|mut told| {
+            change(&mut told)?;
+            Ok(told)
+        });
+        Self { told }
+    }
+}
+
+/// What those who contend are told.
+impl<T: Contends> Builder<T> {
+    fn contending(settings: Result<T::Settings, InvalidInput>) -> Self {
+        Self::of(settings.map(|settings| Contention {
             settings,
             value: Value::default(),
             encoding: Encoding::default(),
             session_options: SessionOptions::default(),
-            scope: Scope::default(),
-            seed: None,
-        });
-        Self { parts }
+        }))
     }
 
     /// What is shown to whoever looks: by the contender keys of a semaphore, or by an election's key of its
     /// leader. Any bytes up to 512 KiB, such as a node's name, an address or a JSON document.
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
-        self.checked(|parts| {
-            parts.value = Value::new(value)?;
+        self.checked(|told| {
+            told.subject.value = Value::new(value)?;
             Ok(())
         })
     }
 
     /// How the steps of the protocol become requests, see [`Encoding`].
     pub fn encoding(self, encoding: Encoding) -> Self {
-        self.checked(|parts| {
-            parts.encoding = encoding;
+        self.checked(|told| {
+            told.subject.encoding = encoding;
             Ok(())
         })
     }
@@ -112,43 +213,10 @@ impl<S: Clone> Builder<S> {
         self.session_option(|options| options.with_service_checks(checks))
     }
 
-    /// The ACL token of every request. Empty is refused; leave it out for none.
-    pub fn token(self, token: impl Into<String>) -> Self {
-        self.scoped(|scope| Ok(scope.with_token(Token::new(token)?)))
-    }
-
-    /// The datacenter of every request.
-    pub fn datacenter(self, name: impl Into<String>) -> Self {
-        self.scoped(|scope| scope.with_datacenter(name))
-    }
-
-    /// The namespace of every request (Consul Enterprise).
-    pub fn namespace(self, name: impl Into<String>) -> Self {
-        self.scoped(|scope| scope.with_namespace(name))
-    }
-
-    /// The admin partition of every request (Consul Enterprise).
-    pub fn partition(self, name: impl Into<String>) -> Self {
-        self.scoped(|scope| scope.with_partition(name))
-    }
-
-    /// Whether every read is confirmed by the leader, see [`Scope::with_consistent_reads`].
-    pub fn consistent(self, consistent: bool) -> Self {
-        self.scoped(|scope| Ok(scope.with_consistent_reads(consistent)))
-    }
-
-    /// Fixes the seed of the jitter, to repeat a run. Otherwise the runtime gives one.
-    pub fn seed(self, seed: u64) -> Self {
-        self.checked(|parts| {
-            parts.seed = Some(seed);
-            Ok(())
-        })
-    }
-
     /// Everything that was told, or the first thing that was wrong with it.
-    fn parts(self) -> Result<Parts<S>, Error> {
-        let parts = self.parts?;
-        let options = &parts.session_options;
+    fn checked_contention(self) -> Result<Told<Contention<T::Settings>>, Error> {
+        let told = self.told?;
+        let options = &told.subject.session_options;
         if options.outlasts_lock_delay() {
             tracing::warn!(
                 lock_delay = ?options.lock_delay(),
@@ -157,31 +225,17 @@ impl<S: Clone> Builder<S> {
                  server of Consul dies, two may hold at once"
             );
         }
-        Ok(parts)
+        Ok(told)
     }
 
     fn session_option(
         self,
         change: impl FnOnce(SessionOptions) -> Result<SessionOptions, InvalidInput>,
     ) -> Self {
-        self.checked(|parts| {
-            parts.session_options = change(parts.session_options.clone())?;
+        self.checked(|told| {
+            let options = &mut told.subject.session_options;
+            *options = change(options.clone())?;
             Ok(())
         })
-    }
-
-    fn scoped(self, change: impl FnOnce(Scope) -> Result<Scope, InvalidInput>) -> Self {
-        self.checked(|parts| {
-            parts.scope = change(parts.scope.clone())?;
-            Ok(())
-        })
-    }
-
-    fn checked(self, change: impl FnOnce(&mut Parts<S>) -> Result<(), InvalidInput>) -> Self {
-        let parts = self.parts.and_then(|mut parts| {
-            change(&mut parts)?;
-            Ok(parts)
-        });
-        Self { parts }
     }
 }

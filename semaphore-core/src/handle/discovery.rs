@@ -20,13 +20,13 @@ use crate::transport::{Runtime, Transport};
 /// It needs `key` read on the election's key, and `session` read for [`Self::holder`].
 ///
 /// ```
-/// use semaphore_core::{Discovery, Scope};
+/// use semaphore_core::Discovery;
 /// # use transport_mock::MockConsul;
 /// # let world = MockConsul::new(1);
 /// # let transport = world.client("node-1");
 /// # world.run(async {
 ///
-/// let discovery = Discovery::connect("service/db/leader", Scope::new(), transport)?;
+/// let discovery = Discovery::builder("service/db/leader").connect(transport)?;
 /// match discovery.leader().await? {
 ///     Some(leader) => println!("{} leads", leader.text().unwrap_or("somebody")),
 ///     None => println!("nobody leads"),
@@ -39,39 +39,27 @@ use crate::transport::{Runtime, Transport};
 pub struct Discovery {
     key: LockKey,
     scope: Scope,
+    /// Of the jitter, to repeat a run.
+    seed: Option<u64>,
     transport: Arc<dyn Transport>,
     runtime: Arc<dyn Runtime>,
 }
 
 impl Discovery {
-    /// The election on `key`. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] for a key that is none.
-    pub fn connect<B>(key: impl AsRef<str>, scope: Scope, backend: B) -> Result<Self, Error>
-    where
-        B: Transport + Runtime + 'static,
-    {
-        let backend = Arc::new(backend);
-        Self::connect_parts(key, scope, backend.clone(), backend)
-    }
-
-    /// Like [`Self::connect`], with a transport and a runtime from different hands.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn connect_parts(
-        key: impl AsRef<str>,
+    pub(super) fn new(
+        key: LockKey,
         scope: Scope,
+        seed: Option<u64>,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            key: LockKey::new(key)?,
+    ) -> Self {
+        Self {
+            key,
             scope,
+            seed,
             transport,
             runtime,
-        })
+        }
     }
 
     /// The election's key.
@@ -118,8 +106,7 @@ impl Discovery {
     /// Follows the leader: every change, from the present one on. Sends nothing before the first
     /// [`Follower::next`].
     pub fn follow(&self) -> Follower {
-        let seed = self.runtime.seed();
-        let follow = Follow::new(self.key.clone(), self.scope.clone(), seed);
+        let follow = Follow::new(self.key.clone(), self.scope.clone(), self.seed());
         Follower::new(
             follow,
             Arc::clone(&self.transport),
@@ -145,8 +132,12 @@ impl Discovery {
             .await
     }
 
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| self.runtime.seed())
+    }
+
     async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
-        let operation = Operation::new(task, self.runtime.seed());
+        let operation = Operation::new(task, self.seed());
         driver::run(operation, &*self.transport, &*self.runtime).await
     }
 }

@@ -4,12 +4,12 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::builder::{Builder, ElectionBuilder};
+use super::discovery::Discovery;
 use super::hold::Hold;
 use super::leadership::Leadership;
 use super::owner::Owner;
-use crate::error::Error;
-use crate::input::LockKey;
+use crate::error::{Error, Refusal};
+use crate::input::{LockKey, Scope};
 use crate::machine::{Candidate, ElectionSettings};
 use crate::transport::{Runtime, Transport};
 
@@ -42,18 +42,10 @@ use crate::transport::{Runtime, Transport};
 pub struct Election {
     owner: Arc<Owner<Candidate>>,
     key: LockKey,
+    scope: Scope,
 }
 
 impl Election {
-    /// The election for this key, for example `service/db/leader`. All who take part must agree on it.
-    ///
-    /// Of the options, mind [`ttl`](Builder::ttl), which decides how long a leader that crashed is
-    /// waited for (twice the TTL at most, and the lock delay), and
-    /// [`lock_delay`](ElectionBuilder::lock_delay).
-    pub fn builder(key: impl AsRef<str>) -> ElectionBuilder {
-        Builder::for_election(key.as_ref())
-    }
-
     pub(super) fn start(
         settings: ElectionSettings,
         seed: u64,
@@ -61,16 +53,31 @@ impl Election {
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let key = settings.key().clone();
+        let scope = settings.scope().clone();
         let candidate = Candidate::new(settings, seed);
         Ok(Self {
             owner: Owner::start(candidate, transport, runtime)?,
             key,
+            scope,
         })
     }
 
     /// The key it is about.
     pub fn key(&self) -> &LockKey {
         &self.key
+    }
+
+    /// Who leads now, and who will: the same key, scope and transport, without a part in the election. It goes on when
+    /// the election is closed.
+    pub fn discovery(&self) -> Discovery {
+        let (transport, runtime) = (self.owner.0.transport(), self.owner.0.runtime());
+        Discovery::new(
+            self.key.clone(),
+            self.scope.clone(),
+            None,
+            Arc::clone(transport),
+            Arc::clone(runtime),
+        )
     }
 
     /// Waits until it leads. Transient failures are waited out: with Consul out of reach this waits
@@ -101,8 +108,8 @@ impl Election {
         self.wait(Some(timeout)).await
     }
 
-    /// Leads if nobody does now: none when somebody does, also a clone of this handle, or campaigns
-    /// here already, and during a lock delay.
+    /// Leads if nobody does now. Otherwise it says why not: somebody does, also a clone of this handle, or campaigns
+    /// here already, or a lock delay is on. That is no failure, so that it stands apart from those.
     ///
     /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
     ///
@@ -111,15 +118,21 @@ impl Election {
     ///
     /// # Cancel safety
     /// As [`Self::campaign`].
-    pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
+    pub async fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
         let hold = Hold::obtain(&self.owner, Candidate::try_campaign).await?;
         Ok(hold.map(Leadership::new))
     }
 
-    /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], whoever leads goes on
-    /// until the resignation.
+    /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], and so does whoever campaigns from now on.
+    /// Whoever leads goes on until the resignation.
     pub fn close(&self) {
         self.owner.close();
+    }
+
+    /// Whether nobody can lead by this handle any more: after [`Self::close`] or [`Self::shutdown`], also of a clone, and
+    /// after the end of the runtime.
+    pub fn is_closed(&self) -> bool {
+        self.owner.is_closed()
     }
 
     /// Closes, and waits until the leadership is given back and nothing of this election's but the key
@@ -137,7 +150,7 @@ impl Election {
             candidate.campaign(now, deadline)
         };
         let hold = Hold::obtain(&self.owner, start).await?;
-        hold.map(Leadership::new).ok_or(Error::Closed)
+        hold.map(Leadership::new).map_err(|_| Error::Closed)
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::future::Shared as SharedFuture;
 
 use super::owner::Owner;
 use super::shared::Granted;
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::Machine;
 use crate::time::Instant;
@@ -24,14 +24,14 @@ pub(super) struct Hold<M: Machine> {
 }
 
 impl<M: Machine> Hold<M> {
-    /// Gives a command, and waits until it is granted, or there is nothing to grant.
+    /// Gives a command, and waits until it is granted, or refused since there is nothing to grant.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the command.
     pub(super) async fn obtain(
         owner: &Arc<Owner<M>>,
         start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Result<Self, Refusal>, Error> {
         let (command, granted) = owner.0.command(|state, now| {
             let command = start(&mut state.machine, now)?;
             Ok::<_, Error>((command, state.await_grant(command)))
@@ -67,19 +67,17 @@ impl<M: Machine> Hold<M> {
             .with(|state| !state.has_ended() && state.machine.is_held(now, self.command))
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.owner
-            .0
-            .with(|state| state.machine.deadline(self.command))
-    }
-
-    pub(super) fn remaining(&self) -> Option<Duration> {
-        if !self.is_held() {
-            return Some(Duration::ZERO);
-        }
+    /// Asks the clock and nobody else. Zero when it is not held.
+    pub(super) fn remaining(&self) -> Duration {
         let now = self.owner.0.runtime().now();
-        self.deadline()
-            .map(|deadline| deadline.saturating_since(now))
+        let deadline = self.owner.0.with(|state| {
+            let is_held = !state.has_ended() && state.machine.is_held(now, self.command);
+            is_held.then(|| state.machine.deadline(self.command))
+        });
+        // Whatever is held is held under a lease.
+        deadline
+            .flatten()
+            .map_or(Duration::ZERO, |deadline| deadline.saturating_since(now))
     }
 
     pub(super) async fn lost(&self) -> Lost {

@@ -20,7 +20,7 @@ mod permit;
 mod semaphore;
 mod shared;
 
-pub use builder::{Builder, ElectionBuilder};
+pub use builder::Builder;
 pub use discovery::Discovery;
 pub use election::Election;
 pub use follower::Follower;

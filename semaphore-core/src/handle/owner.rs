@@ -37,7 +37,11 @@ impl<M: Machine> Owner<M> {
     }
 
     pub(super) fn close(&self) {
-        self.0.command(|state, now| state.machine.close(now));
+        self.0.command(State::close);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.with(|state| state.is_closed())
     }
 
     /// Closes, and waits until nothing is left.

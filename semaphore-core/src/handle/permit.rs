@@ -8,7 +8,6 @@ use crate::error::{Error, Lost};
 use crate::id::FencingToken;
 use crate::machine::Participant;
 use crate::sequencer::Sequencer;
-use crate::time::Instant;
 
 /// One or more slots that are held.
 ///
@@ -48,15 +47,13 @@ impl Permit {
         self.hold.is_held()
     }
 
-    /// When belief ends unless a renewal succeeds before, on the runtime's clock; none when it has
-    /// ended.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.hold.deadline()
-    }
-
-    /// How long belief lasts from now on unless a renewal succeeds: how much time there is to stop.
-    /// Zero when it is not held.
-    pub fn remaining(&self) -> Option<Duration> {
+    /// How long belief lasts from now on unless a renewal succeeds before: how much time there is to stop.
+    /// Zero when it is not held. Like [`Self::is_held`] it asks the clock and nobody else.
+    ///
+    /// Renewals begin when a quarter to a third of the lease has passed, so that it shrinks and grows again; much less than that
+    /// means that Consul does not answer. On a clock of yours the end is that clock's `now() + remaining()`; to be
+    /// told of it, await [`Self::lost`].
+    pub fn remaining(&self) -> Duration {
         self.hold.remaining()
     }
 

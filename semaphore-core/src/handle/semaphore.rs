@@ -5,15 +5,15 @@ use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::Permit;
 use super::hold::Hold;
 use super::owner::Owner;
 use super::shared::Shared;
-use super::{Builder, Permit};
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
-use crate::machine::{Participant, Settings};
+use crate::machine::{Availability, Participant, Settings};
 use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::time::Instant;
@@ -32,12 +32,6 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// A semaphore of `limit` slots under `prefix`, for example `service/db`. All who share it must
-    /// agree on both.
-    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder {
-        Builder::new(prefix.as_ref(), limit)
-    }
-
     pub(super) fn start(
         settings: Settings,
         seed: u64,
@@ -113,8 +107,19 @@ impl Semaphore {
         self.wait(permits, Some(timeout)).await
     }
 
-    /// Takes a slot if one is free now: none when all are taken, or when others wait already.
+    /// Takes a slot if one is free now. Otherwise it says why not: that all are taken, or that others wait already. That is
+    /// no failure, so that it stands apart from those:
     ///
+    /// ```
+    /// # use semaphore_core::{Error, Permit, Semaphore};
+    /// # async fn example(semaphore: Semaphore) -> Result<(), Error> {
+    /// match semaphore.try_acquire().await? {
+    ///     Ok(permit) => permit.release().await?,
+    ///     Err(refusal) => println!("not now: {refusal}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     /// It still needs a few requests, but waits for nobody, and gives up at the first that fails.
     ///
     /// # Errors
@@ -122,7 +127,7 @@ impl Semaphore {
     ///
     /// # Cancel safety
     /// As [`Self::acquire`].
-    pub async fn try_acquire(&self) -> Result<Option<Permit>, Error> {
+    pub async fn try_acquire(&self) -> Result<Result<Permit, Refusal>, Error> {
         self.try_acquire_many(1).await
     }
 
@@ -133,7 +138,7 @@ impl Semaphore {
     ///
     /// # Cancel safety
     /// As [`Self::acquire`].
-    pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Permit>, Error> {
+    pub async fn try_acquire_many(&self, permits: u32) -> Result<Result<Permit, Refusal>, Error> {
         self.obtain(permits, |participant, now| {
             participant.try_acquire(now, permits)
         })
@@ -226,10 +231,27 @@ impl Semaphore {
             .await
     }
 
-    /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], whoever holds goes on
-    /// until the release.
+    /// How many slots are free, as far as is known here, and since when. None where nothing is: nobody waits or holds by
+    /// this handle or its clones, the first answer is still to come, or the record can't be read.
+    ///
+    /// It sends nothing. While somebody waits or holds here, it follows what Consul says, mostly within a round trip. Where
+    /// many wait, they look at the queue rather than at the record, and [`Availability::age`] grows. [`Self::inspect`]
+    /// asks Consul now, and tells who holds and who waits.
+    pub fn available_permits(&self) -> Option<Availability> {
+        let now = self.owner.0.runtime().now();
+        self.owner.0.with(|state| state.machine.availability(now))
+    }
+
+    /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], and so does whoever asks from now on. Whoever
+    /// holds goes on until the release.
     pub fn close(&self) {
         self.owner.close();
+    }
+
+    /// Whether nothing more is granted here: after [`Self::close`] or [`Self::shutdown`], also of a clone, and after the end
+    /// of the runtime.
+    pub fn is_closed(&self) -> bool {
+        self.owner.is_closed()
     }
 
     /// Closes, and waits until every permit is released and nothing of this semaphore's is left in
@@ -250,14 +272,14 @@ impl Semaphore {
             let deadline = timeout.map(|timeout| now + timeout);
             participant.acquire(now, permits, deadline)
         });
-        async move { acquired.await?.ok_or(Error::Closed) }
+        async move { acquired.await?.map_err(|_| Error::Closed) }
     }
 
     async fn obtain(
         &self,
         permits: u32,
         start: impl FnOnce(&mut Participant, Instant) -> Result<CommandId, Error> + Send,
-    ) -> Result<Option<Permit>, Error> {
+    ) -> Result<Result<Permit, Refusal>, Error> {
         let start = |machine: &mut Participant, now| start(machine, now);
         let hold = Hold::obtain(&self.owner, start).await?;
         Ok(hold.map(|hold| Permit::new(hold, permits)))

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use futures_channel::oneshot;
 
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::{Event, Machine};
 use crate::sync::{AtomicBool, AtomicWaker, Mutex};
@@ -32,6 +32,7 @@ pub(crate) struct State<M: Machine> {
     idle: Vec<oneshot::Sender<()>>,
     /// What is still to be told, once the lock is free: a waker may call back at once.
     notices: Vec<Notice<M::Grant>>,
+    is_closed: bool,
     handles_gone: bool,
     ended: bool,
 }
@@ -44,8 +45,8 @@ enum Notice<G> {
     Idle(oneshot::Sender<()>),
 }
 
-/// Whether there is a grant, or why not.
-type Answer<G> = Result<Option<Granted<G>>, Error>;
+/// Whether there is a grant, or why a try was refused.
+type Answer<G> = Result<Result<Granted<G>, Refusal>, Error>;
 
 /// A grant, and where its loss is told.
 pub(crate) struct Granted<G> {
@@ -67,6 +68,7 @@ impl<M: Machine> Shared<M> {
                 done: BTreeMap::new(),
                 idle: Vec::new(),
                 notices: Vec::new(),
+                is_closed: false,
                 handles_gone: false,
                 ended: false,
             }),
@@ -152,10 +154,21 @@ impl<M: Machine> State<M> {
         self.ended
     }
 
+    /// Whether nothing more is granted, since it was closed or the driver is no more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed || self.ended
+    }
+
+    /// Takes no more commands.
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.is_closed = true;
+        self.machine.close(now);
+    }
+
     /// The last handle is gone.
     pub(crate) fn abandon(&mut self, now: Instant) {
         self.handles_gone = true;
-        self.machine.close(now);
+        self.close(now);
     }
 
     /// Where it will be told whether the command was granted.
@@ -209,9 +222,9 @@ impl<M: Machine> State<M> {
                     tracing::debug!(?grant, "granted");
                     let (sender, lost) = oneshot::channel();
                     self.lost.insert(command, sender);
-                    self.answer(command, Ok(Some(Granted { grant, lost })));
+                    self.answer(command, Ok(Ok(Granted { grant, lost })));
                 }
-                Event::NotAvailable { command } => self.answer(command, Ok(None)),
+                Event::NotAvailable { command, refusal } => self.answer(command, Ok(Err(refusal))),
                 Event::Failed { command, error } => self.answer(command, Err(error)),
                 Event::Lost { command, reason } => {
                     tracing::warn!(%reason, "lost");

@@ -14,14 +14,14 @@
 
 use core::fmt;
 
-use crate::error::{Error, Lost};
+use crate::error::{Error, Lost, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// A machine that takes commands and is run by its owner: a [`Participant`](crate::Participant), or a
-/// [`Candidate`](crate::Candidate), which say what they mean by holding.
+/// A machine that takes commands and is run by its owner: a [`Participant`](crate::sans_io::Participant), or a
+/// [`Candidate`](crate::sans_io::Candidate), which say what they mean by holding.
 ///
 /// Only the commands that ask for something are its own alone.
 pub trait Machine: Send + 'static {
@@ -73,6 +73,7 @@ pub trait Machine: Send + 'static {
 
 /// A request to send.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Transmit {
     /// What its answer must name.
     pub id: RequestId,
@@ -95,6 +96,8 @@ pub enum Event<G> {
     NotAvailable {
         /// Whose it was.
         command: CommandId,
+        /// Why.
+        refusal: Refusal,
     },
     /// It ended without a grant. What it left in Consul is being cleaned up, until [`Machine::is_idle`].
     Failed {
@@ -126,7 +129,7 @@ impl<G> Event<G> {
     pub fn command(&self) -> CommandId {
         match self {
             Self::Granted { command, .. }
-            | Self::NotAvailable { command }
+            | Self::NotAvailable { command, .. }
             | Self::Failed { command, .. }
             | Self::Lost { command, .. }
             | Self::Done { command, .. } => *command,

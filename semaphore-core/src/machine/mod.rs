@@ -27,4 +27,4 @@ pub use election::{Candidate, ElectionSettings, Term};
 pub use follow::{Follow, LeaderEvent};
 pub use process::encoding::Encoding;
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
-pub use semaphore::{Grant, Participant, Settings};
+pub use semaphore::{Availability, Grant, Participant, Settings};

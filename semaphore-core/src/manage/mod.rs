@@ -59,6 +59,7 @@ pub trait Task {
 
 /// What follows from a read.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Step<T> {
     /// The end.
     Done(Result<T, Error>),

@@ -13,7 +13,7 @@ pub fn a_slot_is_acquired_and_given_back(backend: &impl Backend) {
     let permit = scene.acquire(&semaphore);
     assert!(permit.is_held());
     assert_eq!(permit.permits(), 1);
-    assert!(permit.remaining().unwrap() > Duration::ZERO);
+    assert!(permit.remaining() > Duration::ZERO);
     assert_eq!(scene.holders().len(), 1);
     scene.release(permit);
     scene.assert_nothing_left();
@@ -105,7 +105,7 @@ pub fn a_prefix_that_needs_encoding_is_used_as_it_is(backend: &impl Backend) {
     let semaphore = scene.connect(builder);
     let permit = scene.acquire(&semaphore);
     assert_eq!(scene.admin().leftovers(&prefix).unwrap().holders.len(), 1);
-    assert!(scene.run(semaphore.try_acquire()).unwrap().is_none());
+    assert!(scene.run(semaphore.try_acquire()).unwrap().is_err());
     scene.release(permit);
     scene.run(semaphore.destroy()).unwrap();
     scene.admin().assert_nothing_left(&prefix);

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::select;
-use semaphore_core::Runtime as _;
+use semaphore_core::adapter::Runtime as _;
 
 use crate::Backend;
 use crate::scene::{Scene, wait_until};

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use real_agent::{Agent, Proxy};
-use semaphore_core::{Error, Runtime as _};
+use semaphore_core::Error;
+use semaphore_core::adapter::Runtime as _;
 
 use crate::Backend;
 use crate::scene::{Scene, wait_until};

@@ -2,12 +2,11 @@
 //! done to an agent or to a connection is done to one of each, side by side on the same agent.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use real_agent::Agent;
-use semaphore_core::{
-    Election, Error, FencingToken, Instant, Leadership, Lost, Permit, Runtime, Semaphore, Transport,
-};
+use semaphore_core::adapter::{Runtime, Transport};
+use semaphore_core::{Election, Error, FencingToken, Leadership, Lost, Permit, Semaphore};
 
 use crate::scene::{Scene, Task, session, wait_until};
 use crate::{Backend, elections};
@@ -142,8 +141,7 @@ impl<'b, B: Backend> Contest<'b, B> {
     /// Two renewals: the first may have been on its way when the outage ended.
     pub fn wait_for_renewals(&self, held: &Held) {
         for _ in 0..2 {
-            let deadline = held.deadline();
-            wait_until("it is renewed", || held.deadline() > deadline);
+            held.wait_for_renewal(held.deadline());
         }
         self.assert_held_by(held);
     }
@@ -215,11 +213,20 @@ impl Held {
         }
     }
 
-    pub fn deadline(&self) -> Option<Instant> {
-        match self {
-            Self::Permit(permit) => permit.deadline(),
-            Self::Leadership(leadership) => leadership.deadline(),
-        }
+    /// When belief ends unless it is renewed before, as far as it can be measured from here.
+    pub fn deadline(&self) -> Instant {
+        let remaining = match self {
+            Self::Permit(permit) => permit.remaining(),
+            Self::Leadership(leadership) => leadership.remaining(),
+        };
+        Instant::now() + remaining
+    }
+
+    /// Waits until belief lasts for longer than until `deadline`.
+    pub fn wait_for_renewal(&self, deadline: Instant) {
+        // A renewal moves it by seconds, a pause of this thread while it measures by less.
+        let moved = deadline + Duration::from_secs(1);
+        wait_until("it is renewed", || self.deadline() > moved);
     }
 
     pub fn token(&self) -> FencingToken {

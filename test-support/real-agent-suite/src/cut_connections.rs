@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use real_agent::{Agent, Proxy};
-use semaphore_core::{Method, Request, Semaphore};
+use semaphore_core::Semaphore;
+use semaphore_core::sans_io::{Method, Request};
 
 use crate::Backend;
 use crate::contest::{Contended, both};

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{
-    Conflict, Discovery, Election, ElectionBuilder, Error, LeaderEvent, Leadership, Lost, Scope,
-    Semaphore, SequencerStatus, blocking,
+    Builder, Conflict, Discovery, Election, Error, LeaderEvent, Leadership, Lost, Semaphore,
+    SequencerStatus, blocking,
 };
 
 use crate::Backend;
@@ -16,7 +16,7 @@ pub(crate) fn key<B: Backend>(scene: &Scene<'_, B>) -> String {
 }
 
 /// Without a lock delay, so that what an operator ends is free at once.
-pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> ElectionBuilder {
+pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Builder<Election> {
     let builder = Election::builder(key).encoding(scene.encoding());
     builder.lock_delay(Duration::ZERO)
 }
@@ -50,7 +50,7 @@ pub(crate) fn sessions<B: Backend>(scene: &Scene<'_, B>) -> usize {
 }
 
 pub(crate) fn discovery<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Discovery {
-    Discovery::connect(key, Scope::new(), scene.adapter()).unwrap()
+    Discovery::builder(key).connect(scene.adapter()).unwrap()
 }
 
 /// Nothing but the key and its value is left, tied to nobody.
@@ -72,7 +72,7 @@ pub fn a_leader_resigns_and_whoever_waits_leads_at_once(backend: &impl Backend) 
     let first = lead(&scene, &one);
     assert!(first.is_leader());
     assert_eq!(first.term(), 1);
-    let remaining = first.remaining().unwrap();
+    let remaining = first.remaining();
     assert!(remaining > Duration::ZERO && remaining <= Duration::from_secs(15));
     let entry = scene.entry(&key).unwrap();
     assert_eq!(entry["Session"], session(&first));
@@ -84,7 +84,7 @@ pub fn a_leader_resigns_and_whoever_waits_leads_at_once(backend: &impl Backend) 
         (&"15s".into(), &"release".into())
     );
 
-    assert!(scene.run(other.try_campaign()).unwrap().is_none());
+    assert!(scene.run(other.try_campaign()).unwrap().is_err());
     let late = scene.run(other.campaign_timeout(Duration::from_millis(300)));
     assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
     let waiting = start_campaign(&scene, &other);
@@ -286,7 +286,7 @@ pub fn a_thread_campaigns_leads_and_resigns(backend: &impl Backend) {
     };
     let (one, other) = (candidate("one"), candidate("other"));
     let first = one.campaign().unwrap();
-    assert!(other.try_campaign().unwrap().is_none());
+    assert!(other.try_campaign().unwrap().is_err());
     let late = other.campaign_timeout(Duration::from_millis(200));
     assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
     first.set_value("moved").unwrap();

@@ -7,7 +7,8 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use real_agent::Agent;
-use semaphore_core::{Error, RequestError, TransportErrorKind};
+use semaphore_core::adapter::TransportErrorKind;
+use semaphore_core::{Error, RequestError};
 
 use crate::scene::Scene;
 use crate::{Backend, Options};
@@ -67,7 +68,7 @@ pub fn an_agent_that_demands_client_certificates_is_used_with_one(backend: &impl
     let semaphore = scene.semaphore(2);
     let permit = scene.acquire(&semaphore);
     let other = scene.acquire(&semaphore);
-    assert!(scene.run(semaphore.try_acquire()).unwrap().is_none());
+    assert!(scene.run(semaphore.try_acquire()).unwrap().is_err());
     scene.release(other);
     scene.release(permit);
     agent.assert_nothing_left(scene.prefix());

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::{
-    Behavior, Conflict, Discovery, Error, LeaderEvent, LeaderStatus, Scope, SequencerStatus,
-    blocking,
+    Behavior, Conflict, Discovery, Error, LeaderEvent, LeaderStatus, SequencerStatus, blocking,
 };
 
 use crate::Backend;
@@ -25,7 +24,9 @@ fn lead<B: Backend>(scene: &Scene<'_, B>, session: &str, value: &str) {
 }
 
 fn discovery<B: Backend>(scene: &Scene<'_, B>) -> Discovery {
-    Discovery::connect(key(scene), Scope::new(), scene.adapter()).unwrap()
+    Discovery::builder(key(scene))
+        .connect(scene.adapter())
+        .unwrap()
 }
 
 fn clean_up<B: Backend>(scene: &Scene<'_, B>, sessions: &[String]) {
@@ -129,7 +130,7 @@ pub fn a_semaphores_keys_are_refused_as_an_elections(backend: &impl Backend) {
     let semaphore = scene.semaphore(1);
     let permit = scene.acquire(&semaphore);
     for key in [scene.lock_key(), permit.sequencers()[0].key.clone()] {
-        let discovery = Discovery::connect(key, Scope::new(), scene.adapter()).unwrap();
+        let discovery = Discovery::builder(key).connect(scene.adapter()).unwrap();
         let refused = scene.run(discovery.leader());
         let Err(Error::NotAnElection { conflict, .. }) = refused else {
             panic!("{refused:?}");
@@ -142,8 +143,9 @@ pub fn a_semaphores_keys_are_refused_as_an_elections(backend: &impl Backend) {
 
 pub fn a_thread_follows_a_leader(backend: &impl Backend) {
     let scene = Scene::shared(backend);
-    let discovery =
-        blocking::Discovery::connect(key(&scene), Scope::new(), scene.adapter()).unwrap();
+    let discovery = blocking::Discovery::builder(key(&scene))
+        .connect(scene.adapter())
+        .unwrap();
     let mut follower = discovery.follow();
     let event = follower.next().unwrap().unwrap();
     assert!(matches!(event, LeaderEvent::Leaderless { .. }), "{event:?}");

@@ -30,7 +30,8 @@
 
 use std::fmt;
 
-use semaphore_core::{BlockOn, Encoding, Transport};
+use semaphore_core::Encoding;
+use semaphore_core::adapter::{BlockOn, Transport};
 
 pub mod acl;
 pub mod acquire;

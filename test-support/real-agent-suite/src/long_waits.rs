@@ -103,7 +103,7 @@ fn the_slot_of_a_killed_process_is_given_to_another(backend: &impl Backend, name
     let mut victim = Victim::start(name, &scene);
     wait_until("the victim holds", || scene.holders().len() == 1);
     let other = scene.connect(scene.builder(1).ttl(SHORT_TTL));
-    assert!(scene.run(other.try_acquire()).unwrap().is_none());
+    assert!(scene.run(other.try_acquire()).unwrap().is_err());
     victim.kill();
     let permit = scene.run(other.acquire()).unwrap();
     assert_eq!(scene.holders().len(), 1);

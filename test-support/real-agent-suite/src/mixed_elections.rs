@@ -4,7 +4,7 @@ use std::fs;
 
 use real_agent::Agent;
 use semaphore_core::SequencerStatus;
-use semaphore_core::api::LOCK_FLAGS;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 
 use crate::Backend;
 use crate::elections::{candidate, clean_up, discovery, key, lead, sessions, start_campaign};
@@ -32,13 +32,13 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
     wait_until("both campaign", || {
         agent.client().sessions().unwrap().len() == 2
     });
-    assert!(scene.run(other.try_campaign()).unwrap().is_none());
+    assert!(scene.run(other.try_campaign()).unwrap().is_err());
     assert!(first.is_leader() && !is_held());
     let token = first.fencing_token();
     scene.run(first.resign()).unwrap();
     // Theirs: ours waits for it.
     wait_until("it is theirs", is_held);
-    assert!(scene.run(one.try_campaign()).unwrap().is_none());
+    assert!(scene.run(one.try_campaign()).unwrap().is_err());
     let waiting = start_campaign(&scene, &other);
     let named = |name: &str| {
         let sessions = agent.client().sessions().unwrap();
@@ -86,7 +86,7 @@ pub fn the_guides_requests_and_our_clients_elect_one_leader_among_them(backend: 
         candidate(&scene, &key, "one"),
         candidate(&scene, &key, "other"),
     );
-    assert!(scene.run(one.try_campaign()).unwrap().is_none());
+    assert!(scene.run(one.try_campaign()).unwrap().is_err());
     let waiting = start_campaign(&scene, &one);
     wait_until("both campaign", || sessions(&scene) == 2);
     let discovery = discovery(&scene, &key);

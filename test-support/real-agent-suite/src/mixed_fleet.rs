@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use real_agent::Agent;
-use semaphore_core::Runtime as _;
+use semaphore_core::adapter::Runtime as _;
 
 use crate::Backend;
 use crate::locker::Locker;

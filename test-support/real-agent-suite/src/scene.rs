@@ -13,7 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use real_agent::{Agent, Client};
-use semaphore_core::{BlockOn, Builder, Encoding, Error, Permit, Runtime as _, Semaphore};
+use semaphore_core::adapter::{BlockOn, Runtime as _};
+use semaphore_core::{Builder, Encoding, Error, Permit, Semaphore};
 use serde_json::Value;
 
 use crate::{Backend, Options};

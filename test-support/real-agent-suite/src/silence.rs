@@ -7,7 +7,7 @@ use semaphore_core::Lost;
 
 use crate::Backend;
 use crate::contest::both;
-use crate::scene::{SHORT_TTL, wait_until};
+use crate::scene::SHORT_TTL;
 
 /// Both moments are of one process's clock, so they can be compared.
 pub fn a_silent_partition_is_noticed_before_another_is_admitted(backend: &impl Backend) {
@@ -69,7 +69,7 @@ pub fn a_short_silence_costs_nothing(backend: &impl Backend) {
     assert!(holds.iter().all(|(_, held, _)| held.is_held()));
     proxy.resume();
     for (contest, held, deadline) in holds {
-        wait_until("it is renewed", || held.deadline() > deadline);
+        held.wait_for_renewal(deadline);
         contest.assert_held_by(&held);
         contest.give_back(held);
         contest.assert_nothing_left();

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{AbortHandle, abortable};
-use semaphore_core::{BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError};
+use semaphore_core::adapter::{
+    BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
+};
 
 /// Tells each request before it is sent.
 pub struct Tap<A> {

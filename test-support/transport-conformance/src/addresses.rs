@@ -1,4 +1,4 @@
-use semaphore_core::InvalidUrl;
+use semaphore_core::adapter::InvalidUrl;
 
 use crate::{Backend, Options, chain};
 

@@ -1,6 +1,6 @@
 use std::sync::mpsc;
 
-use semaphore_core::{Response, TransportError, TransportErrorKind};
+use semaphore_core::adapter::{Response, TransportError, TransportErrorKind};
 
 use crate::server::Server;
 use crate::{Backend, Options, get, put, send};

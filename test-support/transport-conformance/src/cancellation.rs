@@ -1,7 +1,7 @@
 use std::sync::mpsc::{self, Receiver};
 
 use futures_util::future::{AbortHandle, abortable};
-use semaphore_core::{Request, Runtime, Transport};
+use semaphore_core::adapter::{Request, Runtime, Transport};
 
 use crate::server::Server;
 use crate::{Backend, get, put, send};

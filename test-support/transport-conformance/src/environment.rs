@@ -5,7 +5,7 @@ use std::env;
 use std::process::Command;
 use std::thread;
 
-use semaphore_core::{InvalidEnvironment, InvalidUrl};
+use semaphore_core::adapter::{InvalidEnvironment, InvalidUrl};
 use tempfile::TempDir;
 
 use crate::server::Server;

@@ -1,6 +1,6 @@
 //! Bodies that lie about their length, and answers that end too early or come too early.
 
-use semaphore_core::TransportErrorKind;
+use semaphore_core::adapter::TransportErrorKind;
 
 use crate::hostile_heads::{LONG, SHORT, assert_bad, assert_ended, outcome};
 use crate::server::{Connection, Server};

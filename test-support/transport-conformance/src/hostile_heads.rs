@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Response, TransportError, TransportErrorKind};
+use semaphore_core::adapter::{Response, TransportError, TransportErrorKind};
 
 use crate::server::{Connection, Server};
 use crate::{Backend, put, send};

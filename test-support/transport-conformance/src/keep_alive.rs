@@ -1,6 +1,6 @@
 use std::sync::mpsc;
 
-use semaphore_core::{Request, TransportErrorKind};
+use semaphore_core::adapter::{Request, TransportErrorKind};
 
 use crate::server::Server;
 use crate::{Backend, get, put, send, send_in_sequence};

@@ -25,7 +25,8 @@
 use std::error::Error as StdError;
 use std::future::Future;
 
-use semaphore_core::{BlockOn, Method, Request, Response, Token, Transport, TransportError};
+use semaphore_core::Token;
+use semaphore_core::adapter::{BlockOn, Method, Request, Response, Transport, TransportError};
 
 pub mod addresses;
 pub mod broken_answers;

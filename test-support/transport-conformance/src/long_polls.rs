@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use crate::cancellation::{Outcome, send_in_background};
 use crate::server::Server;
 use crate::{Backend, get, put, send_in_sequence};
-use semaphore_core::MOST_CONNECTIONS;
+use semaphore_core::adapter::MOST_CONNECTIONS;
 
 /// How many polls have a connection of their own: half, but for those that are left to connections that are being closed.
 const POLLS: usize = (MOST_CONNECTIONS - MOST_CONNECTIONS / 16) / 2;

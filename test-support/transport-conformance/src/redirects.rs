@@ -1,6 +1,6 @@
 use std::sync::mpsc;
 
-use semaphore_core::Request;
+use semaphore_core::adapter::Request;
 
 use crate::server::Server;
 use crate::{Backend, get, put, send};

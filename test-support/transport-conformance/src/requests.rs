@@ -1,6 +1,7 @@
 use std::sync::mpsc;
 
-use semaphore_core::{Method, Request, Token, TransportErrorKind};
+use semaphore_core::Token;
+use semaphore_core::adapter::{Method, Request, TransportErrorKind};
 
 use crate::server::{Received, Server};
 use crate::{Backend, Options, chain, get, put, send};

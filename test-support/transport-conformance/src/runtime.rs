@@ -1,7 +1,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use semaphore_core::Runtime;
+use semaphore_core::adapter::Runtime;
 
 use crate::{Backend, run};
 

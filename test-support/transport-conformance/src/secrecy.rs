@@ -6,14 +6,13 @@
 use std::fmt::{Debug, Write as _};
 use std::time::Duration;
 
-use semaphore_core::Machine as _;
+use semaphore_core::adapter::{AgentEnvironment, BlockOn, Request, Transport};
 use semaphore_core::manage::{
     Collect, Destroy, DiscoverLeader, Inspect, Operation, Resize, Verify,
 };
-use semaphore_core::{
-    AgentEnvironment, BlockOn, Discovery, Follow, LockKey, Participant, Prefix, Request, Scope,
-    Semaphore, Settings, Token, Transport,
-};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Follow, Participant, Settings};
+use semaphore_core::{Discovery, LockKey, Prefix, Scope, Semaphore, Token};
 use transport_mock::LoopbackConsul;
 use transport_mock::consul::{Access, Consul, Policy};
 
@@ -141,7 +140,10 @@ impl Shown {
         A: Transport + BlockOn + Clone + Debug + 'static,
     {
         for key in ["service/leader", "secret/leader"] {
-            let discovery = Discovery::connect(key, scope(), adapter.clone()).unwrap();
+            let discovery = Discovery::builder(key)
+                .scope(scope())
+                .connect(adapter.clone())
+                .unwrap();
             self.debug(&discovery);
             self.result(&run(adapter, discovery.status()));
             let mut follower = discovery.follow();

@@ -1,7 +1,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use semaphore_core::TransportErrorKind;
+use semaphore_core::adapter::TransportErrorKind;
 
 use crate::server::Server;
 use crate::{Backend, get, put, send};

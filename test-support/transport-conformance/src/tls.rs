@@ -9,7 +9,7 @@ use rcgen::{
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use semaphore_core::TransportErrorKind;
+use semaphore_core::adapter::TransportErrorKind;
 
 use crate::cancellation::{Outcome, send_in_background};
 use crate::server::{Connection, Server};

@@ -1,6 +1,6 @@
 use std::net::{TcpListener, TcpStream};
 
-use semaphore_core::TransportErrorKind;
+use semaphore_core::adapter::TransportErrorKind;
 
 use crate::{Backend, get, put, send};
 

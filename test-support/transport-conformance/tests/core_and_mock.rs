@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use semaphore_core::Transport;
+use semaphore_core::adapter::Transport;
 use transport_conformance::logs::Logs;
 use transport_conformance::secrecy::{Shown, guarded};
 use transport_conformance::secret::{SECRET, assert_hidden};
@@ -22,7 +22,8 @@ fn no_token_is_logged_or_shown_on_virtual_time() {
     }
     // Consul still takes a token in the query.
     let target = format!("/v1/kv/a?token={SECRET}&raw=");
-    let request = semaphore_core::Request::new(semaphore_core::Method::Get, target);
+    let request =
+        semaphore_core::adapter::Request::new(semaphore_core::adapter::Method::Get, target);
     world.run(client.send(request)).unwrap();
     shown.debug(&world);
     shown.0 += &world.trace();

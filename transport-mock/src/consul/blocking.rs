@@ -5,7 +5,7 @@
 //! answered when the index is then higher than N. When its wait is over it is answered with what
 //! it read last.
 
-use semaphore_core::{Instant, Response};
+use semaphore_core::adapter::{Instant, Response};
 
 use super::acl::Authority;
 use super::answer::Freshness;

@@ -1,6 +1,6 @@
 //! One request on its way through the agent.
 
-use semaphore_core::{Instant, Method, Response};
+use semaphore_core::adapter::{Instant, Method, Response};
 
 use super::acl::Authority;
 use super::answer;

@@ -1,6 +1,6 @@
 //! What a test may look at without sending a request.
 
-use semaphore_core::Instant;
+use semaphore_core::adapter::Instant;
 
 use super::sessions::{self, Session};
 use super::store::Entry;

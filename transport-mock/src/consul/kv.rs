@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use semaphore_core::{Method, Response};
+use semaphore_core::adapter::{Method, Response};
 use serde::Serialize;
 
 use super::acl::Authority;

@@ -17,7 +17,7 @@
 //! query's wait is over. The same seed and the same calls give the same answers.
 //!
 //! ```
-//! use semaphore_core::{Instant, Method, Request};
+//! use semaphore_core::adapter::{Instant, Method, Request};
 //! use transport_mock::consul::Consul;
 //!
 //! let mut consul = Consul::new(7);
@@ -72,7 +72,7 @@ mod txn;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-use semaphore_core::{Instant, Request, Response};
+use semaphore_core::adapter::{Instant, Request, Response};
 
 pub use acl::{Access, Policy};
 pub use inspect::Kind;

@@ -1,6 +1,6 @@
 //! What an operator, or a failure, does to a cluster.
 
-use semaphore_core::Instant;
+use semaphore_core::adapter::Instant;
 
 use super::Consul;
 use super::acl::Policy;

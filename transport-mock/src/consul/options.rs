@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use semaphore_core::Response;
+use semaphore_core::adapter::Response;
 
 use super::answer;
 use super::go;

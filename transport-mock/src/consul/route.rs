@@ -1,7 +1,7 @@
 //! From a request to its endpoint: Go's path cleaning and redirects, the table of endpoints, and
 //! the methods that each allows.
 
-use semaphore_core::{Instant, Method, Request, Response};
+use semaphore_core::adapter::{Instant, Method, Request, Response};
 
 use super::Consul;
 use super::answer;

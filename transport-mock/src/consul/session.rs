@@ -1,6 +1,6 @@
 //! `/v1/session/…`: creating, renewing, ending and showing sessions.
 
-use semaphore_core::Response;
+use semaphore_core::adapter::Response;
 use serde::Serialize;
 
 use super::acl::Authority;

@@ -1,6 +1,6 @@
 //! What all servers agree on, and the writes that reach across its tables.
 
-use semaphore_core::Instant;
+use semaphore_core::adapter::Instant;
 
 use super::catalog::Catalog;
 use super::sessions::{self, Behavior, Sessions};

@@ -1,6 +1,6 @@
 //! `/v1/status/…` and `/v1/agent/self`: what clients ask to see whether an agent is ready.
 
-use semaphore_core::Response;
+use semaphore_core::adapter::Response;
 use serde_json::json;
 
 use super::answer;

@@ -8,7 +8,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use semaphore_core::Instant;
+use semaphore_core::adapter::Instant;
 
 use super::radix;
 

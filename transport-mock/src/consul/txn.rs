@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
-use semaphore_core::Response;
+use semaphore_core::adapter::Response;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

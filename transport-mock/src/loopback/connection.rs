@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use semaphore_core::{Request, Response};
+use semaphore_core::adapter::{Request, Response};
 
 use super::http::{self, Decoded};
 use super::hub::Hub;

@@ -1,6 +1,7 @@
 //! HTTP/1.1 as a server of small requests needs it: bytes in, a request out, and back.
 
-use semaphore_core::{Method, Request, Response, Token};
+use semaphore_core::Token;
+use semaphore_core::adapter::{Method, Request, Response};
 
 /// The most bytes of request line and headers.
 const MAX_HEAD: usize = 64 * 1024;

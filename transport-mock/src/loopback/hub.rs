@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant as RealInstant;
 
-use semaphore_core::{Instant, Request};
+use semaphore_core::adapter::{Instant, Request};
 
 use super::connection::{self, Event};
 use crate::consul::{Consul, Exchange};

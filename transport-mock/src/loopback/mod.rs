@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::adapter::Instant;
 
 use self::hub::Hub;
 use crate::consul::Consul;

@@ -5,7 +5,7 @@
 //!  everything else ──▶ the log ──caught up──▶ delivered in its order, and answered then
 //! ```
 
-use semaphore_core::{Instant, Request};
+use semaphore_core::adapter::{Instant, Request};
 
 use super::lag::{Server, may_be_stale, submit_to};
 use super::{Call, Event, Host, Network};

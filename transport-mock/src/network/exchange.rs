@@ -12,7 +12,9 @@
 use std::fmt;
 use std::task::Waker;
 
-use semaphore_core::{Instant, Lane, Request, Response, TransportError, TransportErrorKind};
+use semaphore_core::adapter::{
+    Instant, Lane, Request, Response, TransportError, TransportErrorKind,
+};
 
 use super::lag::Server;
 use super::sockets::{Pool, Socket};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::{Instant, Method, Request};
+use semaphore_core::adapter::{Instant, Method, Request};
 
 use super::behind::Behind;
 use super::{Call, Host, Network};

@@ -20,7 +20,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use fastrand::Rng;
-use semaphore_core::{Instant, Request, Response, TransportError, TransportErrorKind};
+use semaphore_core::adapter::{Instant, Request, Response, TransportError, TransportErrorKind};
 
 use self::behind::Behind;
 use self::exchange::{ClientEnd, ServerEnd};

@@ -1,6 +1,6 @@
 //! What hits more than one exchange: hosts cut off, a cluster without a leader, lost sessions.
 
-use semaphore_core::TransportErrorKind;
+use semaphore_core::adapter::TransportErrorKind;
 
 use super::{Event, Host, Network};
 use crate::fault::{Faults, Outage};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::{Instant, Lane, Request};
+use semaphore_core::adapter::{Instant, Lane, Request};
 
 use super::{Call, Host};
 

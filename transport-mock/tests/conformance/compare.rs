@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use semaphore_core::Response;
+use semaphore_core::adapter::Response;
 use serde_json::Value;
 
 use crate::run::{Observed, Record};

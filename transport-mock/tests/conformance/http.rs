@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use semaphore_core::{Request, Response};
+use semaphore_core::adapter::{Request, Response};
 
 /// How long an answer may take that is due at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Instant, Request, Response};
+use semaphore_core::adapter::{Instant, Request, Response};
 use transport_mock::consul::{Consul, Exchange, Policy};
 
 use crate::run::Backend;

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use semaphore_core::{Method, Request, Token};
+use semaphore_core::Token;
+use semaphore_core::adapter::{Method, Request};
 
 use crate::http::{Connections, NO_ANSWER};
 

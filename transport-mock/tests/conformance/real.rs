@@ -5,7 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use real_agent::Agent;
-use semaphore_core::{Method, Request, Response, Token};
+use semaphore_core::Token;
+use semaphore_core::adapter::{Method, Request, Response};
 use serde_json::{Value, json};
 use transport_mock::consul::{Access, NODE};
 

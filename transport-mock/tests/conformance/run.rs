@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Request, Response, Token};
+use semaphore_core::Token;
+use semaphore_core::adapter::{Request, Response};
 use serde_json::Value;
 
 use crate::compare;

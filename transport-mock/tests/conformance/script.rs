@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::Method;
+use semaphore_core::adapter::Method;
 use transport_mock::consul::Access;
 
 /// A sequence of steps under a name that says what they show.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Instant, Method, Request, Response, Token};
+use semaphore_core::Token;
+use semaphore_core::adapter::{Instant, Method, Request, Response};
 use serde_json::Value;
 use transport_mock::consul::{Consul, Exchange};
 

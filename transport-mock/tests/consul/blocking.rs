@@ -58,7 +58,8 @@ fn the_write_is_answered_before_the_queries_it_wakes_and_those_oldest_first() {
     let at = index(&bench.get("/v1/kv/x/k"));
     let first = bench.start(&format!("/v1/kv/x/?recurse&index={at}"));
     let second = bench.start(&format!("/v1/kv/x/k?index={at}"));
-    let write = semaphore_core::Request::new(semaphore_core::Method::Put, "/v1/kv/x/k");
+    let write =
+        semaphore_core::adapter::Request::new(semaphore_core::adapter::Method::Put, "/v1/kv/x/k");
     let write = bench.consul.submit(bench.now, &write);
     let order: Vec<_> = std::iter::from_fn(|| bench.consul.poll_answer())
         .map(|(exchange, _)| exchange)
@@ -84,7 +85,8 @@ fn a_query_whose_client_hung_up_is_never_answered() {
 #[test]
 fn an_answer_that_is_ready_can_still_be_abandoned_and_the_write_stays() {
     let mut bench = Bench::new();
-    let write = semaphore_core::Request::new(semaphore_core::Method::Put, "/v1/kv/k");
+    let write =
+        semaphore_core::adapter::Request::new(semaphore_core::adapter::Method::Put, "/v1/kv/k");
     let exchange = bench.consul.submit(bench.now, &write.with_body("v"));
     bench.consul.abandon(exchange);
     assert_eq!(bench.consul.poll_answer(), None);

@@ -100,7 +100,8 @@ fn a_blocking_query_outlasts_an_election() {
     bench.consul.elect_leader(bench.now);
     assert_eq!(bench.consul.poll_answer(), None);
     assert_eq!(bench.consul.waiting(), 1);
-    let write = semaphore_core::Request::new(semaphore_core::Method::Put, "/v1/kv/k");
+    let write =
+        semaphore_core::adapter::Request::new(semaphore_core::adapter::Method::Put, "/v1/kv/k");
     bench.consul.submit(bench.now, &write);
     bench.consul.poll_answer().unwrap();
     assert_eq!(bench.only_answer().0, exchange);

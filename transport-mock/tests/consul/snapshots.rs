@@ -107,7 +107,8 @@ fn a_query_that_waits_for_an_index_from_before_a_reset_waits_it_out() {
     let at = index(&bench.get("/v1/kv/k"));
     let exchange = bench.start(&format!("/v1/kv/k?index={at}&wait=16s"));
     bench.consul.reset_index(bench.now);
-    let write = semaphore_core::Request::new(semaphore_core::Method::Put, "/v1/kv/k");
+    let write =
+        semaphore_core::adapter::Request::new(semaphore_core::adapter::Method::Put, "/v1/kv/k");
     bench.consul.submit(bench.now, &write);
     bench.consul.poll_answer().unwrap();
     assert_eq!(bench.consul.poll_answer(), None);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Method, Request, Response, Transport, TransportErrorKind};
+use semaphore_core::adapter::{Method, Request, Response, Transport, TransportErrorKind};
 use transport_mock::{MockClient, MockConsul};
 
 pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);

@@ -190,7 +190,7 @@ impl Entry<'_> {
 /// What a permit and a leadership can be asked, waited for or not.
 pub(super) trait Hold {
     fn is_held(&self) -> bool;
-    fn remaining(&self) -> Option<Duration>;
+    fn remaining(&self) -> Duration;
     fn token(&self) -> u64;
     fn sequencers(&self) -> &[Sequencer];
 }
@@ -201,7 +201,7 @@ macro_rules! hold {
             fn is_held(&self) -> bool {
                 self.$is_held()
             }
-            fn remaining(&self) -> Option<Duration> {
+            fn remaining(&self) -> Duration {
                 self.remaining()
             }
             fn token(&self) -> u64 {
@@ -226,7 +226,7 @@ hold!(blocking::Leadership, is_leader, |it| slice::from_ref(
 /// two makes the end earlier than it is, never later.
 fn ask(permit: &impl Hold) -> (Moment, Option<Moment>) {
     let at = Moment::now();
-    let remaining = permit.remaining().unwrap_or_default();
+    let remaining = permit.remaining();
     (at, permit.is_held().then(|| at.plus(remaining)))
 }
 

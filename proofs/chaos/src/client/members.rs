@@ -42,7 +42,7 @@ impl Member for Semaphore {
                 let granted = self.acquire_many_timeout(permits, turn.patience);
                 granted.await.map(Some)
             }
-            Way::Try => self.try_acquire_many(permits).await,
+            Way::Try => Ok(self.try_acquire_many(permits).await?.ok()),
         }
     }
 
@@ -68,7 +68,7 @@ impl Member for Election {
         match turn.way {
             Way::Plain | Way::Cancelled => self.campaign().await.map(Some),
             Way::Timeout => self.campaign_timeout(turn.patience).await.map(Some),
-            Way::Try => self.try_campaign().await,
+            Way::Try => Ok(self.try_campaign().await?.ok()),
         }
     }
 
@@ -121,7 +121,7 @@ impl BlockingMember for blocking::Semaphore {
         match turn.way {
             Way::Plain | Way::Cancelled => self.acquire_many(permits).map(Some),
             Way::Timeout => self.acquire_many_timeout(permits, turn.patience).map(Some),
-            Way::Try => self.try_acquire_many(permits),
+            Way::Try => Ok(self.try_acquire_many(permits)?.ok()),
         }
     }
 
@@ -147,7 +147,7 @@ impl BlockingMember for blocking::Election {
         match turn.way {
             Way::Plain | Way::Cancelled => self.campaign().map(Some),
             Way::Timeout => self.campaign_timeout(turn.patience).map(Some),
-            Way::Try => self.try_campaign(),
+            Way::Try => Ok(self.try_campaign()?.ok()),
         }
     }
 

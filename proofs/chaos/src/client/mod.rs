@@ -17,7 +17,7 @@ use std::time::Duration;
 use std::{process, thread};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use semaphore_core::{Builder, Election, ElectionBuilder, Encoding, Semaphore};
+use semaphore_core::{Builder, Election, Encoding, Semaphore};
 use serde::{Deserialize, Serialize};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
@@ -79,7 +79,7 @@ impl Plan {
         }
     }
 
-    fn election(&self, place: &Place) -> ElectionBuilder {
+    fn election(&self, place: &Place) -> Builder<Election> {
         let builder = Election::builder(place.lock_key())
             .ttl(self.ttl)
             .session_name(self.session_name(place))

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use futures_channel::oneshot;
 use futures_util::future::{Either, join_all, select};
-use semaphore_core::{BlockOn, BoxFuture, Discovery, Error, Follower, Scope, Transport};
+use semaphore_core::adapter::{BlockOn, BoxFuture, Transport};
+use semaphore_core::{Discovery, Error, Follower};
 
 use super::Plan;
 use super::book::{Book, Entry};
@@ -88,7 +89,7 @@ where
     }
 
     fn follow(&mut self, place: &Place) -> Result<(), Failure> {
-        let discovery = Discovery::connect(place.lock_key(), Scope::new(), self.backend.clone());
+        let discovery = Discovery::builder(place.lock_key()).connect(self.backend.clone());
         let mut follower = discovery.doing("building a follower")?.follow();
         let (backend, place) = (self.backend.clone(), place.clone());
         let book = Arc::clone(self.book);

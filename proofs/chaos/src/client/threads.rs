@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use semaphore_core::Scope;
 use semaphore_core::blocking::{Discovery, Follower};
 use transport_ureq::UreqTransport;
 
@@ -83,7 +82,7 @@ impl Crew<'_> {
     }
 
     fn follow(&mut self, place: &Place) -> Result<(), Failure> {
-        let discovery = Discovery::connect(place.lock_key(), Scope::new(), self.backend.clone());
+        let discovery = Discovery::builder(place.lock_key()).connect(self.backend.clone());
         let mut follower = discovery.doing("building a follower")?.follow();
         let (book, place) = (Arc::clone(self.book), place.clone());
         let thread = thread::spawn(move || follow(&book, &place, &mut follower));

@@ -20,7 +20,7 @@ mod text;
 
 use core::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_128;
 
 use self::text::{IdOf, IndexOf};

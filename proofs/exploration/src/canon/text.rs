@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::world::LOCK;
@@ -328,7 +328,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "since" if is_in("Missing { since: ") => Token::Origin(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
-        "since" | "timed_at" => return None,
+        // When Consul last confirmed a view tells users how old it is, and decides nothing.
+        "since" | "timed_at" | "seen_at" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]

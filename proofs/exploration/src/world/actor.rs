@@ -3,10 +3,11 @@
 
 use core::fmt;
 
-use semaphore_core::{
-    Candidate, CommandId, ElectionSettings, Error, Grant, Instant, LockKey, Machine, Participant,
-    Prefix, Settings, Term, Value,
+use semaphore_core::sans_io::{
+    Candidate, CommandId, ElectionSettings, Grant, Instant, Machine, Participant, Settings, Term,
+    Value,
 };
+use semaphore_core::{Error, LockKey, Prefix};
 
 use super::agent::{LEADER, PREFIX};
 use super::shown::Shown;

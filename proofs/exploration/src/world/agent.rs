@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Instant, Method, Request};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::sans_io::{Instant, Method, Request};
 use transport_mock::consul::{Consul, Entry};
 
 use crate::canon::{self, Token, tokens};

@@ -1,7 +1,7 @@
 //! What is contended for, as Consul has it: one key, and whom it names.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Method, Record, Request};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::sans_io::{Method, Record, Request};
 use transport_mock::consul::Entry;
 
 use super::agent::{LEADER, LOCK};

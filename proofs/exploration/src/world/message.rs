@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use semaphore_core::{Instant, Method, Request, RequestId, Response, TransportErrorKind};
+use semaphore_core::sans_io::{Instant, Method, Request, RequestId, Response, TransportErrorKind};
 use transport_mock::consul::Exchange;
 
 use super::LOCK;

@@ -30,7 +30,8 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
-use semaphore_core::{Error, Instant};
+use semaphore_core::Error;
+use semaphore_core::sans_io::Instant;
 
 pub(crate) use self::actor::Actor;
 use self::agent::Agent;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::Request;
+use semaphore_core::sans_io::Request;
 use transport_mock::consul::Entry;
 
 use super::agent::Agent;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use semaphore_core::{CommandId, Error, Instant, RequestId};
+use semaphore_core::Error;
+use semaphore_core::sans_io::{CommandId, Instant, RequestId};
 
 use super::actor::Actor;
 use super::shown::{Shown, number};

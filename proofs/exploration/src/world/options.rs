@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::State;
 use super::actor::Actor;

@@ -111,7 +111,8 @@ fn sender(entry: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use semaphore_core::{Participant, Prefix, Settings};
+    use semaphore_core::Prefix;
+    use semaphore_core::sans_io::{Participant, Settings};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What of a machine's text decides what it does next.
 
-use semaphore_core::RequestId;
+use semaphore_core::sans_io::RequestId;
 
 use crate::canon::{Token, read, tokens};
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Method, Request, RequestId, Response, TransportError, TransportErrorKind};
+use semaphore_core::sans_io::{
+    Method, Request, RequestId, Response, TransportError, TransportErrorKind,
+};
 
 use super::State;
 use super::actor::Actor;

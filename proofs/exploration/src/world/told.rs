@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Error, Event};
+use semaphore_core::Error;
+use semaphore_core::sans_io::Event;
 
 use super::State;
 use super::actor::Actor;

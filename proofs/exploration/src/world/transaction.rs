@@ -1,6 +1,6 @@
 //! What a transaction says, as far as it is judged.
 
-use semaphore_core::Request;
+use semaphore_core::sans_io::Request;
 use serde_json::Value;
 
 /// The operations of a transaction.

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use semaphore_core::{AgentUrl, Request, Response, TransportError, TransportErrorKind};
+use semaphore_core::adapter::AgentUrl;
+use semaphore_core::sans_io::{Request, Response, TransportError, TransportErrorKind};
 use shuttle::thread;
 
 /// How many clients there are: one for each worker that has not ended.

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, Change, Happening, Subject, Who};

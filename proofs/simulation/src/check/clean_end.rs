@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Change, Ending, Happening, Subject, Who};

@@ -1,6 +1,6 @@
 //! L1: in quiet, everybody who waits gets in within a bounded time.
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Check, Invariant, Verdict};
 use crate::history::{Belief, Happening};

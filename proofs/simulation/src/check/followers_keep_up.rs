@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, Followed, Happening, Subject};

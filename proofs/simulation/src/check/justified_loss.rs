@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use semaphore_core::{Instant, Lost};
+use semaphore_core::Lost;
+use semaphore_core::sans_io::Instant;
 
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Happening, Who};

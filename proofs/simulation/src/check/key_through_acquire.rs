@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Check, Invariant, Verdict};
 use crate::history::{BeliefNo, Change, Happening, KeyState, Subject, Who};

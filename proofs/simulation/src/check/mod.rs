@@ -17,7 +17,7 @@ mod vacancy_filled;
 use std::fmt;
 use std::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use crate::history::{Belief, Happening};
 use crate::plan::Plan;

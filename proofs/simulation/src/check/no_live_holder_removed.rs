@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Check, Invariant, Verdict};
 use crate::history::{Ending, Happening, Removed, Who};

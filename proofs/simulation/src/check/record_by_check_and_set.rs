@@ -1,7 +1,7 @@
 //! S4: we change the record by check-and-set only, never over something that can't be understood,
 //! and leave its limit and its dialect as they are.
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Check, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Who};

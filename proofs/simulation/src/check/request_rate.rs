@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Check, Invariant, Verdict};
 use crate::history::{Asked, Change, Happening, Subject, leader};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Check, Invariant, Verdict};
 use crate::history::{Belief, Ending, Happening, Who};

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::{FencingToken, Instant};
+use semaphore_core::FencingToken;
+use semaphore_core::sans_io::Instant;
 
 use super::{Check, Invariant, Verdict};
 use crate::history::{Change, Happening, Subject, Who};

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject};

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Conflict, Instant, Record};
+use semaphore_core::Conflict;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::sans_io::{Instant, Record};
 
 use super::{Who, short};
 use crate::plan::Plan;

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use semaphore_core::{Behavior, Dialect, Encoding, Response};
+use semaphore_core::sans_io::{Dialect, Response};
+use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
 
 use super::{

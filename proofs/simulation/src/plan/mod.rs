@@ -13,7 +13,8 @@ mod story;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::{Behavior, Dialect, Encoding, SessionOptions};
+use semaphore_core::sans_io::{Dialect, SessionOptions};
+use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
 
 pub use deed::{Deed, Fate, Hidden};

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use semaphore_core::{Dialect, Encoding};
+use semaphore_core::Encoding;
+use semaphore_core::sans_io::Dialect;
 
 use super::{
     Deed, End, Fate, Hidden, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,
@@ -84,6 +85,7 @@ impl fmt::Display for Plan {
             Dialect::LowerCaseArray => {
                 writeln!(f, "there are empty records in the dialect of Java clients")?;
             }
+            other => writeln!(f, "there are empty records in {other:?}")?,
         }
         for stranger in &self.strangers {
             let prefix = Self::prefix(stranger.prefix);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use semaphore_core::{Election, Error, Instant, Semaphore};
+use semaphore_core::sans_io::Instant;
+use semaphore_core::{Election, Error, Semaphore};
 use transport_mock::{MockClient, MockProcess, PooledClient};
 
 use super::Run;

@@ -40,8 +40,11 @@ impl Contest {
     /// The same, at once or not at all.
     pub(super) async fn take(&self, permits: u32) -> Result<Option<Held>, Error> {
         match self {
-            Self::Semaphore(it) => Ok(it.try_acquire_many(permits).await?.map(Held::Permit)),
-            Self::Election(it) => Ok(it.try_campaign().await?.map(Held::Leadership)),
+            Self::Semaphore(it) => {
+                let permit = it.try_acquire_many(permits).await?;
+                Ok(permit.ok().map(Held::Permit))
+            }
+            Self::Election(it) => Ok(it.try_campaign().await?.ok().map(Held::Leadership)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Instant, Method, Request};
+use semaphore_core::sans_io::{Instant, Method, Request};
 use transport_mock::consul::{Access, Consul, Policy, Snapshot};
 
 use super::past::Past;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use semaphore_core::{Discovery, Error, LeaderStatus, Runtime as _, Scope};
+use semaphore_core::adapter::Runtime as _;
+use semaphore_core::{Discovery, Error, LeaderStatus, Scope};
 use transport_mock::{MockClient, MockProcess};
 
 use super::book::Book;
@@ -42,7 +43,9 @@ impl Follower {
     async fn follow(&self) -> Result<(), Error> {
         let process = Arc::new(self.process.clone());
         let (wire, scope) = (Arc::clone(&self.wire), self.scope.clone());
-        let discovery = Discovery::connect_parts(&self.key, scope, wire, process)?;
+        let discovery = Discovery::builder(&self.key)
+            .scope(scope)
+            .connect_parts(wire, process)?;
         let mut follower = discovery.follow();
         while let Some(event) = follower.next().await {
             event?;

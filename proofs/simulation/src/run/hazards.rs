@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Instant, Request, Response, Runtime as _};
+use semaphore_core::adapter::{Instant, Request, Response, Runtime as _};
 use transport_mock::{Fault, MockClient, RequestKind};
 
 use super::book::Book;

@@ -1,6 +1,6 @@
 //! Which state of Consul a process goes by: that of the newest answer it has taken for true.
 
-use semaphore_core::Instant;
+use semaphore_core::sans_io::Instant;
 
 /// What a process knows of its prefix.
 #[derive(Default)]

@@ -35,7 +35,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use semaphore_core::{Instant, Prefix, Scope, Token};
+use semaphore_core::sans_io::Instant;
+use semaphore_core::{Prefix, Scope, Token};
 use transport_mock::consul::Snapshot;
 use transport_mock::{MockConsul, MockProcess, PooledClient, Task};
 

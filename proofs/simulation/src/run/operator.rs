@@ -1,7 +1,7 @@
 //! What an operator does to sessions, keys and records.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Method, Record, Request};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::sans_io::{Method, Record, Request};
 
 use super::{Judged, Run};
 

@@ -124,7 +124,8 @@ impl Run<'_> {
         let lock = self.prefixes.get(prefix)?.lock_key();
         self.world.consul(|consul, _| {
             let entry = consul.entry(&lock)?;
-            let record = semaphore_core::Record::decode(entry.value(), entry.flags()).ok()?;
+            let record =
+                semaphore_core::sans_io::Record::decode(entry.value(), entry.flags()).ok()?;
             (record.holders().len() > 0).then(|| record.limit())
         })
     }
@@ -138,7 +139,8 @@ impl Run<'_> {
                 let directory = format!("{}/", Plan::prefix(prefix));
                 for entry in consul.entries(&directory) {
                     let is_lock = entry.key().strip_prefix(&directory) == Some(".lock");
-                    let record = semaphore_core::Record::decode(entry.value(), entry.flags());
+                    let record =
+                        semaphore_core::sans_io::Record::decode(entry.value(), entry.flags());
                     let is_empty = record.is_ok_and(|it| it.holders().len() == 0);
                     if !is_lock || !is_empty {
                         left.push(format!("key {}", entry.key()));
@@ -168,9 +170,10 @@ impl Run<'_> {
                         left.extend(is_garbled.then(|| format!("the key {lock}, changed")));
                         continue;
                     }
-                    let record = semaphore_core::Record::decode(entry.value(), entry.flags());
+                    let record =
+                        semaphore_core::sans_io::Record::decode(entry.value(), entry.flags());
                     let record = record.iter();
-                    let holders = record.flat_map(semaphore_core::Record::holders);
+                    let holders = record.flat_map(semaphore_core::sans_io::Record::holders);
                     left.extend(holders.map(|it| format!("holder {it} of {prefix}")));
                 }
             }

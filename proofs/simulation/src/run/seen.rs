@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::{Prefix, Request};
+use semaphore_core::Prefix;
+use semaphore_core::sans_io::Request;
 use transport_mock::consul::Consul;
 use transport_mock::{Delivered, RequestKind};
 

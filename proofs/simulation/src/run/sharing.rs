@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use semaphore_core::{
-    Behavior, BuildError, Error, Instant, MOST_CONNECTIONS, Method, Request, Runtime as _,
-    Semaphore, Transport as _,
+use semaphore_core::adapter::{
+    Instant, MOST_CONNECTIONS, Method, Request, Runtime as _, Transport as _,
 };
+use semaphore_core::{Behavior, BuildError, Error, Semaphore};
 use transport_mock::{MockClient, MockProcess, PooledClient, Task};
 
 use super::contest::Contest;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use semaphore_core::Record;
+use semaphore_core::sans_io::Record;
 use transport_mock::consul::Entry;
 
 use crate::history::{Found, KeyState, Subject, holders, leader};

@@ -9,13 +9,14 @@ mod lock;
 use std::time::Duration;
 
 use futures_util::future::select;
-use semaphore_core::api::{
+use semaphore_core::adapter::{Runtime as _, Transport as _};
+use semaphore_core::sans_io::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, RenewSession,
 };
-use semaphore_core::{
-    Dialect, Index, Method, Prefix, Record, Request, Response, Runtime as _, Scope, SessionId,
-    SessionOptions, Transport as _, View,
+use semaphore_core::sans_io::{
+    Dialect, Index, Method, Record, Request, Response, SessionOptions, View,
 };
+use semaphore_core::{Prefix, Scope, SessionId};
 use transport_mock::MockClient;
 
 use super::book::Book;
@@ -271,9 +272,9 @@ impl Visitor {
 /// The record that a client of this dialect makes.
 fn empty_record(dialect: Dialect, limit: u32) -> Option<Record> {
     let spelled = match dialect {
-        Dialect::Map => return Some(Record::new(limit)),
         Dialect::Array => format!(r#"{{"Limit":{limit},"Holders":[]}}"#),
         Dialect::LowerCaseArray => format!(r#"{{"limit":{limit},"holders":[]}}"#),
+        _ => return Some(Record::new(limit)),
     };
     Record::decode(spelled.as_bytes(), 0).ok()
 }

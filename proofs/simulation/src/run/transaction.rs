@@ -1,6 +1,6 @@
 //! What a transaction of ours says, as far as the checks go by it.
 
-use semaphore_core::Request;
+use semaphore_core::sans_io::Request;
 use serde_json::Value;
 use transport_mock::RequestKind;
 

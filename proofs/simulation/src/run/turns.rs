@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use semaphore_core::{Encoding, Request};
+use semaphore_core::Encoding;
+use semaphore_core::sans_io::Request;
 
 use super::transaction::Transaction;
 use crate::history::Who;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use semaphore_core::{Error, Instant, Runtime as _};
+use semaphore_core::Error;
+use semaphore_core::adapter::{Instant, Runtime as _};
 use transport_mock::MockClient;
 
 use super::book::Book;

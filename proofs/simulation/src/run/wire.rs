@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::api::{ListKeys, ReadKey};
-use semaphore_core::{
-    Instant, Method, Prefix, Request, Response, Runtime as _, Transport, TransportError, View,
-};
+use semaphore_core::Prefix;
+use semaphore_core::adapter::{Runtime as _, Transport};
+use semaphore_core::sans_io::api::{ListKeys, ReadKey};
+use semaphore_core::sans_io::{Instant, Method, Request, Response, TransportError, View};
 use transport_mock::{MockClient, PooledClient, RequestKind};
 
 use super::book::Book;

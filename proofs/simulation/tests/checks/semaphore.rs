@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Instant, Lost, Record};
+use semaphore_core::Lost;
+use semaphore_core::sans_io::{Instant, Record};
 use simulation::check::Invariant;
 use simulation::history::{Asked, Change, Ending, Found, Happening, Removed, Subject, Who};
 

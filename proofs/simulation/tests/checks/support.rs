@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{FencingToken, Instant, Lost, SessionId};
+use semaphore_core::sans_io::Instant;
+use semaphore_core::{FencingToken, Lost, SessionId};
 use simulation::check::{Bounds, Invariant, Judge};
 use simulation::history::{Belief, BeliefNo, Ending, Happening, Who};
 

@@ -10,11 +10,11 @@ use super::block_on;
 use crate::api::SessionDetails;
 use crate::error::Error;
 use crate::handle::{Discovery as AsyncDiscovery, Follower as AsyncFollower};
-use crate::input::{LockKey, Scope};
+use crate::input::LockKey;
 use crate::leader::{Leader, LeaderStatus};
 use crate::machine::LeaderEvent;
 use crate::sequencer::{Sequencer, SequencerStatus};
-use crate::transport::{BlockOn, Transport};
+use crate::transport::BlockOn;
 
 /// The blocking [`Discovery`](crate::Discovery).
 #[derive(Clone)]
@@ -24,17 +24,8 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// See [`Discovery::connect`](crate::Discovery::connect).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn connect<B>(key: impl AsRef<str>, scope: Scope, backend: B) -> Result<Self, Error>
-    where
-        B: Transport + BlockOn + 'static,
-    {
-        let thread = Arc::new(backend);
-        let inner = AsyncDiscovery::connect_parts(key, scope, thread.clone(), thread.clone())?;
-        Ok(Self { inner, thread })
+    pub(in crate::handle) fn new(inner: AsyncDiscovery, thread: Arc<dyn BlockOn>) -> Self {
+        Self { inner, thread }
     }
 
     /// See [`Discovery::key`](crate::Discovery::key).

@@ -4,13 +4,12 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{block_on, lost_within};
-use crate::error::{Error, Lost};
-use crate::handle::{Election as AsyncElection, ElectionBuilder, Leadership as AsyncLeadership};
+use super::{Discovery, block_on, lost_within};
+use crate::error::{Error, Lost, Refusal};
+use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
 use crate::sequencer::Sequencer;
-use crate::time::Instant;
 use crate::transport::BlockOn;
 
 /// The blocking [`Election`](crate::Election).
@@ -21,11 +20,6 @@ pub struct Election {
 }
 
 impl Election {
-    /// See [`Election::builder`](crate::Election::builder).
-    pub fn builder(key: impl AsRef<str>) -> ElectionBuilder {
-        AsyncElection::builder(key)
-    }
-
     pub(in crate::handle) fn new(inner: AsyncElection, thread: Arc<dyn BlockOn>) -> Self {
         Self { inner, thread }
     }
@@ -33,6 +27,11 @@ impl Election {
     /// The key it is about.
     pub fn key(&self) -> &LockKey {
         self.inner.key()
+    }
+
+    /// See [`Election::discovery`](crate::Election::discovery).
+    pub fn discovery(&self) -> Discovery {
+        Discovery::new(self.inner.discovery(), Arc::clone(&self.thread))
     }
 
     /// See [`Election::campaign`](crate::Election::campaign).
@@ -58,7 +57,7 @@ impl Election {
     ///
     /// # Errors
     /// The same.
-    pub fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
+    pub fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
         let campaign = self.inner.try_campaign();
         let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::Closed))?;
         Ok(inner.map(|inner| self.wrap(inner)))
@@ -67,6 +66,11 @@ impl Election {
     /// See [`Election::close`](crate::Election::close).
     pub fn close(&self) {
         self.inner.close();
+    }
+
+    /// See [`Election::is_closed`](crate::Election::is_closed).
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
     }
 
     /// See [`Election::shutdown`](crate::Election::shutdown).
@@ -117,13 +121,8 @@ impl Leadership {
         self.inner.is_leader()
     }
 
-    /// See [`Leadership::deadline`](crate::Leadership::deadline).
-    pub fn deadline(&self) -> Option<Instant> {
-        self.inner.deadline()
-    }
-
     /// See [`Leadership::remaining`](crate::Leadership::remaining).
-    pub fn remaining(&self) -> Option<Duration> {
+    pub fn remaining(&self) -> Duration {
         self.inner.remaining()
     }
 

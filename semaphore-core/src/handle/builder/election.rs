@@ -1,24 +1,59 @@
-//! What only an election is told.
+//! Elections are built.
 
 use std::sync::Arc;
 
-use super::Builder;
+use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
 use crate::transport::{BlockOn, Runtime, Transport};
 
-/// What only an election is told.
-impl Builder<ElectionSettings> {
-    pub(in crate::handle) fn for_election(key: &str) -> Self {
-        Self::of(LockKey::new(key).map(ElectionSettings::new))
+impl Election {
+    /// The election for this key, for example `service/db/leader`. All who take part must agree on it.
+    ///
+    /// Of the options, mind [`ttl`](Builder::ttl), which decides how long a leader that crashed is
+    /// waited for (twice the TTL at most, and the lock delay), and
+    /// [`lock_delay`](Builder::lock_delay).
+    pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
+        Builder::for_election(key.as_ref())
     }
+}
 
+impl Buildable for Election {
+    type Subject = Contention<ElectionSettings>;
+}
+
+impl Contends for Election {
+    type Settings = ElectionSettings;
+}
+
+impl blocking::Election {
+    /// See [`Election::builder`](crate::Election::builder). What it connects are handles that block.
+    pub fn builder(key: impl AsRef<str>) -> Builder<Self> {
+        Builder::for_election(key.as_ref())
+    }
+}
+
+impl Buildable for blocking::Election {
+    type Subject = Contention<ElectionSettings>;
+}
+
+impl Contends for blocking::Election {
+    type Settings = ElectionSettings;
+}
+
+impl<T: Contends<Settings = ElectionSettings>> Builder<T> {
+    fn for_election(key: &str) -> Self {
+        Self::contending(LockKey::new(key).map(ElectionSettings::new))
+    }
+}
+
+impl Builder<Election> {
     /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
     pub fn connect<B>(self, backend: B) -> Result<Election, Error>
     where
         B: Transport + Runtime + 'static,
@@ -30,27 +65,29 @@ impl Builder<ElectionSettings> {
     /// Like [`Self::connect`], with a transport and a runtime from different hands.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
     pub fn connect_parts(
         self,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Election, Error> {
-        let parts = self.parts()?;
-        let seed = parts.seed.unwrap_or_else(|| runtime.seed());
-        let settings = parts
+        let told = self.checked_contention()?;
+        let seed = told.seed.unwrap_or_else(|| runtime.seed());
+        let contention = told.subject;
+        let settings = contention
             .settings
-            .with_value(parts.value)
-            .with_encoding(parts.encoding)
-            .with_scope(parts.scope)
-            .with_session_options(parts.session_options);
+            .with_value(contention.value)
+            .with_encoding(contention.encoding)
+            .with_scope(told.scope)
+            .with_session_options(contention.session_options);
         Election::start(settings, seed, transport, runtime)
     }
 
-    /// Like [`Self::connect`], for handles that block the calling thread.
+    /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.
+    /// [`blocking::Election::builder`] leads to them alone.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
     pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Election, Error>
     where
         B: Transport + BlockOn + 'static,
@@ -58,5 +95,18 @@ impl Builder<ElectionSettings> {
         let backend = Arc::new(backend);
         let election = self.connect_parts(backend.clone(), backend.clone())?;
         Ok(blocking::Election::new(election, backend))
+    }
+}
+
+impl Builder<blocking::Election> {
+    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
+    pub fn connect<B>(self, backend: B) -> Result<blocking::Election, Error>
+    where
+        B: Transport + BlockOn + 'static,
+    {
+        self.with_handle::<Election>().connect_blocking(backend)
     }
 }

@@ -1,8 +1,8 @@
-//! What only a semaphore is told.
+//! What only a semaphore is told, and how it is built.
 
 use std::sync::Arc;
 
-use super::Builder;
+use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::{Semaphore, blocking};
 use crate::id::SessionId;
@@ -10,28 +10,53 @@ use crate::input::{Behavior, Prefix};
 use crate::machine::Settings;
 use crate::transport::{BlockOn, Runtime, Transport};
 
+impl Semaphore {
+    /// A semaphore of `limit` slots under `prefix`, for example `service/db`. All who share it must
+    /// agree on both.
+    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder<Self> {
+        Builder::for_semaphore(prefix.as_ref(), limit)
+    }
+}
+
+impl Buildable for Semaphore {
+    type Subject = Contention<Settings>;
+}
+
+impl Contends for Semaphore {
+    type Settings = Settings;
+}
+
+impl blocking::Semaphore {
+    /// See [`Semaphore::builder`](crate::Semaphore::builder). What it connects are handles that block.
+    pub fn builder(prefix: impl AsRef<str>, limit: u32) -> Builder<Self> {
+        Builder::for_semaphore(prefix.as_ref(), limit)
+    }
+}
+
+impl Buildable for blocking::Semaphore {
+    type Subject = Contention<Settings>;
+}
+
+impl Contends for blocking::Semaphore {
+    type Settings = Settings;
+}
+
 /// What only a semaphore is told.
-impl Builder<Settings> {
-    pub(in crate::handle) fn new(prefix: &str, limit: u32) -> Self {
+impl<T: Contends<Settings = Settings>> Builder<T> {
+    fn for_semaphore(prefix: &str, limit: u32) -> Self {
         let settings = Prefix::new(prefix).and_then(|prefix| Settings::new(prefix, limit));
-        Self::of(settings)
+        Self::contending(settings)
     }
 
     /// Up to how many contenders each participant watches the whole prefix, see [`Settings::with_crowd`].
     pub fn crowd(self, crowd: usize) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_crowd(crowd);
-            Ok(())
-        })
+        self.setting(|settings| settings.with_crowd(crowd))
     }
 
     /// Takes over another limit that is found in the semaphore's record, instead of failing with
     /// [`Error::LimitConflict`].
     pub fn adopt_limit(self) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_limit_adopted(true);
-            Ok(())
-        })
+        self.setting(|settings| settings.with_limit_adopted(true))
     }
 
     /// What becomes of contender keys whose session is invalidated.
@@ -41,16 +66,23 @@ impl Builder<Settings> {
 
     /// Contends with a session of the caller's own, see [`Settings::with_session`].
     pub fn session(self, session: SessionId) -> Self {
-        self.checked(|parts| {
-            parts.settings = parts.settings.clone().with_session(session);
+        self.setting(|settings| settings.with_session(session))
+    }
+
+    fn setting(self, change: impl FnOnce(Settings) -> Settings) -> Self {
+        self.checked(|told| {
+            let settings = &mut told.subject.settings;
+            *settings = change(settings.clone());
             Ok(())
         })
     }
+}
 
+impl Builder<Semaphore> {
     /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
     pub fn connect<B>(self, backend: B) -> Result<Semaphore, Error>
     where
         B: Transport + Runtime + 'static,
@@ -62,31 +94,33 @@ impl Builder<Settings> {
     /// Like [`Self::connect`], with a transport and a runtime from different hands.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
     pub fn connect_parts(
         self,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Semaphore, Error> {
-        let parts = self.parts()?;
-        let seed = parts.seed.unwrap_or_else(|| runtime.seed());
-        let settings = parts
+        let told = self.checked_contention()?;
+        let seed = told.seed.unwrap_or_else(|| runtime.seed());
+        let contention = told.subject;
+        let settings = contention
             .settings
-            .with_value(parts.value)
-            .with_encoding(parts.encoding)
-            .with_scope(parts.scope);
+            .with_value(contention.value)
+            .with_encoding(contention.encoding)
+            .with_scope(told.scope);
         let settings = if settings.owns_sessions() {
-            settings.with_session_options(parts.session_options)
+            settings.with_session_options(contention.session_options)
         } else {
             settings
         };
         Semaphore::start(settings, seed, transport, runtime)
     }
 
-    /// Like [`Self::connect`], for handles that block the calling thread.
+    /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.
+    /// [`blocking::Semaphore::builder`] leads to them alone.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the first thing that is wrong.
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
     pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Semaphore, Error>
     where
         B: Transport + BlockOn + 'static,
@@ -94,5 +128,18 @@ impl Builder<Settings> {
         let backend = Arc::new(backend);
         let semaphore = self.connect_parts(backend.clone(), backend.clone())?;
         Ok(blocking::Semaphore::new(semaphore, backend))
+    }
+}
+
+impl Builder<blocking::Semaphore> {
+    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
+    pub fn connect<B>(self, backend: B) -> Result<blocking::Semaphore, Error>
+    where
+        B: Transport + BlockOn + 'static,
+    {
+        self.with_handle::<Semaphore>().connect_blocking(backend)
     }
 }

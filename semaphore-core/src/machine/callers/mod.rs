@@ -10,7 +10,7 @@ mod queue;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::error::{Error, Lost, RequestError};
+use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::CommandId;
 use crate::machine::contract::Event;
 use crate::time::Instant;
@@ -150,8 +150,9 @@ impl<G, T> Callers<G, T> {
         self.events.push_back(Event::Granted { command, grant });
     }
 
-    pub(super) fn not_available(&mut self, command: CommandId) {
-        self.events.push_back(Event::NotAvailable { command });
+    pub(super) fn not_available(&mut self, command: CommandId, refusal: Refusal) {
+        self.events
+            .push_back(Event::NotAvailable { command, refusal });
     }
 
     pub(super) fn failed(&mut self, command: CommandId, error: Error) {

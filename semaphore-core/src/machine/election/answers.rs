@@ -123,9 +123,9 @@ impl Candidate {
         match event {
             None => {}
             Some(CandidacyEvent::Elected(term)) => self.elect(term),
-            Some(CandidacyEvent::NotAvailable) => {
+            Some(CandidacyEvent::NotAvailable(refusal)) => {
                 for ticket in self.callers.take_tries() {
-                    self.callers.not_available(ticket.id);
+                    self.callers.not_available(ticket.id, refusal.clone());
                 }
             }
             Some(CandidacyEvent::Lost(reason)) => {

@@ -33,7 +33,7 @@ use self::pace::Pace;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Lost, RequestError};
+use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::machine::election::settings::ElectionSettings;
@@ -126,7 +126,7 @@ pub(super) enum CandidacyEvent {
     /// It leads.
     Elected(Term),
     /// Another one leads, or may not be followed yet.
-    NotAvailable,
+    NotAvailable(Refusal),
     /// It led, and does so no longer.
     Lost(Lost),
     /// It can't campaign any longer with this session.

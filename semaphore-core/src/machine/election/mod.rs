@@ -1,7 +1,7 @@
 //! Leader election as the guide describes it: whoever acquires the key leads.
 //!
 //! A [`Candidate`] is one process's part in the election for one key: a sans-IO machine with the
-//! contract of a [`Participant`](crate::Participant). Local callers queue; one at a time leads.
+//! contract of a [`Participant`](crate::sans_io::Participant). Local callers queue; one at a time leads.
 //!
 //! ```text
 //! campaign · try_campaign · set_value · resign · cancel · close      commands
@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 
 use self::candidacy::{Candidacy, Part};
 use crate::api::ReadKey;
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::http::{Method, Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
@@ -121,7 +121,8 @@ impl Candidate {
     }
 
     /// Draws its jitter from this seed from now on, as
-    /// [`Participant::reseed`](crate::Participant::reseed) does.
+    /// `Participant::reseed` does.
+    #[doc(hidden)]
     pub fn reseed(&mut self, seed: u64) {
         self.rng.seed(seed);
     }
@@ -178,7 +179,7 @@ impl Candidate {
         let campaign = CommandId(self.requests.number());
         let is_behind = self.leader.is_some() || !self.callers.queue().is_empty();
         if patience == Patience::None && is_behind {
-            self.callers.not_available(campaign);
+            self.callers.not_available(campaign, Refusal::OthersHere);
         } else {
             self.callers.enter(Ticket {
                 id: campaign,

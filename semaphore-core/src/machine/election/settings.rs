@@ -52,7 +52,7 @@ impl ElectionSettings {
     }
 
     /// How the steps become requests. A value that makes a transaction larger than
-    /// [`Txn::MAX_BYTES`](crate::api::Txn::MAX_BYTES) is written by the guide's requests in any case.
+    /// [`Txn::MAX_BYTES`](crate::sans_io::api::Txn::MAX_BYTES) is written by the guide's requests in any case.
     #[must_use]
     pub fn with_encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;

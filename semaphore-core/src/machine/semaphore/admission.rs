@@ -21,6 +21,7 @@
 use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
+use crate::error::Refusal;
 use crate::id::{Index, SessionId};
 use crate::machine::semaphore::contender::Presence;
 use crate::record::Record;
@@ -79,6 +80,39 @@ pub(in crate::machine) enum Turn {
     Now,
 }
 
+/// What is left for a newcomer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) struct Room {
+    limit: u32,
+    free: usize,
+    /// Those who wait and come first.
+    ahead: usize,
+    /// The slots of holders who seem dead and may not be pruned yet.
+    withheld: usize,
+}
+
+impl Room {
+    /// Why so many slots are not free beyond what the waiters ahead of a newcomer will take; none if they are.
+    pub(in crate::machine) fn refusal(&self, permits: u32) -> Option<Refusal> {
+        let wanted = permits as usize;
+        if self.ahead + wanted <= self.free {
+            return None;
+        }
+        let count = |of| u32::try_from(of).unwrap_or(u32::MAX);
+        let free = count(self.free);
+        Some(if wanted <= self.free {
+            let waiters = count(self.ahead);
+            Refusal::OthersWait { waiters, free }
+        } else if wanted <= self.free + self.withheld {
+            let withheld = count(self.withheld);
+            Refusal::LockDelay { withheld }
+        } else {
+            let limit = self.limit;
+            Refusal::LimitReached { free, limit }
+        })
+    }
+}
+
 impl Situation<'_> {
     /// The next write, if one is due, and how the first of our queue stands.
     pub(in crate::machine) fn plan(&self) -> (Option<Write>, Turn) {
@@ -115,18 +149,22 @@ impl Situation<'_> {
         (is_due.then_some(write), turn)
     }
 
-    /// Whether `permits` slots are free beyond what the waiters ahead of a newcomer will take.
-    pub(in crate::machine) fn has_room_for(&self, permits: u32) -> bool {
-        let Some(record) = self.view.record() else {
-            return true;
-        };
-        let mut record = self.without_admissible(record);
+    /// What is left for a newcomer; none where there is no record to say so, and nobody who has anything.
+    pub(in crate::machine) fn room(&self) -> Option<Room> {
+        let found = self.view.record()?;
+        let mut record = self.without_admissible(found);
         self.withdraw(&mut record);
         // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
-        record.retain(|holder| {
-            self.view.is_filtered() || self.view.is_alive(holder) || self.is_withheld(holder)
-        });
-        self.ahead().count() + permits as usize <= free(&record)
+        let is_filtered = self.view.is_filtered();
+        record
+            .retain(|holder| is_filtered || self.view.is_alive(holder) || self.is_withheld(holder));
+        let is_withheld = |holder: &&str| !is_filtered && !self.view.is_alive(holder);
+        Some(Room {
+            limit: found.limit(),
+            free: free(&record),
+            ahead: self.ahead().count(),
+            withheld: record.holders().filter(is_withheld).count(),
+        })
     }
 
     fn create(&self) -> Option<Write> {

@@ -219,13 +219,13 @@ impl Participant {
         match lock {
             Some(lock) if lock.modify_index > known => {
                 observed.view.set_lock(lock);
-                observed.update(moment);
+                observed.update(now, moment);
                 let view = observed.view.clone();
                 self.observe_record(now, &view);
                 true
             }
             Some(lock) if lock.modify_index == known => {
-                observed.is_current_again();
+                observed.is_current_again(now);
                 // A write of ours may have changed it since the poll began.
                 known > polled
             }

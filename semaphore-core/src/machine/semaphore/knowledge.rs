@@ -34,6 +34,8 @@ pub(super) struct Observed {
     pub(super) view: View,
     pub(super) sent: Moment,
     pub(super) received: Moment,
+    /// When Consul last said that the record is as this view has it.
+    pub(super) seen_at: Instant,
     /// When the whole prefix was read, and how many contended then.
     pub(super) read_at: Instant,
     width: usize,
@@ -119,6 +121,7 @@ impl Knowledge {
             width,
             sent,
             received,
+            seen_at: now,
             read_at: now,
             is_outdated: false,
         });
@@ -211,12 +214,13 @@ impl Observed {
     }
 
     /// It is the present again, as of this moment.
-    pub(super) fn update(&mut self, received: Moment) {
+    pub(super) fn update(&mut self, now: Instant, received: Moment) {
         self.received = received;
-        self.is_outdated = false;
+        self.is_current_again(now);
     }
 
-    pub(super) fn is_current_again(&mut self) {
+    pub(super) fn is_current_again(&mut self, now: Instant) {
+        self.seen_at = now;
         self.is_outdated = false;
     }
 

@@ -26,10 +26,11 @@
 //! | [`claims`], [`departures`], [`left_behind`] | grants, how they end, and what could not be given back |
 //! | [`watch`], [`watching`], [`focus`], [`refresh`], [`crowd`] | what is read, when, and of whom |
 //! | [`spare`] | sessions that are kept for the next turn |
+//! | [`availability`] | what is free, for whoever only wants to know |
 
 mod admission;
 mod answers;
-
+mod availability;
 mod claims;
 mod contender;
 mod crowd;
@@ -55,7 +56,7 @@ mod writes;
 
 use self::knowledge::Knowledge;
 use self::roster::Roster;
-use crate::error::{Error, RequestError};
+use crate::error::{Error, Refusal, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
@@ -74,6 +75,7 @@ use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
+pub use self::availability::Availability;
 pub use self::settings::Settings;
 
 /// One process's part in one semaphore: a sans-IO machine. Any order of polls is correct, and
@@ -153,6 +155,7 @@ impl Participant {
 
     /// Draws its jitter from this seed from now on, as a model checker does before each step: then
     /// how it got to a state makes no difference to what follows.
+    #[doc(hidden)]
     pub fn reseed(&mut self, seed: u64) {
         self.rng.seed(seed);
     }
@@ -242,7 +245,7 @@ impl Participant {
         }
         let behind_others = patience == Patience::None && self.callers.queue().has_waiters();
         if behind_others {
-            self.callers.not_available(acquire);
+            self.callers.not_available(acquire, Refusal::OthersHere);
         } else {
             self.callers.enter(Ticket {
                 id: acquire,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
-use crate::error::{Error, RequestError};
+use crate::error::{Error, Refusal, RequestError};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::machine::callers::{Patience, Ticket};
@@ -11,7 +11,7 @@ use crate::machine::contract::Machine as _;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
-use crate::machine::semaphore::admission::{ContenderNo, Situation, Turn};
+use crate::machine::semaphore::admission::{ContenderNo, Room, Situation, Turn};
 use crate::machine::semaphore::contender::{Contender, Phase, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
@@ -107,20 +107,22 @@ impl Participant {
 
     /// An instant try ends as soon as a view shows that nothing is free for it.
     fn judge_tries(&mut self, now: Instant) {
-        while let Some(hopeless) = self.hopeless_try(now) {
+        while let Some((permits, shortage)) = self.hopeless_try(now) {
             // What is too much for one is too much for each after it that wants as much.
             while let Some(head) = self.callers.queue().head().copied()
                 && head.patience == Patience::None
-                && head.permits >= hopeless.permits
+                && head.permits >= permits
             {
                 self.callers.take(head.id);
-                self.callers.not_available(head.id);
+                let refusal = shortage.refusal(head.permits);
+                self.callers.not_available(head.id, refusal);
             }
         }
     }
 
-    /// The first of the queue, if it is an instant try for which nothing is free.
-    fn hopeless_try(&self, now: Instant) -> Option<Ticket> {
+    /// How many permits the first of the queue wants and why they are not to be had, if it is an instant try for which
+    /// nothing is free.
+    fn hopeless_try(&self, now: Instant) -> Option<(u32, Shortage)> {
         let observed = self.knowledge.current()?;
         let head = *self.callers.queue().head()?;
         if head.patience != Patience::None {
@@ -128,8 +130,7 @@ impl Participant {
         }
         let in_phase = |is: fn(Phase) -> bool| self.roster.any(|own| is(own.phase()));
         if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
-            // The caller's only session is in use.
-            return Some(head);
+            return Some((head.permits, Shortage::Session));
         }
         let is_planable = self
             .ledger
@@ -140,8 +141,9 @@ impl Participant {
         if self.ledger.claim().is_some() || !is_planable || is_entering {
             return None;
         }
-        let has_room = self.judge(now, observed, |it| it.has_room_for(head.permits));
-        (!has_room).then_some(head)
+        let is_short = |room: &Room| room.refusal(head.permits).is_some();
+        let room = self.judge(now, observed, |it| it.room().filter(is_short))?;
+        Some((head.permits, Shortage::Room(room)))
     }
 
     /// As many contenders as the callers need, and no more.
@@ -387,3 +389,21 @@ impl Participant {
 /// How many contenders of one participant queue at most ahead of need, so that the next is in the
 /// queue when a slot is freed. One caller that wants more permits at once gets more.
 const CONTENDERS_AHEAD: u32 = 8;
+
+/// What there is too little of for an instant try.
+enum Shortage {
+    /// The caller's only session is in use.
+    Session,
+    Room(Room),
+}
+
+impl Shortage {
+    /// Why so many permits are not to be had.
+    fn refusal(&self, permits: u32) -> Refusal {
+        match self {
+            Self::Session => None,
+            Self::Room(room) => room.refusal(permits),
+        }
+        .unwrap_or(Refusal::SessionInUse)
+    }
+}

@@ -295,7 +295,7 @@ impl Participant {
                 observed.view.delete_key(session);
             }
         }
-        observed.update(moment);
+        observed.update(now, moment);
     }
 }
 

@@ -5,9 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use semaphore_core::{
-    Lane, Method, Request, Response, TransportError, TransportErrorKind, is_no_room,
-};
+use semaphore_core::adapter::{Lane, is_no_room};
+use semaphore_core::sans_io::{Method, Request, Response, TransportError, TransportErrorKind};
 use transport_mock::MockConsul;
 
 use crate::cost_once::wire::{ROUND, Wire, poll, read, write};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures_util::future::{Either, join, join_all, select};
-use semaphore_core::{Lane, Method, Request, Response, TransportErrorKind};
+use semaphore_core::adapter::Lane;
+use semaphore_core::sans_io::{Method, Request, Response, TransportErrorKind};
 use transport_mock::MockConsul;
 
 use crate::cost_once::wire::{ROUND, Wire, poll, read, write};
@@ -81,7 +82,7 @@ fn one_without_a_connection_is_answered_what_its_read_fails_with() {
     let ((), both) = world.run(join(occupy(&wire, 60), join_all(both)));
     let kind = both[1]
         .as_ref()
-        .map_err(semaphore_core::TransportError::kind);
+        .map_err(semaphore_core::sans_io::TransportError::kind);
     assert_eq!(kind, Err(TransportErrorKind::Timeout));
     assert_eq!(both[0].as_ref().map(Response::status).ok(), Some(500));
     assert_eq!(wire.sent("/v1/kv/a").len(), 1);

@@ -1,7 +1,8 @@
 //! How many requests a participant has under way, and when one that failed is sent again.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{Encoding, Response, TransportErrorKind};
+use semaphore_core::Encoding;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Response, TransportErrorKind};
 
 use crate::ENCODING;
 use crate::support::bench::{Bench, is_read};

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use semaphore_core::{Method, Request, Response, Semaphore};
+use semaphore_core::Semaphore;
+use semaphore_core::sans_io::{Method, Request, Response};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 

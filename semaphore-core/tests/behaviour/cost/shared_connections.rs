@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all, select};
-use semaphore_core::{MOST_CONNECTIONS, Method, Priority, Request, Semaphore, Transport as _};
+use semaphore_core::Semaphore;
+use semaphore_core::adapter::{MOST_CONNECTIONS, Method, Priority, Request, Transport as _};
 use transport_mock::{MockConsul, PooledClient};
 
 /// The connections of one transport on a host of this name.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::{
+use semaphore_core::adapter::{
     Connections, Instant, Lane, Lanes, Method, Request, Response, Runtime, TransportError,
     TransportErrorKind,
 };

@@ -1,8 +1,9 @@
 //! The machine of an election without its driver: any order of calls is right, none is needed twice,
 //! and answers that come late say nothing about what happened since.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{Error, Event, Instant, Lost, Request, Response, Term, Value};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Event, Instant, Request, Response, Term, Value};
+use semaphore_core::{Error, Lost};
 use transport_mock::RequestKind;
 
 use crate::support::election::*;
@@ -90,7 +91,10 @@ fn whoever_can_not_clean_up_in_time_is_told_and_goes_on_in_the_background() {
 #[test]
 fn after_a_loss_there_is_nothing_to_wait_for() {
     let (mut bench, campaign) = Bench::leading();
-    let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
+    let delete = Request::new(
+        semaphore_core::sans_io::Method::Delete,
+        format!("/v1/kv/{KEY}"),
+    );
     bench.write(&delete);
     bench.run_for(10);
     assert_eq!(bench.losses().len(), 1);
@@ -153,7 +157,10 @@ fn what_was_asked_before_the_election_and_is_true_ends_the_term() {
     let campaign = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.run_for(100);
     assert!(bench.candidate.is_held(bench.now, campaign));
-    let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
+    let delete = Request::new(
+        semaphore_core::sans_io::Method::Delete,
+        format!("/v1/kv/{KEY}"),
+    );
     bench.write(&delete);
     bench.turn();
     let (id, _) = bench.kept.remove(0);
@@ -217,7 +224,10 @@ fn a_value_that_is_set_after_the_resignation_is_refused() {
 fn a_leader_whose_change_finds_another_key_reads_at_once() {
     let (mut bench, campaign) = Bench::leading();
     bench.keeps = |kind| kind == RequestKind::KvWatch;
-    let delete = Request::new(semaphore_core::Method::Delete, format!("/v1/kv/{KEY}"));
+    let delete = Request::new(
+        semaphore_core::sans_io::Method::Delete,
+        format!("/v1/kv/{KEY}"),
+    );
     bench.write(&delete);
     let value = Value::new("changed").expect("a value");
     bench.candidate.set_value(bench.now, campaign, &value);

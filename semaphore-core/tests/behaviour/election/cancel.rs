@@ -57,7 +57,7 @@ fn whoever_tries_again_while_its_former_poll_is_open_is_answered_at_once() {
     world.advance(millis(10));
     assert_eq!(world.stats_of("b").open, 1);
     let before = world.now();
-    assert!(world.run(b.try_campaign()).expect("tried").is_none());
+    assert!(world.run(b.try_campaign()).expect("tried").is_err());
     let took = world.now().saturating_since(before);
     assert!(took <= millis(20), "{took:?}");
 }

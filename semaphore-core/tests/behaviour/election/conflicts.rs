@@ -1,8 +1,9 @@
 //! Keys that are something else are left alone: a semaphore's as an election's, and the other way
 //! round. Keys that Go's lock left are shared.
 
-use semaphore_core::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
-use semaphore_core::{Conflict, Encoding, Error, Method, Request};
+use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::{Method, Request};
+use semaphore_core::{Conflict, Encoding, Error};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election::unknown::acquisition;

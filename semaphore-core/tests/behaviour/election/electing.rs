@@ -1,7 +1,7 @@
 //! Electing a leader: one at a time, the next at once after a resignation, later after a crash.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Encoding, Error, InvalidInput};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::{Encoding, Error, InvalidInput, Refusal};
 use transport_mock::{MockConsul, MockProcess, RequestKind};
 
 use crate::ENCODING;
@@ -21,9 +21,8 @@ fn who_campaigns_alone_leads_and_the_key_shows_it() {
     assert_eq!(key.session, sequencer.session.as_str());
     assert_eq!((sequencer.key.as_str(), sequencer.lock_index), (KEY, 1));
     assert_eq!(leadership.term(), 1);
-    let until = leadership.deadline().expect("a deadline");
-    assert!(until > world.now());
-    assert!(leadership.remaining() <= Some(millis(13_500)));
+    assert!(!leadership.remaining().is_zero());
+    assert!(leadership.remaining() <= millis(13_500));
 }
 
 #[test]
@@ -86,7 +85,7 @@ fn of_many_one_leads_at_a_time_and_all_get_their_turn() {
         let election = election(&world, &format!("node-{no}"));
         let now = world.client("clock");
         tasks.push(world.start(async move {
-            use semaphore_core::Runtime as _;
+            use semaphore_core::adapter::Runtime as _;
             let leadership = election.campaign().await.expect("elected");
             let from = now.now();
             now.sleep(secs(3)).await;
@@ -120,7 +119,7 @@ fn after_a_crash_the_next_leads_within_twice_the_ttl_the_lock_delay_and_two_seco
         world.advance(secs(33));
         process.kill();
         let crash = world.now();
-        assert!(first.remaining() <= Some(millis(13_500)));
+        assert!(first.remaining() <= millis(13_500));
         let (_b, second) = world.run(second).expect("elected");
         let took = world.now().saturating_since(crash);
         assert!(took <= secs(15 * 2 + 15 + 2), "{took:?}");
@@ -170,8 +169,11 @@ fn an_instant_try_leads_or_says_that_somebody_does() {
     let a = election(&world, "a");
     let b = election(&world, "b");
     let first = world.run(a.try_campaign()).expect("tried").expect("free");
-    assert!(world.run(b.try_campaign()).expect("tried").is_none());
-    assert!(world.run(a.try_campaign()).expect("tried").is_none());
+    let refusal = world.run(b.try_campaign()).expect("tried");
+    let by = first.sequencer().session.clone();
+    assert_eq!(refusal.expect_err("a leads"), Refusal::Led { by });
+    let refusal = world.run(a.try_campaign()).expect("tried");
+    assert_eq!(refusal.expect_err("it leads"), Refusal::OthersHere);
     world.run(first.resign()).expect("resigned");
     let second = world.run(b.try_campaign()).expect("tried").expect("free");
     drop(second);
@@ -187,7 +189,9 @@ fn an_instant_try_does_not_wait_for_a_lock_delay() {
     world.consul(|consul, now| consul.destroy_session(now, session.as_str()));
     let b = election(&world, "b");
     let before = world.now();
-    assert!(world.run(b.try_campaign()).expect("tried").is_none());
+    let refusal = world.run(b.try_campaign()).expect("tried");
+    let refusal = refusal.expect_err("a lock delay is on");
+    assert_eq!(refusal, Refusal::KeyUnavailable);
     assert!(world.now().saturating_since(before) <= millis(20));
 }
 
@@ -236,7 +240,7 @@ fn the_blocking_handles_do_the_same() {
     let election = builder.connect_blocking(world.client("a")).expect("valid");
     let leadership = election.campaign().expect("elected");
     assert!(leadership.is_leader());
-    assert!(election.try_campaign().expect("tried").is_none());
+    assert!(election.try_campaign().expect("tried").is_err());
     leadership.set_value("b").expect("set");
     assert_eq!(found(&world).expect("a key").value, "b");
     assert!(leadership.lost_timeout(secs(60)).is_none());

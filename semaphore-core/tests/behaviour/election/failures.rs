@@ -1,7 +1,8 @@
 //! The two classes of failure: what passes is waited out, what does not is told at once.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Encoding, Error, Method, RequestError, Response};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Encoding, Error, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::ENCODING;
@@ -110,7 +111,7 @@ fn an_attempt_that_comes_after_the_key_has_become_something_else_is_untied_by_a_
     let before = world.now();
     let outcome = world.run(election(&world, "b").try_campaign());
     match outcome {
-        Ok(Some(_)) => assert!(is_elections),
+        Ok(Ok(_)) => assert!(is_elections),
         Err(Error::NotAnElection { .. }) => assert!(!is_elections),
         other => panic!("a lock delay is on: {other:?}"),
     }

@@ -1,7 +1,8 @@
 //! An agent that takes every write and goes on showing what was there before: no hot loop (L3).
 
-use semaphore_core::Machine as _;
-use semaphore_core::{Candidate, ElectionSettings, Instant, LockKey, Response};
+use semaphore_core::LockKey;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Candidate, ElectionSettings, Instant, Response};
 use transport_mock::RequestKind;
 use transport_mock::consul::Consul;
 

@@ -1,15 +1,18 @@
 //! What the handles of an election tell, those for threads included.
 
-use semaphore_core::{Discovery, Error, Lost, Scope, blocking};
+use semaphore_core::{Discovery, Error, Lost, SequencerStatus, blocking};
 use transport_mock::MockConsul;
+use transport_mock::consul::{Access, Policy};
 
+use crate::ENCODING;
 use crate::support::election::*;
 use crate::support::*;
 
 fn blocking_election(world: &MockConsul, host: &str) -> blocking::Election {
-    let builder = builder_for(KEY).value(host);
-    builder
-        .connect_blocking(world.client(host))
+    blocking::Election::builder(KEY)
+        .encoding(ENCODING)
+        .value(host)
+        .connect(world.client(host))
         .expect("valid settings")
 }
 
@@ -18,15 +21,12 @@ fn a_leadership_tells_how_long_its_belief_lasts() {
     let world = MockConsul::new(1);
     let (_election, leadership) = leader(&world);
     world.advance(secs(30));
-    let deadline = leadership.deadline().expect("a lease");
-    let remaining = deadline.saturating_since(world.now());
+    let remaining = leadership.remaining();
     assert!(remaining > secs(8), "{remaining:?}");
-    assert_eq!(leadership.remaining(), Some(remaining));
     let session = leadership.sequencer().session.clone();
     world.consul(|consul, now| consul.destroy_session(now, session.as_str()));
     world.run(leadership.lost());
-    assert_eq!(leadership.remaining(), Some(secs(0)));
-    assert_eq!(leadership.deadline(), None);
+    assert_eq!(leadership.remaining(), secs(0));
 }
 
 #[test]
@@ -49,10 +49,8 @@ fn a_thread_is_told_the_same_of_its_leadership() {
     assert_eq!(leadership.term(), 3);
     assert_eq!(leadership.sequencer().lock_index, 3);
     assert!(leadership.fencing_token().0 > 3);
-    let deadline = leadership.deadline().expect("a lease");
-    let remaining = deadline.saturating_since(world.now());
+    let remaining = leadership.remaining();
     assert!(remaining > secs(8), "{remaining:?}");
-    assert_eq!(leadership.remaining(), Some(remaining));
 }
 
 #[test]
@@ -70,8 +68,7 @@ fn a_thread_that_waits_for_a_loss_waits_until_then_or_for_its_timeout() {
     assert!(matches!(lost, Some(Lost::KeyReleased { .. })), "{lost:?}");
     assert!(matches!(leadership.lost(), Lost::KeyReleased { .. }));
     assert!(!leadership.is_leader());
-    assert_eq!(leadership.deadline(), None);
-    assert_eq!(leadership.remaining(), Some(secs(0)));
+    assert_eq!(leadership.remaining(), secs(0));
     let set = leadership.set_value("late");
     assert!(matches!(set, Err(Error::Lost(_))), "{set:?}");
     let resigned = leadership.resign();
@@ -83,7 +80,9 @@ fn a_thread_closes_its_election_and_leads_on() {
     let world = MockConsul::new(1);
     let election = blocking_election(&world, "a");
     let leadership = election.campaign().expect("elected");
+    assert!(!election.is_closed());
     election.close();
+    assert!(election.is_closed());
     let refused = election.campaign();
     assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
     let refused = election.try_campaign();
@@ -97,7 +96,9 @@ fn a_thread_closes_its_election_and_leads_on() {
 fn a_thread_that_follows_knows_when_consul_can_not_be_asked() {
     let world = MockConsul::new(1);
     let client = world.client("follower");
-    let discovery = blocking::Discovery::connect(KEY, Scope::new(), client).expect("a key");
+    let discovery = blocking::Discovery::builder(KEY)
+        .connect(client)
+        .expect("a key");
     let mut follower = discovery.follow();
     assert!(matches!(follower.next(), Some(Ok(_))));
     assert_eq!(follower.key().as_str(), KEY);
@@ -128,8 +129,12 @@ fn handles_show_what_they_are_of() {
     );
 
     let client = world.client("looker");
-    let discovery = Discovery::connect(KEY, Scope::new(), client.clone()).expect("a key");
-    let threads = blocking::Discovery::connect(KEY, Scope::new(), client).expect("a key");
+    let discovery = Discovery::builder(KEY)
+        .connect(client.clone())
+        .expect("a key");
+    let threads = blocking::Discovery::builder(KEY)
+        .connect(client)
+        .expect("a key");
     let shown = format!("Discovery {{ key: {:?}, .. }}", election.key());
     assert_eq!(format!("{discovery:?}"), shown);
     assert_eq!(format!("{threads:?}"), shown);
@@ -139,4 +144,48 @@ fn handles_show_what_they_are_of() {
     );
     assert_eq!(format!("{:?}", discovery.follow()), shown);
     assert_eq!(format!("{:?}", threads.follow()), shown);
+}
+
+#[test]
+fn an_election_leads_to_the_discovery_of_its_leader() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    let discovery = election.discovery();
+    assert_eq!(discovery.key(), election.key());
+    let found = world.run(discovery.leader()).expect("an answer");
+    assert_eq!(
+        found.expect("a leader").sequencer(),
+        *leadership.sequencer()
+    );
+    let status = world.run(discovery.verify(leadership.sequencer()));
+    assert_eq!(status.expect("an answer"), SequencerStatus::Current);
+    world.run(leadership.resign()).expect("resigned");
+    election.close();
+    assert_eq!(world.run(discovery.leader()).expect("an answer"), None);
+
+    let threads = blocking_election(&world, "b");
+    let leadership = threads.campaign().expect("elected");
+    let found = threads.discovery().leader().expect("an answer");
+    assert_eq!(
+        found.expect("a leader").sequencer(),
+        *leadership.sequencer()
+    );
+}
+
+#[test]
+fn the_discovery_of_an_election_asks_with_its_token() {
+    let world = MockConsul::new(1);
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.add_token("t", Policy::new().with_key(KEY, Access::Read));
+    });
+    let builder = builder_for(KEY).token("t");
+    let election = elect_with(builder, &world.client("a"));
+    assert_eq!(
+        world.run(election.discovery().leader()).expect("read"),
+        None
+    );
+    let other = elect_with(builder_for(KEY), &world.client("b"));
+    let refused = world.run(other.discovery().leader());
+    assert!(matches!(refused, Err(Error::Request(_))), "{refused:?}");
 }

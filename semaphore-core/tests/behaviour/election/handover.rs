@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Instant, Method, Request, Runtime as _};
+use semaphore_core::adapter::{Instant, Method, Request, Runtime as _};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use transport_mock::{Fault, MockConsul, Rule, Task};
 
 use crate::support::election::*;

@@ -1,8 +1,9 @@
 //! Answers that no Consul gives: nothing panics, nothing is believed, and the next good answer counts.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    Candidate, ElectionSettings, Event, Instant, LockKey, RequestId, Response, TransportError,
+use semaphore_core::LockKey;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{
+    Candidate, ElectionSettings, Event, Instant, RequestId, Response, TransportError,
     TransportErrorKind,
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -89,7 +90,7 @@ fn no_sequence_of_answers_makes_it_panic_or_lead_without_a_session() {
                 candidate.handle_response(now, id, result.clone());
                 candidate.handle_response(now, id, result);
             }
-            let change = semaphore_core::Value::new("b").expect("small");
+            let change = semaphore_core::sans_io::Value::new("b").expect("small");
             match rng.u8(..40) {
                 0 => candidate.release(now, campaign),
                 1 => drop(candidate.set_value(now, campaign, &change)),

@@ -1,12 +1,12 @@
 //! Answers that were asked for later, and show something earlier: a blocking query tells of the moment at
 //! which it is answered, and what was asked for after it may tell of one before that.
 
-use semaphore_core::Machine as _;
-use semaphore_core::api::{CreateSession, LOCK_FLAGS};
-use semaphore_core::{
-    CommandId, Lost, Method, Request, RequestId, Response, SessionId, TransportError,
-    TransportErrorKind,
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::api::{CreateSession, LOCK_FLAGS};
+use semaphore_core::sans_io::{
+    CommandId, Method, Request, RequestId, Response, TransportError, TransportErrorKind,
 };
+use semaphore_core::{Lost, SessionId};
 use transport_mock::RequestKind;
 
 use crate::support::election::*;

@@ -1,6 +1,7 @@
 //! Sequencers: what a third party can check.
 
-use semaphore_core::{Method, Sequencer, SequencerStatus};
+use semaphore_core::sans_io::Method;
+use semaphore_core::{Sequencer, SequencerStatus};
 use transport_mock::MockConsul;
 
 use crate::support::stranger::operate;

@@ -1,9 +1,10 @@
 //! What a resource learns from a sequencer: current, stale, or unknown.
 
 use semaphore_core::manage::{Operation, Verify};
+use semaphore_core::sans_io::{Instant, Method, Response};
 use semaphore_core::{
-    Discovery, Error, Instant, InvalidInput, Method, RequestError, Response, Scope, Sequencer,
-    SequencerStatus, Token, blocking,
+    Discovery, Error, InvalidInput, RequestError, Scope, Sequencer, SequencerStatus, Token,
+    blocking,
 };
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, Rule};
@@ -13,7 +14,9 @@ use crate::support::stranger::operate;
 use crate::support::*;
 
 fn resource(world: &MockConsul) -> Discovery {
-    Discovery::connect(LEADER, Scope::new(), world.client("resource")).expect("a key")
+    Discovery::builder(LEADER)
+        .connect(world.client("resource"))
+        .expect("a key")
 }
 
 fn sequencer(world: &MockConsul) -> Sequencer {
@@ -165,7 +168,10 @@ fn a_resource_whose_token_is_refused_learns_why() {
         consul.add_token("5ecret", other);
     });
     let scope = Scope::new().with_token(Token::new("5ecret").expect("a token"));
-    let resource = Discovery::connect(LEADER, scope, world.client("resource")).expect("a key");
+    let resource = Discovery::builder(LEADER)
+        .scope(scope)
+        .connect(world.client("resource"))
+        .expect("a key");
     let error = world.run(resource.verify(&sequencer)).expect_err("denied");
     assert!(
         matches!(error, Error::Request(RequestError::Denied { .. })),

@@ -1,7 +1,8 @@
 //! Writes of an election whose outcome its sender can't know: they are resolved by reading, never
 //! guessed. One leads at a time, everybody gets a turn, and nothing is left.
 
-use semaphore_core::{Election, Response};
+use semaphore_core::Election;
+use semaphore_core::sans_io::Response;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::election::*;

@@ -1,7 +1,8 @@
 //! The value that a leader shows: changed through `acquire` only, resolved where it is unknown.
 
 use futures_util::future::join_all;
-use semaphore_core::{Encoding, Error, InvalidInput, Method, Value};
+use semaphore_core::sans_io::{Method, Value};
+use semaphore_core::{Encoding, Error, InvalidInput};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::ENCODING;
@@ -59,7 +60,7 @@ fn a_change_whose_answer_is_lost_is_resolved() {
     for fault in [Fault::LoseAnswer, Fault::LoseRequest, Fault::ResetAfter] {
         let world = MockConsul::new(1);
         let (_election, leadership) = leader(&world);
-        let is_write = |request: &semaphore_core::Request| {
+        let is_write = |request: &semaphore_core::sans_io::Request| {
             request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
         };
         world.inject(Rule::new(fault).matching(is_write));
@@ -75,10 +76,13 @@ fn a_change_whose_answer_is_lost_is_resolved() {
 fn a_change_that_consul_refuses_is_told_and_the_leadership_goes_on() {
     let world = MockConsul::new(1);
     let (_election, leadership) = leader(&world);
-    let is_write = |request: &semaphore_core::Request| {
+    let is_write = |request: &semaphore_core::sans_io::Request| {
         request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
     };
-    let refusal = Fault::Answer(semaphore_core::Response::new(403, "Permission denied"));
+    let refusal = Fault::Answer(semaphore_core::sans_io::Response::new(
+        403,
+        "Permission denied",
+    ));
     // It may pass: it is told when it has not for as long as a lease lasts.
     world.inject(Rule::new(refusal).matching(is_write).always());
     let set = world.run(leadership.set_value("b"));
@@ -130,7 +134,7 @@ fn the_next_leadership_begins_with_the_builders_value() {
 #[test]
 fn a_leader_that_resigns_leaves_the_value_that_it_was_told_last() {
     let world = MockConsul::new(1);
-    let is_write = |request: &semaphore_core::Request| {
+    let is_write = |request: &semaphore_core::sans_io::Request| {
         request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
     };
     world.inject(Rule::new(Fault::Duplicate(secs(2))).matching(is_write));

@@ -1,7 +1,7 @@
 //! While a claim is under way, and what its answer leads to.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{CommandId, TransportErrorKind};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{CommandId, TransportErrorKind};
 
 use crate::support::bench::{Bench, is_read};
 use crate::support::steps::claims;

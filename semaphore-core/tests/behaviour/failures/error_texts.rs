@@ -1,7 +1,7 @@
 //! What hostile answers leave in errors: one short line, fit for a log.
 
-use semaphore_core::api::{CasKey, CreateSession, ListKeys, RenewSession};
-use semaphore_core::{Record, Response};
+use semaphore_core::sans_io::api::{CasKey, CreateSession, ListKeys, RenewSession};
+use semaphore_core::sans_io::{Record, Response};
 
 /// What an answer says ends up in a log, where a line of its own could be forged.
 #[test]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use fastrand::Rng;
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    CommandId, Event, Instant, Participant, RequestId, Response, SessionId, TransportError,
-    TransportErrorKind,
+use semaphore_core::SessionId;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{
+    CommandId, Event, Instant, Participant, RequestId, Response, TransportError, TransportErrorKind,
 };
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
@@ -174,7 +174,7 @@ struct Fuzz {
     rng: Rng,
     now: Instant,
     participant: Participant,
-    open: Vec<(RequestId, semaphore_core::Request)>,
+    open: Vec<(RequestId, semaphore_core::sans_io::Request)>,
     answered: VecDeque<RequestId>,
     acquisitions: Vec<CommandId>,
     sessions: Vec<String>,
@@ -323,7 +323,10 @@ impl Fuzz {
         }
     }
 
-    fn invent(&mut self, request: &semaphore_core::Request) -> Result<Response, TransportError> {
+    fn invent(
+        &mut self,
+        request: &semaphore_core::sans_io::Request,
+    ) -> Result<Response, TransportError> {
         match self.rng.u32(..20) {
             0 => return Ok(self.garbage()),
             1 => {
@@ -372,7 +375,7 @@ impl Fuzz {
     }
 
     /// What each operation of a transaction leaves, with something left out or shown twice at times.
-    fn results(&mut self, request: &semaphore_core::Request) -> String {
+    fn results(&mut self, request: &semaphore_core::sans_io::Request) -> String {
         let mut results = Vec::new();
         for operation in operations(request) {
             let text = |name: &str| operation[name].as_str().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A transaction whose answer is lost is never taken for either outcome: a read tells.
 
-use semaphore_core::Response;
+use semaphore_core::sans_io::Response;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::aftermath::assert_recovered;

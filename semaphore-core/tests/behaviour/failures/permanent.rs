@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use semaphore_core::{
-    Error, Lost, Request, RequestError, Response, Semaphore, Transport, TransportError,
-    TransportErrorKind,
-};
+use semaphore_core::adapter::{Request, Response, Transport, TransportError, TransportErrorKind};
+use semaphore_core::{Error, Lost, RequestError, Semaphore};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockClient, MockConsul, Rule};
 
@@ -105,7 +103,7 @@ fn a_holder_keeps_its_slot_until_its_lease_ends() {
         let semaphore = semaphore(&world, "a", 1);
         world.run(async {
             let permit = semaphore.acquire().await.expect("a slot");
-            let deadline = permit.deadline().expect("a lease");
+            let deadline = world.now() + permit.remaining();
             world.inject(Rule::new(Fault::Answer(answer)).always());
             let Lost::LeaseExpired { last_failure, .. } = permit.lost().await else {
                 panic!("the lease");

@@ -1,7 +1,8 @@
 //! What was served before and is refused now most likely passes: a token while it is rotated, a gateway in Consul's
 //! place. Holders and waiters live through it; what is given back meanwhile is free soon after.
 
-use semaphore_core::{Error, RequestError, Response};
+use semaphore_core::sans_io::Response;
+use semaphore_core::{Error, RequestError};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::ENCODING;

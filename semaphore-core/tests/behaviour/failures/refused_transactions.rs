@@ -1,6 +1,7 @@
 //! An agent that serves no transactions: its clients notice by themselves, and use separate requests.
 
-use semaphore_core::{Encoding, Error, Method, RequestError, Response, Semaphore};
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Encoding, Error, RequestError, Semaphore};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
@@ -95,7 +96,7 @@ fn an_instant_try_is_told_the_truth_and_not_of_the_refusal() {
         let permit = permit.unwrap_or_else(|error| panic!("{answer:?}: {error:?}"));
         let permit = permit.expect("a free slot");
         let other = connect(builder(1), &world.client("b"));
-        assert!(world.run(other.try_acquire()).expect("an answer").is_none());
+        assert!(world.run(other.try_acquire()).expect("an answer").is_err());
         world.run(permit.release()).expect("released");
         assert_nothing_left(&world);
     }

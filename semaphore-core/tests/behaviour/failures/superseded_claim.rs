@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Machine as _;
-use semaphore_core::{
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{
     CommandId, Event, Instant, Participant, Record, Request, RequestId, Response,
 };
 use transport_mock::consul::{Consul, Entry, Exchange};

@@ -2,7 +2,8 @@
 
 use std::error::Error as _;
 
-use semaphore_core::{Error, Lost, RequestError, Response};
+use semaphore_core::sans_io::Response;
+use semaphore_core::{Error, Lost, RequestError};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::aftermath::{assert_recovered, steps};
@@ -83,7 +84,7 @@ fn a_held_slot_ends_with_its_lease_and_says_why_it_could_not_be_renewed() {
         let semaphore = semaphore(&world, "a", 1);
         world.run(async {
             let permit = semaphore.acquire().await.expect("a slot");
-            let deadline = permit.deadline().expect("a lease");
+            let deadline = world.now() + permit.remaining();
             world.inject(Rule::new(fault.clone()).always());
             let lost = permit.lost().await;
             assert_eq!(world.now(), deadline, "{fault}");

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
-use semaphore_core::{Response, Semaphore};
+use semaphore_core::Semaphore;
+use semaphore_core::sans_io::Response;
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::support::aftermath::{Step, assert_recovered, step, steps};

@@ -1,9 +1,9 @@
 //! The machine of a follower without its driver: one request at a time, any answer in any order.
 
-use semaphore_core::{
-    Follow, Index, Instant, LeaderEvent, LeaderStatus, LockKey, RequestId, Response, Scope,
-    Transmit, TransportError, TransportErrorKind,
+use semaphore_core::sans_io::{
+    Follow, Index, Instant, RequestId, Response, Transmit, TransportError, TransportErrorKind,
 };
+use semaphore_core::{LeaderEvent, LeaderStatus, LockKey, Scope};
 
 use crate::support::candidate::LEADER;
 use crate::support::*;
@@ -31,7 +31,7 @@ fn led(index: u64) -> Response {
 
 #[track_caller]
 fn send(follow: &mut Follow, now: Instant) -> (RequestId, String) {
-    let Transmit { id, request } = follow.poll_transmit(now).expect("a request");
+    let Transmit { id, request, .. } = follow.poll_transmit(now).expect("a request");
     assert!(follow.poll_transmit(now).is_none(), "one at a time");
     assert_eq!(follow.poll_timeout(), None, "until it is answered");
     (id, request.target().to_owned())

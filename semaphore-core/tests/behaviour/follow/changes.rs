@@ -1,9 +1,10 @@
 //! Following a leader: each change with one answer of the watch, whatever goes wrong between.
 
 use futures_util::StreamExt as _;
+use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{
-    Conflict, Discovery, Error, Follower, LeaderEvent, LeaderStatus, Method, RequestError,
-    Response, Scope, Token, blocking,
+    Conflict, Discovery, Error, Follower, LeaderEvent, LeaderStatus, RequestError, Scope, Token,
+    blocking,
 };
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
@@ -17,7 +18,7 @@ type Item = Option<Result<LeaderEvent, Error>>;
 
 fn follower(world: &MockConsul) -> Follower {
     let client = world.client("follower");
-    let discovery = Discovery::connect(LEADER, Scope::new(), client).expect("a key");
+    let discovery = Discovery::builder(LEADER).connect(client).expect("a key");
     discovery.follow()
 }
 
@@ -319,7 +320,10 @@ fn what_no_retry_mends_is_the_last_item() {
     });
     let scope = Scope::new().with_token(Token::new("5ecret").expect("a token"));
     let client = world.client("follower");
-    let discovery = Discovery::connect(LEADER, scope, client).expect("a key");
+    let discovery = Discovery::builder(LEADER)
+        .scope(scope)
+        .connect(client)
+        .expect("a key");
     let mut follower = discovery.follow();
     assert_elected(&next(&world, &mut follower), "node-1");
     world.consul(|consul, _| consul.add_token("5ecret", Policy::new()));
@@ -380,7 +384,9 @@ fn a_thread_follows_as_an_iterator_and_waits_no_longer_than_it_likes() {
     let world = MockConsul::new(1);
     let candidate = Candidate::new(&world);
     let client = world.client("follower");
-    let discovery = blocking::Discovery::connect(LEADER, Scope::new(), client).expect("a key");
+    let discovery = blocking::Discovery::builder(LEADER)
+        .connect(client)
+        .expect("a key");
     let mut follower = discovery.follow();
     assert_leaderless(&event(follower.next()), None);
     let start = world.now();

@@ -1,9 +1,10 @@
 //! Who leads now, asked once.
 
-use semaphore_core::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
+use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{
-    Behavior, Conflict, Discovery, Error, InvalidInput, LeaderStatus, Method, RequestError,
-    Response, Scope, Token, blocking,
+    Behavior, Conflict, Discovery, Error, InvalidInput, LeaderStatus, RequestError, Scope, Token,
+    blocking,
 };
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
@@ -18,7 +19,10 @@ fn discovery(world: &MockConsul) -> Discovery {
 }
 
 fn discovery_of(world: &MockConsul, key: &str, scope: Scope) -> Discovery {
-    Discovery::connect(key, scope, world.client("looker")).expect("a key")
+    Discovery::builder(key)
+        .scope(scope)
+        .connect(world.client("looker"))
+        .expect("a key")
 }
 
 fn with_token(token: &str) -> Scope {
@@ -177,7 +181,7 @@ fn a_key_of_another_tool_is_a_conflict_and_those_of_go_and_of_the_guide_are_none
 fn a_key_that_consul_would_read_as_another_is_refused_before_anything_is_sent() {
     let world = MockConsul::new(1);
     for key in ["", "a//b", "a/../b", "a\nb"] {
-        let refused = Discovery::connect(key, Scope::new(), world.client("looker"));
+        let refused = Discovery::builder(key).connect(world.client("looker"));
         assert!(
             matches!(refused, Err(Error::InvalidInput(InvalidInput::Key { .. }))),
             "{refused:?}"
@@ -256,7 +260,9 @@ fn a_thread_finds_the_leader_by_the_same_words() {
     let world = MockConsul::new(1);
     Candidate::leading(&world, "node-1");
     let client = world.client("looker");
-    let discovery = blocking::Discovery::connect(LEADER, Scope::new(), client).expect("a key");
+    let discovery = blocking::Discovery::builder(LEADER)
+        .connect(client)
+        .expect("a key");
     assert_eq!(discovery.key().as_str(), LEADER);
     let leader = discovery.leader().expect("an answer").expect("a leader");
     assert_eq!(leader.text(), Some("node-1"));

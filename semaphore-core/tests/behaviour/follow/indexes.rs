@@ -1,7 +1,7 @@
 //! Following a leader through indexes that go backwards: lagging agents, restored snapshots, data
 //! moved to another cluster. Nobody who led before is shown as the leader of now.
 
-use semaphore_core::{Discovery, Follower, LeaderEvent, LeaderStatus, Scope};
+use semaphore_core::{Discovery, Follower, LeaderEvent, LeaderStatus};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::candidate::{Candidate, LEADER};
@@ -9,7 +9,7 @@ use crate::support::*;
 
 fn follower(world: &MockConsul) -> Follower {
     let client = world.client("follower");
-    let discovery = Discovery::connect(LEADER, Scope::new(), client).expect("a key");
+    let discovery = Discovery::builder(LEADER).connect(client).expect("a key");
     discovery.follow()
 }
 
@@ -128,7 +128,7 @@ fn an_older_answer_is_not_shown_and_the_leaders_word_is() {
             "Session":"aaaaaaaa-0000-0000-0000-000000000000"}}]"#
     );
     for index in ["2", "0"] {
-        let old = semaphore_core::Response::new(200, old.as_str());
+        let old = semaphore_core::sans_io::Response::new(200, old.as_str());
         let old = old.with_header("X-Consul-Index", index);
         let rule = Rule::new(Fault::Answer(old)).host("follower");
         world.inject(rule.kind(RequestKind::KvWatch));

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{
-    Election, Encoding, Instant, Leadership, Method, Permit, Response, Semaphore, SessionId,
-};
+use semaphore_core::sans_io::{Instant, Method, Response};
+use semaphore_core::{Election, Encoding, Leadership, Permit, Refusal, Semaphore, SessionId};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::ENCODING;
@@ -165,15 +164,18 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
         assert!(took < millis(100), "{took:?}");
         let is_over = world.now().saturating_since(ended) >= secs(30);
         match (ENCODING, permit) {
-            (Encoding::Transactions, Some(permit)) => {
+            (Encoding::Transactions, Ok(permit)) => {
                 assert!(is_over);
                 world.run(permit.release()).expect("released");
                 world.advance(secs(60));
                 return assert_nothing_left(&world);
             }
-            (Encoding::Transactions, None) => assert!(!is_over),
+            (Encoding::Transactions, Err(refusal)) => {
+                assert!(!is_over);
+                assert_eq!(refusal, Refusal::LockDelay { withheld: 1 });
+            }
             // It would have to wait for a minute.
-            (_, permit) => assert!(permit.is_none()),
+            (_, permit) => assert!(permit.is_err()),
         }
         drop(semaphore);
         world.advance(secs(1));
@@ -195,7 +197,7 @@ fn whoever_tries_again_and_again_gets_the_slot_when_its_wait_is_over() {
     let mut permit = None;
     while permit.is_none() {
         world.advance(millis(500));
-        permit = world.run(semaphore.try_acquire()).expect("an answer");
+        permit = world.run(semaphore.try_acquire()).expect("an answer").ok();
         let since = world.now().saturating_since(ended);
         let least = match ENCODING {
             Encoding::Requests => secs(60),
@@ -305,7 +307,7 @@ fn a_renewal_that_a_leader_of_yesterday_answers_makes_nobody_believe() {
         let world = MockConsul::new(1);
         let (_a, permit, session) = cut_off_holder(&world, 15);
         world.advance(secs(11));
-        let deadline = permit.deadline().expect("a lease");
+        let deadline = world.now() + permit.remaining();
         let renewed = format!(r#"[{{"ID":"{session}","TTL":"15s","LockDelay":15000000000}}]"#);
         let renewed = Rule::new(Fault::Answer(Response::new(200, renewed))).always();
         world.inject(renewed.host("a").kind(RequestKind::SessionRenew));
@@ -345,7 +347,7 @@ fn the_next_leads_when_the_belief_of_the_one_before_must_have_ended_whatever_the
             world.partition("a");
             world.advance(secs(after));
             let ended = end(&world, &session);
-            let deadline = leadership.remaining().expect("it believes");
+            let deadline = leadership.remaining();
             let (_b, _next) = world.run(next).expect("elected");
             let took = world.now().saturating_since(ended);
             assert!(took >= deadline, "{ttl}: {took:?} {deadline:?}");
@@ -353,7 +355,7 @@ fn the_next_leads_when_the_belief_of_the_one_before_must_have_ended_whatever_the
                 took >= secs(lock_delay) && took <= secs(lock_delay + 2),
                 "{took:?}"
             );
-            assert!(leadership.remaining().is_none_or(|left| left.is_zero()));
+            assert!(leadership.remaining().is_zero());
         }
     }
 }
@@ -371,7 +373,7 @@ fn the_flags_of_a_contender_key_tell_its_lock_delay_and_plain_ones_consuls_defau
         flags & !3
     };
     // HashiCorp's `consul lock` and Go's client write these, and have Consul's lock delay of 15 s.
-    let plain = semaphore_core::api::SEMAPHORE_FLAGS;
+    let plain = semaphore_core::sans_io::api::SEMAPHORE_FLAGS;
     assert_eq!(flags(15), plain);
     assert_ne!(flags(30), plain);
     assert_eq!(

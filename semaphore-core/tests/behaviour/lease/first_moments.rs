@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{Lost, Method, Permit};
+use semaphore_core::sans_io::Method;
+use semaphore_core::{Lost, Permit};
 use transport_mock::{MockConsul, RequestKind};
 
 use crate::support::stranger::operate;
@@ -30,7 +31,11 @@ fn reads(world: &MockConsul, host: &str) -> u64 {
 
 /// Waits for the loss, and says how long after `since` it was noticed.
 #[track_caller]
-fn noticed(world: &MockConsul, permit: &Permit, since: semaphore_core::Instant) -> Duration {
+fn noticed(
+    world: &MockConsul,
+    permit: &Permit,
+    since: semaphore_core::sans_io::Instant,
+) -> Duration {
     let lost = world.run(permit.lost());
     assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost:?}");
     assert!(!permit.is_held());

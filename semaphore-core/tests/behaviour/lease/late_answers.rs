@@ -1,7 +1,9 @@
 //! Belief that has ended stays ended, whatever comes late.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{Event, Lost, Participant, Response, Runtime as _, Transport as _};
+use semaphore_core::Lost;
+use semaphore_core::adapter::{Runtime as _, Transport as _};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Event, Participant, Response};
 use transport_mock::MockConsul;
 
 use crate::support::*;

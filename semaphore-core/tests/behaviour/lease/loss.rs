@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use semaphore_core::{Error, Instant, Lost, Method, Permit, RequestError, Runtime, SessionId};
+use semaphore_core::adapter::{Instant, Method, Runtime};
+use semaphore_core::{Error, Lost, Permit, RequestError, SessionId};
 use transport_mock::{MockClient, MockConsul, RequestKind, Task};
 
 use crate::support::stranger::{Stranger, operate};
@@ -39,7 +40,7 @@ impl Holder {
         let took = self.world.now().saturating_since(before);
         assert!(took <= millis(5), "noticed after {took:?}");
         assert!(!self.permit.is_held());
-        assert_eq!(self.permit.remaining(), Some(secs(0)));
+        assert_eq!(self.permit.remaining(), secs(0));
         lost
     }
 
@@ -287,13 +288,13 @@ fn belief_ends_by_the_clock_alone() {
         .connect_parts(Arc::new(world.client("a")), clock.clone())
         .expect("valid settings");
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    let remaining = permit.remaining().expect("a lease");
+    let remaining = permit.remaining();
     let set = |ahead| *clock.ahead.lock().expect("a clock") = ahead;
     set(remaining.saturating_sub(std::time::Duration::from_nanos(1)));
     assert!(permit.is_held());
     set(remaining);
     assert!(!permit.is_held());
-    assert_eq!(permit.remaining(), Some(secs(0)));
+    assert_eq!(permit.remaining(), secs(0));
     // On waking the driver finds the same.
     assert!(matches!(
         world.run(permit.lost()),
@@ -320,7 +321,10 @@ impl Runtime for Skewed {
         self.client.sleep(duration).await;
     }
 
-    fn spawn(&self, future: semaphore_core::BoxFuture<'static, ()>) -> std::io::Result<()> {
+    fn spawn(
+        &self,
+        future: semaphore_core::adapter::BoxFuture<'static, ()>,
+    ) -> std::io::Result<()> {
         self.client.spawn(future)
     }
 

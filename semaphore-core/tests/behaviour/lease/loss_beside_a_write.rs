@@ -1,7 +1,8 @@
 //! A loss that an answer of the watch shows, although a write of ours is newer than that answer.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{CommandId, Event, Grant, Method, Prefix, Request, RequestId, SessionId};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{CommandId, Event, Grant, Method, Request, RequestId};
+use semaphore_core::{Prefix, SessionId};
 
 use crate::support::bench::Bench;
 use crate::support::*;

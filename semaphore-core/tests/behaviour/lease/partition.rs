@@ -1,9 +1,9 @@
 //! Silence between a host and Consul, and processes that stand still.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    Event, Instant, Lost, Method, Participant, Request, RequestId, Transport as _,
-};
+use semaphore_core::Lost;
+use semaphore_core::adapter::Transport as _;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Event, Instant, Method, Participant, Request, RequestId};
 use transport_mock::{MockConsul, MockProcess, RequestKind};
 
 use crate::support::aftermath::assert_recovered;
@@ -134,7 +134,7 @@ fn a_process_that_was_paused_beyond_its_lease_knows_without_any_io() {
         let next = waiting.await.expect("a slot");
         assert!(next.is_held());
         assert!(!permit.is_held());
-        assert_eq!(permit.remaining(), Some(secs(0)));
+        assert_eq!(permit.remaining(), secs(0));
         process.go_on();
         let lost = permit.lost().await;
         assert!(matches!(lost, Lost::LeaseExpired { .. }), "{lost:?}");

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use semaphore_core::Machine as _;
-use semaphore_core::{Encoding, Event, Grant, Request, Response};
+use semaphore_core::Encoding;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Event, Grant, Request, Response};
 use transport_mock::MockConsul;
 
 use crate::ENCODING;

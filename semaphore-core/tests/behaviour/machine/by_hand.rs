@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    CommandId, Error, Event, Instant, Participant, RequestId, Response, TransportError,
-    TransportErrorKind,
+use semaphore_core::Error;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{
+    CommandId, Event, Instant, Participant, RequestId, Response, TransportError, TransportErrorKind,
 };
 
 use crate::support::bench::Bench;

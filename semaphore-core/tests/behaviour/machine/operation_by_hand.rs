@@ -1,9 +1,8 @@
 //! An operation without its driver: nothing before its time, and an end to all failures.
 
 use semaphore_core::manage::{Inspect, Operation, Resize, Task};
-use semaphore_core::{
-    Error, Instant, Method, Prefix, Response, Scope, TransportError, TransportErrorKind,
-};
+use semaphore_core::sans_io::{Instant, Method, Response, TransportError, TransportErrorKind};
+use semaphore_core::{Error, Prefix, Scope};
 
 use crate::support::*;
 

@@ -1,9 +1,11 @@
 //! The transactions that a semaphore is made of, sent one by one and their answers read.
 
-use semaphore_core::api::{
+use semaphore_core::adapter::{Request, Response, Transport as _};
+use semaphore_core::sans_io::Index;
+use semaphore_core::sans_io::api::{
     Entry, Operation, Results, SEMAPHORE_FLAGS, Txn, TxnFaultKind, TxnOutcome,
 };
-use semaphore_core::{Index, Prefix, Request, RequestError, Response, Scope, Transport as _};
+use semaphore_core::{Prefix, RequestError, Scope};
 use transport_mock::MockConsul;
 
 use crate::support::stranger::Stranger;

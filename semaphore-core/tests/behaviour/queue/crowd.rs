@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use semaphore_core::{
-    Behavior, Encoding, Error, Lost, Method, Request, RequestError, Response, Runtime as _,
-};
+use semaphore_core::adapter::{Method, Request, Response, Runtime as _};
+use semaphore_core::{Behavior, Encoding, Error, Lost, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::queue::foreign_clients::Gauge;

@@ -1,6 +1,7 @@
 //! A crowd with clients of another make in it: stuck ones, ones that barge, and Go's.
 
-use semaphore_core::{Method, Prefix, Record};
+use semaphore_core::Prefix;
+use semaphore_core::sans_io::{Method, Record};
 use transport_mock::MockConsul;
 use transport_mock::consul::Entry;
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
-use semaphore_core::{Dialect, Method, Request, Response, Transport as _};
+use semaphore_core::adapter::Transport as _;
+use semaphore_core::sans_io::{Dialect, Method, Request, Response};
 use serde_json::{Value as Json, json};
 use transport_mock::{MockClient, MockConsul};
 

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use semaphore_core::{Runtime as _, Semaphore};
+use semaphore_core::Semaphore;
+use semaphore_core::adapter::Runtime as _;
 use transport_mock::{MockClient, MockConsul, RequestKind, Task};
 
 use crate::support::spy::Spy;

@@ -1,6 +1,7 @@
 //! Dead holders are pruned, and nobody is on a view that may be incomplete (invariant S3).
 
-use semaphore_core::{Encoding, Error, Method, Request, Response, Token, Transport as _};
+use semaphore_core::adapter::{Method, Request, Response, Transport as _};
+use semaphore_core::{Encoding, Error, Token};
 use transport_mock::consul::{Access, Policy};
 use transport_mock::{Fault, MockConsul, MockProcess, RequestKind, Rule};
 

@@ -1,7 +1,7 @@
 //! What a transaction adds to a step: all of it happens, or nothing, in one request.
 
-use semaphore_core::Machine as _;
-use semaphore_core::{Event, Grant, Method, Request};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{Event, Grant, Method, Request};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::bench::Bench;

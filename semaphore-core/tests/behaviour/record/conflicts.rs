@@ -1,7 +1,8 @@
 //! What may stand in `<prefix>/.lock`: three dialects are read and kept; what is none of them is left
 //! alone, byte for byte (invariant S4).
 
-use semaphore_core::{Conflict, Error, Lost, Method, Request, Transport as _};
+use semaphore_core::adapter::{Method, Request, Transport as _};
+use semaphore_core::{Conflict, Error, Lost};
 use transport_mock::MockConsul;
 
 use crate::support::aftermath::assert_recovered;
@@ -202,7 +203,7 @@ fn another_limit_is_adopted_when_asked_to() {
     world.run(async {
         let first = a.acquire().await.expect("a slot");
         let second = b.acquire().await.expect("a slot");
-        assert!(b.try_acquire().await.expect("an answer").is_none());
+        assert!(b.try_acquire().await.expect("an answer").is_err());
         let error = b.acquire_many(3).await.expect_err("more than there are");
         assert!(matches!(error, Error::InvalidInput(_)), "{error:?}");
         first.release().await.expect("released");
@@ -225,7 +226,7 @@ fn more_holders_than_slots_are_full_and_not_free() {
         for left in (1..=3).rev() {
             assert_eq!(holders(&world).len(), left);
             let outcome = narrow.try_acquire().await.expect("an answer");
-            assert!(outcome.is_none(), "{left} hold the one slot");
+            assert!(outcome.is_err(), "{left} hold the one slot");
             assert!(permits.iter().all(semaphore_core::Permit::is_held));
             let permit = permits.pop().expect("a permit");
             permit.release().await.expect("released");
@@ -251,7 +252,7 @@ fn a_holder_that_is_listed_twice_takes_two_slots() {
     world.run(async {
         assert!(permit.is_held());
         let other = b.acquire().await.expect("a slot");
-        assert!(b.try_acquire().await.expect("an answer").is_none());
+        assert!(b.try_acquire().await.expect("an answer").is_err());
         permit.release().await.expect("released");
         assert_eq!(holders(&world).len(), 1);
         other.release().await.expect("released");

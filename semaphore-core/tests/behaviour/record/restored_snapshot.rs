@@ -1,6 +1,7 @@
 //! Indexes that go backwards: a restored snapshot, data moved to another cluster, a stale server.
 
-use semaphore_core::{Lost, Request};
+use semaphore_core::Lost;
+use semaphore_core::sans_io::Request;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::aftermath::assert_recovered;

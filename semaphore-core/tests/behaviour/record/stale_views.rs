@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Machine as _;
-use semaphore_core::{CommandId, Event, Grant, Request, RequestId, Response};
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{CommandId, Event, Grant, Request, RequestId, Response};
 use serde_json::Value;
 
 use crate::support::bench::{Bench, is_read};

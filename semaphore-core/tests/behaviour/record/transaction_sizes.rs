@@ -1,6 +1,6 @@
 //! What an agent would refuse for its size is written with separate requests.
 
-use semaphore_core::api::Txn;
+use semaphore_core::sans_io::api::Txn;
 use transport_mock::MockConsul;
 
 use crate::support::spy::Spy;

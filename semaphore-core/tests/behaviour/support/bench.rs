@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    CommandId, Event, Grant, Instant, Method, Participant, Prefix, Request, RequestId, Response,
+use semaphore_core::Prefix;
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{
+    CommandId, Event, Grant, Instant, Method, Participant, Request, RequestId, Response,
     TransportError, TransportErrorKind,
 };
 use transport_mock::consul::{Consul, Exchange};
@@ -255,7 +256,7 @@ impl Bench {
         assert_eq!(keys, [""; 0]);
         let lock = self.consul.entry(&prefix.lock_key());
         let holders = lock.map(|entry| {
-            let record = semaphore_core::Record::decode(entry.value(), entry.flags());
+            let record = semaphore_core::sans_io::Record::decode(entry.value(), entry.flags());
             record.expect("a record").holders().count()
         });
         assert_eq!(holders.unwrap_or(0), 0);

@@ -1,9 +1,9 @@
 //! Somebody who leads without this crate: a session, and the guide's requests on one key.
 
-use semaphore_core::api::{AcquireKey, CreateSession, LOCK_FLAGS};
-use semaphore_core::{
-    Behavior, Method, Request, Response, Scope, SessionId, SessionOptions, Transport as _,
-};
+use semaphore_core::adapter::Transport as _;
+use semaphore_core::sans_io::api::{AcquireKey, CreateSession, LOCK_FLAGS};
+use semaphore_core::sans_io::{Method, Request, Response, SessionOptions};
+use semaphore_core::{Behavior, Scope, SessionId};
 use transport_mock::MockConsul;
 
 use crate::support::secs;

@@ -1,7 +1,7 @@
 //! A world with an election in it, and what is left of it afterwards.
 
-use semaphore_core::api::LOCK_FLAGS;
-use semaphore_core::{Election, ElectionBuilder, Leadership};
+use semaphore_core::sans_io::api::LOCK_FLAGS;
+use semaphore_core::{Builder, Election, Leadership};
 use transport_mock::{MockClient, MockConsul};
 
 use crate::ENCODING;
@@ -10,7 +10,7 @@ use crate::support::*;
 /// The key of most tests.
 pub(crate) const KEY: &str = "service/db/leader";
 
-pub(crate) fn builder_for(key: &str) -> ElectionBuilder {
+pub(crate) fn builder_for(key: &str) -> Builder<Election> {
     Election::builder(key).encoding(ENCODING)
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn election(world: &MockConsul, host: &str) -> Election {
     elect_with(builder_for(KEY).value(host), &world.client(host))
 }
 
-pub(crate) fn elect_with(builder: ElectionBuilder, client: &MockClient) -> Election {
+pub(crate) fn elect_with(builder: Builder<Election>, client: &MockClient) -> Election {
     builder.connect(client.clone()).expect("valid settings")
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::Machine as _;
-use semaphore_core::{
-    Candidate, CommandId, ElectionSettings, Event, Instant, LockKey, Lost, Request, RequestId,
-    Response, Term,
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::{
+    Candidate, CommandId, ElectionSettings, Event, Instant, Request, RequestId, Response, Term,
 };
+use semaphore_core::{LockKey, Lost};
 use transport_mock::RequestKind;
 use transport_mock::consul::{Consul, Exchange};
 

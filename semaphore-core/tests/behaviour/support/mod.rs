@@ -12,7 +12,8 @@ pub(crate) mod stranger;
 
 use std::time::Duration;
 
-use semaphore_core::{Builder, Prefix, Response, Semaphore, Settings};
+use semaphore_core::sans_io::{Response, Settings};
+use semaphore_core::{Builder, Prefix, Semaphore};
 use transport_mock::{MockClient, MockConsul};
 
 use crate::ENCODING;
@@ -72,11 +73,11 @@ pub(crate) fn holders(world: &MockConsul) -> Vec<String> {
     })
 }
 
-pub(crate) fn record(world: &MockConsul) -> Option<semaphore_core::Record> {
+pub(crate) fn record(world: &MockConsul) -> Option<semaphore_core::sans_io::Record> {
     let key = Prefix::new(PREFIX).expect("a prefix").lock_key();
     world.consul(|consul, _| {
         let entry = consul.entry(&key)?;
-        semaphore_core::Record::decode(entry.value(), entry.flags()).ok()
+        semaphore_core::sans_io::Record::decode(entry.value(), entry.flags()).ok()
     })
 }
 

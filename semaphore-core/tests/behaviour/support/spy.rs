@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use semaphore_core::Request;
+use semaphore_core::sans_io::Request;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::steps::Is;

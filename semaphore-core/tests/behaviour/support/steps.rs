@@ -8,7 +8,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use semaphore_core::{Method, Record, Request, Response};
+use semaphore_core::sans_io::{Method, Record, Request, Response};
 use serde_json::{Value, json};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 

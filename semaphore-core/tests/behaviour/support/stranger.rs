@@ -1,6 +1,7 @@
 //! Somebody who contends without this crate.
 
-use semaphore_core::{Method, Prefix, Request, Response, SessionId, Transport as _};
+use semaphore_core::adapter::{Method, Request, Response, Transport as _};
+use semaphore_core::{Prefix, SessionId};
 use transport_mock::{MockClient, MockConsul};
 
 use crate::support::PREFIX;

@@ -1,6 +1,7 @@
 //! Contending with a session that the caller made, and will end.
 
-use semaphore_core::{Error, Lost, Method, Response, Semaphore, SessionId};
+use semaphore_core::sans_io::{Method, Response};
+use semaphore_core::{Error, Lost, Refusal, Semaphore, SessionId};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::spy::Spy;
@@ -77,7 +78,7 @@ fn its_lease_is_learned_from_a_renewal_and_no_longer_than_its_ttl_and_its_lock_d
         let own = Stranger::session_with(&world, body);
         let semaphore = with(&world, "a", 1, &own);
         let permit = world.run(semaphore.acquire()).expect("a free slot");
-        let remaining = permit.remaining().expect("a lease");
+        let remaining = permit.remaining();
         let most = lease * 9 / 10;
         assert!(
             remaining + millis(100) > most && remaining <= most,
@@ -411,15 +412,11 @@ fn an_instant_try_with_it_takes_a_free_slot_and_tells_a_taken_one() {
         world
             .run(hosts[1].try_acquire())
             .expect("an answer")
-            .is_none()
+            .is_err()
     );
     // With its one session in use, another permit is not to be had at once.
-    assert!(
-        world
-            .run(hosts[0].try_acquire())
-            .expect("an answer")
-            .is_none()
-    );
+    let refusal = world.run(hosts[0].try_acquire()).expect("an answer");
+    assert_eq!(refusal.expect_err("in use"), Refusal::SessionInUse);
     world.run(permit.release()).expect("released");
     own.leaves(&world);
     other.leaves(&world);
@@ -436,7 +433,7 @@ fn an_instant_try_does_not_wait_until_it_is_free() {
     let mut again = world.start(async move { again.try_acquire().await });
     world.advance(secs(1));
     let again = again.try_take().expect("an answer at once");
-    assert!(again.expect("an answer").is_none());
+    assert!(again.expect("an answer").is_err());
     world.run(permit.release()).expect("released");
     own.leaves(&world);
     assert_nothing_left(&world);
@@ -466,7 +463,7 @@ fn one_that_the_record_still_names_gets_its_slot_back() {
             world.run(second.release()).expect("released");
         } else {
             let second = world.run(other.try_acquire()).expect("an answer");
-            assert!(second.is_none());
+            assert!(second.is_err());
         }
         assert!(permit.is_held());
         world.run(permit.release()).expect("released");
@@ -504,7 +501,7 @@ fn a_reservation_that_is_never_answered_is_tried_with_growing_waits() {
         let world = MockConsul::new(1);
         let own = Stranger::session_with(&world, WITH_TTL);
         let key = own.key();
-        let is_reservation = move |request: &semaphore_core::Request| {
+        let is_reservation = move |request: &semaphore_core::sans_io::Request| {
             request.method() == Method::Put && request.target().contains(&format!("{key}?cas=0"))
         };
         let rule = Rule::new(fault.clone()).matching(is_reservation).always();

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use semaphore_core::{FencingToken, Runtime as _};
+use semaphore_core::FencingToken;
+use semaphore_core::adapter::Runtime as _;
 use transport_mock::{Faults, MockConsul};
 
 use crate::support::stranger::Stranger;
@@ -115,7 +116,12 @@ fn tokens_rise_when_an_operator_deletes_the_record_under_a_holder() {
         let permit = world.run(semaphore.acquire()).expect("a slot");
         tokens.push(permit.fencing_token());
         let target = format!("/v1/kv/{PREFIX}/.lock");
-        crate::support::stranger::operate(&world, semaphore_core::Method::Delete, &target, "");
+        crate::support::stranger::operate(
+            &world,
+            semaphore_core::adapter::Method::Delete,
+            &target,
+            "",
+        );
         world.run(permit.lost());
     }
     assert_rising(&tokens);

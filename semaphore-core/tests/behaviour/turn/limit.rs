@@ -28,7 +28,7 @@ impl Gauge {
 }
 
 async fn take_turns(semaphore: Semaphore, client: MockClient, gauge: Gauge, turns: usize) {
-    use semaphore_core::Runtime as _;
+    use semaphore_core::adapter::Runtime as _;
     for _ in 0..turns {
         let permit = semaphore.acquire().await.expect("a slot");
         gauge.enter();

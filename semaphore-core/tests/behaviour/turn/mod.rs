@@ -1,6 +1,7 @@
 //! A turn, from `acquire` to `release`, and the handles that give it.
 
 mod acquire;
+mod availability;
 mod bad_input;
 mod callers_session;
 mod fencing;

@@ -1,6 +1,7 @@
 //! Giving back: once, in order, whatever the network does.
 
-use semaphore_core::{Encoding, Error, RequestError, Response};
+use semaphore_core::adapter::Response;
+use semaphore_core::{Encoding, Error, RequestError};
 use transport_mock::{Fault, MockConsul, Rule};
 
 use crate::ENCODING;
@@ -230,7 +231,7 @@ fn a_record_that_was_removed_before_the_release_is_not_written_again() {
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     crate::support::stranger::operate(
         &world,
-        semaphore_core::Method::Delete,
+        semaphore_core::adapter::Method::Delete,
         &format!("/v1/kv/{PREFIX}?recurse"),
         "",
     );

@@ -1,14 +1,13 @@
 //! Token, datacenter, namespace, partition and consistency, request by request; and that a token
 //! is never shown.
 
-use semaphore_core::Machine as _;
-use semaphore_core::api::{
+use semaphore_core::sans_io::Machine as _;
+use semaphore_core::sans_io::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, Operation, ReadKey,
     ReleaseKey, RenewSession, SessionInfo, Txn,
 };
-use semaphore_core::{
-    Index, Instant, Method, Participant, Prefix, Request, Scope, SessionId, SessionOptions, Token,
-};
+use semaphore_core::sans_io::{Index, Instant, Method, Participant, Request, SessionOptions};
+use semaphore_core::{Prefix, Scope, SessionId, Token};
 use transport_mock::MockConsul;
 use transport_mock::consul::{Access, Policy};
 

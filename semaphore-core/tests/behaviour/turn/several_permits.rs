@@ -1,6 +1,7 @@
 //! Several permits at once: all or nothing.
 
-use semaphore_core::{Error, InvalidInput, Runtime as _};
+use semaphore_core::adapter::Runtime as _;
+use semaphore_core::{Error, InvalidInput};
 use transport_mock::MockConsul;
 
 use crate::support::*;

@@ -1,6 +1,7 @@
 //! Taking a slot only if it is free now.
 
-use semaphore_core::{Error, Request, RequestError};
+use semaphore_core::adapter::Request;
+use semaphore_core::{Error, Refusal, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::support::stranger::Stranger;
@@ -26,7 +27,7 @@ fn a_free_slot_is_taken_whatever_arrives_first() {
         let semaphore = semaphore(&world, "a", 1);
         for _ in 0..3 {
             let permit = world.run(semaphore.try_acquire()).expect("an answer");
-            assert!(permit.is_some(), "seed {seed}\n{}", world.trace());
+            assert!(permit.is_ok(), "seed {seed}\n{}", world.trace());
             drop(permit);
             world.advance(secs(1));
             assert_nothing_left(&world);
@@ -49,7 +50,7 @@ fn tasks_of_one_client_that_try_at_once_share_what_is_free() {
         let results: Vec<_> = tasks.into_iter().map(|task| world.run(task)).collect();
         let permits: Vec<_> = results
             .into_iter()
-            .filter_map(|result| result.expect("an answer"))
+            .filter_map(|result| result.expect("an answer").ok())
             .collect();
         assert_eq!(permits.len(), 3, "seed {seed}");
         assert_eq!(holders(&world).len(), 3);
@@ -65,7 +66,10 @@ fn a_taken_slot_is_told_after_one_read_and_without_a_session() {
     let holder = semaphore(&world, "a", 1);
     let other = semaphore(&world, "b", 1);
     let permit = world.run(holder.acquire()).expect("a free slot");
-    assert!(world.run(other.try_acquire()).expect("an answer").is_none());
+    let refusal = world.run(other.try_acquire()).expect("an answer");
+    let refusal = refusal.expect_err("it is held");
+    assert_eq!(refusal, Refusal::LimitReached { free: 0, limit: 1 });
+    assert_eq!(refusal.to_string(), "0 of 1 slots are free");
     let stats = world.stats_of("b");
     assert_eq!(stats.total_requests(), 1, "{stats:?}");
     assert_eq!(stats.requests_of(RequestKind::KvRead), 1, "{stats:?}");
@@ -81,7 +85,8 @@ fn a_taken_slot_of_ones_own_is_told_without_another_session() {
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let again = world.run(semaphore.try_acquire()).expect("an answer");
-    assert!(again.is_none());
+    let reached = Refusal::LimitReached { free: 0, limit: 1 };
+    assert_eq!(again.expect_err("it is held"), reached);
     assert_eq!(session_count(&world), 1);
     world.run(permit.release()).expect("released");
     assert_nothing_left(&world);
@@ -101,7 +106,7 @@ fn one_that_others_wait_for_is_not_taken() {
         world
             .run(hosts[2].try_acquire())
             .expect("an answer")
-            .is_none()
+            .is_err()
     );
     assert!(waiting.try_take().is_none());
     world.run(permit.release()).expect("released");
@@ -118,12 +123,10 @@ fn one_that_is_free_but_waited_for_is_left_to_the_waiter() {
     world.run(permit.release()).expect("released");
     // A stranger has entered the queue and does not claim.
     let stranger = Stranger::enters(&world);
-    assert!(
-        world
-            .run(hosts[1].try_acquire())
-            .expect("an answer")
-            .is_none()
-    );
+    let refusal = world.run(hosts[1].try_acquire()).expect("an answer");
+    let (waiters, free) = (1, 1);
+    let others_wait = Refusal::OthersWait { waiters, free };
+    assert_eq!(refusal.expect_err("it is waited for"), others_wait);
     stranger.leaves(&world);
     world.advance(secs(1));
     assert_nothing_left(&world);
@@ -137,12 +140,9 @@ fn one_that_a_task_of_the_same_client_waits_for_is_not_taken() {
     let waiter = semaphore.clone();
     let mut waiting = world.start(async move { waiter.acquire().await });
     world.advance(secs(1));
-    assert!(
-        world
-            .run(semaphore.try_acquire())
-            .expect("an answer")
-            .is_none()
-    );
+    let refusal = world.run(semaphore.try_acquire()).expect("an answer");
+    let refusal = refusal.expect_err("it is waited for");
+    assert_eq!(refusal, Refusal::OthersHere);
     assert!(waiting.try_take().is_none());
     drop(permit);
     let permit = world.run(waiting).expect("a slot");
@@ -175,9 +175,10 @@ fn several_slots_are_tried_all_or_nothing() {
     let other = semaphore(&world, "b", 3);
     let permit = world.run(holder.acquire()).expect("a free slot");
     let three = world.run(other.try_acquire_many(3)).expect("an answer");
-    assert!(three.is_none());
+    let reached = Refusal::LimitReached { free: 2, limit: 3 };
+    assert_eq!(three.expect_err("one is held"), reached);
     let two = world.run(other.try_acquire_many(2)).expect("an answer");
-    assert_eq!(two.as_ref().map(semaphore_core::Permit::permits), Some(2));
+    assert_eq!(two.as_ref().map(semaphore_core::Permit::permits), Ok(2));
     assert_eq!(holders(&world).len(), 3);
     drop((permit, two));
     world.advance(secs(1));
@@ -241,7 +242,7 @@ fn a_try_after_a_pause_with_the_poll_still_under_way_is_answered_at_once() {
     world.advance(secs(2));
     let before = world.now();
     let result = world.run(other.try_acquire());
-    assert!(result.expect("an answer").is_none());
+    assert!(result.expect("an answer").is_err());
     let took = world.now().saturating_since(before);
     assert!(took < millis(100), "{took:?}\n{}", world.trace());
     drop(permit);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use semaphore_core::{Candidate, Participant};
+use semaphore_core::sans_io::{Candidate, Participant};
 
 use super::{IndexOf, Mark, Token, instant, nanos, number_token};
 use crate::scene::{Contest, Scene};
@@ -70,6 +70,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Missing.since", "measured from"),
     ("Observed.read_at", "measured from"),
     ("Observed.received", "moment"),
+    ("Observed.seen_at", "nothing"),
     ("Observed.sent", "moment"),
     ("Pace.at", "measured from"),
     ("Participant.timed_at", "nothing"),

@@ -8,8 +8,10 @@
 
 use std::time::Duration;
 
-use semaphore_core::api::{AcquireKey, DeleteKey, Entry, LOCK_FLAGS, ReadKey, ReleaseKey};
-use semaphore_core::{Dialect, Index, Runtime as _, SessionId};
+use semaphore_core::SessionId;
+use semaphore_core::adapter::Runtime as _;
+use semaphore_core::sans_io::api::{AcquireKey, DeleteKey, Entry, LOCK_FLAGS, ReadKey, ReleaseKey};
+use semaphore_core::sans_io::{Dialect, Index};
 
 use super::Visitor;
 

@@ -2,7 +2,7 @@
 
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Lost, RequestError};
+use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Seen, Term};
 use crate::machine::election::settings::ElectionSettings;
@@ -99,9 +99,8 @@ impl Candidacy {
                 conflict,
             }));
         }
-        key.session
-            .is_some()
-            .then_some(CandidacyEvent::NotAvailable)
+        let by = key.session.clone()?;
+        Some(CandidacyEvent::NotAvailable(Refusal::Led { by }))
     }
 
     /// The key shows our session. Without a lease that says nothing.

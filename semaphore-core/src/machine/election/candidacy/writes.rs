@@ -2,7 +2,7 @@
 
 use crate::api::{CasKey, LOCK_FLAGS, ReleaseKey};
 use crate::defect::{Defect, is_on};
-use crate::error::{Error, RequestError};
+use crate::error::{Error, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Writing};
@@ -147,7 +147,7 @@ impl Candidacy {
         // An attempt before it whose outcome was unknown had been resolved.
         self.may_hold = self.is_leading();
         match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::NotAvailable),
+            Phase::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
             // Then it is not ours, as it seems.
             Phase::Leading(_) => {
                 self.unresolved = Some(moment);

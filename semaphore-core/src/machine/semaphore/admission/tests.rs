@@ -29,6 +29,11 @@ fn idle(view: &View) -> Situation<'_> {
     }
 }
 
+/// Why so many slots are not to be had for a newcomer.
+fn refusal(situation: &Situation<'_>, permits: u32) -> Option<Refusal> {
+    situation.room()?.refusal(permits)
+}
+
 /// One of ours that may be admitted, by the number of its letter.
 fn ours(id: &str) -> (ContenderNo, SessionId) {
     (no(id), session(id))
@@ -170,7 +175,7 @@ fn a_session_that_is_in_the_record_already_claims_the_slot_that_it_has_there() {
         admissible: &[ours(B)],
         ..idle(&view)
     };
-    assert!(situation.has_room_for(1));
+    assert_eq!(refusal(&situation, 1), None);
     let (write, _) = situation.plan();
     assert_eq!(holders(write.as_ref()), [B]);
     let value = write.unwrap().record.encode();

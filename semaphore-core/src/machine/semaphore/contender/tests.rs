@@ -2,9 +2,9 @@ use core::time::Duration;
 
 mod leaving;
 
+use crate::input::{Behavior, SessionOptions};
 use crate::machine::fixture::{A, B, Shown, at, session, settings};
 use crate::machine::semaphore::contender::*;
-use crate::{Behavior, SessionOptions};
 
 const ACQUIRE: CommandId = CommandId(7);
 const BASE: Index = Index(50);

@@ -1,5 +1,5 @@
-use crate::Settings;
 use crate::api::ListKeys;
+use crate::machine::Settings;
 use crate::machine::fixture::{A, B, at, session, settings};
 use crate::machine::semaphore::key::*;
 use crate::transport::{TransportError, TransportErrorKind};

@@ -206,7 +206,8 @@ fn nobody_is_admitted_to_a_record_with_more_holders_than_slots() {
         ..idle(&view)
     };
     assert_eq!(claim.plan(), (None, Turn::NotYet));
-    assert!(!claim.has_room_for(1));
+    let reached = Refusal::LimitReached { free: 0, limit: 1 };
+    assert_eq!(refusal(&claim, 1), Some(reached));
     // One of the two too many goes: still nothing is free.
     let leaving = [leaving(A, Presence::Yes(Index(40)))];
     let handover = Situation {
@@ -219,25 +220,29 @@ fn nobody_is_admitted_to_a_record_with_more_holders_than_slots() {
 }
 
 #[test]
-fn a_newcomer_has_room_beyond_those_who_hold_and_wait() {
-    for (limit, holders, permits, has_room) in [
-        (3, &[A][..], 1, false),
-        (4, &[A], 1, true),
-        (4, &[A], 2, false),
-        (3, &[], 1, false),
-        (3, &[A, B, C], 1, false),
-        (4, &[A, B, C], 1, true),
+fn a_newcomer_has_room_beyond_those_who_hold_and_wait_and_is_told_why_not() {
+    let others_wait = |waiters, free| Some(Refusal::OthersWait { waiters, free });
+    let limit_reached = |free, limit| Some(Refusal::LimitReached { free, limit });
+    for (limit, holders, permits, expected) in [
+        (3, &[A][..], 1, others_wait(2, 2)),
+        (4, &[A], 1, None),
+        (4, &[A], 2, others_wait(2, 3)),
+        (4, &[A], 4, limit_reached(3, 4)),
+        (3, &[], 1, others_wait(3, 3)),
+        (3, &[A, B, C], 1, limit_reached(0, 3)),
+        (4, &[A, B, C], 1, None),
+        (4, &[A, B, C], 2, limit_reached(1, 4)),
     ] {
         let found = record(limit, holders);
         let view = shown(&found, &queue()).view();
-        let room = idle(&view).has_room_for(permits);
-        assert_eq!(room, has_room, "{permits} of {limit} beside {holders:?}");
+        let refused = refusal(&idle(&view), permits);
+        assert_eq!(refused, expected, "{permits} of {limit} beside {holders:?}");
     }
 }
 
 #[test]
 fn a_newcomer_has_room_where_there_is_no_record_yet() {
-    assert!(idle(&Shown::default().view()).has_room_for(1));
+    assert_eq!(refusal(&idle(&Shown::default().view()), 1), None);
 }
 
 #[test]
@@ -245,24 +250,31 @@ fn a_newcomer_counts_on_the_places_of_the_dead_and_of_ours_who_leave() {
     let found = record(1, &[C]);
     let dead = shown(&found, &[]);
     let view = dead.view();
-    assert!(idle(&view).has_room_for(1));
+    assert_eq!(refusal(&idle(&view), 1), None);
     let withheld = BTreeSet::from([session(C)]);
     let situation = Situation {
         withheld: &withheld,
         ..idle(&view)
     };
-    assert!(!situation.has_room_for(1), "not yet to be pruned");
+    assert_eq!(
+        refusal(&situation, 1),
+        Some(Refusal::LockDelay { withheld: 1 }),
+        "not yet to be pruned"
+    );
+    let reached = Refusal::LimitReached { free: 0, limit: 1 };
+    assert_eq!(refusal(&situation, 2), Some(reached));
     let hidden = Shown {
         filtered: true,
         ..dead
     };
-    assert!(!idle(&hidden.view()).has_room_for(1));
+    let reached = Refusal::LimitReached { free: 0, limit: 1 };
+    assert_eq!(refusal(&idle(&hidden.view()), 1), Some(reached));
     let view = shown(&found, &[(C, C)]).view();
     let situation = Situation {
         leaving: &[leaving(C, Presence::Yes(Index(40)))],
         ..idle(&view)
     };
-    assert!(situation.has_room_for(1));
+    assert_eq!(refusal(&situation, 1), None);
 }
 
 /// Three who contend, first come first.

@@ -1,0 +1,41 @@
+//! The machines behind the handles, and their words: for an event loop, a test or a model checker of your own.
+//!
+//! A [`Participant`] contends for the slots of a semaphore, a [`Candidate`] for the lead; both are a [`Machine`], told what to do
+//! by commands, and asked what to send and when to look again. A [`Follow`] follows an election from outside. None of them does I/O,
+//! reads a clock or starts a thread: the same inputs lead to the same outputs, always.
+//!
+//! The crate's own documentation has the loop that drives one. What its requests say is in [`api`]; what one answer shows of a
+//! prefix is a [`View`], with the semaphore's [`Record`] in it.
+
+pub use crate::http::{Method, Priority, Request, Response};
+pub use crate::id::{CommandId, Index, RequestId};
+pub use crate::input::{SessionOptions, Value};
+pub use crate::machine::{
+    Candidate, ElectionSettings, Event, Follow, Grant, Machine, Participant, Settings, Term,
+    Transmit,
+};
+pub use crate::record::{Dialect, Record};
+pub use crate::time::Instant;
+pub use crate::transport::{TransportError, TransportErrorKind};
+pub use crate::view::{Contender, Key, Lock, Orphan, View};
+
+pub mod api {
+    //! Consul's HTTP API as far as the protocol uses it: one type per request, each with the request
+    //! it builds and the answer it reads. Nothing here decides anything; the machines do.
+    //!
+    //! | type | request |
+    //! |---|---|
+    //! | [`CreateSession`] | `PUT /v1/session/create` |
+    //! | [`RenewSession`] | `PUT /v1/session/renew/<id>` |
+    //! | [`SessionInfo`] | `GET /v1/session/info/<id>` |
+    //! | [`DestroySession`] | `PUT /v1/session/destroy/<id>` |
+    //! | [`AcquireKey`] | `PUT /v1/kv/<key>?acquire=<session>` |
+    //! | [`ReleaseKey`] | `PUT /v1/kv/<key>?release=<session>` |
+    //! | [`ListKeys`] | `GET /v1/kv/<prefix>/?recurse`, plain or as a blocking query |
+    //! | [`ReadKey`] | `GET /v1/kv/<key>`, plain or as a blocking query |
+    //! | [`CasKey`] | `PUT /v1/kv/<key>?cas=<index>` |
+    //! | [`DeleteKey`] | `DELETE /v1/kv/<key>`, plain or `?cas=<index>` |
+    //! | [`Txn`] | `PUT /v1/txn` |
+
+    pub use crate::api::*;
+}
