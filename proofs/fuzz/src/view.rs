@@ -56,19 +56,19 @@ fn check_leader(entry: &Json) {
     let Some(value) = base64(&entry).filter(|_| key.as_str() == name) else {
         return assert!(matches!(status, Err(Error::Request(_))), "{status:?}");
     };
+    let is_by_acquire = session.is_empty() && value.is_empty() || number(&entry, "LockIndex") > 0;
     let is_record = session.is_empty() && Record::decode(&value, 0).is_ok();
     let is_contender_key = SessionId::new(session).is_ok_and(|id| {
         let end = format!("/{id}");
         name.to_ascii_lowercase().ends_with(&end)
     });
-    let is_semaphores = flags == 0 && (is_record || is_contender_key);
+    let is_semaphores = flags == 0 && (is_record && !is_by_acquire || is_contender_key);
+    let is_foreign = flags == 0 && !is_by_acquire || flags != 0 && flags != LOCK_FLAGS;
     match status {
-        Err(Error::NotAnElection { .. }) => {
-            assert!(is_semaphores || flags != 0 && flags != LOCK_FLAGS);
-        }
+        Err(Error::NotAnElection { .. }) => assert!(is_semaphores || is_foreign),
         Err(_) => assert!(SessionId::new(session).is_err(), "{session}"),
         Ok(status) => {
-            assert!(!is_semaphores && (flags == 0 || flags == LOCK_FLAGS));
+            assert!(!is_semaphores && !is_foreign);
             let leader = status.leader().map(|leader| leader.session.as_str());
             assert_eq!(leader.unwrap_or_default(), session.to_ascii_lowercase());
             let said = match &status {

@@ -309,8 +309,6 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
     Some(match field {
         // When a list was read, and not when something is to be.
         "read_at" if is_in("read_at: ") => Token::Origin(nanos),
-        // Since when a service is refused.
-        "RefusedSince" => Token::Origin(nanos),
         // Without a name: until when those who were overtaken are not waited for.
         "retry_at" | "ask_again_at" | "until" | "respawn_at" | "shared_from" | "end" | "Until"
         | "wanted_from" | "write_at" | "read_at" | "rest" | "rest_behind" | "" => {

@@ -24,8 +24,8 @@ impl Participant {
         let Some(InFlight {
             from,
             encoding,
-            service,
             sent_at,
+            service,
         }) = self.requests.ended(id)
         else {
             return;

@@ -37,8 +37,8 @@ impl Participant {
         let id = self.requests.sent(InFlight {
             from,
             encoding,
-            service,
             sent_at,
+            service,
         });
         Some(Transmit { id, request })
     }
