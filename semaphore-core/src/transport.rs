@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_runtime_blocks_as_the_one_inside_does() {
+    fn a_shared_runtime_blocks_and_is_seeded_as_the_one_inside_is() {
         #[derive(Default)]
         struct Noting(AtomicBool);
 
@@ -237,7 +237,7 @@ mod tests {
             }
 
             fn seed(&self) -> u64 {
-                1
+                7
             }
         }
 
@@ -251,5 +251,6 @@ mod tests {
         let shared = Arc::new(Noting::default());
         BlockOn::block_on(&shared, Box::pin(async {}));
         assert!(shared.0.load(Ordering::Relaxed));
+        assert_eq!(Runtime::seed(&shared), 7);
     }
 }

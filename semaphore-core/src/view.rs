@@ -375,6 +375,25 @@ mod tests {
     }
 
     #[test]
+    fn each_of_several_orphans_is_found() {
+        let view = view(&[B, C, A].map(|session| key(&format!("jobs/{session}"), "", 1)));
+        for session in [A, B, C] {
+            let found = view.key(&SessionId::new(session).unwrap());
+            assert!(matches!(found, Key::Free(_)), "{session}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_another_case_is_nobodys() {
+        let upper = format!("jobs/{}", A.to_ascii_uppercase());
+        for session in ["", B] {
+            let view = view(&[key(&upper, session, 1)]);
+            assert!(view.orphans().is_empty());
+            assert_eq!(view.key(&SessionId::new(A).unwrap()), Key::Absent);
+        }
+    }
+
+    #[test]
     fn a_key_is_found_in_whatever_order_the_list_is() {
         let keys = [
             key(&format!("jobs/{C}"), C, 20),

@@ -81,7 +81,9 @@ mod tests {
     #[test]
     fn one_slash_at_either_end_is_trimmed() {
         for given in ["a/b", "/a/b", "a/b/", "/a/b/"] {
-            assert_eq!(Prefix::new(given).unwrap().as_str(), "a/b");
+            let prefix = Prefix::new(given).unwrap();
+            assert_eq!(prefix.as_str(), "a/b");
+            assert_eq!(AsRef::<str>::as_ref(&prefix), "a/b");
         }
     }
 

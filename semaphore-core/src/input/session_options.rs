@@ -307,6 +307,26 @@ mod tests {
     }
 
     #[test]
+    fn a_belief_that_may_outlast_the_lock_delay_is_noticed() {
+        let s = Duration::from_secs;
+        let of = |ttl, delay| {
+            let options = SessionOptions::new().with_ttl(s(ttl)).unwrap();
+            options.with_lock_delay(s(delay)).unwrap()
+        };
+        assert!(!SessionOptions::new().outlasts_lock_delay());
+        for (ttl, delay, outlasts) in [
+            (20, 19, true),
+            (20, 20, false),
+            (20, 21, false),
+            (600, 59, true),
+            (600, 60, false),
+        ] {
+            let options = of(ttl, delay);
+            assert_eq!(options.outlasts_lock_delay(), outlasts, "{ttl} {delay}");
+        }
+    }
+
+    #[test]
     fn durations_are_written_and_read_as_go_does() {
         let ms = Duration::from_millis;
         assert_eq!(go_duration(ms(15_000)), "15s");

@@ -290,6 +290,7 @@ const LEAST_POLL: Duration = Duration::from_secs(2);
 #[cfg(test)]
 mod tests {
     use crate::Prefix;
+    use crate::id::SessionId;
     use crate::machine::semaphore::watch::*;
 
     fn settings() -> Settings {
@@ -416,6 +417,59 @@ mod tests {
         assert!(watch.restart(now + LEAST_POLL));
         let target = poll(&mut watch, now + LEAST_POLL).unwrap();
         assert_eq!(target, "/v1/kv/jobs/?recurse");
+    }
+
+    #[test]
+    fn a_poll_of_one_that_is_not_the_next_ahead_any_more_is_to_be_given_up() {
+        let ahead = |digit: &str| Focus::Ahead {
+            session: SessionId::new("11111111-1111-4111-8111-111111111111".replace('1', digit))
+                .unwrap(),
+            index: Index(7),
+            wait: Duration::from_secs(10),
+        };
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        watch.look_at(ahead("2"));
+        let target = poll(&mut watch, now).unwrap();
+        assert!(target.contains("22222222"), "{target}");
+        assert!(watch.is_looking_ahead() && !watch.is_for_another());
+        assert_eq!(watch.timeout(), None);
+        for focus in [ahead("3"), Focus::Prefix] {
+            watch.look_at(focus);
+            assert!(watch.is_for_another());
+            assert_eq!(watch.timeout(), Some(now + LEAST_POLL));
+        }
+        assert!(watch.is_early(now + Duration::from_secs(10) - Duration::from_nanos(1)));
+        assert!(
+            !watch.is_early(now + Duration::from_secs(10)),
+            "in its time"
+        );
+        watch.key_answered(now);
+        assert!(!watch.is_looking_ahead() && !watch.is_for_another());
+    }
+
+    #[test]
+    fn what_is_known_from_elsewhere_is_not_polled_for_and_a_poll_under_way_is_let_be() {
+        let now = Instant::from_origin(Duration::from_secs(1));
+        let mut watch = Watch::new(&settings());
+        watch.start();
+        poll(&mut watch, now).unwrap();
+        assert_eq!(watch.reads_since(), Some(now));
+        watch.answered(now, Index(7));
+        assert_eq!(watch.reads_since(), None);
+        watch.skip_to(Index(9));
+        let target = poll(&mut watch, now).unwrap();
+        assert!(target.contains("index=9"), "{target}");
+        assert_eq!(watch.reads_since(), None, "it is no plain read");
+        assert!(!watch.start_over(), "one is under way");
+        watch.skip_to(Index(20));
+        watch.answered(now, Index(10));
+        let target = poll(&mut watch, now).unwrap();
+        assert!(target.contains("index=10"), "{target}");
+        watch.answered(now, Index(11));
+        assert!(watch.start_over());
+        assert_eq!(poll(&mut watch, now).unwrap(), "/v1/kv/jobs/?recurse");
     }
 
     #[test]

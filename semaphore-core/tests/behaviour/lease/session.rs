@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use semaphore_core::sans_io::Response;
-use semaphore_core::{Behavior, Builder, Error, Lost, RequestError};
+use semaphore_core::{Behavior, Builder, Encoding, Error, Lost, RequestError};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
+use crate::ENCODING;
 use crate::support::spy::{Spy, json};
 use crate::support::steps::enters;
 use crate::support::*;
@@ -285,6 +286,25 @@ fn one_that_waits_enters_again_with_another_session_when_its_own_is_gone() {
     let permit = world.run(waiting).expect("a slot");
     world.run(permit.release()).expect("released");
     assert_nothing_left(&world);
+}
+
+#[test]
+fn a_renewal_of_one_that_waits_is_confirmed_where_nothing_ties_its_claim_to_the_session() {
+    let world = MockConsul::new(1);
+    let hosts = ["a", "b"].map(|host| semaphore(&world, host, 1));
+    let permit = world.run(hosts[0].acquire()).expect("a free slot");
+    let waiter = hosts[1].clone();
+    let waiting = world.start(async move { waiter.acquire().await });
+    world.advance(secs(60));
+    let stats = world.stats_of("b");
+    let renewed = stats.requests_of(RequestKind::SessionRenew);
+    assert!(renewed > 2, "{stats:?}");
+    let confirmed = match ENCODING {
+        Encoding::Requests => renewed,
+        _ => 0,
+    };
+    assert_eq!(stats.requests_of(RequestKind::SessionRead), confirmed);
+    drop((permit, waiting));
 }
 
 #[test]

@@ -61,6 +61,10 @@ fn its_lease_is_learned_from_a_renewal_and_no_longer_than_its_ttl_and_its_lock_d
             r#"{"NodeChecks":[],"TTL":"600s","LockDelay":"60s"}"#,
             secs(60),
         ),
+        (
+            r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"10s"}"#,
+            secs(10),
+        ),
         // A lock delay that no renewals could keep is its maker's choice.
         (
             r#"{"NodeChecks":[],"TTL":"20s","LockDelay":"0s"}"#,

@@ -93,6 +93,19 @@ fn a_taken_slot_of_ones_own_is_told_without_another_session() {
 }
 
 #[test]
+fn a_slot_that_was_freed_since_the_last_look_is_taken() {
+    let world = MockConsul::new(1);
+    let [holder, other] = ["a", "b"].map(|host| semaphore(&world, host, 2));
+    let theirs = world.run(other.acquire()).expect("a free slot");
+    let ours = world.run(holder.acquire()).expect("a free slot");
+    // We know of both and do not watch yet.
+    world.run(theirs.release()).expect("released");
+    let permit = world.run(holder.try_acquire()).expect("an answer");
+    assert!(permit.is_ok(), "{}", world.trace());
+    drop((ours, permit));
+}
+
+#[test]
 fn one_that_others_wait_for_is_not_taken() {
     let world = MockConsul::new(1);
     let hosts: Vec<_> = ["a", "b", "c"]
