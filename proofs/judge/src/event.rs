@@ -65,4 +65,41 @@ pub enum Event {
         /// Who it is, as it is written in a verdict.
         name: String,
     },
+    /// Somebody was told that something is granted.
+    Granted {
+        /// Where.
+        place: Place,
+        /// How many permits it is.
+        permits: u32,
+        /// Its fencing token.
+        token: u64,
+        /// What may have admitted it: one of these. It is wrong when there is none.
+        admitted: Vec<Admission>,
+        /// Who it is, as it is written in a verdict.
+        name: String,
+    },
+}
+
+/// What is known of the write that admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is this one.
+    By(Write),
+    /// It came after its holder had asked, and before the holder knew of it. Of two who can't hold together the one who knew
+    /// later came later.
+    Between {
+        /// It came after this moment.
+        asked: Moment,
+        /// It came before this moment.
+        known: Moment,
+    },
+}
+
+/// A write that says who holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// How often indexes were counted anew before: tokens compare with those of the same epoch alone.
+    pub epoch: u64,
+    /// In the order in which writes were applied.
+    pub number: u64,
 }

@@ -15,23 +15,28 @@
 //! - A belief is told for the time in which it is certain: from the moment before its holder asked and was told that it
 //!   holds, until the first moment at which it may have been over. A judge that is told less finds less, and accuses nobody falsely.
 //! - A lock delay is told until the soonest moment at which it can be over, and an acquisition when it was over for certain.
+//! - A grant is told with the write that admitted it, with all writes that may have, or with the moments between which it
+//!   came: two grants are compared where it is certain which of them came first.
 //!
 //! # What is judged where
 //! | promise | here | only in simulation | only in chaos |
 //! |---|---|---|---|
 //! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that whoever lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
 //! | S1 of elections, nobody acquires a key during a lock delay | [`Event::Delayed`], [`Event::Acquired`] | | |
+//! | S5, tokens rise | [`Event::Granted`] | which writes may have admitted a grant: what was written is seen there alone | |
 
 mod delays;
 mod event;
 mod limit;
+mod tokens;
 
-pub use event::{Event, Hold, Moment, Place};
+pub use event::{Admission, Event, Hold, Moment, Place, Write};
 
 use std::fmt;
 
 use crate::delays::Delays;
 use crate::limit::Limits;
+use crate::tokens::{Grant, Tokens};
 
 /// A promise that is judged here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +45,8 @@ pub enum Promise {
     Limit,
     /// S1, of elections: nobody acquires a key during a lock delay.
     LockDelay,
+    /// S5: fencing tokens rise.
+    Fencing,
 }
 
 /// A promise that was not kept.
@@ -69,6 +76,7 @@ type Wrong = (Place, String);
 pub struct Judge {
     limits: Limits,
     delays: Delays,
+    tokens: Tokens,
 }
 
 impl Judge {
@@ -115,6 +123,23 @@ impl Judge {
             Event::Acquired { place, name } => {
                 let verdict = self.delays.acquire(at, *place, name);
                 (Promise::LockDelay, verdict)
+            }
+            Event::Granted {
+                place,
+                permits,
+                token,
+                admitted,
+                name,
+            } => {
+                let limit = self.limits.allowed(*place);
+                let grant = |admission| Grant {
+                    admission,
+                    token: *token,
+                    permits: *permits,
+                    name: name.clone(),
+                };
+                let verdict = self.tokens.grant((*place, limit), admitted, grant);
+                (Promise::Fencing, verdict)
             }
         };
         verdict.map_err(|(place, what)| Violation {

@@ -55,6 +55,11 @@ impl Limits {
         }
     }
 
+    /// How many may hold.
+    pub(crate) fn allowed(&self, place: Place) -> u32 {
+        self.places.get(&place).map_or(0, |it| it.allowed)
+    }
+
     pub(crate) fn most_at_once(&self, place: Place) -> u32 {
         self.places.get(&place).map_or(0, |it| it.most)
     }

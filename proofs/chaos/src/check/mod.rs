@@ -14,7 +14,6 @@ mod report;
 mod sessions;
 #[cfg(test)]
 mod story;
-mod tokens;
 mod told;
 
 use std::fs;
@@ -206,7 +205,6 @@ pub fn check(logs: &Logs) -> Report {
     sessions::count(logs, &holds, &sessions, &mut report);
     told::check(logs, &holds, &sessions, &mut report);
     lease::check(logs, &mut report);
-    tokens::check(logs, &holds, &mut report);
     acquires::check(logs, &mut report);
     losses::check(logs, &holds, &mut report);
     leftovers::check(logs, &mut report);

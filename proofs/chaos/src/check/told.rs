@@ -1,8 +1,8 @@
 //! What the judge that simulation and chaos share is told of the logs, and what it says.
 
-use judge::{Event, Hold, Judge, Place, Promise};
+use judge::{Admission, Event, Hold, Judge, Place, Promise};
 
-use super::holds::{Holds, Span};
+use super::holds::{Holds, Ours, Span};
 use super::sessions::Sessions;
 use super::{Invariant, Logs, Report, delays};
 use crate::moment::Moment;
@@ -19,6 +19,7 @@ pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
         };
         let (invariant, count) = match found.promise {
             Promise::Limit => (Invariant::Limit, &mut report.figures.overlaps),
+            Promise::Fencing => (Invariant::Fencing, &mut report.figures.token_violations),
             Promise::LockDelay => (Invariant::LockDelay, &mut report.figures.hasty_leaders),
         };
         *count += 1;
@@ -73,6 +74,11 @@ fn events(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>) -> Vec<Told> {
                 });
             }
         }
+        let ours = holds
+            .ours
+            .iter()
+            .filter_map(|ours| granted(place, prefix, ours));
+        events.extend(ours);
         if is_election {
             let delays = delays::after_killed(logs, holds, sessions, (place, prefix));
             events.extend(delays.into_iter().map(|(at, event)| Told {
@@ -106,6 +112,27 @@ fn believed(hold: Hold, place: Place, span: &Span) -> Vec<Told> {
         event: Event::Ends { hold },
     };
     vec![begins, ends]
+}
+
+/// A grant that was believed. It was known when its holder first asked whether it holds.
+fn granted(place: Place, prefix: &str, ours: &Ours) -> Option<Told> {
+    let span = ours.span.as_ref().filter(|span| span.prefix == prefix)?;
+    let (asked, known) = (ours.wanted_at.into(), span.from.into());
+    let event = Event::Granted {
+        place,
+        permits: span.permits,
+        token: ours.token,
+        admitted: vec![Admission::Between { asked, known }],
+        name: format!(
+            "{}, which asked at {} and held from {}",
+            span.who, ours.wanted_at, span.from
+        ),
+    };
+    Some(Told {
+        at: span.from,
+        order: Order::Begin,
+        event,
+    })
 }
 
 #[cfg(test)]
@@ -156,5 +183,59 @@ mod tests {
         story.held(1, 11, 500, 600);
         let report = story.check();
         assert_eq!(report.figures.most_at_once[0].1, 1);
+    }
+
+    fn out_of_order(story: &Story) -> u64 {
+        story.check().figures.token_violations
+    }
+
+    #[test]
+    fn tokens_that_rise_are_fine() {
+        let mut story = Story::new(1);
+        story.held(0, 10, 100, 200);
+        story.held(1, 11, 200, 300);
+        story.held(0, 15, 400, 500);
+        assert_eq!(out_of_order(&story), 0);
+    }
+
+    #[test]
+    fn one_token_twice_is_found() {
+        let mut story = Story::new(3);
+        story.held(0, 10, 100, 200);
+        story.held(1, 10, 100, 200);
+        assert_eq!(out_of_order(&story), 1);
+    }
+
+    #[test]
+    fn of_one_slot_a_later_grant_with_a_lower_token_is_found() {
+        for mut story in Story::of_one_slot() {
+            story.held(0, 11, 100, 200);
+            story.asked_and_held(1, 10, 50, 200, 300);
+            assert_eq!(out_of_order(&story), 1);
+        }
+    }
+
+    #[test]
+    fn of_several_slots_grants_may_be_heard_of_in_another_order_than_they_came() {
+        let mut story = Story::new(2);
+        story.held(0, 11, 100, 200);
+        story.asked_and_held(1, 10, 50, 110, 300);
+        assert_eq!(out_of_order(&story), 0);
+    }
+
+    #[test]
+    fn whoever_asks_when_a_grant_is_known_needs_a_higher_token() {
+        let mut story = Story::new(2);
+        story.held(0, 11, 100, 200);
+        story.asked_and_held(1, 10, 101, 110, 300);
+        assert_eq!(out_of_order(&story), 1);
+    }
+
+    #[test]
+    fn whoever_takes_all_slots_comes_before_or_after_everybody() {
+        let mut story = Story::new(2);
+        story.held(0, 11, 100, 200);
+        story.asked_and_held_many(1, 10, 2, 50, 210, 300);
+        assert_eq!(out_of_order(&story), 1);
     }
 }

@@ -3,3 +3,4 @@
 mod delays;
 mod limit;
 mod support;
+mod tokens;

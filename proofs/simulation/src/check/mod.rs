@@ -13,7 +13,6 @@ mod no_live_holder_removed;
 mod record_by_check_and_set;
 mod request_rate;
 mod session_outlives_belief;
-mod tokens_increase;
 mod told;
 mod vacancy_filled;
 
@@ -139,7 +138,6 @@ impl Judge {
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
                 Box::new(record_by_check_and_set::RecordByCheckAndSet),
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),
-                Box::new(tokens_increase::TokensIncrease::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
                 Box::new(vacancy_filled::VacancyFilled::new(bounds)),
                 Box::new(followers_keep_up::FollowersKeepUp::new(bounds)),

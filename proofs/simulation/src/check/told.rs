@@ -1,11 +1,13 @@
 //! What the judge that simulation and chaos share is told of a run.
 
+mod admissions;
 mod believers;
 mod delays;
 
 use judge::{Event, Moment, Promise};
 use semaphore_core::Instant;
 
+use self::admissions::Admissions;
 use self::believers::Believers;
 use self::delays::Delays;
 use super::{Bounds, Invariant, Violation};
@@ -17,6 +19,7 @@ pub(super) struct Told {
     judge: judge::Judge,
     believers: Believers,
     delays: Delays,
+    admissions: Admissions,
 }
 
 impl Told {
@@ -25,12 +28,14 @@ impl Told {
             judge: judge::Judge::new(),
             believers: Believers::new(bounds),
             delays: Delays::new(bounds),
+            admissions: Admissions::default(),
         }
     }
 
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Judged {
         self.believers.happen(what);
-        let events = self.delays.happen(at, what);
+        let mut events = self.delays.happen(at, what);
+        events.extend(self.admissions.happen(what));
         self.tell(at, &events)
     }
 
@@ -46,6 +51,7 @@ impl Told {
             self.judge.hear(moment, event).map_err(|found| Violation {
                 invariant: match found.promise {
                     Promise::Limit | Promise::LockDelay => Invariant::S1,
+                    Promise::Fencing => Invariant::S5,
                 },
                 at,
                 what: found.what,
