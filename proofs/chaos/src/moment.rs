@@ -39,6 +39,12 @@ impl Moment {
     }
 }
 
+impl From<Moment> for judge::Moment {
+    fn from(moment: Moment) -> Self {
+        Self(Duration::from_micros(moment.0))
+    }
+}
+
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}s", Duration::from_micros(self.0).as_secs_f64())

@@ -227,3 +227,67 @@ struct Child<'l> {
     last: Moment,
     has_ended: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::Story;
+    use crate::record::{Kind, Phase, Target};
+
+    fn overlaps(story: &Story) -> u64 {
+        story.check().figures.overlaps
+    }
+
+    #[test]
+    fn whoever_was_killed_believed_until_then() {
+        for (came, found) in [(900, 1), (1_001, 0)] {
+            for mut story in Story::of_one_slot() {
+                story.granted(0, 10, 100, 9_000);
+                story.deed(1_000, Kind::Kill, Target::Client(0), Phase::Begin);
+                story.held(1, 11, came, 1_200);
+                assert_eq!(overlaps(&story), found, "{came}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_was_paused_believed_until_the_end_of_the_lease_unless_told_otherwise() {
+        for (came, found) in [(8_999, 1), (9_000, 0)] {
+            for mut story in Story::of_one_slot() {
+                let paused = story.granted(0, 10, 100, 9_000);
+                story.not_held(0, paused, 20_000);
+                story.held(1, 11, came, 30_000);
+                assert_eq!(overlaps(&story), found, "{came}");
+            }
+        }
+        let mut story = Story::new(1);
+        let paused = story.granted(0, 10, 100, 9_000);
+        // It asked and was told that it holds, whatever the lease was.
+        story.beat(0, paused, 20_000, 20_000);
+        story.held(1, 11, 9_500, 9_700);
+        assert_eq!(overlaps(&story), 1);
+    }
+
+    #[test]
+    fn a_holder_of_consul_lock_counts_until_its_session_is_missed() {
+        for mut story in Story::of_one_slot() {
+            story.lock("chaos-lock-0-0", 100, 5_000);
+            story.held(0, 10, 3_000, 3_500);
+            assert_eq!(overlaps(&story), 1);
+            // Consul says that its session was gone by then.
+            story.sighting(2_000, 0, Some(&["chaos-lock-0-0"]));
+            story.sighting(2_500, 0, Some(&[]));
+            assert_eq!(overlaps(&story), 0);
+            story.sighting(3_100, 0, Some(&["chaos-lock-0-0"]));
+            assert_eq!(overlaps(&story), 1);
+        }
+    }
+
+    #[test]
+    fn a_belief_that_ended_as_it_began_counts_for_nothing() {
+        let mut story = Story::new(1);
+        story.lock("chaos-lock-0-0", 100, 5_000);
+        story.sighting(200, 0, Some(&[]));
+        story.held(0, 10, 6_000, 6_500);
+        assert_eq!(overlaps(&story), 0);
+    }
+}

@@ -1,19 +1,20 @@
 //! Judges the logs of a run.
+//!
+//! What the simulator can see as well is judged by the crate `judge`, as there: `told` tells it what the logs say.
 
 mod acquires;
+mod delays;
 mod followers;
 mod holds;
 mod lease;
 mod leftovers;
-mod limit;
 mod losses;
 mod reach;
 mod report;
 mod sessions;
 #[cfg(test)]
 mod story;
-mod succession;
-mod tokens;
+mod told;
 
 use std::fs;
 
@@ -202,13 +203,11 @@ pub fn check(logs: &Logs) -> Report {
     let sessions = sessions::Sessions::of(logs);
     let mut report = Report::new(logs);
     sessions::count(logs, &holds, &sessions, &mut report);
-    limit::check(logs, &holds, &mut report);
+    told::check(logs, &holds, &sessions, &mut report);
     lease::check(logs, &mut report);
-    tokens::check(logs, &holds, &mut report);
     acquires::check(logs, &mut report);
     losses::check(logs, &holds, &mut report);
     leftovers::check(logs, &mut report);
-    succession::check(logs, &holds, &sessions, &mut report);
     followers::check(logs, &mut report);
     report
 }
@@ -281,6 +280,9 @@ mod tests {
         story.held(1, 11, 400, 600);
         let report = story.check().to_string();
         assert!(report.contains("VIOLATED on chaos/shared: S1"), "{report}");
-        assert!(report.contains("2 of 1 slots of chaos/shared"), "{report}");
+        assert!(
+            report.contains("2 are held at once of 1: client 0-1"),
+            "{report}"
+        );
     }
 }

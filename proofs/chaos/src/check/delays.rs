@@ -1,44 +1,41 @@
-//! Lock delay: nobody leads before the session of a leader that was killed has ended, which is its TTL
-//! after the last renewal at the earliest, and the lock delay after that is over.
+//! Lock delay: the session of a leader that was killed ends its TTL after the last renewal at the earliest, and the lock
+//! delay comes after that.
 //!
 //! Its lease ended a tenth of the TTL before that. Who loses its lease and lives may give the key back
 //! at once, and then there is nothing to wait for.
 
+use judge::{Event, Place};
+
+use super::Logs;
 use super::holds::{Holds, Ours, Span};
 use super::sessions::Sessions;
-use super::{Invariant, Logs, Report};
 use crate::moment::Moment;
 
-pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report: &mut Report) {
-    for place in logs.run.places.iter().filter(|place| place.is_election()) {
-        let spans = (holds.ours.iter().filter_map(|ours| ours.span.as_ref())).chain(&holds.theirs);
-        let spans: Vec<_> = spans.filter(|it| it.prefix == place.prefix).collect();
-        for ours in &holds.ours {
-            let Some((killed, deadline)) = killed(ours) else {
-                continue;
-            };
-            if killed.prefix != place.prefix {
-                continue;
-            }
-            report.figures.killed_leaders += 1;
-            let mut ends = deadline.plus(logs.run.ttl_of(ours.client) / 10);
-            // Its server may have been taken out, and its session ended before its time.
-            if let Some(gone) = sessions.first_gone(&ours.sessions, killed.from) {
-                ends = ends.min(gone.after);
-            }
-            let soonest = ends.plus(logs.run.lock_delay_of(ours.client));
-            let came = |next: &&&Span| killed.from < next.from && next.from < soonest;
-            for next in spans.iter().filter(came) {
-                report.figures.hasty_leaders += 1;
-                let story = format!(
-                    "{} led from {}, though {} was killed with a lease until {deadline}: {soonest} \
-                     was the soonest",
-                    next.who, next.from, killed.who
-                );
-                report.violation(Invariant::LockDelay, &place.prefix, story);
-            }
+/// The lock delay after each leader of this place that was killed, and from when on that one led.
+pub(super) fn after_killed(
+    logs: &Logs,
+    holds: &Holds,
+    sessions: &Sessions<'_>,
+    (place, prefix): (Place, &str),
+) -> Vec<(Moment, Event)> {
+    let killed = holds.ours.iter().filter_map(|ours| {
+        let (killed, deadline) = killed(ours).filter(|(killed, _)| killed.prefix == prefix)?;
+        let mut ends = deadline.plus(logs.run.ttl_of(ours.client) / 10);
+        // Its server may have been taken out, and its session ended before its time.
+        if let Some(gone) = sessions.first_gone(&ours.sessions, killed.from) {
+            ends = ends.min(gone.after);
         }
-    }
+        let delayed = Event::Delayed {
+            place,
+            until: ends.plus(logs.run.lock_delay_of(ours.client)).into(),
+            after: format!(
+                "{}, which was killed with a lease until {deadline},",
+                killed.who
+            ),
+        };
+        Some((killed.from, delayed))
+    });
+    killed.collect()
 }
 
 /// Who was killed while it held, and the end of its lease.

@@ -1,0 +1,105 @@
+//! What a judge is told.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A moment on the one clock of a history: the time since its origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub Duration);
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3}s", self.0.as_secs_f64())
+    }
+}
+
+/// What is contended for: the prefix of a semaphore, or the key of an election, which has one permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub usize);
+
+/// One grant to one holder, from its beginning to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hold(pub u64);
+
+/// Something that was believed or told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// So many permits may be held from now on.
+    Allowed {
+        /// Where.
+        place: Place,
+        /// How many.
+        permits: u32,
+    },
+    /// Somebody believes to hold.
+    Begins {
+        /// From now on until this ends.
+        hold: Hold,
+        /// Where.
+        place: Place,
+        /// How many permits it is.
+        permits: u32,
+        /// Who it is, as it is written in a verdict.
+        name: String,
+    },
+    /// Somebody believes no more, or does not count any more.
+    Ends {
+        /// Of what.
+        hold: Hold,
+    },
+    /// The session of a leader has ended, or will: nobody acquires its key from this event on and before that moment.
+    Delayed {
+        /// Where.
+        place: Place,
+        /// The soonest at which the lock delay can be over.
+        until: Moment,
+        /// Whose session it was, as it is written in a verdict.
+        after: String,
+    },
+    /// Consul knows of no lock delay any more.
+    Undelayed,
+    /// Somebody has acquired the key, now or a while ago.
+    Acquired {
+        /// Where.
+        place: Place,
+        /// Who it is, as it is written in a verdict.
+        name: String,
+    },
+    /// Somebody was told that something is granted.
+    Granted {
+        /// Where.
+        place: Place,
+        /// How many permits it is.
+        permits: u32,
+        /// Its fencing token.
+        token: u64,
+        /// What may have admitted it: one of these. It is wrong when there is none.
+        admitted: Vec<Admission>,
+        /// Who it is, as it is written in a verdict.
+        name: String,
+    },
+}
+
+/// What is known of the write that admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is this one.
+    By(Write),
+    /// It came after its holder had asked, and before the holder knew of it. Of two who can't hold together the one who knew
+    /// later came later.
+    Between {
+        /// It came after this moment.
+        asked: Moment,
+        /// It came before this moment.
+        known: Moment,
+    },
+}
+
+/// A write that says who holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// How often indexes were counted anew before: tokens compare with those of the same epoch alone.
+    pub epoch: u64,
+    /// In the order in which writes were applied.
+    pub number: u64,
+}

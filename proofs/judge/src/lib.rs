@@ -1,0 +1,157 @@
+//! What was believed and told in a run, and one judge of it.
+//!
+//! ```text
+//!  simulation ── after each step: what Consul shows, who believes ──┐
+//!                                                                   ├─▶ Event, one after the other ─▶ Judge
+//!  chaos ─────── afterwards: the merged logs of all parties ────────┘                          Ok, or Violation
+//! ```
+//! The judge is told one [`Event`] after the other, each with its moment, and says of each whether a promise is
+//! broken by it. It goes on after that. It does no I/O and knows no clock, so that it can be told of runs that
+//! never were.
+//!
+//! # Moments that are not known exactly
+//! The simulator knows each moment. Chaos knows that something came after one line of a log and before another.
+//! So whoever tells of a run says what is certain:
+//! - A belief is told for the time in which it is certain: from the moment before its holder asked and was told that it
+//!   holds, until the first moment at which it may have been over. A judge that is told less finds less, and accuses nobody falsely.
+//! - A lock delay is told until the soonest moment at which it can be over, and an acquisition when it was over for certain.
+//! - A grant is told with the write that admitted it, with all writes that may have, or with the moments between which it
+//!   came: two grants are compared where it is certain which of them came first.
+//!
+//! # What is judged where
+//! | promise | here | only in simulation | only in chaos |
+//! |---|---|---|---|
+//! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that whoever lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
+//! | S1 of elections, nobody acquires a key during a lock delay | [`Event::Delayed`], [`Event::Acquired`] | | |
+//! | S5, tokens rise | [`Event::Granted`] | which writes may have admitted a grant: what was written is seen there alone | |
+
+mod delays;
+mod event;
+mod limit;
+mod tokens;
+
+pub use event::{Admission, Event, Hold, Moment, Place, Write};
+
+use std::fmt;
+
+use crate::delays::Delays;
+use crate::limit::Limits;
+use crate::tokens::{Grant, Tokens};
+
+/// A promise that is judged here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Promise {
+    /// S1: never more than the limit believe that they hold.
+    Limit,
+    /// S1, of elections: nobody acquires a key during a lock delay.
+    LockDelay,
+    /// S5: fencing tokens rise.
+    Fencing,
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub promise: Promise,
+    /// Where.
+    pub place: Place,
+    /// When, by the event that shows it.
+    pub at: Moment,
+    /// In which way.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}: {}", self.at, self.what)
+    }
+}
+
+/// Where a promise is broken, and in which way.
+type Wrong = (Place, String);
+
+/// One history, as far as it was told.
+#[derive(Clone, Debug, Default)]
+pub struct Judge {
+    limits: Limits,
+    delays: Delays,
+    tokens: Tokens,
+}
+
+impl Judge {
+    /// One who was told nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This happened next. Events are told in the order of their moments; of one moment the ends of beliefs come
+    /// first, since a belief does not include its last moment.
+    ///
+    /// # Errors
+    /// [`Violation`] when a promise is broken by it.
+    pub fn hear(&mut self, at: Moment, event: &Event) -> Result<(), Violation> {
+        let (promise, verdict) = match event {
+            Event::Allowed { place, permits } => {
+                (Promise::Limit, self.limits.allow(*place, *permits))
+            }
+            Event::Begins {
+                hold,
+                place,
+                permits,
+                name,
+            } => {
+                let verdict = self.limits.begin(*hold, *place, *permits, name);
+                (Promise::Limit, verdict)
+            }
+            Event::Ends { hold } => {
+                self.limits.end(*hold);
+                return Ok(());
+            }
+            Event::Delayed {
+                place,
+                until,
+                after,
+            } => {
+                self.delays.begin(*place, *until, after);
+                return Ok(());
+            }
+            Event::Undelayed => {
+                self.delays.forget();
+                return Ok(());
+            }
+            Event::Acquired { place, name } => {
+                let verdict = self.delays.acquire(at, *place, name);
+                (Promise::LockDelay, verdict)
+            }
+            Event::Granted {
+                place,
+                permits,
+                token,
+                admitted,
+                name,
+            } => {
+                let limit = self.limits.allowed(*place);
+                let grant = |admission| Grant {
+                    admission,
+                    token: *token,
+                    permits: *permits,
+                    name: name.clone(),
+                };
+                let verdict = self.tokens.grant((*place, limit), admitted, grant);
+                (Promise::Fencing, verdict)
+            }
+        };
+        verdict.map_err(|(place, what)| Violation {
+            promise,
+            place,
+            at,
+            what,
+        })
+    }
+
+    /// The most permits that were believed in at once.
+    pub fn most_at_once(&self, place: Place) -> u32 {
+        self.limits.most_at_once(place)
+    }
+}

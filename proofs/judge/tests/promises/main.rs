@@ -1,0 +1,6 @@
+//! Each promise is broken by a history that it forbids, and not by the one next to it.
+
+mod delays;
+mod limit;
+mod support;
+mod tokens;

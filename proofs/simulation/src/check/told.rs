@@ -1,0 +1,61 @@
+//! What the judge that simulation and chaos share is told of a run.
+
+mod admissions;
+mod believers;
+mod delays;
+
+use judge::{Event, Moment, Promise};
+use semaphore_core::sans_io::Instant;
+
+use self::admissions::Admissions;
+use self::believers::Believers;
+use self::delays::Delays;
+use super::{Bounds, Invariant, Violation};
+use crate::history::{Belief, Happening};
+
+type Judged = Result<(), Violation>;
+
+pub(super) struct Told {
+    judge: judge::Judge,
+    believers: Believers,
+    delays: Delays,
+    admissions: Admissions,
+}
+
+impl Told {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            judge: judge::Judge::new(),
+            believers: Believers::new(bounds),
+            delays: Delays::new(bounds),
+            admissions: Admissions::default(),
+        }
+    }
+
+    pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Judged {
+        self.believers.happen(what);
+        let mut events = self.delays.happen(at, what);
+        events.extend(self.admissions.happen(what));
+        self.tell(at, &events)
+    }
+
+    /// These believe, now that a step is over.
+    pub(super) fn settle(&mut self, at: Instant, held: &[&Belief]) -> Judged {
+        let events = self.believers.settle(held);
+        self.tell(at, &events)
+    }
+
+    fn tell(&mut self, at: Instant, events: &[Event]) -> Judged {
+        let moment = Moment(at.since_origin());
+        events.iter().try_for_each(|event| {
+            self.judge.hear(moment, event).map_err(|found| Violation {
+                invariant: match found.promise {
+                    Promise::Limit | Promise::LockDelay => Invariant::S1,
+                    Promise::Fencing => Invariant::S5,
+                },
+                at,
+                what: found.what,
+            })
+        })
+    }
+}

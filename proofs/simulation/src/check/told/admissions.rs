@@ -1,0 +1,120 @@
+//! Which writes may have admitted each grant.
+//!
+//! Indexes that an operator lets go backwards begin anew. Whoever is elected by a key that was acquired before may read
+//! its token before or after that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use judge::{Admission, Event, Place, Write};
+use semaphore_core::FencingToken;
+
+use crate::history::{Belief, Change, Happening, Subject, Who};
+
+#[derive(Default)]
+pub(super) struct Admissions {
+    applied: u64,
+    epoch: u64,
+    elections: BTreeSet<usize>,
+    /// Which write made a session a holder last.
+    turns: BTreeMap<String, Turn>,
+    /// Whom a snapshot has made a holder again. Its next turn may be granted by a write that changes no
+    /// holder, with a token from before.
+    brought_back: BTreeSet<String>,
+}
+
+/// What made a session a holder.
+struct Turn {
+    by: Who,
+    /// The write that did. Of whom the record named before, that may be any write of its host that keeps it
+    /// there, until it is granted.
+    writes: Vec<Write>,
+    is_open: bool,
+}
+
+impl Admissions {
+    /// What is to be told of this.
+    pub(super) fn happen(&mut self, what: &Happening) -> Option<Event> {
+        match what {
+            Happening::NewEpoch => self.epoch += 1,
+            Happening::Changed(change) => {
+                self.applied += 1;
+                if let Subject::Key { .. } = change.of {
+                    self.elections.insert(change.prefix);
+                }
+                self.admit(change);
+            }
+            Happening::Granted { belief, token } if matches!(belief.who, Who::Ours(_)) => {
+                return self.grant(belief, *token);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn grant(&mut self, belief: &Belief, token: FencingToken) -> Option<Event> {
+        let sessions = &belief.sessions;
+        if sessions.iter().any(|it| self.brought_back.remove(it)) {
+            return None;
+        }
+        let writes = self.writes(sessions);
+        let is_former = |first: &Write| first.epoch != self.epoch;
+        if writes.first().is_some_and(is_former) && self.elections.contains(&belief.prefix) {
+            return None;
+        }
+        for session in sessions {
+            if let Some(turn) = self.turns.get_mut(session) {
+                turn.is_open = false;
+            }
+        }
+        Some(Event::Granted {
+            place: Place(belief.prefix),
+            permits: belief.permits,
+            token: token.0,
+            admitted: writes.into_iter().map(Admission::By).collect(),
+            name: belief.to_string(),
+        })
+    }
+
+    /// The writes that may have admitted all of these.
+    fn writes(&self, sessions: &[String]) -> Vec<Write> {
+        let writes = |session: &String| self.turns.get(session).map(|turn| turn.writes.as_slice());
+        let of_all = |it: &&Write| {
+            let has = |session| writes(session).is_some_and(|writes| writes.contains(it));
+            sessions.iter().all(has)
+        };
+        let first = sessions.first().and_then(writes).unwrap_or_default();
+        first.iter().filter(of_all).copied().collect()
+    }
+
+    /// Who becomes a holder by a write, or stays one and may have become one by it.
+    fn admit(&mut self, change: &Change) {
+        let write = Write {
+            epoch: self.epoch,
+            number: self.applied,
+        };
+        for (session, turn) in &mut self.turns {
+            if turn.is_open && turn.by == change.by && change.holders().contains(session) {
+                turn.writes.push(write);
+            }
+        }
+        let added = change.added.iter().map(|session| (session, false));
+        let passed = change.passed.iter().map(|session| (session, true));
+        for (session, is_open) in added.chain(passed) {
+            let turn = Turn {
+                by: change.by,
+                writes: vec![write],
+                is_open,
+            };
+            // An operator admits nobody: what a snapshot brings back was admitted before.
+            if change.by == Who::Operator {
+                if self.turns.contains_key(session) {
+                    self.brought_back.insert(session.clone());
+                }
+                self.turns.entry(session.clone()).or_insert(turn);
+            } else {
+                self.brought_back.remove(session);
+                self.turns.insert(session.clone(), turn);
+            }
+        }
+    }
+}

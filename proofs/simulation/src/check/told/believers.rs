@@ -1,0 +1,154 @@
+//! How many may believe, and who of those that believe counts.
+//!
+//! Whose session has ended, with its node or by an operator's hand, and who does not know yet, goes on
+//! believing, and counts: its lock delay keeps others away for so long. A stranger does not wait for it, and a
+//! lock delay that was chosen too short does not last: then two can overlap. What an operator takes away otherwise can
+//! overlap until its holder learns of it: from that deed on it does not count. A limit that is set below what is held
+//! binds those who come later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use judge::{Event, Hold, Place};
+
+use crate::check::Bounds;
+use crate::history::{Belief, BeliefNo, Change, Happening, Subject, Who};
+
+pub(super) struct Believers {
+    bounds: Bounds,
+    limits: BTreeMap<usize, Limit>,
+    /// Where the judge is still to be told of it.
+    limited: BTreeSet<usize>,
+    /// Where the judge knows how many may hold.
+    known: BTreeMap<usize, u32>,
+    /// Those who may overlap with others.
+    taken: BTreeSet<String>,
+    /// Those whose session has ended, and whose place is kept for them.
+    guarded: BTreeSet<String>,
+    /// Those of whom the judge was told that they believe.
+    believing: Vec<BeliefNo>,
+}
+
+struct Limit {
+    limit: u32,
+    /// More may hold after the limit was lowered, until they have left.
+    allowed: u32,
+}
+
+impl Believers {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            limits: BTreeMap::new(),
+            limited: BTreeSet::new(),
+            known: BTreeMap::new(),
+            taken: BTreeSet::new(),
+            guarded: BTreeSet::new(),
+            believing: Vec::new(),
+        }
+    }
+
+    pub(super) fn happen(&mut self, what: &Happening) {
+        match what {
+            Happening::Taken {
+                session,
+                is_guarded: true,
+            } => {
+                self.guarded.insert(session.clone());
+            }
+            Happening::Taken { session, .. } => {
+                self.taken.insert(session.clone());
+            }
+            Happening::Restored { session } => {
+                self.taken.remove(session);
+                self.guarded.remove(session);
+            }
+            Happening::Changed(change) => {
+                self.note_limit(change);
+                self.note_pruned(change);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is to be told when a step is over and these believe: who believed and does not any more ends, before
+    /// the limits of this step count and others begin.
+    pub(super) fn settle(&mut self, held: &[&Belief]) -> Vec<Event> {
+        if held.is_empty() && self.believing.is_empty() && self.limited.is_empty() {
+            return Vec::new();
+        }
+        let counts = |belief: &&&Belief| !belief.sessions.iter().any(|it| self.taken.contains(it));
+        let counted: Vec<&Belief> = held.iter().filter(counts).copied().collect();
+        let now = counted.iter().map(|belief| belief.no).collect();
+        let before = std::mem::replace(&mut self.believing, now);
+        let gone = before.iter().filter(|no| !self.believing.contains(no));
+        let mut events: Vec<_> = gone.map(|no| Event::Ends { hold: hold(*no) }).collect();
+        for prefix in std::mem::take(&mut self.limited) {
+            events.extend(self.limit(prefix));
+        }
+        for belief in counted {
+            if !before.contains(&belief.no) {
+                events.extend(self.limit(belief.prefix));
+                events.push(begins(belief));
+            }
+        }
+        events
+    }
+
+    /// How many may hold, where that is news.
+    fn limit(&mut self, prefix: usize) -> Option<Event> {
+        let limit = self.limits.get(&prefix);
+        let permits = limit.map_or(self.bounds.limit, |it| it.limit.max(it.allowed));
+        let place = Place(prefix);
+        let is_news = self.known.insert(prefix, permits) != Some(permits);
+        is_news.then_some(Event::Allowed { place, permits })
+    }
+
+    fn note_limit(&mut self, change: &Change) {
+        self.limited.insert(change.prefix);
+        let record = match &change.of {
+            Subject::Record { after, .. } => after,
+            Subject::Key { .. } => {
+                let (limit, allowed) = (1, 0);
+                self.limits.insert(change.prefix, Limit { limit, allowed });
+                return;
+            }
+        };
+        let Some(Ok(record)) = record else {
+            return;
+        };
+        let holders = u32::try_from(record.holders().len()).unwrap_or(u32::MAX);
+        let first = Limit {
+            limit: record.limit(),
+            allowed: 0,
+        };
+        let known = self.limits.entry(change.prefix).or_insert(first);
+        known.limit = record.limit();
+        known.allowed = match change.by {
+            Who::Operator => holders,
+            _ => known.allowed.min(holders),
+        };
+    }
+
+    /// Strangers prune at once.
+    fn note_pruned(&mut self, change: &Change) {
+        let is_record = matches!(change.of, Subject::Record { .. });
+        if let (Who::Stranger(_), true) = (change.by, is_record) {
+            let pruned = change.removed.iter().map(|it| &it.session);
+            let guarded = pruned.filter(|it| self.guarded.contains(*it));
+            self.taken.extend(guarded.cloned());
+        }
+    }
+}
+
+fn hold(no: BeliefNo) -> Hold {
+    Hold(no.0.into())
+}
+
+fn begins(belief: &Belief) -> Event {
+    Event::Begins {
+        hold: hold(belief.no),
+        place: Place(belief.prefix),
+        permits: belief.permits,
+        name: belief.to_string(),
+    }
+}
