@@ -1,4 +1,7 @@
 //! Terms: what names one, when one has begun, and what ends it.
+//!
+//! Sources: Consul's documentation of the KV endpoint (`LockIndex` counts successful acquisitions) and of sequencers; that a
+//! write without `acquire` resets it was seen on 1.8.7.
 
 use crate::election_key::ElectionKey;
 use crate::error::Lost;

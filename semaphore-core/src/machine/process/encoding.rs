@@ -1,4 +1,6 @@
 //! Which requests the steps of a protocol become. What they say is each machine's own.
+//!
+//! Agents before 0.7 have no transactions, and a proxy may allow none: the guide's requests do the same, in more steps.
 
 use crate::api::{Txn, TxnFault, TxnFaultKind, TxnOutcome};
 use crate::error::RequestError;

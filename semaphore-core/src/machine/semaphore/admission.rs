@@ -17,6 +17,10 @@
 //! - One write admits one acquisition: it has a fencing token of its own.
 //! - A write always changes the value, if only in its white space. One that did not would leave the
 //!   record's `ModifyIndex`, and with it every other write from that index, as they were.
+//!
+//! Sources: Consul's guide to semaphores has the record, its check-and-set and the pruning of those whose key has no
+//! session; the queue by `CreateIndex`, patience and S5 are ours: by the guide whoever writes first is next, and nobody's
+//! turn ever comes for certain.
 
 use std::collections::BTreeSet;
 

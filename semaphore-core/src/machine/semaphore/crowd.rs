@@ -15,6 +15,9 @@
 //! ```
 //! A claim of a foreign client touches no key. Whoever waits behind one finds out when the time of its poll is
 //! over: that is [`LOOK_UP`], and somewhat more for each who waits ahead.
+//!
+//! The herd is why: with a watch of the whole prefix each, one release wakes all who wait, and each of them reads all
+//! keys. To watch the one ahead is ZooKeeper's recipe for locks.
 
 use core::time::Duration;
 

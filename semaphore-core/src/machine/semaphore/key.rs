@@ -10,6 +10,9 @@
 //! session would be counted once and used twice. So its key is first *reserved*, created by `cas=0`
 //! with a random number for flags; whoever reserved it acquires it. Where the reservation is
 //! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
+//!
+//! Sources: Consul's documentation of the KV endpoint (`acquire` by the session that has the key already succeeds again,
+//! and leaves `LockIndex` as it is).
 
 use core::time::Duration;
 

@@ -9,6 +9,10 @@
 //! ```
 //! A plain check-and-set does not return the new index, so every such write, whatever its answer, is
 //! followed by a wait for a newer view. A transaction does: what it leaves is known at once.
+//!
+//! Sources: Consul's documentation of the KV endpoint (`cas` compares the `ModifyIndex`, 0 creates). An agent may apply a
+//! write that its client gave up, seconds later: so an unknown outcome is settled by what a view shows, and a write from the
+//! same index fences it.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

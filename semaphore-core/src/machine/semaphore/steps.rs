@@ -9,6 +9,9 @@
 //! A transaction makes its step atomic. Whoever it admits is tied to its key in the moment of
 //! admission, and whoever it prunes has none (S3, S5). Its answer tells the record's new index, so
 //! that the next step can follow without a read.
+//!
+//! Sources: Consul's documentation of the transaction endpoint (at most 64 operations; all or nothing, in one entry of
+//! the log).
 
 use crate::api::{
     AcquireKey, CasKey, Entry, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,

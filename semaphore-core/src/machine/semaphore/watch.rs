@@ -3,6 +3,9 @@
 //! A [`Poller`] has the rules of one poll after the other; what each is for is its [`Focus`]. Once indexes went
 //! backwards, a server that lags behind can't be told by its index any more: from then on polls ask for the leader's
 //! word.
+//!
+//! Sources: Consul's documentation of consistency modes: by default a server that leads by its lease answers, which may be
+//! another one's by then; `?consistent` has the leader confirm itself with a majority first.
 
 use core::time::Duration;
 

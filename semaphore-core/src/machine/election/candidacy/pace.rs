@@ -8,6 +8,9 @@
 //! | a failure | a growing time |
 //!
 //! So there are two attempts a second in the long run, and one more for each acquisition by somebody else.
+//!
+//! Source: Consul's guide to leader elections asks for a wait before the next attempt, since a lock delay refuses
+//! attempts without an event that would tell of its end.
 
 use core::time::Duration;
 

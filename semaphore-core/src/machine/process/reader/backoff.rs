@@ -1,4 +1,7 @@
 //! How long to wait before trying again (invariant L3).
+//!
+//! The jitter keeps those apart whom one event has woken: without it all of them come back together, after each
+//! election of Consul's.
 
 use core::time::Duration;
 

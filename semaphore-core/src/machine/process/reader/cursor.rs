@@ -3,6 +3,9 @@
 //! A poll names the index of the answer before it; an index that went backwards or is zero starts
 //! again without one. So does one that is answered before its time with nothing new: that is how an
 //! agent ends all polls when a snapshot is restored, and the answer still shows the state before it.
+//!
+//! Sources: Consul's documentation of blocking queries (an index that went backwards is reset to 0, and
+//! 0 does not block).
 
 use core::time::Duration;
 

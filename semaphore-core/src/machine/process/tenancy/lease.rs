@@ -13,6 +13,9 @@
 //! A session may end before its TTL, with the node that it stands on. Then its lock delay keeps the place, from
 //! after the last renewal that succeeded on. Consul's lock delays last [`SessionOptions::MAX_LOCK_DELAY`] at
 //! most, so that a lease is no longer than that, whatever the TTL, also of a session that has none.
+//!
+//! Sources: Consul's documentation of sessions (the TTL is a lower bound: Consul may expire a session later, up to twice
+//! the TTL, and never before; lock delays last 60 s at most).
 
 use core::time::Duration;
 

@@ -18,6 +18,9 @@
 //!   new one that has yet to catch up with its log knows no session that it should. So an answer only raises a *doubt*, if
 //!   somebody holds or leads by the session, if its lease was over already, or if it says that there is none. A read for which
 //!   the leader confirms itself with the majority settles it.
+//!
+//! Sources: Consul's documentation of sessions (`TTL`, `LockDelay`, `Behavior`; `NodeChecks`, which end a session with its
+//! node's health unless the list is empty) and of the session endpoints.
 
 use core::time::Duration;
 
