@@ -203,7 +203,8 @@ impl<W: Waiter> Places<W> {
             (Fate::Answered(_), _) if !was_open => {
                 self.refusals = 0;
                 if matches!(lane, Lane::Poll(_)) {
-                    self.most_polls = self.most_polls.max(1) * 2;
+                    let twice = self.most_polls.max(1).saturating_mul(2);
+                    self.most_polls = twice.min(self.polls.len());
                 }
             }
             (Fate::Refused(_), _) => self.shut(),

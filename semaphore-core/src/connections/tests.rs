@@ -244,6 +244,23 @@ fn half_of_the_polls_are_begun_after_a_refusal_and_twice_as_many_after_each_that
     assert_eq!(admitted(&mut places).len(), 1);
 }
 
+/// An agent that closes each connection after its answer has each poll open another one.
+#[test]
+fn however_many_connections_are_opened_for_polls_there_are_no_more_of_them_than_lanes() {
+    let mut places = Places::new(1, 2, 1);
+    for turn in 0..200 {
+        for who in ["a", "b", "c"] {
+            places.park(at(turn), poll(0), "/v1/kv/a", false, named(who));
+        }
+        let lanes = admitted(&mut places);
+        assert_eq!(lanes.len(), 2, "{turn}");
+        for (_, lane) in lanes {
+            places.leave(lane, Fate::Answered(at(turn)));
+            places.close_idle_polls();
+        }
+    }
+}
+
 #[test]
 fn a_poll_that_waits_no_longer_gets_nothing() {
     let mut places = Places::new(1, 1, 1);
