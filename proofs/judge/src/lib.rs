@@ -24,17 +24,20 @@
 //! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that whoever lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
 //! | S1 of elections, nobody acquires a key during a lock delay | [`Event::Delayed`], [`Event::Acquired`] | | |
 //! | S5, tokens rise | [`Event::Granted`] | which writes may have admitted a grant: what was written is seen there alone | |
+//! | L1 of discovery, leaders are seen in their order and in time | [`Event::Sees`], [`Event::Shows`], [`Event::CaughtUp`] | within which time | that each leader is seen with its own words: there values say whose they are |
 
 mod delays;
+mod discovery;
 mod event;
 mod limit;
 mod tokens;
 
-pub use event::{Admission, Event, Hold, Moment, Place, Write};
+pub use event::{Admission, Event, Follower, Hold, Moment, Place, Sight, Write};
 
 use std::fmt;
 
 use crate::delays::Delays;
+use crate::discovery::Discovery;
 use crate::limit::Limits;
 use crate::tokens::{Grant, Tokens};
 
@@ -47,6 +50,8 @@ pub enum Promise {
     LockDelay,
     /// S5: fencing tokens rise.
     Fencing,
+    /// Who follows an election sees its leaders in their order, and in time.
+    Discovery,
 }
 
 /// A promise that was not kept.
@@ -77,6 +82,7 @@ pub struct Judge {
     limits: Limits,
     delays: Delays,
     tokens: Tokens,
+    discovery: Discovery,
 }
 
 impl Judge {
@@ -140,6 +146,27 @@ impl Judge {
                 };
                 let verdict = self.tokens.grant((*place, limit), admitted, grant);
                 (Promise::Fencing, verdict)
+            }
+            Event::Shows { place, sight } => {
+                self.discovery.show(at, *place, sight);
+                return Ok(());
+            }
+            Event::Sees {
+                follower,
+                place,
+                sight,
+                name,
+            } => {
+                let verdict = self.discovery.see(*follower, *place, sight, name);
+                (Promise::Discovery, verdict)
+            }
+            Event::Leaves { follower } => {
+                self.discovery.leave(*follower);
+                return Ok(());
+            }
+            Event::CaughtUp { follower, within } => {
+                let verdict = self.discovery.catch_up(at, *follower, *within);
+                (Promise::Discovery, verdict)
             }
         };
         verdict.map_err(|(place, what)| Violation {

@@ -1,10 +1,10 @@
 //! What the judge that simulation and chaos share is told of the logs, and what it says.
 
-use judge::{Admission, Event, Hold, Judge, Place, Promise};
+use judge::{Admission, Event, Follower, Hold, Judge, Place, Promise};
 
 use super::holds::{Holds, Ours, Span};
 use super::sessions::Sessions;
-use super::{Invariant, Logs, Report, delays};
+use super::{Invariant, Logs, Report, delays, followers};
 use crate::moment::Moment;
 
 pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report: &mut Report) {
@@ -20,6 +20,7 @@ pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
         let (invariant, count) = match found.promise {
             Promise::Limit => (Invariant::Limit, &mut report.figures.overlaps),
             Promise::Fencing => (Invariant::Fencing, &mut report.figures.token_violations),
+            Promise::Discovery => (Invariant::Discovery, &mut report.figures.wrong_sights),
             Promise::LockDelay => (Invariant::LockDelay, &mut report.figures.hasty_leaders),
         };
         *count += 1;
@@ -53,6 +54,7 @@ enum Order {
 
 fn events(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>) -> Vec<Told> {
     let mut events = Vec::new();
+    let mut ids = (0..).map(Follower);
     for (number, place) in logs.run.places.iter().enumerate() {
         let (is_election, prefix) = (place.is_election(), place.prefix.as_str());
         let (place, permits) = (Place(number), place.limit);
@@ -84,6 +86,12 @@ fn events(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>) -> Vec<Told> {
             events.extend(delays.into_iter().map(|(at, event)| Told {
                 at,
                 order: Order::Delay,
+                event,
+            }));
+            let followed = followers::told(logs, (place, prefix), &mut ids);
+            events.extend(followed.into_iter().map(|(at, event)| Told {
+                at,
+                order: Order::Begin,
                 event,
             }));
         }
