@@ -82,6 +82,17 @@ pub enum Event {
         /// Who it is, as it is written in a verdict.
         name: String,
     },
+    /// Somebody is told that what they hold is lost.
+    Lost {
+        /// Where.
+        place: Place,
+        /// Whether somebody has taken it away, or what it stood on.
+        was_taken: bool,
+        /// What is known of its lease.
+        lease: Lease,
+        /// Who it is and what they were told, as it is written in a verdict.
+        name: String,
+    },
     /// This is what the key of an election shows from now on.
     Shows {
         /// Where.
@@ -111,6 +122,20 @@ pub enum Event {
         follower: Follower,
         /// How long.
         within: Duration,
+    },
+}
+
+/// The lease of something that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// It would have lasted.
+    Lasts,
+    /// It was over.
+    Over {
+        /// For how long at a stretch a renewal could have reached Consul and been answered, from when on it was due.
+        in_reach: Duration,
+        /// For so long is enough.
+        needed: Duration,
     },
 }
 

@@ -3,5 +3,6 @@
 mod delays;
 mod discovery;
 mod limit;
+mod losses;
 mod support;
 mod tokens;

@@ -4,6 +4,7 @@ mod admissions;
 mod believers;
 mod delays;
 mod followers;
+mod losses;
 
 use judge::{Event, Moment, Promise};
 use semaphore_core::Instant;
@@ -12,6 +13,7 @@ use self::admissions::Admissions;
 use self::believers::Believers;
 use self::delays::Delays;
 use self::followers::Followers;
+use self::losses::Losses;
 use super::{Bounds, Invariant, Violation};
 use crate::history::{Belief, Happening};
 
@@ -23,6 +25,7 @@ pub(super) struct Told {
     delays: Delays,
     admissions: Admissions,
     followers: Followers,
+    losses: Losses,
 }
 
 impl Told {
@@ -33,6 +36,7 @@ impl Told {
             delays: Delays::new(bounds),
             admissions: Admissions::default(),
             followers: Followers::new(bounds),
+            losses: Losses::new(bounds),
         }
     }
 
@@ -41,6 +45,7 @@ impl Told {
         let mut events = self.delays.happen(at, what);
         events.extend(self.admissions.happen(what));
         events.extend(self.followers.happen(at, what));
+        events.extend(self.losses.happen(at, what));
         self.tell(at, &events)
     }
 
@@ -59,6 +64,7 @@ impl Told {
                     Promise::Limit | Promise::LockDelay => Invariant::S1,
                     Promise::Fencing => Invariant::S5,
                     Promise::Discovery => Invariant::L1,
+                    Promise::TransientFailures => Invariant::L4,
                 },
                 at,
                 what: found.what,
