@@ -14,12 +14,15 @@
 //! So whoever tells of a run says what is certain:
 //! - A belief is told for the time in which it is certain: from the moment before its holder asked and was told that it
 //!   holds, until the first moment at which it may have been over. A judge that is told less finds less, and accuses nobody falsely.
-//! - A lock delay is told until the soonest moment at which it can be over, and an acquisition when it was over for certain.
+//! - A lock delay is told until the soonest moment at which it can be over, and an acquisition at a moment by which it has
+//!   happened for certain.
 //! - A grant is told with the write that admitted it, with all writes that may have, or with the moments between which it
 //!   came: two grants are compared where it is certain which of them came first.
 //! - Of a loss the longest stretch is told in which Consul was within reach for certain.
 //!
 //! # What is judged where
+//! Two judges remain where the two see different things, and where one rule for both would say less than each of them.
+//!
 //! | promise | here | only in simulation | only in chaos |
 //! |---|---|---|---|
 //! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that whoever lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
