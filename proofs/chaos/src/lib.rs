@@ -12,7 +12,7 @@
 //! ```
 //! Each party writes down what it believes or does, and none of them judges. [`check`] reads the
 //! logs, also those of an earlier run, and knows nothing of how they came about, so that it can be
-//! shown logs that are wrong.
+//! shown logs that are wrong. What the simulator judges as well is judged by the crate `judge`, for both.
 //!
 //! What they contend for is a place: a semaphore of some slots, or an election, which has one. A
 //! belief is judged by its place's limit, whichever of the two it is.

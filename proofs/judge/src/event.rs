@@ -21,6 +21,10 @@ pub struct Place(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hold(pub u64);
 
+/// One who follows one election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Follower(pub u64);
+
 /// Something that was believed or told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -77,6 +81,81 @@ pub enum Event {
         admitted: Vec<Admission>,
         /// Who it is, as it is written in a verdict.
         name: String,
+    },
+    /// Somebody is told that what they hold is lost.
+    Lost {
+        /// Where.
+        place: Place,
+        /// Whether somebody has taken it away, or what it stood on.
+        was_taken: bool,
+        /// What is known of its lease.
+        lease: Lease,
+        /// Who it is and what they were told, as it is written in a verdict.
+        name: String,
+    },
+    /// This is what the key of an election shows from now on.
+    Shows {
+        /// Where.
+        place: Place,
+        /// What.
+        sight: Sight,
+    },
+    /// This is what somebody who follows an election knows from now on.
+    Sees {
+        /// Who.
+        follower: Follower,
+        /// Where.
+        place: Place,
+        /// What.
+        sight: Sight,
+        /// Who it is, as it is written in a verdict.
+        name: String,
+    },
+    /// Somebody follows no more, or begins anew.
+    Leaves {
+        /// Who.
+        follower: Follower,
+    },
+    /// By now this one knows what the key has shown for longer than this.
+    CaughtUp {
+        /// Who.
+        follower: Follower,
+        /// How long.
+        within: Duration,
+    },
+}
+
+/// The lease of something that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    /// It would have lasted.
+    Lasts,
+    /// It was over.
+    Over {
+        /// For how long at a stretch a renewal could have reached Consul and been answered, from when on it was due.
+        in_reach: Duration,
+        /// For so long is enough.
+        needed: Duration,
+    },
+}
+
+/// What can be known of an election.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    /// Nothing for now.
+    #[default]
+    Unknown,
+    /// Nobody leads.
+    Leaderless {
+        /// What the key says all the same, where that is told.
+        value: Option<String>,
+    },
+    /// Somebody leads.
+    Led {
+        /// By this session.
+        session: String,
+        /// What it says, where that is told.
+        value: Option<String>,
     },
 }
 

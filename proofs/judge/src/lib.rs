@@ -14,27 +14,41 @@
 //! So whoever tells of a run says what is certain:
 //! - A belief is told for the time in which it is certain: from the moment before its holder asked and was told that it
 //!   holds, until the first moment at which it may have been over. A judge that is told less finds less, and accuses nobody falsely.
-//! - A lock delay is told until the soonest moment at which it can be over, and an acquisition when it was over for certain.
+//! - A lock delay is told until the soonest moment at which it can be over, and an acquisition at a moment by which it has
+//!   happened for certain.
 //! - A grant is told with the write that admitted it, with all writes that may have, or with the moments between which it
 //!   came: two grants are compared where it is certain which of them came first.
+//! - Of a loss the longest stretch is told in which Consul was within reach for certain.
 //!
 //! # What is judged where
+//! Two judges remain where the two see different things, and where one rule for both would say less than each of them.
+//!
 //! | promise | here | only in simulation | only in chaos |
 //! |---|---|---|---|
 //! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that whoever lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
 //! | S1 of elections, nobody acquires a key during a lock delay | [`Event::Delayed`], [`Event::Acquired`] | | |
 //! | S5, tokens rise | [`Event::Granted`] | which writes may have admitted a grant: what was written is seen there alone | |
+//! | L1 of discovery, leaders are seen in their order and in time | [`Event::Sees`], [`Event::Shows`], [`Event::CaughtUp`] | within which time | that each leader is seen with its own words: there values say whose they are |
+//! | L4, what a loss is justified by | [`Event::Lost`] | who took something away, when indexes were counted anew, until when trouble can be felt | when a quorum was within reach, by what witnesses saw and what was done |
+//! | L4, nothing fails that is to be tried again | | by what is to be expected of a world's deeds | by how it was asked for |
+//! | S2, a belief ends in time | | no session of Consul's ends by its TTL while somebody believes: the simulator sees both on the true clock | no belief goes on beyond the lease that its holder was told of: that is all that logs say |
+//! | S3, S4, L3 | | what Consul was asked for and what it has done is seen there alone | |
+//! | L1, who waits gets in | | within a bound that follows from the world, in quiet | every acquisition ends, and everything can be had at last: how long a loaded machine takes is bounded by nothing |
+//! | L2, nothing is left | | after each step, with what each writer could know | when all was over |
 
 mod delays;
+mod discovery;
 mod event;
 mod limit;
+mod losses;
 mod tokens;
 
-pub use event::{Admission, Event, Hold, Moment, Place, Write};
+pub use event::{Admission, Event, Follower, Hold, Lease, Moment, Place, Sight, Write};
 
 use std::fmt;
 
 use crate::delays::Delays;
+use crate::discovery::Discovery;
 use crate::limit::Limits;
 use crate::tokens::{Grant, Tokens};
 
@@ -47,6 +61,10 @@ pub enum Promise {
     LockDelay,
     /// S5: fencing tokens rise.
     Fencing,
+    /// Who follows an election sees its leaders in their order, and in time.
+    Discovery,
+    /// L4: a transient failure costs nobody what they hold.
+    TransientFailures,
 }
 
 /// A promise that was not kept.
@@ -77,6 +95,7 @@ pub struct Judge {
     limits: Limits,
     delays: Delays,
     tokens: Tokens,
+    discovery: Discovery,
 }
 
 impl Judge {
@@ -91,39 +110,32 @@ impl Judge {
     /// # Errors
     /// [`Violation`] when a promise is broken by it.
     pub fn hear(&mut self, at: Moment, event: &Event) -> Result<(), Violation> {
-        let (promise, verdict) = match event {
-            Event::Allowed { place, permits } => {
-                (Promise::Limit, self.limits.allow(*place, *permits))
-            }
+        let verdict = self.judge(at, event);
+        verdict.map_err(|(place, what)| Violation {
+            promise: event.promise(),
+            place,
+            at,
+            what,
+        })
+    }
+
+    fn judge(&mut self, at: Moment, event: &Event) -> Result<(), Wrong> {
+        match event {
+            Event::Allowed { place, permits } => return self.limits.allow(*place, *permits),
             Event::Begins {
                 hold,
                 place,
                 permits,
                 name,
-            } => {
-                let verdict = self.limits.begin(*hold, *place, *permits, name);
-                (Promise::Limit, verdict)
-            }
-            Event::Ends { hold } => {
-                self.limits.end(*hold);
-                return Ok(());
-            }
+            } => return self.limits.begin(*hold, *place, *permits, name),
+            Event::Ends { hold } => self.limits.end(*hold),
             Event::Delayed {
                 place,
                 until,
                 after,
-            } => {
-                self.delays.begin(*place, *until, after);
-                return Ok(());
-            }
-            Event::Undelayed => {
-                self.delays.forget();
-                return Ok(());
-            }
-            Event::Acquired { place, name } => {
-                let verdict = self.delays.acquire(at, *place, name);
-                (Promise::LockDelay, verdict)
-            }
+            } => self.delays.begin(*place, *until, after),
+            Event::Undelayed => self.delays.forget(),
+            Event::Acquired { place, name } => return self.delays.acquire(at, *place, name),
             Event::Granted {
                 place,
                 permits,
@@ -138,20 +150,47 @@ impl Judge {
                     permits: *permits,
                     name: name.clone(),
                 };
-                let verdict = self.tokens.grant((*place, limit), admitted, grant);
-                (Promise::Fencing, verdict)
+                return self.tokens.grant((*place, limit), admitted, grant);
             }
-        };
-        verdict.map_err(|(place, what)| Violation {
-            promise,
-            place,
-            at,
-            what,
-        })
+            Event::Lost {
+                place,
+                was_taken,
+                lease,
+                name,
+            } => return losses::lose(*place, *was_taken, *lease, name),
+            Event::Shows { place, sight } => self.discovery.show(at, *place, sight),
+            Event::Sees {
+                follower,
+                place,
+                sight,
+                name,
+            } => return self.discovery.see(*follower, *place, sight, name),
+            Event::Leaves { follower } => self.discovery.leave(*follower),
+            Event::CaughtUp { follower, within } => {
+                return self.discovery.catch_up(at, *follower, *within);
+            }
+        }
+        Ok(())
     }
 
     /// The most permits that were believed in at once.
     pub fn most_at_once(&self, place: Place) -> u32 {
         self.limits.most_at_once(place)
+    }
+}
+
+impl Event {
+    /// What it may break.
+    fn promise(&self) -> Promise {
+        match self {
+            Self::Allowed { .. } | Self::Begins { .. } | Self::Ends { .. } => Promise::Limit,
+            Self::Delayed { .. } | Self::Undelayed | Self::Acquired { .. } => Promise::LockDelay,
+            Self::Granted { .. } => Promise::Fencing,
+            Self::Lost { .. } => Promise::TransientFailures,
+            Self::Shows { .. }
+            | Self::Sees { .. }
+            | Self::Leaves { .. }
+            | Self::CaughtUp { .. } => Promise::Discovery,
+        }
     }
 }

@@ -6,7 +6,7 @@
 //!            run ── the world: users on hosts, strangers, deeds, faults
 //!             │        what happened after each step, and who believes what
 //!           check ── one invariant each: S1 to S5, L1 to L4
-//!             │
+//!             │        what chaos can see as well is told to the judge that both share: the crate judge
 //!             │
 //!         branches ── how often each rare branch of the core was taken
 //!             │

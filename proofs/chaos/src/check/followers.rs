@@ -1,38 +1,70 @@
-//! Discovery: who follows an election sees its leaders in the order in which they led, each with its
-//! own words, and when all is over what is true.
+//! Discovery: what who follows an election saw of its leaders, and what was true when all was over.
 //!
 //! Each campaign has a session of its own, and so has each `consul lock`: a session that leads after
-//! another one did has never led before. A follower may miss leaders, and be late.
+//! another one did has never led before. A follower may miss leaders, and be late. Each leader is seen with its own words:
+//! values of ours begin with the name of their process, so that this can be told here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use judge::{Event, Follower, Place};
 
 use super::{ClientLog, Invariant, Logs, Report};
 use crate::client;
 use crate::moment::Moment;
 use crate::record::{Belief, Role, Sight};
 
+/// What is told of those who follow this election, and, after all of it, what was true at last.
+pub(super) fn told(
+    logs: &Logs,
+    (place, prefix): (Place, &str),
+    ids: &mut impl Iterator<Item = Follower>,
+) -> Vec<(Moment, Event)> {
+    let all: Vec<_> = ids.zip(followers(logs)).collect();
+    let mut events = Vec::new();
+    for (follower, log) in &all {
+        let sees = |(at, sight)| {
+            let (follower, name) = (*follower, log.name());
+            let sees = Event::Sees {
+                follower,
+                place,
+                sight,
+                name,
+            };
+            (at, sees)
+        };
+        events.push(sees((Moment::default(), judge::Sight::Unknown)));
+        events.extend(known(&seen(log, prefix)).into_iter().map(sees));
+    }
+    let last = events.iter().map(|(at, _)| *at).max().unwrap_or_default();
+    let truths = logs.end.truths.iter();
+    for truth in truths.filter(|truth| truth.prefix == prefix) {
+        let sight = as_known(&truth.sight);
+        events.push((last, Event::Shows { place, sight }));
+        // Who was killed need not know it.
+        for (follower, _) in all.iter().filter(|(_, log)| log.has_stopped()) {
+            let (follower, within) = (*follower, Duration::ZERO);
+            let after = last.plus(Duration::from_micros(1));
+            events.push((after, Event::CaughtUp { follower, within }));
+        }
+    }
+    events
+}
+
+/// Judges what can't be judged without the words of this program's own leaders.
 pub(super) fn check(logs: &Logs, report: &mut Report) {
     let owners = owners(logs);
-    let follows = |log: &&ClientLog| {
-        let client = logs.run.clients.get(log.client);
-        client.is_some_and(|client| client.role == Role::Follower)
-    };
-    for log in logs.clients.iter().filter(follows) {
+    for log in followers(logs) {
         for place in logs.run.places.iter().filter(|place| place.is_election()) {
-            let seen = Seen::of(log, &place.prefix);
-            let leaders = seen.leaders();
+            let sights = seen(log, &place.prefix);
+            let leaders = leaders(&sights);
             report.figures.seen += leaders.len() as u64;
-            let truth = logs.end.truths.iter();
-            let truth = truth.filter(|truth| truth.prefix == place.prefix);
-            let wrong = (again(&leaders).into_iter())
-                .chain(strangers_words(&leaders, &owners))
-                .chain(truth.filter_map(|truth| seen.at_last(&truth.sight)));
-            for story in wrong {
+            for story in strangers_words(&leaders, &owners) {
                 report.figures.wrong_sights += 1;
                 let story = format!("{} {story}", log.name());
                 report.violation(Invariant::Discovery, &place.prefix, story);
             }
-            for (at, sight) in &seen.sights {
+            for (at, sight) in &sights {
                 if let Sight::Failed { words } = sight {
                     let story = format!("{} sees nothing from {at} on: {words}", log.name());
                     report.violation(Invariant::TransientFailures, &place.prefix, story);
@@ -42,71 +74,67 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
     }
 }
 
-/// What one process saw of one election.
-struct Seen<'l> {
-    sights: Vec<(Moment, &'l Sight)>,
-    has_stopped: bool,
+fn followers(logs: &Logs) -> impl Iterator<Item = &ClientLog> {
+    let follows = |log: &&ClientLog| {
+        let client = logs.run.clients.get(log.client);
+        client.is_some_and(|client| client.role == Role::Follower)
+    };
+    logs.clients.iter().filter(follows)
 }
+
+/// What one process saw of one election.
+type Seen<'l> = Vec<(Moment, &'l Sight)>;
 
 /// When somebody was seen to lead, by which session, with which value.
 type Led<'l> = (Moment, &'l str, &'l str);
 
-impl<'l> Seen<'l> {
-    fn of(log: &'l ClientLog, of_prefix: &str) -> Self {
-        let sights = log.lines.iter().filter_map(|line| match &line.event {
-            Belief::Saw { prefix, sight } if prefix == of_prefix => Some((line.at, sight)),
-            _ => None,
-        });
-        Self {
-            sights: sights.collect(),
-            has_stopped: log.has_stopped(),
-        }
-    }
-
-    fn leaders(&self) -> Vec<Led<'l>> {
-        let led = |(at, sight): &(Moment, &'l Sight)| match sight {
-            Sight::Led { session, value } => Some((*at, session.as_str(), value.as_str())),
-            _ => None,
-        };
-        self.sights.iter().filter_map(led).collect()
-    }
-
-    /// What is wrong with what it saw last, unless it ended before all was over.
-    fn at_last(&self, truth: &Sight) -> Option<String> {
-        let mut last = None;
-        let mut is_interrupted = false;
-        for (_, sight) in &self.sights {
-            match sight {
-                Sight::Interrupted => is_interrupted = true,
-                Sight::Resumed => is_interrupted = false,
-                Sight::Led { .. } | Sight::Leaderless { .. } => last = Some(*sight),
-                Sight::Failed { .. } => {}
-            }
-        }
-        let is_wrong = last != Some(truth) || is_interrupted;
-        (is_wrong && self.has_stopped).then(|| {
-            let cut_off = if is_interrupted { ", cut off" } else { "" };
-            format!("saw {last:?} at last{cut_off}, but the truth is {truth:?}")
-        })
-    }
+fn seen<'l>(log: &'l ClientLog, of_prefix: &str) -> Seen<'l> {
+    let sights = log.lines.iter().filter_map(|line| match &line.event {
+        Belief::Saw { prefix, sight } if prefix == of_prefix => Some((line.at, sight)),
+        _ => None,
+    });
+    sights.collect()
 }
 
-fn again(leaders: &[Led<'_>]) -> Vec<String> {
-    let mut former = BTreeSet::<&str>::new();
-    let mut current = None;
-    let mut found = Vec::new();
-    for (at, session, _) in leaders {
-        if current == Some(*session) {
-            continue;
+fn leaders<'l>(sights: &Seen<'l>) -> Vec<Led<'l>> {
+    let led = |(at, sight): &(Moment, &'l Sight)| match sight {
+        Sight::Led { session, value } => Some((*at, session.as_str(), value.as_str())),
+        _ => None,
+    };
+    sights.iter().filter_map(led).collect()
+}
+
+/// What it knew after each of its sights. Whoever is cut off knows nothing until it is told that it is back.
+fn known(sights: &Seen<'_>) -> Vec<(Moment, judge::Sight)> {
+    let mut last = judge::Sight::Unknown;
+    let mut is_interrupted = false;
+    let mut known = Vec::new();
+    for (at, sight) in sights {
+        match sight {
+            Sight::Interrupted => is_interrupted = true,
+            Sight::Resumed => is_interrupted = false,
+            Sight::Failed { .. } => continue,
+            Sight::Led { .. } | Sight::Leaderless { .. } => last = as_known(sight),
         }
-        if former.contains(session) {
-            found.push(format!(
-                "saw {session} lead again at {at}, after another one"
-            ));
+        known.push((*at, last.clone()));
+        if is_interrupted {
+            known.push((*at, judge::Sight::Unknown));
         }
-        former.extend(current.replace(*session));
     }
-    found
+    known
+}
+
+fn as_known(sight: &Sight) -> judge::Sight {
+    match sight {
+        Sight::Led { session, value } => judge::Sight::Led {
+            session: session.clone(),
+            value: Some(value.clone()),
+        },
+        Sight::Leaderless { value } => judge::Sight::Leaderless {
+            value: value.clone(),
+        },
+        Sight::Interrupted | Sight::Resumed | Sight::Failed { .. } => judge::Sight::Unknown,
+    }
 }
 
 fn strangers_words(leaders: &[Led<'_>], owners: &BTreeMap<&str, String>) -> Vec<String> {

@@ -1,37 +1,39 @@
-//! L4: no slot is lost that the lease would have covered.
+//! What losses are justified by.
 
 use std::time::Duration;
 
+use judge::{Event, Lease, Place};
+
+use super::Logs;
 use super::holds::{Holds, Ours};
-use super::reach::{could_reach, hurts};
-use super::{Invariant, Logs, Report};
+use super::reach::{hurts, longest_reach};
 use crate::moment::Moment;
 use crate::record::{Reason, Target};
 
-pub(super) fn check(logs: &Logs, holds: &Holds, report: &mut Report) {
-    for ours in &holds.ours {
-        let Some((at, reason, words)) = &ours.lost else {
-            continue;
-        };
-        *report.figures.losses.entry(*reason).or_default() += 1;
-        let (Some(span), Some(deadline)) = (&ours.span, ours.deadline) else {
-            continue;
-        };
-        let why = if was_taken_out(logs, ours.client, (span.from, *at)) {
+/// What is told of the losses at this place.
+pub(super) fn told(
+    logs: &Logs,
+    holds: &Holds,
+    (place, prefix): (Place, &str),
+) -> Vec<(Moment, Event)> {
+    let lost = |ours: &Ours| {
+        let (at, reason, words) = ours.lost.as_ref()?;
+        let span = ours.span.as_ref().filter(|span| span.prefix == prefix)?;
+        let deadline = ours.deadline?;
+        let lost = Event::Lost {
+            place,
             // Its session has ended before its time: that is Consul's doing.
-            continue;
-        } else if *at < deadline.minus(ROUNDING) {
-            report.figures.covered_losses += 1;
-            format!("the lease lasted until {deadline}")
-        } else if *reason != Reason::RuntimeEnded && could_renew(logs, ours, deadline) {
-            report.figures.reachable_losses += 1;
-            format!("a quorum was within reach before the lease ended at {deadline}")
-        } else {
-            continue;
+            was_taken: was_taken_out(logs, ours.client, (span.from, *at)),
+            lease: if *at < deadline.minus(ROUNDING) {
+                Lease::Lasts
+            } else {
+                over(logs, ours, *reason, deadline)
+            },
+            name: format!("{}, with a lease until {deadline} ({words}),", span.who),
         };
-        let story = format!("{} was lost at {at} ({words}), but {why}", span.who);
-        report.violation(Invariant::TransientFailures, &span.prefix, story);
-    }
+        Some((*at, lost))
+    };
+    holds.ours.iter().filter_map(lost).collect()
 }
 
 /// Between the reading of two clocks.
@@ -56,10 +58,16 @@ const REAPED_AFTER: Duration = Duration::from_secs(5);
 
 /// Renewals begin with a third of the TTL; one is given up after a fifth of it, and tried again
 /// after a tenth at most. So two fifths of the TTL within reach are enough for one to succeed.
-fn could_renew(logs: &Logs, ours: &Ours, deadline: Moment) -> bool {
+fn over(logs: &Logs, ours: &Ours, reason: Reason, deadline: Moment) -> Lease {
     let ttl = logs.run.ttl_of(ours.client);
     let due = deadline.minus(ttl * 9 / 10).plus(ttl / 3);
-    could_reach(logs, ours.client, (due, deadline), ttl * 2 / 5)
+    let in_reach = match reason {
+        // Whoever has no driver any more renews nothing.
+        Reason::RuntimeEnded => Duration::ZERO,
+        _ => longest_reach(logs, ours.client, (due, deadline)),
+    };
+    let needed = ttl * 2 / 5;
+    Lease::Over { in_reach, needed }
 }
 
 #[cfg(test)]

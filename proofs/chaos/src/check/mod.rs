@@ -206,7 +206,6 @@ pub fn check(logs: &Logs) -> Report {
     told::check(logs, &holds, &sessions, &mut report);
     lease::check(logs, &mut report);
     acquires::check(logs, &mut report);
-    losses::check(logs, &holds, &mut report);
     leftovers::check(logs, &mut report);
     followers::check(logs, &mut report);
     report

@@ -1,4 +1,4 @@
-//! Whether a client could have reached a quorum, by what the witnesses saw and the nemesis did.
+//! For how long a client could have reached a quorum, by what the witnesses saw and the nemesis did.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::record::{Kind, Phase, Target};
 /// the time between.
 pub(super) const BLINK: Duration = Duration::from_secs(1);
 
-/// Whether `client` could reach a quorum for so long at a stretch between `from` and `until`.
-pub(super) fn could_reach(
+/// For how long at a stretch `client` could reach a quorum between `from` and `until`, at the longest.
+pub(super) fn longest_reach(
     logs: &Logs,
     client: usize,
     (from, until): (Moment, Moment),
-    at_a_stretch: Duration,
-) -> bool {
+) -> Duration {
+    let mut longest = Duration::ZERO;
     let Some(server) = logs.run.clients.get(client).map(|client| client.server) else {
-        return false;
+        return longest;
     };
     let hurts = hurts(logs, Target::Client(client));
     let mut stretch: Option<(Moment, Moment)> = None;
@@ -41,12 +41,10 @@ pub(super) fn could_reach(
             Some((since, last)) if begin.since(last) < BLINK && !is_hurt_between(last) => since,
             _ => begin,
         };
-        if end.since(since) >= at_a_stretch {
-            return true;
-        }
+        longest = longest.max(end.since(since));
         stretch = Some((since, end));
     }
-    false
+    longest
 }
 
 /// From when to when something was done to a server, or to a client or its connections.

@@ -63,7 +63,7 @@ pub struct Figures {
     pub early_ends: u64,
     /// For how long the last of these believed beyond it.
     pub longest_beyond: Duration,
-    /// Pairs of tokens in the wrong order.
+    /// Grants whose token was out of order.
     pub token_violations: u64,
     /// Acquisitions that never ended.
     pub unended: u64,

@@ -1,15 +1,18 @@
 //! What the judge that simulation and chaos share is told of the logs, and what it says.
 
-use judge::{Admission, Event, Hold, Judge, Place, Promise};
+use judge::{Admission, Event, Follower, Hold, Judge, Lease, Place, Promise};
 
 use super::holds::{Holds, Ours, Span};
 use super::sessions::Sessions;
-use super::{Invariant, Logs, Report, delays};
+use super::{Invariant, Logs, Report, delays, followers, losses};
 use crate::moment::Moment;
 
 pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report: &mut Report) {
     let mut events = events(logs, holds, sessions);
     events.sort_by_key(|told| (told.at, told.order));
+    for (_, reason, _) in holds.ours.iter().filter_map(|ours| ours.lost.as_ref()) {
+        *report.figures.losses.entry(*reason).or_default() += 1;
+    }
     let mut judge = Judge::new();
     for told in &events {
         let is_delay = matches!(told.event, Event::Delayed { .. });
@@ -17,10 +20,27 @@ pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
         let Err(found) = judge.hear(told.at.into(), &told.event) else {
             continue;
         };
+        let figures = &mut report.figures;
         let (invariant, count) = match found.promise {
-            Promise::Limit => (Invariant::Limit, &mut report.figures.overlaps),
-            Promise::Fencing => (Invariant::Fencing, &mut report.figures.token_violations),
-            Promise::LockDelay => (Invariant::LockDelay, &mut report.figures.hasty_leaders),
+            Promise::Limit => (Invariant::Limit, &mut figures.overlaps),
+            Promise::Fencing => (Invariant::Fencing, &mut figures.token_violations),
+            Promise::Discovery => (Invariant::Discovery, &mut figures.wrong_sights),
+            Promise::LockDelay => (Invariant::LockDelay, &mut figures.hasty_leaders),
+            Promise::TransientFailures => {
+                let had_a_lease = matches!(
+                    told.event,
+                    Event::Lost {
+                        lease: Lease::Lasts,
+                        ..
+                    }
+                );
+                let count = if had_a_lease {
+                    &mut figures.covered_losses
+                } else {
+                    &mut figures.reachable_losses
+                };
+                (Invariant::TransientFailures, count)
+            }
         };
         *count += 1;
         let place = logs.run.places.get(found.place.0);
@@ -52,40 +72,34 @@ enum Order {
 }
 
 fn events(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>) -> Vec<Told> {
+    let with = |order| move |(at, event)| Told { at, order, event };
     let mut events = Vec::new();
+    let mut ids = (0..).map(Follower);
     for (number, place) in logs.run.places.iter().enumerate() {
         let (is_election, prefix) = (place.is_election(), place.prefix.as_str());
         let (place, permits) = (Place(number), place.limit);
-        events.push(Told {
-            at: Moment::default(),
-            order: Order::Limit,
-            event: Event::Allowed { place, permits },
-        });
+        let allowed = (Moment::default(), Event::Allowed { place, permits });
+        events.push(with(Order::Limit)(allowed));
         let ours = holds.ours.iter().filter_map(|ours| ours.span.as_ref());
         let spans = (0..).map(Hold).zip(ours.chain(&holds.theirs));
         for (hold, span) in spans.filter(|(_, span)| span.prefix == prefix) {
             events.extend(believed(hold, place, span));
             if is_election {
                 let name = span.who.clone();
-                events.push(Told {
-                    at: span.from,
-                    order: Order::Begin,
-                    event: Event::Acquired { place, name },
-                });
+                let acquired = (span.from, Event::Acquired { place, name });
+                events.push(with(Order::Begin)(acquired));
             }
         }
-        let ours = holds
-            .ours
-            .iter()
-            .filter_map(|ours| granted(place, prefix, ours));
-        events.extend(ours);
+        let granted = |ours| granted(place, prefix, ours);
+        let granted = holds.ours.iter().filter_map(granted);
+        events.extend(granted.map(with(Order::Begin)));
+        let lost = losses::told(logs, holds, (place, prefix));
+        events.extend(lost.into_iter().map(with(Order::Begin)));
         if is_election {
             let delays = delays::after_killed(logs, holds, sessions, (place, prefix));
-            events.extend(delays.into_iter().map(|(at, event)| Told {
-                at,
-                order: Order::Delay,
-                event,
-            }));
+            events.extend(delays.into_iter().map(with(Order::Delay)));
+            let followed = followers::told(logs, (place, prefix), &mut ids);
+            events.extend(followed.into_iter().map(with(Order::Begin)));
         }
     }
     events
@@ -115,7 +129,7 @@ fn believed(hold: Hold, place: Place, span: &Span) -> Vec<Told> {
 }
 
 /// A grant that was believed. It was known when its holder first asked whether it holds.
-fn granted(place: Place, prefix: &str, ours: &Ours) -> Option<Told> {
+fn granted(place: Place, prefix: &str, ours: &Ours) -> Option<(Moment, Event)> {
     let span = ours.span.as_ref().filter(|span| span.prefix == prefix)?;
     let (asked, known) = (ours.wanted_at.into(), span.from.into());
     let event = Event::Granted {
@@ -128,11 +142,7 @@ fn granted(place: Place, prefix: &str, ours: &Ours) -> Option<Told> {
             span.who, ours.wanted_at, span.from
         ),
     };
-    Some(Told {
-        at: span.from,
-        order: Order::Begin,
-        event,
-    })
+    Some((span.from, event))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Each promise is broken by a history that it forbids, and not by the one next to it.
 
 mod delays;
+mod discovery;
 mod limit;
+mod losses;
 mod support;
 mod tokens;

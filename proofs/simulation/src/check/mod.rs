@@ -5,11 +5,10 @@
 
 mod clean_end;
 mod everybody_gets_in;
-mod followers_keep_up;
-mod justified_loss;
 mod key_through_acquire;
 mod loss_is_noticed;
 mod no_live_holder_removed;
+mod nothing_fails;
 mod record_by_check_and_set;
 mod request_rate;
 mod session_outlives_belief;
@@ -140,10 +139,9 @@ impl Judge {
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
                 Box::new(vacancy_filled::VacancyFilled::new(bounds)),
-                Box::new(followers_keep_up::FollowersKeepUp::new(bounds)),
                 Box::new(clean_end::CleanEnd::new(bounds)),
                 Box::new(request_rate::RequestRate::default()),
-                Box::new(justified_loss::JustifiedLoss::new(bounds)),
+                Box::new(nothing_fails::NothingFails(bounds)),
             ],
         }
     }

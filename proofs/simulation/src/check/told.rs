@@ -3,6 +3,8 @@
 mod admissions;
 mod believers;
 mod delays;
+mod followers;
+mod losses;
 
 use judge::{Event, Moment, Promise};
 use semaphore_core::sans_io::Instant;
@@ -10,6 +12,8 @@ use semaphore_core::sans_io::Instant;
 use self::admissions::Admissions;
 use self::believers::Believers;
 use self::delays::Delays;
+use self::followers::Followers;
+use self::losses::Losses;
 use super::{Bounds, Invariant, Violation};
 use crate::history::{Belief, Happening};
 
@@ -20,6 +24,8 @@ pub(super) struct Told {
     believers: Believers,
     delays: Delays,
     admissions: Admissions,
+    followers: Followers,
+    losses: Losses,
 }
 
 impl Told {
@@ -29,6 +35,8 @@ impl Told {
             believers: Believers::new(bounds),
             delays: Delays::new(bounds),
             admissions: Admissions::default(),
+            followers: Followers::new(bounds),
+            losses: Losses::new(bounds),
         }
     }
 
@@ -36,12 +44,15 @@ impl Told {
         self.believers.happen(what);
         let mut events = self.delays.happen(at, what);
         events.extend(self.admissions.happen(what));
+        events.extend(self.followers.happen(at, what));
+        events.extend(self.losses.happen(at, what));
         self.tell(at, &events)
     }
 
     /// These believe, now that a step is over.
     pub(super) fn settle(&mut self, at: Instant, held: &[&Belief]) -> Judged {
-        let events = self.believers.settle(held);
+        let mut events = self.believers.settle(held);
+        events.extend(self.followers.settle(at));
         self.tell(at, &events)
     }
 
@@ -52,6 +63,8 @@ impl Told {
                 invariant: match found.promise {
                     Promise::Limit | Promise::LockDelay => Invariant::S1,
                     Promise::Fencing => Invariant::S5,
+                    Promise::Discovery => Invariant::L1,
+                    Promise::TransientFailures => Invariant::L4,
                 },
                 at,
                 what: found.what,

@@ -290,6 +290,26 @@ fn l1_whoever_follows_knows_the_leader_in_quiet() {
 }
 
 #[test]
+fn l1_whoever_follows_does_not_go_back_to_a_former_leader() {
+    let sees = |session: &str| Happening::Follows {
+        host: 1,
+        prefix: 0,
+        what: Followed::Leader(session.to_owned()),
+    };
+    let followed = || {
+        let resigns = changed(OURS, key(Some(A), "node-0"), key(None, "node-0"));
+        let next = changed(Who::Ours(1), key(None, "node-0"), key(Some(B), "node-1"));
+        let first = world().then(&elected()).then(&sees(A)).then(&resigns);
+        first.then(&next).then(&sees(B))
+    };
+    assert_eq!(followed().verdict, None);
+    assert_eq!(followed().then(&sees(A)).verdict, Some(Invariant::L1));
+    let (host, prefix, what) = (1, 0, Followed::Nothing);
+    let anew = Happening::Follows { host, prefix, what };
+    assert_eq!(followed().then(&anew).then(&sees(A)).verdict, None);
+}
+
+#[test]
 fn l2_whoever_leaves_has_released_the_key_unless_it_was_late() {
     let destroyed = ended(A, Ending::Destroyed(OURS));
     let locked = world().then(&elected()).then(&destroyed);

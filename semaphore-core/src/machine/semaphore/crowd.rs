@@ -17,7 +17,7 @@
 //! over: that is [`LOOK_UP`], and somewhat more for each who waits ahead.
 //!
 //! The herd is why: with a watch of the whole prefix each, one release wakes all who wait, and each of them reads all
-//! keys. To watch the one ahead is ZooKeeper's recipe for locks.
+//! keys. To watch the one ahead alone is a known recipe for locks of Apache `ZooKeeper`.
 
 use core::time::Duration;
 

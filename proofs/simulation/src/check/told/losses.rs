@@ -1,23 +1,23 @@
-//! L4: a transient failure costs nobody their slot.
+//! By what each loss is justified.
 //!
-//! A loss is justified when the session has ended, when somebody took the holder or its contender
-//! key away or the permission to see them, or when the lease ran out while nothing worked for so long that no renewal could have
-//! been answered. A leader loses its term, too, when the indexes by which it knows it are counted anew. An
-//! acquisition fails only where something permanent stands in its way.
+//! By the end of the session, by whoever took the holder or its contender key away or the permission to see them, or, where
+//! the lease ran out, by trouble for so long that no renewal could have been answered. A leader loses its term, too, when the
+//! indexes by which it knows it are counted anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use judge::{Event, Lease, Place};
 use semaphore_core::Lost;
 use semaphore_core::sans_io::Instant;
 
-use super::{Bounds, Check, Invariant, Verdict};
+use crate::check::Bounds;
 use crate::history::{Belief, BeliefNo, Happening, Who};
 
 /// What a renewal may take besides its travel and the wait before it.
 const SLACK: Duration = Duration::from_millis(500);
 
-pub(super) struct JustifiedLoss {
+pub(super) struct Losses {
     bounds: Bounds,
     gone: BTreeSet<String>,
     blinded: BTreeSet<Who>,
@@ -31,7 +31,7 @@ pub(super) struct JustifiedLoss {
     admitted_before: BTreeSet<String>,
 }
 
-impl JustifiedLoss {
+impl Losses {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
@@ -45,43 +45,8 @@ impl JustifiedLoss {
         }
     }
 
-    fn judge(&self, at: Instant, belief: &Belief, reason: &Lost) -> Verdict {
-        match reason {
-            Lost::LeaseExpired { .. } => {
-                let Who::Ours(host) = belief.who else {
-                    return Ok(());
-                };
-                let felt = |whose| self.trouble.get(&whose).copied().unwrap_or_default();
-                let calm_since = felt(None).max(felt(Some(host)));
-                // The host's clock may run slow.
-                let needed = (self.bounds.retry_cap + self.bounds.latency * 2).mul_f64(1.1) + SLACK;
-                if at > calm_since + needed {
-                    return Err(format!(
-                        "{belief} is lost, its lease ran out, and since {calm_since} nothing kept a renewal from being answered"
-                    ));
-                }
-                Ok(())
-            }
-            Lost::KeyDeleted { .. } | Lost::KeyOverwritten { .. } | Lost::KeyReleased { .. }
-                if self.renumbered.contains(&belief.no) =>
-            {
-                Ok(())
-            }
-            _ if self.blinded.contains(&belief.who) => Ok(()),
-            _ if belief.sessions.iter().any(|it| self.gone.contains(it)) => Ok(()),
-            _ => Err(format!(
-                "{belief} is lost ({reason}), and nobody took it away"
-            )),
-        }
-    }
-}
-
-impl Check for JustifiedLoss {
-    fn invariant(&self) -> Invariant {
-        Invariant::L4
-    }
-
-    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+    /// What is to be told of this.
+    pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Option<Event> {
         match what {
             Happening::Trouble { host, until } => {
                 let known = self.trouble.entry(*host).or_default();
@@ -115,12 +80,44 @@ impl Check for JustifiedLoss {
                 self.renumbered.clone_from(&self.holding);
                 self.admitted_before.clone_from(&self.admitted);
             }
-            Happening::Lost { belief, reason } => return self.judge(at, belief, reason),
-            Happening::Failed { host, error } if !self.bounds.expects_refusals => {
-                return Err(format!("what node-{host} asked for failed: {error}"));
-            }
+            Happening::Lost { belief, reason } => return Some(self.lost(at, belief, reason)),
             _ => {}
         }
-        Ok(())
+        None
+    }
+
+    fn lost(&self, at: Instant, belief: &Belief, reason: &Lost) -> Event {
+        let (was_taken, lease) = match (reason, belief.who) {
+            // What was taken away besides does not keep a lease from being renewed.
+            (Lost::LeaseExpired { .. }, Who::Ours(host)) => (false, self.lease(at, host)),
+            _ => (self.was_taken(belief, reason), Lease::Lasts),
+        };
+        Event::Lost {
+            place: Place(belief.prefix),
+            was_taken,
+            lease,
+            name: format!("{belief} ({reason})"),
+        }
+    }
+
+    fn lease(&self, at: Instant, host: usize) -> Lease {
+        let felt = |whose| self.trouble.get(&whose).copied().unwrap_or_default();
+        let calm_since = felt(None).max(felt(Some(host)));
+        // The host's clock may run slow.
+        let needed = (self.bounds.retry_cap + self.bounds.latency * 2).mul_f64(1.1) + SLACK;
+        Lease::Over {
+            in_reach: at.saturating_since(calm_since),
+            needed,
+        }
+    }
+
+    fn was_taken(&self, belief: &Belief, reason: &Lost) -> bool {
+        let is_by_index = matches!(
+            reason,
+            Lost::KeyDeleted { .. } | Lost::KeyOverwritten { .. } | Lost::KeyReleased { .. }
+        );
+        (is_by_index && self.renumbered.contains(&belief.no))
+            || self.blinded.contains(&belief.who)
+            || belief.sessions.iter().any(|it| self.gone.contains(it))
     }
 }

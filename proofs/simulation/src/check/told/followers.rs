@@ -1,0 +1,102 @@
+//! What who follows an election knows, and what there is to know.
+//!
+//! A request that was left without an answer is given up after 26 s on a clock that may run slow, and the
+//! next comes 5 s later at most. From then on each change is seen as soon as an answer can travel.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use judge::{Event, Follower, Place, Sight};
+use semaphore_core::sans_io::Instant;
+
+use crate::check::Bounds;
+use crate::history::{Followed, Happening, Subject};
+
+/// How long a follower may be out of touch after everything works again.
+const BACK_WITHIN: Duration = Duration::from_secs(36);
+
+/// How long a change may take besides the travel of answers.
+const SLACK: Duration = Duration::from_millis(500);
+
+pub(super) struct Followers {
+    /// Within which time a change is seen.
+    travel: Duration,
+    quiet_since: Option<Instant>,
+    hosts: BTreeSet<usize>,
+}
+
+impl Followers {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            travel: bounds.latency * 4 + SLACK + bounds.unseen,
+            quiet_since: None,
+            hosts: BTreeSet::new(),
+        }
+    }
+
+    /// What is to be told of this.
+    pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Vec<Event> {
+        match what {
+            Happening::Quiet => {
+                self.quiet_since = Some(at);
+                Vec::new()
+            }
+            Happening::Follows { host, prefix, what } => {
+                self.hosts.insert(*host);
+                follows(*host, Place(*prefix), what)
+            }
+            Happening::Changed(change) => {
+                let Subject::Key { after, .. } = &change.of else {
+                    return Vec::new();
+                };
+                let session = after.as_ref().and_then(|key| key.session.as_deref());
+                let (place, sight) = (Place(change.prefix), session.map_or(nobody(), led));
+                vec![Event::Shows { place, sight }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is to be told when a step is over.
+    pub(super) fn settle(&self, at: Instant) -> impl Iterator<Item = Event> {
+        let is_in_touch = self
+            .quiet_since
+            .is_some_and(|since| at > since + BACK_WITHIN);
+        let hosts = self.hosts.iter().filter(move |_| is_in_touch);
+        hosts.map(|host| Event::CaughtUp {
+            follower: follower(*host),
+            within: self.travel,
+        })
+    }
+}
+
+fn follows(host: usize, place: Place, what: &Followed) -> Vec<Event> {
+    let follower = follower(host);
+    let sees = |sight| Event::Sees {
+        follower,
+        place,
+        sight,
+        name: format!("node-{host}"),
+    };
+    match what {
+        Followed::Leader(session) => vec![sees(led(session))],
+        Followed::Nobody => vec![sees(nobody())],
+        // Whoever follows anew may begin with an answer that is older than what it saw before.
+        Followed::Nothing => vec![Event::Leaves { follower }, sees(Sight::Unknown)],
+        Followed::NoMore => vec![Event::Leaves { follower }],
+    }
+}
+
+/// A host follows one election.
+fn follower(host: usize) -> Follower {
+    Follower(u64::try_from(host).unwrap_or(u64::MAX))
+}
+
+fn led(session: &str) -> Sight {
+    let (session, value) = (session.to_owned(), None);
+    Sight::Led { session, value }
+}
+
+fn nobody() -> Sight {
+    Sight::Leaderless { value: None }
+}
