@@ -51,6 +51,17 @@ pub enum Event {
         /// Of what.
         hold: Hold,
     },
+    /// Somebody believes at this moment.
+    Believed {
+        /// Where.
+        place: Place,
+        /// The belief has to be over at this moment: at the end of its lease, by the clock of its holder, or of its session.
+        until: Moment,
+        /// For how long from now it may go on at most, where that is known.
+        longest: Option<Duration>,
+        /// Who it is, as it is written in a verdict.
+        name: String,
+    },
     /// The session of a leader has ended, or will: nobody acquires its key from this event on and before that moment.
     Delayed {
         /// Where.

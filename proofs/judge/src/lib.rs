@@ -27,11 +27,11 @@
 //! |---|---|---|---|
 //! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that whoever lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
 //! | S1 of elections, nobody acquires a key during a lock delay | [`Event::Delayed`], [`Event::Acquired`] | | |
+//! | S2, a belief ends in time | [`Event::Believed`] | when the session ended by its TTL, on the true clock | when the lease ends, and how long it may be: logs know no more |
 //! | S5, tokens rise | [`Event::Granted`] | which writes may have admitted a grant: what was written is seen there alone | |
 //! | L1 of discovery, leaders are seen in their order and in time | [`Event::Sees`], [`Event::Shows`], [`Event::CaughtUp`] | within which time | that each leader is seen with its own words: there values say whose they are |
 //! | L4, what a loss is justified by | [`Event::Lost`] | who took something away, when indexes were counted anew, until when trouble can be felt | when a quorum was within reach, by what witnesses saw and what was done |
 //! | L4, nothing fails that is to be tried again | | by what is to be expected of a world's deeds | by how it was asked for |
-//! | S2, a belief ends in time | | no session of Consul's ends by its TTL while somebody believes: the simulator sees both on the true clock | no belief goes on beyond the lease that its holder was told of: that is all that logs say |
 //! | S3, S4, L3 | | what Consul was asked for and what it has done is seen there alone | |
 //! | L1, who waits gets in | | within a bound that follows from the world, in quiet | every acquisition ends, and everything can be had at last: how long a loaded machine takes is bounded by nothing |
 //! | L2, nothing is left | | after each step, with what each writer could know | when all was over |
@@ -39,6 +39,7 @@
 mod delays;
 mod discovery;
 mod event;
+mod leases;
 mod limit;
 mod losses;
 mod tokens;
@@ -59,6 +60,8 @@ pub enum Promise {
     Limit,
     /// S1, of elections: nobody acquires a key during a lock delay.
     LockDelay,
+    /// S2: a belief ends in time.
+    Lease,
     /// S5: fencing tokens rise.
     Fencing,
     /// Who follows an election sees its leaders in their order, and in time.
@@ -129,6 +132,12 @@ impl Judge {
                 name,
             } => return self.limits.begin(*hold, *place, *permits, name),
             Event::Ends { hold } => self.limits.end(*hold),
+            Event::Believed {
+                place,
+                until,
+                longest,
+                name,
+            } => return leases::believe(at, (*place, name), *until, *longest),
             Event::Delayed {
                 place,
                 until,
@@ -184,6 +193,7 @@ impl Event {
     fn promise(&self) -> Promise {
         match self {
             Self::Allowed { .. } | Self::Begins { .. } | Self::Ends { .. } => Promise::Limit,
+            Self::Believed { .. } => Promise::Lease,
             Self::Delayed { .. } | Self::Undelayed | Self::Acquired { .. } => Promise::LockDelay,
             Self::Granted { .. } => Promise::Fencing,
             Self::Lost { .. } => Promise::TransientFailures,

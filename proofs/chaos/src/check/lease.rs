@@ -1,34 +1,47 @@
-//! S2: a belief ends with its lease, and a lease is never longer than the TTL less a tenth.
+//! What leases holders were told of: a belief ends with its lease, and a lease is never longer than the TTL less a tenth.
 
-use super::{Invariant, Logs, Report};
+use std::collections::BTreeMap;
+
+use judge::{Event, Place};
+
+use super::Logs;
+use crate::moment::Moment;
 use crate::record::Belief;
 
-pub(super) fn check(logs: &Logs, report: &mut Report) {
+/// What is told of each belief.
+pub(super) fn told(logs: &Logs) -> Vec<(Moment, Event)> {
+    let mut events = Vec::new();
     for log in &logs.clients {
-        let longest = logs.run.ttl_of(log.client) * 9 / 10;
+        let longest = Some(logs.run.ttl_of(log.client) * 9 / 10);
+        let mut places = BTreeMap::new();
         for line in &log.lines {
-            let (Belief::Granted {
-                acquire,
-                until: Some(until),
-                ..
-            }
-            | Belief::Held { acquire, until }) = line.event
-            else {
-                continue;
+            let (acquire, until) = match &line.event {
+                Belief::Wanted {
+                    acquire, prefix, ..
+                } => {
+                    places.insert(*acquire, logs.number(prefix));
+                    continue;
+                }
+                Belief::Granted {
+                    acquire,
+                    until: Some(until),
+                    ..
+                }
+                | Belief::Held { acquire, until } => (*acquire, *until),
+                _ => continue,
             };
-            let why = if until <= line.at {
-                "though its lease was over"
-            } else if until.since(line.at) > longest {
-                "with a lease longer than the TTL less a tenth"
-            } else {
-                continue;
+            // A log that does not say where names no place.
+            let nowhere = Place(logs.run.places.len());
+            let believed = Event::Believed {
+                place: places.get(&acquire).copied().flatten().unwrap_or(nowhere),
+                until: until.into(),
+                longest,
+                name: log.acquire(acquire),
             };
-            report.figures.lease_violations += 1;
-            let (who, at) = (log.acquire(acquire), line.at);
-            let story = format!("{who} believed at {at} {why}: {until}");
-            report.violation(Invariant::Lease, log.place(acquire), story);
+            events.push((line.at, believed));
         }
     }
+    events
 }
 
 #[cfg(test)]

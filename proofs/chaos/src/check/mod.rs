@@ -169,6 +169,13 @@ impl Logs {
         })
     }
 
+    /// Which place has this prefix.
+    fn number(&self, prefix: &str) -> Option<judge::Place> {
+        let mut places = self.run.places.iter();
+        let number = places.position(|place| place.prefix == prefix)?;
+        Some(judge::Place(number))
+    }
+
     /// What there is at this prefix.
     fn what(&self, prefix: &str) -> Option<What> {
         let mut places = self.run.places.iter();
@@ -204,7 +211,6 @@ pub fn check(logs: &Logs) -> Report {
     let mut report = Report::new(logs);
     sessions::count(logs, &holds, &sessions, &mut report);
     told::check(logs, &holds, &sessions, &mut report);
-    lease::check(logs, &mut report);
     acquires::check(logs, &mut report);
     leftovers::check(logs, &mut report);
     followers::check(logs, &mut report);

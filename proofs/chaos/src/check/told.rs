@@ -4,7 +4,7 @@ use judge::{Admission, Event, Follower, Hold, Judge, Lease, Place, Promise};
 
 use super::holds::{Holds, Ours, Span};
 use super::sessions::Sessions;
-use super::{Invariant, Logs, Report, delays, followers, losses};
+use super::{Invariant, Logs, Report, delays, followers, lease, losses};
 use crate::moment::Moment;
 
 pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report: &mut Report) {
@@ -23,6 +23,7 @@ pub(super) fn check(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
         let figures = &mut report.figures;
         let (invariant, count) = match found.promise {
             Promise::Limit => (Invariant::Limit, &mut figures.overlaps),
+            Promise::Lease => (Invariant::Lease, &mut figures.lease_violations),
             Promise::Fencing => (Invariant::Fencing, &mut figures.token_violations),
             Promise::Discovery => (Invariant::Discovery, &mut figures.wrong_sights),
             Promise::LockDelay => (Invariant::LockDelay, &mut figures.hasty_leaders),
@@ -73,7 +74,9 @@ enum Order {
 
 fn events(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>) -> Vec<Told> {
     let with = |order| move |(at, event)| Told { at, order, event };
-    let mut events = Vec::new();
+    let mut events: Vec<_> = (lease::told(logs).into_iter())
+        .map(with(Order::Begin))
+        .collect();
     let mut ids = (0..).map(Follower);
     for (number, place) in logs.run.places.iter().enumerate() {
         let (is_election, prefix) = (place.is_election(), place.prefix.as_str());

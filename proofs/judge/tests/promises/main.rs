@@ -2,6 +2,7 @@
 
 mod delays;
 mod discovery;
+mod leases;
 mod limit;
 mod losses;
 mod support;

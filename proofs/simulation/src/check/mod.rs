@@ -11,7 +11,6 @@ mod no_live_holder_removed;
 mod nothing_fails;
 mod record_by_check_and_set;
 mod request_rate;
-mod session_outlives_belief;
 mod told;
 mod vacancy_filled;
 
@@ -133,7 +132,6 @@ impl Judge {
             told: told::Told::new(bounds),
             checks: vec![
                 Box::new(loss_is_noticed::LossIsNoticed::default()),
-                Box::new(session_outlives_belief::SessionOutlivesBelief::default()),
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
                 Box::new(record_by_check_and_set::RecordByCheckAndSet),
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),

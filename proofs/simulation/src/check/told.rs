@@ -5,6 +5,7 @@ mod believers;
 mod delays;
 mod followers;
 mod losses;
+mod sessions;
 
 use judge::{Event, Moment, Promise};
 use semaphore_core::sans_io::Instant;
@@ -14,6 +15,7 @@ use self::believers::Believers;
 use self::delays::Delays;
 use self::followers::Followers;
 use self::losses::Losses;
+use self::sessions::Sessions;
 use super::{Bounds, Invariant, Violation};
 use crate::history::{Belief, Happening};
 
@@ -26,6 +28,7 @@ pub(super) struct Told {
     admissions: Admissions,
     followers: Followers,
     losses: Losses,
+    sessions: Sessions,
 }
 
 impl Told {
@@ -37,11 +40,13 @@ impl Told {
             admissions: Admissions::default(),
             followers: Followers::new(bounds),
             losses: Losses::new(bounds),
+            sessions: Sessions::default(),
         }
     }
 
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Judged {
         self.believers.happen(what);
+        self.sessions.happen(at, what);
         let mut events = self.delays.happen(at, what);
         events.extend(self.admissions.happen(what));
         events.extend(self.followers.happen(at, what));
@@ -52,6 +57,7 @@ impl Told {
     /// These believe, now that a step is over.
     pub(super) fn settle(&mut self, at: Instant, held: &[&Belief]) -> Judged {
         let mut events = self.believers.settle(held);
+        events.extend(self.sessions.settle(held));
         events.extend(self.followers.settle(at));
         self.tell(at, &events)
     }
@@ -62,6 +68,7 @@ impl Told {
             self.judge.hear(moment, event).map_err(|found| Violation {
                 invariant: match found.promise {
                     Promise::Limit | Promise::LockDelay => Invariant::S1,
+                    Promise::Lease => Invariant::S2,
                     Promise::Fencing => Invariant::S5,
                     Promise::Discovery => Invariant::L1,
                     Promise::TransientFailures => Invariant::L4,
