@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use clap::ValueEnum;
 use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Method, Request, Response, Runtime, Transport, TransportError,
+    Unfinished,
 };
 use semaphore_core::{Builder, Error, Semaphore, blocking};
 use transport_reqwest::ReqwestTransport;
@@ -288,6 +289,14 @@ impl Runtime for Host {
 
     fn seed(&self) -> u64 {
         self.runtime.seed()
+    }
+
+    fn linger(&self, rest: BoxFuture<'_, ()>) {
+        self.runtime.linger(rest);
+    }
+
+    fn finish(&self, rest: Unfinished) {
+        self.runtime.finish(rest);
     }
 }
 

@@ -13,5 +13,5 @@ pub use crate::connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS,
 pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::time::Instant;
 pub use crate::transport::{
-    BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind,
+    BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind, Unfinished,
 };

@@ -1,72 +1,163 @@
 //! Runs a machine over the two traits: the one place where the protocol meets I/O.
 //!
-//! [`drive`] is the loop of a [`Machine`], a future that any runtime can poll; [`run`] brings an [`Operation`] to its end. Neither knows what sends its requests.
+//! [`drive`] is the loop of a [`Machine`], a future that any runtime can poll; [`run`] brings an [`Operation`] to its end.
+//! Neither knows what sends its requests.
+//!
+//! ```text
+//!  drive ──▶ Driver::run until nothing is left
+//!              │ dropped with its runtime
+//!              ▼
+//!            Runtime::finish ──▶ finish, over another transport: gives back, for the farewell's time at most
+//! ```
 
 use core::future::{Future, poll_fn};
-use core::pin::Pin;
+use core::pin::{Pin, pin};
 use core::task::Poll;
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, Abortable, Either, select};
 use futures_util::stream::FuturesUnordered;
 
 use crate::error::Error;
 use crate::handle::Shared;
 use crate::http::Response;
-use crate::id::RequestId;
+use crate::id::{CommandId, RequestId};
 use crate::machine::{Machine, Transmit};
 use crate::manage::{Operation, Task};
 use crate::time::Instant;
-use crate::transport::{BoxFuture, Runtime, Transport, TransportError};
+use crate::transport::{
+    BoxFuture, Runtime, Transport, TransportError, TransportErrorKind, Unfinished,
+};
 
 /// Runs the machine behind `shared` until its handles are gone and nothing of it is left.
 ///
 /// # Cancel safety
-/// Dropping it ends the machine: whoever waits fails, whoever holds is told, and the TTL cleans
-/// up.
+/// Dropping it ends the machine: whoever waits fails, and whoever holds is told. What is left in Consul is handed to
+/// [`Runtime::finish`]; without that the TTL cleans up.
 pub(crate) fn drive<M: Machine>(shared: Arc<Shared<M>>) -> impl Future<Output = ()> + Send {
     // Made here, so that a runtime that drops the future before its first poll ends it too.
-    turn(EndOnDrop(shared))
+    let (transport, runtime) = (shared.transport().clone(), shared.runtime().clone());
+    let farewell = shared.farewell();
+    let mut driver = Driver::new(shared, transport, runtime, farewell);
+    async move { driver.run().await }
 }
 
-async fn turn<M: Machine>(end: EndOnDrop<M>) {
-    let shared = &end.0;
-    let mut requests = Requests::default();
-    let mut alarm = Alarm::default();
-    loop {
-        let now = shared.runtime().now();
-        let timeout = shared.with(|state| {
-            state.machine.handle_timeout(now);
-            while let Some(transmit) = state.machine.poll_transmit(now) {
-                requests.send(shared.transport(), transmit);
-            }
-            while let Some(id) = state.machine.poll_abort() {
-                requests.abort(id);
-            }
-            (!state.is_over()).then(|| state.machine.poll_timeout())
-        });
-        let Some(timeout) = timeout else {
-            return;
-        };
-        alarm.set(timeout, shared.runtime());
-        let answered = poll_fn(|cx| {
-            if let Poll::Ready(Some(answered)) = requests.running.poll_next_unpin(cx) {
-                return Poll::Ready(answered.ok());
-            }
-            if shared.take_notice(cx) || alarm.has_rung(cx) {
-                return Poll::Ready(None);
-            }
-            Poll::Pending
-        })
-        .await;
-        if let Some((id, result)) = answered {
-            requests.aborts.remove(&id);
-            let now = shared.runtime().now();
-            shared.with(|state| state.machine.handle_response(now, id, result));
+/// A machine with what it is run on, and what of it is under way.
+struct Driver<M: Machine> {
+    shared: Arc<Shared<M>>,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+    requests: Requests,
+    alarm: Alarm,
+    /// For how long somebody else goes on when this is dropped.
+    farewell: Duration,
+}
+
+impl<M: Machine> Driver<M> {
+    fn new(
+        shared: Arc<Shared<M>>,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+        farewell: Duration,
+    ) -> Self {
+        Self {
+            shared,
+            transport,
+            runtime,
+            requests: Requests::default(),
+            alarm: Alarm::default(),
+            farewell,
         }
     }
+
+    async fn run(&mut self) {
+        let Self {
+            shared,
+            transport,
+            runtime,
+            requests,
+            alarm,
+            ..
+        } = self;
+        loop {
+            let now = runtime.now();
+            let timeout = shared.with(|state| {
+                state.machine.handle_timeout(now);
+                while let Some(transmit) = state.machine.poll_transmit(now) {
+                    requests.send(transport, transmit);
+                }
+                while let Some(id) = state.machine.poll_abort() {
+                    requests.abort(id);
+                }
+                (!state.is_over()).then(|| state.machine.poll_timeout())
+            });
+            let Some(timeout) = timeout else {
+                return;
+            };
+            alarm.set(timeout, runtime);
+            let answered = poll_fn(|cx| {
+                if let Poll::Ready(Some(answered)) = requests.running.poll_next_unpin(cx) {
+                    return Poll::Ready(answered.ok());
+                }
+                if shared.take_notice(cx) || alarm.has_rung(cx) {
+                    return Poll::Ready(None);
+                }
+                Poll::Pending
+            })
+            .await;
+            if let Some((id, result)) = answered {
+                requests.aborts.remove(&id);
+                let now = runtime.now();
+                shared.with(|state| state.machine.handle_response(now, id, result));
+            }
+        }
+    }
+}
+
+/// Tells everybody when the driver ends, by itself or with its runtime, and hands on what is left.
+impl<M: Machine> Drop for Driver<M> {
+    fn drop(&mut self) {
+        let asked = self.requests.give_up();
+        let held = self.shared.end();
+        let is_idle = self.shared.with(|state| state.machine.is_idle());
+        if is_idle || self.farewell.is_zero() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let most = self.farewell;
+        let rest = Unfinished::new(move |transport, runtime| {
+            Box::pin(finish(shared, asked, held, transport, runtime, most))
+        });
+        self.runtime.finish(rest);
+    }
+}
+
+/// Gives back what is held and cleans up, for `most` at most. Whether nothing is left.
+async fn finish<M: Machine>(
+    shared: Arc<Shared<M>>,
+    asked: Vec<RequestId>,
+    held: Vec<CommandId>,
+    transport: Arc<dyn Transport>,
+    runtime: Arc<dyn Runtime>,
+    most: Duration,
+) -> bool {
+    let now = runtime.now();
+    shared.with(|state| {
+        for id in asked {
+            let unknown = TransportError::new(TransportErrorKind::Unknown);
+            state.machine.handle_response(now, id, Err(unknown));
+        }
+        for command in held {
+            state.machine.cancel(now, command);
+        }
+        state.abandon(now);
+    });
+    let mut driver = Driver::new(shared, transport, Arc::clone(&runtime), Duration::ZERO);
+    let end = pin!(driver.run());
+    matches!(select(end, runtime.sleep(most)).await, Either::Left(_))
 }
 
 /// Brings an operation to its end.
@@ -119,6 +210,12 @@ impl Requests {
             .push(Abortable::new(Box::pin(exchange), registration));
     }
 
+    /// Drops them all, and says which they were.
+    fn give_up(&mut self) -> Vec<RequestId> {
+        self.running = FuturesUnordered::new();
+        core::mem::take(&mut self.aborts).into_keys().collect()
+    }
+
     fn abort(&mut self, id: RequestId) {
         if let Some(abort) = self.aborts.remove(&id) {
             abort.abort();
@@ -155,14 +252,5 @@ impl Alarm {
             self.sleep = None;
         }
         has_rung
-    }
-}
-
-/// Tells everybody when the driver ends, by itself or with its runtime.
-struct EndOnDrop<M: Machine>(Arc<Shared<M>>);
-
-impl<M: Machine> Drop for EndOnDrop<M> {
-    fn drop(&mut self) {
-        self.0.end();
     }
 }

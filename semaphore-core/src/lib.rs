@@ -19,7 +19,7 @@
 //! let semaphore = Semaphore::builder("service/db", 3).value("node-1").connect(transport)?;
 //! let permit = semaphore.acquire().await?; // or try_acquire, acquire_timeout, acquire_many
 //! work(permit.fencing_token()).await;
-//! permit.release().await?; // or drop it: that never blocks
+//! permit.release().await?; // or drop it
 //! # Ok::<(), Error>(())
 //! # })?;
 //! # Ok::<(), Error>(())
@@ -41,7 +41,7 @@
 //! let leadership = election.campaign().await?; // or try_campaign, campaign_timeout
 //! serve(leadership.fencing_token()).await; // until leadership.lost() resolves
 //! leadership.set_value("10.0.0.1:5433").await?;
-//! leadership.resign().await?; // or drop it: that never blocks
+//! leadership.resign().await?; // or drop it
 //! # Ok::<(), Error>(())
 //! # })?;
 //! # Ok::<(), Error>(())

@@ -55,6 +55,57 @@ pub trait Runtime: Send + Sync {
     /// A number that differs from process to process and from call to call: the seed of a
     /// participant's jitter, so that many that fail together do not retry together.
     fn seed(&self) -> u64;
+
+    /// The last handle was dropped before everything was given back, and `rest` ends when that is done, or when it has taken as
+    /// long as a [farewell](crate::Builder::farewell) may. The driver goes on meanwhile.
+    ///
+    /// A runtime whose threads end unasked when `main` does waits for it on the calling thread, unless that is one that
+    /// the driver needs. By default nobody waits.
+    fn linger(&self, rest: BoxFuture<'_, ()>) {
+        drop(rest);
+    }
+
+    /// A driver was dropped before everything was given back.
+    ///
+    /// A runtime that drops its tasks when it ends [finishes](Unfinished::finish) it elsewhere and waits for it, since a
+    /// program ends next. By default it is left to the TTL.
+    fn finish(&self, rest: Unfinished) {
+        drop(rest);
+    }
+}
+
+/// What a driver that was dropped has left to do. It takes as long as a [farewell](crate::Builder::farewell) may, at most.
+#[must_use = "a slot stays blocked until its session expires unless this is finished"]
+pub struct Unfinished(Finish);
+
+type Finish = Box<
+    dyn FnOnce(Arc<dyn Transport>, Arc<dyn Runtime>) -> BoxFuture<'static, bool> + Send + 'static,
+>;
+
+impl Unfinished {
+    pub(crate) fn new(
+        finish: impl FnOnce(Arc<dyn Transport>, Arc<dyn Runtime>) -> BoxFuture<'static, bool>
+        + Send
+        + 'static,
+    ) -> Self {
+        Self(Box::new(finish))
+    }
+
+    /// Gives back what is held and cleans up: whether nothing is left. The transport goes to the same agent and the runtime
+    /// has the same clock as those that the driver had.
+    pub fn finish(
+        self,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+    ) -> BoxFuture<'static, bool> {
+        (self.0)(transport, runtime)
+    }
+}
+
+impl fmt::Debug for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unfinished").finish_non_exhaustive()
+    }
 }
 
 /// A runtime on which a thread can wait for a future: what the blocking handles need.
@@ -86,6 +137,14 @@ impl<T: Runtime + ?Sized> Runtime for Arc<T> {
 
     fn seed(&self) -> u64 {
         T::seed(self)
+    }
+
+    fn linger(&self, rest: BoxFuture<'_, ()>) {
+        T::linger(self, rest);
+    }
+
+    fn finish(&self, rest: Unfinished) {
+        T::finish(self, rest);
     }
 }
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use semaphore_core::adapter::{
-    BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
+    BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError, Unfinished,
 };
 
 use crate::client::MockClient;
@@ -73,6 +73,12 @@ impl MockProcess {
         self.process.change(State::Killed);
     }
 
+    /// Like [`Self::kill`], as a process ends whose `main` returns: what its drivers have left to do is still done, in the time
+    /// of their [farewell](semaphore_core::Builder::farewell).
+    pub fn exit(&self) {
+        self.process.change(State::Exited);
+    }
+
     /// Runs `future` as a part of this process. No output when the process was killed.
     pub fn living<F>(&self, future: F) -> impl Future<Output = Option<F::Output>> + Send + use<F>
     where
@@ -122,6 +128,19 @@ impl Runtime for MockProcess {
     fn seed(&self) -> u64 {
         self.client.seed()
     }
+
+    fn finish(&self, rest: Unfinished) {
+        if self.process.lock().0 != State::Exited {
+            return;
+        }
+        let client = Arc::new(self.client.clone());
+        let finished = rest.finish(client.clone(), client);
+        let finishing = Box::pin(async move {
+            finished.await;
+        });
+        // Where the world is no more, there is nobody to give anything back to.
+        let _ = self.client.spawn(finishing);
+    }
 }
 
 #[derive(Default)]
@@ -133,12 +152,19 @@ enum State {
     Running,
     Paused,
     Killed,
+    Exited,
+}
+
+impl State {
+    fn is_over(self) -> bool {
+        matches!(self, Self::Killed | Self::Exited)
+    }
 }
 
 impl Process {
     fn change(&self, to: State) {
         let mut inner = self.lock();
-        if inner.0 != State::Killed {
+        if !inner.0.is_over() {
             inner.0 = to;
         }
         let wakers = std::mem::take(&mut inner.1);
@@ -174,7 +200,7 @@ impl<F: Future> Future for Living<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.process.state(cx) {
             State::Paused => return Poll::Pending,
-            State::Killed => {
+            State::Killed | State::Exited => {
                 self.future = None;
                 return Poll::Ready(None);
             }

@@ -8,6 +8,7 @@ use semaphore_core::{BuildError, Token};
 use tokio::runtime::Handle;
 
 use crate::clients::Clients;
+use crate::farewell::Farewell;
 use crate::runtime::{NoRuntime, seed};
 use crate::transport::ReqwestTransport;
 use crate::wire::Wire;
@@ -157,6 +158,7 @@ impl TransportBuilder {
             max_body: self.max_body,
             handle,
             origin: boot_time::Instant::now(),
+            farewell: Farewell::default(),
         };
         Ok(ReqwestTransport::from_parts(wire, connections))
     }

@@ -2,7 +2,7 @@
 //! and there are never more connections than lanes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reqwest::Client;
 use semaphore_core::adapter::Lane;
@@ -11,12 +11,21 @@ use crate::builder::Recipe;
 
 /// The clients, each made by the first request on its lane.
 pub(crate) struct Clients {
-    recipe: Recipe,
+    recipe: Arc<Recipe>,
     made: Mutex<BTreeMap<Lane, Client>>,
 }
 
 impl Clients {
     pub(crate) fn new(recipe: Recipe) -> Self {
+        Self::by(Arc::new(recipe))
+    }
+
+    /// Others like these, which share no connection with them.
+    pub(crate) fn anew(&self) -> Self {
+        Self::by(Arc::clone(&self.recipe))
+    }
+
+    fn by(recipe: Arc<Recipe>) -> Self {
         let made = Mutex::default();
         Self { recipe, made }
     }

@@ -23,6 +23,7 @@
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `runtime` | clock, timer and tasks of tokio |
+//! | `farewell` | what is done when that runtime has gone |
 //!
 //! # Features
 //! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
@@ -34,6 +35,7 @@
 mod builder;
 mod clients;
 mod failure;
+mod farewell;
 mod runtime;
 #[cfg(feature = "tls")]
 mod tls;

@@ -3,7 +3,7 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::adapter::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
+use semaphore_core::adapter::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime, Unfinished};
 use tokio::runtime::TryCurrentError;
 
 use crate::transport::ReqwestTransport;
@@ -27,6 +27,11 @@ impl Runtime for ReqwestTransport {
     /// From the operating system's randomness, by way of the standard library's hash keys.
     fn seed(&self) -> u64 {
         seed()
+    }
+
+    /// Where the tokio runtime is dropped: a farewell delays that by as long as it takes.
+    fn finish(&self, rest: Unfinished) {
+        self.wire.farewell.finish(rest, self.wire.anew());
     }
 }
 

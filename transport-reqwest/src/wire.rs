@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::clients::Clients;
 use crate::failure;
+use crate::farewell::Farewell;
 
 /// What requests are sent with.
 pub(crate) struct Wire {
@@ -22,9 +23,24 @@ pub(crate) struct Wire {
     pub(crate) max_body: usize,
     pub(crate) handle: Handle,
     pub(crate) origin: boot_time::Instant,
+    pub(crate) farewell: Farewell,
 }
 
 impl Wire {
+    /// To the same agent by the same clock, on another runtime.
+    pub(crate) fn anew(&self) -> impl FnOnce(Handle) -> Self + Send + use<> {
+        let clients = self.clients.anew();
+        let (url, max_body, origin) = (self.url.clone(), self.max_body, self.origin);
+        move |handle| Self {
+            clients,
+            url,
+            max_body,
+            handle,
+            origin,
+            farewell: Farewell::default(),
+        }
+    }
+
     fn describe(&self, request: Request) -> Result<reqwest::Request, TransportError> {
         if !request.target().starts_with('/') {
             return Err(failure::misconfigured(

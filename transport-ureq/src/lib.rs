@@ -35,7 +35,8 @@
 //! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
-//! | `runtime`, `on_smol` | clock, timer and tasks |
+//! | `runtime`, `on_smol` | clock and timer |
+//! | `tasks` | the thread of all tasks |
 //! | `reactor` | what timers need, started in time |
 //!
 //! # Logs
@@ -45,7 +46,7 @@
 //! # Features
 //! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
 //!   [`BuildError::TlsNotBuilt`].
-//! - `smol`: `SmolTransport`, which runs its tasks on smol's executor instead of threads.
+//! - `smol`: `SmolTransport`, for programs that run on smol.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
@@ -61,6 +62,7 @@ mod on_smol;
 mod reactor;
 mod runtime;
 mod sync;
+mod tasks;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;

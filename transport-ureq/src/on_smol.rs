@@ -9,10 +9,11 @@ use semaphore_core::adapter::{
 
 use crate::transport::UreqTransport;
 
-/// A [`UreqTransport`] whose tasks run on smol's executor instead of threads.
+/// A [`UreqTransport`] for programs that run on smol: the handles' futures are awaited there, and its clock is smol's.
 ///
-/// Requests still run on threads of their own, never on those of `smol::unblock`: there a renewal
-/// could wait behind long polls, and giving one up would not stop it.
+/// Nothing else of it runs on smol's executor. A task of the program that does not yield would hold up the renewals of
+/// all that is held, and at the end of `main` that executor ends unasked. Requests never run on the threads of
+/// `smol::unblock`: there a renewal could wait behind long polls, and giving one up would not stop it.
 ///
 /// ```
 /// # fn main() -> Result<(), transport_ureq::BuildError> {
@@ -69,13 +70,15 @@ impl Runtime for SmolTransport {
     }
 
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.0.wire.prepare()?;
-        smol::spawn(future).detach();
-        Ok(())
+        self.0.spawn(future)
     }
 
     fn seed(&self) -> u64 {
         self.0.seed()
+    }
+
+    fn linger(&self, rest: BoxFuture<'_, ()>) {
+        self.0.linger(rest);
     }
 }
 

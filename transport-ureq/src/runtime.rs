@@ -1,14 +1,14 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
-use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use semaphore_core::adapter::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
 
+use crate::tasks;
 use crate::transport::UreqTransport;
 
-/// Plain threads: a task is a thread of its own.
+/// Plain threads: all tasks of a process share one.
 #[async_trait]
 impl Runtime for UreqTransport {
     /// Goes on counting while the machine is suspended, as Consul's own clock does.
@@ -20,18 +20,20 @@ impl Runtime for UreqTransport {
         self.wire.sleep(duration).await;
     }
 
-    /// Runs the future on a new thread.
+    /// Runs the future on the thread of all tasks.
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         self.wire.prepare()?;
-        thread::Builder::new()
-            .name("consul-task".to_owned())
-            .spawn(|| async_io::block_on(future))?;
-        Ok(())
+        tasks::spawn(future)
     }
 
     /// From the operating system's randomness, by way of the standard library's hash keys.
     fn seed(&self) -> u64 {
         seed()
+    }
+
+    /// That thread ends unasked when `main` does.
+    fn linger(&self, rest: BoxFuture<'_, ()>) {
+        tasks::wait_for(rest);
     }
 }
 

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn run() -> Result<(), Box<dyn Error>> {
     let agent = Agent::find()?;
 
-    // Tasks run on smol's executor; requests have threads of their own. There is no tokio in it.
+    // Requests have threads of their own. There is no tokio in it.
     let transport = SmolTransport::new(agent.url().to_string())?;
     let semaphore = Semaphore::builder("examples/on-smol", 1).connect(transport)?;
 

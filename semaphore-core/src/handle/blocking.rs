@@ -196,7 +196,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// The blocking [`Permit`](crate::Permit). Dropping it never blocks.
+/// The blocking [`Permit`](crate::Permit). Dropping it never blocks while another handle is left.
 #[must_use = "a permit that is dropped is released at once"]
 pub struct Permit {
     inner: AsyncPermit,

@@ -61,7 +61,11 @@ pub struct Contention<S> {
     value: Value,
     encoding: Encoding,
     session_options: SessionOptions,
+    farewell: Duration,
 }
+
+/// How long the end of a program may be put off, unless [`Builder::farewell`] says otherwise.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What every builder is told.
 impl<T: Buildable> Builder<T> {
@@ -146,6 +150,7 @@ impl<T: Contends> Builder<T> {
             value: Value::default(),
             encoding: Encoding::default(),
             session_options: SessionOptions::default(),
+            farewell: FAREWELL,
         }))
     }
 
@@ -211,6 +216,23 @@ impl<T: Contends> Builder<T> {
         I::Item: Into<String>,
     {
         self.session_option(|options| options.with_service_checks(checks))
+    }
+
+    /// How long the end of a program may be put off to give back what it still holds, 1 s unless given. It takes as long
+    /// as Consul needs for two or three requests. Zero turns it off.
+    ///
+    /// A program ends, by an error that `main` returns or by a panic, before anything that it has dropped is given back;
+    /// without a farewell the slot is blocked until its session expires. Where that time is spent is the runtime's choice: on tokio
+    /// where the tokio runtime is dropped, on threads and smol where the last handle is, which blocks there until what was
+    /// held is given back. [`Semaphore::shutdown`](crate::Semaphore::shutdown) waits without blocking, and leaves nothing to wait for.
+    ///
+    /// Nothing is given back by `std::process::exit`, an abort or a signal that kills, nor what a static or a thread-local
+    /// holds: drops don't run there.
+    pub fn farewell(self, most: Duration) -> Self {
+        self.checked(|told| {
+            told.subject.farewell = most;
+            Ok(())
+        })
     }
 
     /// Everything that was told, or the first thing that was wrong with it.

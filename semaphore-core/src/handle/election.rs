@@ -33,7 +33,7 @@ use crate::transport::{Runtime, Transport};
 /// let election = Election::builder("service/db/leader").value("10.0.0.1:5432").connect(transport)?;
 /// let leadership = election.campaign().await?; // or try_campaign, campaign_timeout
 /// lead(leadership.fencing_token()).await; // and stop when leadership.lost() resolves
-/// leadership.resign().await?; // or drop it: that never blocks
+/// leadership.resign().await?; // or drop it
 /// # Ok::<(), Error>(())
 /// # })?;
 /// # Ok::<(), Error>(())
@@ -51,12 +51,13 @@ impl Election {
         seed: u64,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
+        farewell: Duration,
     ) -> Result<Self, Error> {
         let key = settings.key().clone();
         let scope = settings.scope().clone();
         let candidate = Candidate::new(settings, seed);
         Ok(Self {
-            owner: Owner::start(candidate, transport, runtime)?,
+            owner: Owner::start(candidate, transport, runtime, farewell)?,
             key,
             scope,
         })

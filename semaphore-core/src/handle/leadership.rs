@@ -14,7 +14,7 @@ use crate::sequencer::Sequencer;
 ///
 /// It is advisory: whoever leads must watch [`Self::lost`] or ask [`Self::is_leader`] before acting,
 /// since Consul's administrators, or silence between us and Consul for as long as the lease, take
-/// it away. Dropping it resigns in the background and never blocks.
+/// it away. Dropping it resigns in the background, and never blocks while another handle is left.
 #[must_use = "a leadership that is dropped is given back at once"]
 pub struct Leadership {
     hold: Hold<Candidate>,

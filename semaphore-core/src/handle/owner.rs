@@ -1,6 +1,9 @@
 //! What every handle of one machine shares: its driver, started once, and its end.
 
+use core::time::Duration;
 use std::sync::Arc;
+
+use futures_util::future::select;
 
 use super::shared::{Shared, State};
 use crate::driver;
@@ -21,8 +24,9 @@ impl<M: Machine> Owner<M> {
         machine: M,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
+        farewell: Duration,
     ) -> Result<Arc<Self>, Error> {
-        let shared = Arc::new(Shared::new(machine, transport, runtime));
+        let shared = Arc::new(Shared::new(machine, transport, runtime, farewell));
         let driver = driver::drive(Arc::clone(&shared));
         let spawned = shared.runtime().spawn(Box::pin(driver));
         spawned.map_err(|error| Error::NoTask(Arc::new(error)))?;
@@ -51,10 +55,24 @@ impl<M: Machine> Owner<M> {
         // A driver that has ended leaves nothing to wait for.
         let _ = idle.await;
     }
+
+    /// A program may end next, and the driver with it.
+    fn linger(&self) {
+        let most = self.0.farewell();
+        if most.is_zero() || !self.0.with(|state| state.is_giving_back()) {
+            return;
+        }
+        let idle = self.0.command(|state, _| state.await_idle());
+        let runtime = self.0.runtime();
+        runtime.linger(Box::pin(async move {
+            select(idle, runtime.sleep(most)).await;
+        }));
+    }
 }
 
 impl<M: Machine> Drop for Owner<M> {
     fn drop(&mut self) {
         self.0.command(State::abandon);
+        self.linger();
     }
 }

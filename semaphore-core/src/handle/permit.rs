@@ -13,7 +13,7 @@ use crate::sequencer::Sequencer;
 ///
 /// The semaphore is advisory: whoever holds a permit must watch [`Self::lost`] or ask
 /// [`Self::is_held`] before acting, since Consul's administrators, or silence between us and Consul
-/// for as long as the lease, take it away. Dropping it releases in the background and never blocks.
+/// for as long as the lease, take it away. Dropping it releases in the background, and never blocks while another handle is left.
 #[must_use = "a permit that is dropped is released at once"]
 pub struct Permit {
     hold: Hold<Participant>,

@@ -37,12 +37,13 @@ impl Semaphore {
         seed: u64,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
+        farewell: Duration,
     ) -> Result<Self, Error> {
         let prefix = settings.prefix().clone();
         let scope = settings.scope().clone();
         let participant = Participant::new(settings, seed);
         Ok(Self {
-            owner: Owner::start(participant, transport, runtime)?,
+            owner: Owner::start(participant, transport, runtime, farewell)?,
             prefix,
             scope,
         })

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::Ordering;
 use core::task::Context;
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
@@ -21,6 +22,7 @@ pub(crate) struct Shared<M: Machine> {
     driver: AtomicWaker,
     transport: Arc<dyn Transport>,
     runtime: Arc<dyn Runtime>,
+    farewell: Duration,
 }
 
 /// The machine and who waits for its events.
@@ -59,6 +61,7 @@ impl<M: Machine> Shared<M> {
         machine: M,
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
+        farewell: Duration,
     ) -> Self {
         Self {
             state: Mutex::new(State {
@@ -76,6 +79,7 @@ impl<M: Machine> Shared<M> {
             driver: AtomicWaker::new(),
             transport,
             runtime,
+            farewell,
         }
     }
 
@@ -85,6 +89,11 @@ impl<M: Machine> Shared<M> {
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.runtime
+    }
+
+    /// For how long the end of a program may be put off.
+    pub(crate) fn farewell(&self) -> Duration {
+        self.farewell
     }
 
     /// Works on the machine, and tells what happened to whoever waits for it.
@@ -115,10 +124,11 @@ impl<M: Machine> Shared<M> {
         self.noticed.swap(false, Ordering::AcqRel)
     }
 
-    /// The driver is no more: nothing will be answered.
-    pub(crate) fn end(&self) {
+    /// The driver is no more: nothing will be answered. Says what was held.
+    pub(crate) fn end(&self) -> Vec<CommandId> {
         self.with(|state| {
             state.ended = true;
+            let held = state.lost.keys().copied().collect();
             let granted = core::mem::take(&mut state.granted).into_values();
             let lost = core::mem::take(&mut state.lost).into_values();
             let done = core::mem::take(&mut state.done).into_values();
@@ -128,7 +138,8 @@ impl<M: Machine> Shared<M> {
             let done = done.map(|it| Notice::Done(it, Err(Error::Closed)));
             let notices = granted.chain(lost).chain(done);
             state.notices.extend(notices.chain(idle.map(Notice::Idle)));
-        });
+            held
+        })
     }
 }
 
@@ -197,6 +208,11 @@ impl<M: Machine> State<M> {
             self.done.insert(command, sender);
         }
         receiver
+    }
+
+    /// Whether somebody is there to give back what is not given back yet.
+    pub(crate) fn is_giving_back(&self) -> bool {
+        !self.ended && !self.machine.is_quiet()
     }
 
     /// Where it will be told that nothing is left; at once if nobody is left to clean up.

@@ -8,6 +8,8 @@ use std::time::Duration;
 pub enum Deed {
     /// The process ends; another one starts after so long.
     Kill { host: usize, down: Duration },
+    /// The process ends as `main` returns, with a farewell; another one starts after so long.
+    Exit { host: usize, down: Duration },
     /// The process stands still.
     Pause { host: usize, time: Duration },
     /// All messages of the host are lost.
@@ -97,6 +99,7 @@ impl Deed {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Kill { .. } => "kill",
+            Self::Exit { .. } => "exit",
             Self::Pause { .. } => "pause",
             Self::Partition { .. } => "partition",
             Self::Stall { .. } => "stall",

@@ -179,6 +179,9 @@ impl fmt::Display for Deed {
             Self::Kill { host, down } => {
                 write!(f, "node-{host} is killed and starts again {down:?} later")
             }
+            Self::Exit { host, down } => {
+                write!(f, "the program on node-{host} ends and starts again {down:?} later")
+            }
             Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
             Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
             Self::Stall { host, time } => write!(f, "node-{host} is stalled for {time:?}"),

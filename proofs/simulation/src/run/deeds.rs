@@ -56,6 +56,7 @@ impl Run<'_> {
         }
         match deed {
             Deed::Kill { host, .. }
+            | Deed::Exit { host, .. }
             | Deed::Pause { host, .. }
             | Deed::Partition { host, .. }
             | Deed::Stall { host, .. }
@@ -177,9 +178,13 @@ impl Run<'_> {
             return;
         };
         match deed {
-            Deed::Kill { down, .. } => {
+            Deed::Kill { down, .. } | Deed::Exit { down, .. } => {
                 if let Some(process) = host.process.take() {
-                    process.kill();
+                    if matches!(deed, Deed::Exit { .. }) {
+                        process.exit();
+                    } else {
+                        process.kill();
+                    }
                     host.tasks.clear();
                     host.pools.clear();
                     self.later(*down, Undo::Boot(number));

@@ -80,7 +80,7 @@ impl Builder<Election> {
             .with_encoding(contention.encoding)
             .with_scope(told.scope)
             .with_session_options(contention.session_options);
-        Election::start(settings, seed, transport, runtime)
+        Election::start(settings, seed, transport, runtime, contention.farewell)
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

@@ -113,7 +113,7 @@ impl Builder<Semaphore> {
         } else {
             settings
         };
-        Semaphore::start(settings, seed, transport, runtime)
+        Semaphore::start(settings, seed, transport, runtime, contention.farewell)
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

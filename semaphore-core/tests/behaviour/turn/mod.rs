@@ -4,6 +4,7 @@ mod acquire;
 mod availability;
 mod bad_input;
 mod callers_session;
+mod farewell;
 mod fencing;
 mod handles;
 mod limit;

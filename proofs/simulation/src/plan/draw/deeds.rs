@@ -64,7 +64,11 @@ impl Draft {
             _ => self.ttl.mul_f64(0.5 + 2.0 * rng.f64()),
         };
         match rng.u32(..10) {
-            0 | 1 => Deed::Kill {
+            0 => Deed::Kill {
+                host,
+                down: time.min(secs(10)),
+            },
+            1 => Deed::Exit {
                 host,
                 down: time.min(secs(10)),
             },

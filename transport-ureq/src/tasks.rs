@@ -1,0 +1,81 @@
+//! The thread that all tasks of a process share.
+//!
+//! A task is the driver of a semaphore or an election, which waits most of the time. It never waits for a request: those
+//! have [threads of their own](crate::workers).
+
+use std::cell::Cell;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use async_executor::Executor;
+use semaphore_core::adapter::BoxFuture;
+
+/// A task that panics ends, and no other with it.
+static TASKS: Executor<'static> = Executor::new();
+
+/// Whether the thread was started. It lasts as long as the process.
+static IS_STARTED: Mutex<bool> = Mutex::new(false);
+
+thread_local! {
+    static IS_THIS_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs the task until it ends.
+///
+/// # Errors
+/// Where the system gives no thread for it. The task is dropped then.
+pub(crate) fn spawn(task: BoxFuture<'static, ()>) -> io::Result<()> {
+    start()?;
+    TASKS.spawn(task).detach();
+    Ok(())
+}
+
+/// Waits on this thread for something that a task does.
+pub(crate) fn wait_for(done: BoxFuture<'_, ()>) {
+    // The thread of the tasks would wait for itself.
+    if !IS_THIS_THREAD.get() {
+        async_io::block_on(done);
+    }
+}
+
+fn start() -> io::Result<()> {
+    let mut is_started = IS_STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_started {
+        thread::Builder::new()
+            .name("consul-tasks".to_owned())
+            .spawn(|| {
+                IS_THIS_THREAD.set(true);
+                async_io::block_on(TASKS.run(std::future::pending::<()>()));
+            })?;
+        *is_started = true;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_channel::oneshot;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::panic, reason = "the case tested")]
+    fn a_task_that_panics_ends_no_other() {
+        let (told, others) = oneshot::channel();
+        spawn(Box::pin(async { panic!("as a bug would") })).unwrap();
+        spawn(Box::pin(async move { told.send(()).unwrap() })).unwrap();
+        async_io::block_on(others).unwrap();
+    }
+
+    #[test]
+    fn a_task_never_waits_for_tasks() {
+        let (told, others) = oneshot::channel();
+        spawn(Box::pin(async move {
+            wait_for(Box::pin(std::future::pending()));
+            told.send(()).unwrap();
+        }))
+        .unwrap();
+        async_io::block_on(others).unwrap();
+    }
+}
