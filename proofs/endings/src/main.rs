@@ -96,7 +96,11 @@ fn measure_one(
     run: u32,
 ) -> Result<Duration, Failure> {
     let key = format!("endings/{on}/{what}/{run}");
-    let how = if run.is_multiple_of(2) { How::Error } else { How::Panic };
+    let how = if run.is_multiple_of(2) {
+        How::Error
+    } else {
+        How::Panic
+    };
     let output = Command::new(program().map_err(Failure::Program)?)
         .args(["--url", &agent.url(), "--key", &key])
         .args(["--on", &on.to_string(), "--what", &what.to_string()])

@@ -180,7 +180,10 @@ impl fmt::Display for Deed {
                 write!(f, "node-{host} is killed and starts again {down:?} later")
             }
             Self::Exit { host, down } => {
-                write!(f, "the program on node-{host} ends and starts again {down:?} later")
+                write!(
+                    f,
+                    "the program on node-{host} ends and starts again {down:?} later"
+                )
             }
             Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
             Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
