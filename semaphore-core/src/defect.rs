@@ -34,6 +34,12 @@ defects! {
     RenewalStoppedAfterTransient,
     /// A renewal that failed for a moment is taken for the end of the session.
     TransientTakenForLoss,
+    /// What is held is renewed as seldom as what waits.
+    RenewalInAThird,
+    /// A renewal of what is held waits for the answer to the one before it.
+    RenewalsInTurn,
+    /// However slow answers are, the next one is waited for as long as usual.
+    LatencyIgnored,
     /// A renewal is believed without asking whether its leader still is one.
     RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.

@@ -310,10 +310,9 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // When a list was read, and not when something is to be.
         "read_at" if is_in("read_at: ") => Token::Origin(nanos),
         // Without a name: until when those who were overtaken are not waited for.
-        "retry_at" | "ask_again_at" | "until" | "respawn_at" | "shared_from" | "end" | "Until"
-        | "wanted_from" | "write_at" | "read_at" | "rest" | "rest_behind" | "" => {
-            Token::Timer(nanos)
-        }
+        "retry_at" | "early_from" | "ask_again_at" | "until" | "respawn_at" | "shared_from"
+        | "end" | "Until" | "wanted_from" | "write_at" | "read_at" | "rest" | "rest_behind"
+        | "" => Token::Timer(nanos),
         "at" if is_in("Wanted { at: ") => Token::Timer(nanos),
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
@@ -327,7 +326,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
         // When Consul last confirmed a view tells users how old it is, and decides nothing.
-        "since" | "timed_at" | "seen_at" => return None,
+        // How long an answer took decides only how long the next one is waited for.
+        "since" | "timed_at" | "seen_at" | "asked_at" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]

@@ -30,7 +30,17 @@ impl Candidate {
         self.let_time_pass(now);
         let (service, is_transaction) = match sent {
             Sent::Poll => (Service::Reads, false),
-            Sent::Candidacy(_, encoding, service) => (service, encoding == Encoding::Transactions),
+            Sent::Candidacy {
+                encoding,
+                service,
+                asked_at,
+                ..
+            } => {
+                let time = now.saturating_since(asked_at);
+                let usual = self.settings.session.request_timeout();
+                self.requests.took(time, result, usual);
+                (service, encoding == Encoding::Transactions)
+            }
         };
         let answer = match result {
             Ok(response) => {
@@ -42,7 +52,7 @@ impl Candidate {
         };
         let event = match sent {
             Sent::Poll => self.handle_poll(now, id, answer),
-            Sent::Candidacy(part, encoding, _) => {
+            Sent::Candidacy { part, encoding, .. } => {
                 let is_refused = |response: &Response| Encoding::is_refused(response);
                 if encoding == Encoding::Transactions && answer.clone().is_ok_and(is_refused) {
                     self.do_without_transactions();

@@ -115,7 +115,8 @@ enum Writing {
 /// Which request of a candidacy is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    Session,
+    /// With its number among those of the session.
+    Session(u32),
     Write,
     Read,
 }
@@ -220,6 +221,7 @@ impl Candidacy {
         self.phase = Phase::Leaving {
             until: now + settings.session.cleanup_time(),
         };
+        self.session.let_go();
         self.pace.reset();
         self.may_hold &= !is_on(Defect::KeyLeftLocked);
         self.settle(settings);
@@ -251,15 +253,14 @@ impl Candidacy {
         settings: &ElectionSettings,
     ) -> Option<(Part, Request)> {
         if self.session_is_active()
-            && let Some(request) = self.session.transmit(now, &settings.session)
+            && let Some((no, request)) = self.session.transmit(now, &settings.session)
         {
-            return Some((Part::Session, request));
+            return Some((Part::Session(no), request));
         }
-        let timeout = settings.session.request_timeout();
         if self.wants_write(now) && self.pace.due() <= now {
             let request = self.write(settings)?;
             self.pace.clear();
-            return Some((Part::Write, request.with_timeout(timeout)));
+            return Some((Part::Write, request));
         }
         if self.wants_read() && self.rest.due() <= now {
             self.is_reading = true;
@@ -270,7 +271,7 @@ impl Candidacy {
                 consistent: true,
             };
             let request = read.request(settings.scope());
-            return Some((Part::Read, request.with_timeout(timeout)));
+            return Some((Part::Read, request));
         }
         None
     }
@@ -286,7 +287,7 @@ impl Candidacy {
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         let event = match part {
-            Part::Session => self.handle_session(now, answer, settings, rng),
+            Part::Session(no) => self.handle_session(now, no, answer, settings, rng),
             Part::Write => self.handle_write(now, moments, answer, settings, rng),
             Part::Read => {
                 self.is_reading = false;
@@ -453,13 +454,14 @@ impl Candidacy {
     fn handle_session(
         &mut self,
         now: Instant,
+        no: u32,
         answer: Result<&Response, RequestError>,
         settings: &ElectionSettings,
         rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         let leads = self.is_leading();
         self.session
-            .handle(now, answer, leads, &settings.session, rng);
+            .handle(now, no, answer, leads, &settings.session, rng);
         self.failure = self.session.failure().cloned();
         self.leaving_failed();
         let error = self.failure.clone().filter(RequestError::is_permanent)?;

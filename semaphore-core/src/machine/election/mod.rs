@@ -98,7 +98,12 @@ struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Poll,
-    Candidacy(Part, Encoding, Service),
+    Candidacy {
+        part: Part,
+        encoding: Encoding,
+        service: Service,
+        asked_at: Instant,
+    },
 }
 
 impl Candidate {
@@ -207,8 +212,7 @@ impl Candidate {
             wait,
             consistent: true,
         };
-        let timeout = settings.session.request_timeout();
-        Some(read.request(settings.scope()).answered_within(timeout))
+        Some(read.request(settings.scope()))
     }
 
     fn let_time_pass(&mut self, now: Instant) {
@@ -235,16 +239,24 @@ impl Machine for Candidate {
         let (sent, request) = if let Some((part, request)) = of_candidacy {
             let encoding = Encoding::of(&request);
             let service = match part {
-                Part::Session if request.method() == Method::Get => Service::Inquiries,
-                Part::Session => Service::Sessions,
+                Part::Session(_) if request.method() == Method::Get => Service::Inquiries,
+                Part::Session(_) => Service::Sessions,
                 Part::Write => Service::Records,
                 Part::Read => Service::Reads,
             };
-            (Sent::Candidacy(part, encoding, service), request)
+            let of_candidacy = Sent::Candidacy {
+                part,
+                encoding,
+                service,
+                asked_at: now,
+            };
+            (of_candidacy, request)
         } else {
             (Sent::Poll, self.poll(now)?)
         };
         let id = self.requests.sent(sent);
+        let usual = self.settings.session.request_timeout();
+        let request = request.answered_within(self.requests.patience(usual));
         Some(Transmit { id, request })
     }
 

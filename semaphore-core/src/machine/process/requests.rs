@@ -1,11 +1,15 @@
 //! What is under way: a machine's requests by their ids, which answers are of no more use, and how others like them
 //! have fared.
 
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::http::Response;
 use crate::id::RequestId;
+use crate::machine::process::latency::Latency;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::service::Services;
+use crate::transport::{TransportError, TransportErrorKind};
 
 /// The requests of one machine, each with what it was for.
 #[derive(Clone, Debug)]
@@ -14,6 +18,7 @@ pub(in crate::machine) struct Requests<T> {
     in_flight: BTreeMap<RequestId, T>,
     aborts: VecDeque<RequestId>,
     services: Services,
+    latency: Latency,
 }
 
 impl<T> Requests<T> {
@@ -23,6 +28,7 @@ impl<T> Requests<T> {
             in_flight: BTreeMap::new(),
             aborts: VecDeque::new(),
             services: Services::default(),
+            latency: Latency::default(),
         }
     }
 
@@ -52,6 +58,25 @@ impl<T> Requests<T> {
     /// How requests like these have fared.
     pub(in crate::machine) fn services(&mut self) -> &mut Services {
         &mut self.services
+    }
+
+    /// How long the answer to a short request is waited for, `usual`ly so long.
+    pub(in crate::machine) fn patience(&self, usual: Duration) -> Duration {
+        self.latency.patience(usual)
+    }
+
+    /// What came back for a short request, after so long.
+    pub(in crate::machine) fn took(
+        &mut self,
+        time: Duration,
+        result: &Result<Response, TransportError>,
+        usual: Duration,
+    ) {
+        match result {
+            Ok(_) => self.latency.answered(time, usual),
+            Err(error) if error.kind() == TransportErrorKind::Timeout => self.latency.timed_out(),
+            Err(_) => {}
+        }
     }
 
     pub(in crate::machine) fn under_way(&self) -> impl ExactSizeIterator<Item = &T> {

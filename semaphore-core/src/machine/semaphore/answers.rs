@@ -31,7 +31,10 @@ impl Participant {
             return;
         };
         if from != From::Watch {
-            self.watch.took(now.saturating_since(sent_at));
+            let time = now.saturating_since(sent_at);
+            self.watch.took(time);
+            let usual = self.settings.request_timeout();
+            self.requests.took(time, result, usual);
         }
         let answer = match result {
             Ok(response) => {

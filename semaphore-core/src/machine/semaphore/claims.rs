@@ -84,7 +84,7 @@ impl Participant {
                 if is_on(Defect::TokenOfQueue) {
                     token = FencingToken(contender.create_index().unwrap_or_default().0);
                 }
-                contender.hold(claim.acquire);
+                contender.hold(now, claim.acquire);
                 sequencers.extend(contender.sequencer(&self.settings));
             }
         }

@@ -68,7 +68,8 @@ pub(in crate::machine) enum Phase {
 /// Which of a contender's two machines a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum Part {
-    Session,
+    /// With its number among those of its session.
+    Session(u32),
     Key,
 }
 
@@ -243,7 +244,8 @@ impl Contender {
     }
 
     /// It holds its slot for this acquisition.
-    pub(in crate::machine) fn hold(&mut self, acquire: CommandId) {
+    pub(in crate::machine) fn hold(&mut self, now: Instant, acquire: CommandId) {
+        self.session.hold(now);
         self.phase = Phase::Held(acquire);
         self.hands_over = false;
     }
@@ -275,6 +277,7 @@ impl Contender {
         self.phase = Phase::Leaving {
             until: now + settings.cleanup_time(),
         };
+        self.session.let_go();
         if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
             self.presence = Presence::No;
         }
@@ -362,9 +365,9 @@ impl Contender {
         settings: &Settings,
     ) -> Option<(Part, Request)> {
         if self.session_is_active()
-            && let Some(request) = self.session.transmit(now, &settings.session)
+            && let Some((no, request)) = self.session.transmit(now, &settings.session)
         {
-            return Some((Part::Session, request));
+            return Some((Part::Session(no), request));
         }
         if self.key_is_active()
             && let Some(session) = self.session.id()
@@ -385,12 +388,13 @@ impl Contender {
         rng: &mut fastrand::Rng,
     ) -> Option<ContenderEvent> {
         let event = match part {
-            Part::Session => {
+            Part::Session(no) => {
                 // By separate requests nothing ties a claim to the session.
                 let is_held_by =
                     matches!(self.phase, Phase::Held(_)) || settings.encoding == Encoding::Requests;
                 let settings = &settings.session;
-                self.session.handle(now, answer, is_held_by, settings, rng);
+                self.session
+                    .handle(now, no, answer, is_held_by, settings, rng);
                 None
             }
             Part::Key => {
@@ -575,7 +579,7 @@ impl Contender {
 
     fn part_failure(&self, part: Part) -> Option<&RequestError> {
         match part {
-            Part::Session => self.session.failure(),
+            Part::Session(_) => self.session.failure(),
             Part::Key => self.key.failure(),
         }
     }

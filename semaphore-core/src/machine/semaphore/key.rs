@@ -208,7 +208,6 @@ impl ContenderKey {
         }
         let key = &settings.prefix.contender_key(session);
         let scope = settings.scope();
-        let timeout = settings.request_timeout();
         let (sent, request) = match self.state {
             State::Reserving => {
                 let reservation = CasKey {
@@ -217,7 +216,7 @@ impl ContenderKey {
                     value: settings.value.as_bytes(),
                     flags: self.nonce,
                 };
-                let request = reservation.request(scope).with_timeout(timeout);
+                let request = reservation.request(scope);
                 (Sent::Reservation, request)
             }
             State::Acquiring => {
@@ -227,7 +226,7 @@ impl ContenderKey {
             State::Deleting(_) => {
                 let index = self.deletable.filter(|_| !settings.owns_sessions());
                 let request = DeleteKey { key, index }.request(scope);
-                (Sent::Deletion, request.with_timeout(timeout))
+                (Sent::Deletion, request)
             }
             _ => return None,
         };

@@ -28,10 +28,10 @@ impl Participant {
             From::Vanished => Service::Inquiries,
             From::Ledger => Service::Records,
             From::Contender(_, Part::Key) => Service::Keys,
-            From::Contender(_, Part::Session) if request.method() == Method::Get => {
+            From::Contender(_, Part::Session(_)) if request.method() == Method::Get => {
                 Service::Inquiries
             }
-            From::Contender(_, Part::Session) => Service::Sessions,
+            From::Contender(_, Part::Session(_)) => Service::Sessions,
         };
         let sent_at = now;
         let id = self.requests.sent(InFlight {
@@ -40,11 +40,13 @@ impl Participant {
             sent_at,
             service,
         });
+        let patience = self.requests.patience(self.settings.request_timeout());
+        let request = request.answered_within(patience);
         Some(Transmit { id, request })
     }
 
     fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.short_requests() >= MAX_RENEWALS_IN_FLIGHT {
+        if self.renewals() >= MAX_RENEWALS_IN_FLIGHT {
             return None;
         }
         let due = |contender: &Contender| {
@@ -118,14 +120,29 @@ impl Participant {
         Some((From::Contender(no, part), request))
     }
 
-    /// The watch's poll does not count: it is held open.
+    /// The watch's poll does not count: it is held open. Nor do renewals of what is held, some of which may wait for a
+    /// slow answer while everything else goes on.
     fn short_requests(&self) -> usize {
         let all = self.requests.under_way();
-        all.filter(|it| it.from != From::Watch).count()
+        all.filter(|it| it.from != From::Watch && !self.is_of_hold(it))
+            .count()
+    }
+
+    fn renewals(&self) -> usize {
+        let all = self.requests.under_way();
+        all.filter(|it| self.is_of_hold(it)).count()
+    }
+
+    fn is_of_hold(&self, request: &InFlight) -> bool {
+        let From::Contender(no, Part::Session(_)) = request.from else {
+            return false;
+        };
+        let contender = self.roster.get(no);
+        contender.is_some_and(|it| matches!(it.phase(), Phase::Held(_)))
     }
 }
 
-/// How many short requests a participant has under way at most. Renewals may go beyond it, up to
-/// [`MAX_RENEWALS_IN_FLIGHT`]: they must not queue behind others, and each is two requests, one after the other.
+/// How many short requests a participant has under way at most, and how many renewals of what is held beside them: those must
+/// not queue behind others, and each is two requests, one after the other.
 const MAX_IN_FLIGHT: usize = 8;
 const MAX_RENEWALS_IN_FLIGHT: usize = 24;

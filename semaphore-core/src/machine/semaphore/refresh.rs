@@ -57,10 +57,7 @@ impl Refresh {
             wait: None,
             consistent: true,
         };
-        Some(
-            list.request(settings.scope())
-                .with_timeout(settings.request_timeout()),
-        )
+        Some(list.request(settings.scope()))
     }
 
     pub(super) fn answered(&mut self) {

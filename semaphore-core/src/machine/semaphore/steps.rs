@@ -102,7 +102,7 @@ impl Encoding {
             || (Self::Requests, acquire.request(scope)),
             |request| (Self::Transactions, request),
         );
-        (encoding, request.with_timeout(settings.request_timeout()))
+        (encoding, request)
     }
 
     /// Reads the answer to [`Self::enter`].
@@ -212,7 +212,7 @@ impl Encoding {
             Some(request) => (Self::Transactions, request),
             None => (Self::Requests, cas.request(scope)),
         };
-        (encoding, request.with_timeout(settings.request_timeout()))
+        (encoding, request)
     }
 
     /// Reads the answer to [`Self::write`].

@@ -254,7 +254,7 @@ impl Vanished {
         tracing::debug!(name: "inquiry", ?asked, "asks whether holders without a key are dead");
         self.asked = Some(asked);
         self.rest.end();
-        Some(request.with_timeout(settings.request_timeout()))
+        Some(request)
     }
 
     /// The question under way is asked in another way.

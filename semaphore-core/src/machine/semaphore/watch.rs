@@ -258,7 +258,7 @@ impl Watch {
                 Some((index, self.focus.wait())).filter(|(_, wait)| !wait.is_zero())
             }
         };
-        let request = match self.focus.key(settings) {
+        Some(match self.focus.key(settings) {
             None => ListKeys {
                 prefix: &settings.prefix,
                 wait,
@@ -271,8 +271,7 @@ impl Watch {
                 consistent,
             }
             .request(settings.scope()),
-        };
-        Some(request.answered_within(settings.request_timeout()))
+        })
     }
 
     /// Says whether the answer goes on from the one before it. If not, a snapshot may have been
@@ -391,18 +390,6 @@ mod tests {
         assert_eq!(watch.start(), Start::Anew);
         assert!(!watch.asks_leader());
         assert_eq!(poll(&mut watch, now).unwrap(), "/v1/kv/jobs/?recurse");
-    }
-
-    #[test]
-    fn the_server_may_take_its_time_and_its_jitter() {
-        let now = Instant::from_origin(Duration::from_secs(1));
-        let mut watch = Watch::new(&settings());
-        watch.start();
-        poll(&mut watch, now).unwrap();
-        watch.answered(now, Index(7));
-        let request = watch.transmit(now, &settings()).unwrap();
-        assert!(request.is_long_poll());
-        assert!(request.timeout() > Duration::from_secs(15) * 17 / 16);
     }
 
     #[test]

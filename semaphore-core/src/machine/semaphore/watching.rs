@@ -30,7 +30,7 @@ impl Participant {
         }
         let Some(observed) = self.knowledge.current() else {
             return Some(
-                self.awaited(Part::Key)
+                self.awaited(|part| part == Part::Key)
                     .map_or(now, |sent| sent + self.prompt()),
             );
         };
@@ -67,7 +67,7 @@ impl Participant {
             .then_some(now)
             .into_iter()
             .chain(in_flight.map(|it| it.sent_at))
-            .chain(self.awaited(Part::Key))
+            .chain(self.awaited(|part| part == Part::Key))
             .max()
     }
 
@@ -78,11 +78,12 @@ impl Participant {
     fn is_about_to_enter(&self) -> bool {
         let is_in_line =
             |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
-        let enters = self.awaited(Part::Key).is_some();
+        let enters = self.awaited(|part| part == Part::Key).is_some();
         let is_about_to = if enters {
             self.is_in_crowd()
         } else {
-            self.awaited(Part::Session).is_some()
+            self.awaited(|part| matches!(part, Part::Session(_)))
+                .is_some()
         };
         is_about_to && !self.roster.any(is_in_line)
     }
@@ -106,10 +107,10 @@ impl Participant {
     }
 
     /// Since when a contender is about to learn how the prefix looks, or to make its session.
-    fn awaited(&self, by: Part) -> Option<Instant> {
+    fn awaited(&self, is_meant: fn(Part) -> bool) -> Option<Instant> {
         let awaited = self.requests.under_way().filter(|it| match it.from {
             From::Contender(no, part) => {
-                part == by && self.roster.get(no).is_some_and(Contender::is_wanting)
+                is_meant(part) && self.roster.get(no).is_some_and(Contender::is_wanting)
             }
             _ => false,
         });

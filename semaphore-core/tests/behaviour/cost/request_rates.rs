@@ -74,8 +74,9 @@ fn rate_with(what: &str, time: u64, prepare: impl FnOnce(&MockConsul), stir: Sti
         .filter(|(_, count)| *count > 0)
         .collect();
     eprintln!("{what}: {rate:.2}/s {deltas:?}");
+    // Eight requests, a poll, and of the one that is held five renewals and the reads that confirm them.
     assert!(
-        after.peak_open <= 13,
+        after.peak_open <= 19,
         "{what}: {} connections",
         after.peak_open
     );
@@ -170,7 +171,8 @@ fn each_kind_of_request_that_fails_alone_makes_no_others_hot() {
                 world.inject(Rule::new(fault).host("a").matching(is).always());
             };
             let rate = rate_with(&what, TIME, inject, Stir::Everything);
-            assert!(rate < 5.0, "{what}: {rate}");
+            // What is held is renewed again within half a second.
+            assert!(rate < 6.0, "{what}: {rate}");
         }
     }
 }

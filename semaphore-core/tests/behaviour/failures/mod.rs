@@ -4,6 +4,7 @@ mod claim_under_way;
 mod hostile_answers;
 mod permanent;
 mod refused_for_now;
+mod slow_answers;
 mod superseded_claim;
 mod transient;
 mod unknown_outcomes;

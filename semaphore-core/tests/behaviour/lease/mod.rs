@@ -4,6 +4,7 @@ mod early_ends;
 mod kept_sessions;
 mod late_answers;
 mod loss;
+mod outages;
 mod partition;
 mod session;
 mod standing_clock;

@@ -22,13 +22,14 @@ fn sent(world: &MockConsul, path: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_session_is_renewed_after_a_quarter_to_a_third_of_its_ttl_and_after_twenty_seconds_at_most() {
-    for (ttl, third) in [
-        (15, 5.0),
-        (30, 10.0),
-        (10, 10.0 / 3.0),
-        (60, 20.0),
-        (3_600, 20.0),
+fn what_is_held_is_renewed_after_a_sixteenth_to_a_twelfth_of_the_ttl_and_after_five_seconds_at_most()
+ {
+    for (ttl, twelfth) in [
+        (15, 1.25),
+        (30, 2.5),
+        (10, 10.0 / 12.0),
+        (60, 5.0),
+        (3_600, 5.0),
     ] {
         let world = MockConsul::new(1);
         let semaphore = connect(builder(1).ttl(secs(ttl)), &world.client("a"));
@@ -37,10 +38,10 @@ fn a_session_is_renewed_after_a_quarter_to_a_third_of_its_ttl_and_after_twenty_s
         let created = sent(&world, "/v1/session/create")[0];
         let mut last = created;
         let renewals = sent(&world, "/v1/session/renew");
-        assert!((29..=40).contains(&renewals.len()), "{}", renewals.len());
+        assert!((119..=160).contains(&renewals.len()), "{}", renewals.len());
         for at in renewals {
             let after = at - last;
-            let is_due = (third * 0.75 - 0.002..third + 0.002).contains(&after);
+            let is_due = (twelfth * 0.75 - 0.002..twelfth + 0.002).contains(&after);
             assert!(is_due, "TTL {ttl}: after {after}");
             last = at;
         }
@@ -49,6 +50,7 @@ fn a_session_is_renewed_after_a_quarter_to_a_third_of_its_ttl_and_after_twenty_s
     }
 }
 
+/// After a quarter to a third of its TTL.
 #[test]
 fn one_that_waits_is_renewed_too() {
     let world = MockConsul::new(1);
@@ -73,10 +75,11 @@ fn renewals_end_with_the_hold() {
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     world.advance(secs(7));
-    assert_eq!(sent(&world, "/v1/session/renew").len(), 1);
+    let renewals = sent(&world, "/v1/session/renew").len();
+    assert!(renewals > 0);
     world.run(permit.release()).expect("released");
     world.advance(secs(100));
-    assert_eq!(sent(&world, "/v1/session/renew").len(), 1);
+    assert_eq!(sent(&world, "/v1/session/renew").len(), renewals);
     assert_nothing_left(&world);
 }
 
@@ -86,12 +89,12 @@ fn the_deadline_counts_from_the_sending_of_the_last_renewal_that_succeeded() {
     world.set_latency(millis(400)..=millis(400));
     let semaphore = semaphore(&world, "a", 1);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    while sent(&world, "/v1/session/renew").len() < 2 {
-        world.advance(millis(100));
-    }
-    // And confirmed.
-    world.advance(secs(2));
-    let last = sent(&world, "/v1/session/renew").pop().expect("a renewal");
+    world.advance(secs(10));
+    // The last that can have been confirmed by now: that takes two answers, each after 800 ms.
+    let now = world.now().since_origin().as_secs_f64();
+    let mut renewals = sent(&world, "/v1/session/renew");
+    renewals.retain(|at| at + 1.6 < now);
+    let last = renewals.pop().expect("a renewal");
     let deadline = (world.now() + permit.remaining()).since_origin();
     let expected = Duration::from_secs_f64(last) + millis(13_500);
     assert!(
@@ -142,7 +145,8 @@ fn renewals_that_keep_failing_are_paced() {
         Lost::LeaseExpired { .. }
     ));
     let tries = sent(&world, "/v1/session/renew").len();
-    assert!((5..=15).contains(&tries), "{tries}");
+    // Every quarter to half of a second.
+    assert!((15..=55).contains(&tries), "{tries}");
     drop(permit);
     world.advance(secs(1));
     assert_nothing_left(&world);
@@ -166,8 +170,9 @@ fn a_longer_ttl_that_the_server_tells_makes_no_longer_lease() {
         remaining > secs(13) && remaining < millis(13_500),
         "{remaining:?}"
     );
-    world.advance(secs(5));
-    assert_eq!(sent(&world, "/v1/session/renew").len(), 2);
+    let renewals = sent(&world, "/v1/session/renew").len();
+    world.advance(millis(1_300));
+    assert!(sent(&world, "/v1/session/renew").len() > renewals);
 }
 
 #[test]

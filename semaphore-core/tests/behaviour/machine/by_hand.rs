@@ -305,9 +305,10 @@ fn holding_and_waiting_for_an_hour_takes_few_turns() {
     let turns = bench.run_for(secs(3_600));
     assert!(bench.participant.is_held(bench.now, holder));
     assert!(!bench.is_granted(waiter));
-    // Two renewals every 3.75 to 5 s, each of which the leader confirms, and a poll every 15 s.
-    assert!(turns < 4_600, "{turns}");
-    assert!(bench.sent.len() < 4_100, "{}", bench.sent.len());
+    // A renewal of the holder every 0.94 to 1.25 s and one of the waiter every 3.75 to 5 s, each of which the leader confirms
+    // where requests are separate, and a poll every 15 s.
+    assert!(turns < 11_000, "{turns}");
+    assert!(bench.sent.len() < 10_000, "{}", bench.sent.len());
 }
 
 #[test]

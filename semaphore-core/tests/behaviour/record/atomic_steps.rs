@@ -168,7 +168,10 @@ fn acquiring_and_releasing_needs_no_poll() {
         assert_eq!(bench.released(acquire), 1, "{:#?}", bench.sent);
     }
     bench.run_for(secs(2));
-    let reads = bench.sent.iter().filter(|line| line.contains("GET"));
+    let reads = bench
+        .sent
+        .iter()
+        .filter(|line| line.contains("GET /v1/kv/"));
     let reads = reads.filter(|line| !line.contains("index=")).count();
     assert!(reads <= 1, "a look at the beginning: {:#?}", bench.sent);
     let is_bad =

@@ -36,7 +36,8 @@ fn the_connection_of_a_poll_that_is_given_up_is_freed() {
     world.partition("b");
     world.advance(secs(8));
     world.heal("b");
-    world.advance(secs(5));
+    // Until the renewals that were lost are given up.
+    world.advance(secs(8));
     let stats = world.stats_of("b");
     assert_eq!(stats.open, 1, "one poll\n{}", world.trace());
     world.run(held.release()).expect("released");

@@ -267,5 +267,5 @@ impl Bench {
 
 /// Whether a request reads the prefix.
 pub(crate) fn is_read(request: &Request) -> bool {
-    request.method() == Method::Get
+    request.method() == Method::Get && request.target().starts_with("/v1/kv/")
 }

@@ -21,11 +21,11 @@ use crate::ENCODING;
 /// The prefix of most tests.
 pub(crate) const PREFIX: &str = "service/db";
 
-pub(crate) fn secs(secs: u64) -> Duration {
+pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-pub(crate) fn millis(millis: u64) -> Duration {
+pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 

@@ -120,6 +120,7 @@ impl Candidacy {
             lock_index: term.lock_index,
             session,
         };
+        self.session.hold(now);
         self.phase = Phase::Leading(term);
         self.may_hold = true;
         self.pace.clear();

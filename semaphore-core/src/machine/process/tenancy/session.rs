@@ -12,12 +12,14 @@
 //! - `Creating`: a session of ours is being made. An answer that never comes leaves an orphan,
 //!   which dies by its TTL; the next attempt makes another one.
 //! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
-//! - `Live`: renewed after a quarter to a third of the TTL. Failures are retried with backoff for as long as
+//! - `Live`: renewed after a quarter to a third of the TTL, and while somebody holds or leads by it after a sixteenth to a
+//!   twelfth, whatever became of the renewal before: an outage may begin at any moment, and what is left of the lease then is
+//!   what it may last. Failures are retried with backoff for as long as
 //!   nobody says that the session is gone. Consul does not write renewals to its log: a leader that was frozen, and
 //!   wakes to find that there is another one, renews for some milliseconds sessions that have ended (seen on 1.8.7); a
-//!   new one that has yet to catch up with its log knows no session that it should. So an answer only raises a *doubt*, if
-//!   somebody holds or leads by the session, if its lease was over already, or if it says that there is none. A read for which
-//!   the leader confirms itself with the majority settles it.
+//!   new one that has yet to catch up with its log knows no session that it should. So an answer alone counts neither if
+//!   somebody holds or leads by the session, nor if its lease was over already, nor if it says that there is none. A read for
+//!   which the leader confirms itself with the majority settles it; where answers are slow it is sent together with the renewal.
 //!
 //! Sources: Consul's documentation of sessions (`TTL`, `LockDelay`, `Behavior`; `NodeChecks`, which end a session with its
 //! node's health unless the list is empty) and of the session endpoints.
@@ -29,17 +31,29 @@ use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
+use crate::machine::process::latency::Latency;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
 use crate::time::Instant;
+use crate::transport::TransportErrorKind;
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Session {
     state: State,
-    in_flight: Option<InFlight>,
-    /// What a renewal's answer says and the leader has to confirm.
-    doubt: Option<Doubt>,
+    /// The requests under way: some renewals at a time, and of anything else one.
+    in_flight: Vec<InFlight>,
+    /// When the last creation or renewal was sent.
+    renewed_at: Instant,
+    /// From when on it is renewed early; none unless somebody holds or leads by it.
+    early_from: Option<Instant>,
+    /// The lease of the last renewal that succeeded, until the leader confirms that the session lived since.
+    unconfirmed: Option<Lease>,
+    /// When the last read was sent for which the leader confirmed that it lives.
+    confirmed_at: Instant,
+    /// Since when a renewal says that there is no such session.
+    missing_since: Option<Instant>,
+    latency: Latency,
     /// How long nobody acquires its keys after it was invalidated.
     lock_delay: Duration,
     retry_at: Option<Instant>,
@@ -58,30 +72,36 @@ enum State {
     Ended,
 }
 
-/// What a renewal was answered, by a leader that may be one no more, or that has yet to apply its log.
-#[derive(Clone, Copy, Debug)]
-enum Doubt {
-    /// There is no such session.
-    Missing,
-    /// It has this lease, if it lives.
-    Renewed(Lease),
-}
-
-/// The request that is under way.
+/// A request that is under way: the state may have moved on since.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
+    no: u32,
     sent: Sent,
     sent_at: Instant,
 }
 
-/// Which request is under way: the state may have moved on since.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Sent {
     Creation,
     Renewal,
     Inquiry,
     Destruction,
 }
+
+/// So many renewals of one that is held may be under way, and as many reads that confirm them. A silent agent, or one that takes a third of the
+/// TTL for an answer, must not keep the next one back: each is waited for two fifths of the TTL at most, and the next one
+/// is due after a sixteenth to a twelfth.
+const MOST_IN_FLIGHT: usize = 5;
+
+/// Who waits, and has only to keep its place, does with fewer.
+const MOST_OF_WAITER: usize = 3;
+
+/// A hold in its first moments is not renewed early: most are over by then.
+const FIRST_MOMENTS: Duration = Duration::from_millis(250);
+
+/// One that is held is renewed again after a failure within this part of its TTL, so that one of the renewals after an
+/// outage is in time.
+const HELD_RETRY: u32 = 30;
 
 impl Session {
     /// A session from the settings' source.
@@ -92,8 +112,13 @@ impl Session {
         };
         Self {
             state,
-            in_flight: None,
-            doubt: None,
+            in_flight: Vec::new(),
+            renewed_at: Instant::ORIGIN,
+            early_from: None,
+            unconfirmed: None,
+            confirmed_at: Instant::ORIGIN,
+            missing_since: None,
+            latency: Latency::default(),
             lock_delay: settings.lock_delay(),
             retry_at: None,
             backoff: Backoff::new(Duration::from_millis(200), settings.retry_cap()),
@@ -105,8 +130,13 @@ impl Session {
     pub(in crate::machine) fn ended() -> Self {
         Self {
             state: State::Ended,
-            in_flight: None,
-            doubt: None,
+            in_flight: Vec::new(),
+            renewed_at: Instant::ORIGIN,
+            early_from: None,
+            unconfirmed: None,
+            confirmed_at: Instant::ORIGIN,
+            missing_since: None,
+            latency: Latency::default(),
             lock_delay: Duration::ZERO,
             retry_at: None,
             backoff: Backoff::new(Duration::ZERO, Duration::ZERO),
@@ -116,7 +146,8 @@ impl Session {
 
     /// Whether another contender may use it: it lives, and nothing is unanswered.
     pub(in crate::machine) fn is_reusable(&self) -> bool {
-        self.is_live() && self.in_flight.is_none() && self.doubt.is_none() && self.failure.is_none()
+        let is_quiet = self.in_flight.is_empty() && !self.is_doubtful();
+        self.is_live() && is_quiet && self.failure.is_none()
     }
 
     /// The id, once it is known.
@@ -156,12 +187,22 @@ impl Session {
 
     /// Whether creation is still under way, so that an id may yet turn up.
     pub(in crate::machine) fn is_being_created(&self) -> bool {
-        let is_creation = |it: InFlight| it.sent == Sent::Creation;
-        self.in_flight.is_some_and(is_creation)
+        let is_creation = |it: &InFlight| matches!(it.sent, Sent::Creation);
+        self.in_flight.iter().any(is_creation)
     }
 
     pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
         self.failure.as_ref()
+    }
+
+    /// Somebody holds or leads by it from now on.
+    pub(in crate::machine) fn hold(&mut self, now: Instant) {
+        self.early_from = Some(now + FIRST_MOMENTS);
+    }
+
+    /// Nobody does any longer.
+    pub(in crate::machine) fn let_go(&mut self) {
+        self.early_from = None;
     }
 
     /// Consul said elsewhere that it knows no such session.
@@ -174,9 +215,12 @@ impl Session {
 
     /// Nothing needs the session any more: destroys it if it is ours.
     pub(in crate::machine) fn end(&mut self, settings: &SessionSettings) {
+        self.let_go();
         self.retry_at = None;
         self.failure = None;
         self.backoff.reset();
+        self.unconfirmed = None;
+        self.missing_since = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // One that seems to be gone may not be: its contender key can be deleted alone.
             State::Live(id, _) | State::Gone(Some(id))
@@ -200,20 +244,77 @@ impl Session {
         self.timeout().is_some_and(|due| due <= now)
     }
 
-    /// When a request is due, unless one is under way.
+    /// When a request is due, unless those under way come first.
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
-        if self.in_flight.is_some() {
-            return None;
-        }
+        let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
         match &self.state {
-            State::Creating | State::Adopting(_) | State::Destroying(_) => {
-                Some(self.retry_at.unwrap_or(Instant::ORIGIN))
+            State::Creating | State::Adopting(_) => self.in_flight.is_empty().then_some(retry),
+            // Renewals that are under way need no answer any more.
+            State::Destroying(_) => {
+                let is_sent = |it: &InFlight| matches!(it.sent, Sent::Destruction);
+                (!self.in_flight.iter().any(is_sent)).then_some(retry)
             }
-            State::Live(..) if self.doubt.is_some() => {
-                Some(self.retry_at.unwrap_or(Instant::ORIGIN))
+            State::Live(_, lease) => {
+                let is_renewal = |it: &InFlight| matches!(it.sent, Sent::Renewal);
+                let due = self.retry_at.unwrap_or_else(|| self.renew_at(lease));
+                let renewal = self.has_room(is_renewal).then_some(due);
+                let inquiry = self.wants_inquiry().then_some(retry);
+                renewal.into_iter().chain(inquiry).min()
             }
-            State::Live(_, lease) => Some(self.retry_at.unwrap_or_else(|| lease.renew_at())),
             State::Gone(_) | State::Ended => None,
+        }
+    }
+
+    /// Whether the leader is to be asked if the session lives: since a renewal says that it does not, or since one counts
+    /// only if it does. Where answers are slow it is asked together with the renewal.
+    fn wants_inquiry(&self) -> bool {
+        let is_inquiry = |it: &&InFlight| matches!(it.sent, Sent::Inquiry);
+        let is_renewal = |it: &&InFlight| matches!(it.sent, Sent::Renewal);
+        let is_in_a_hurry = self.early_from.is_some() && self.latency == Latency::Slow;
+        let is_in_a_hurry = is_in_a_hurry && !is_on(Defect::RenewalUnconfirmed);
+        let renewals = self.in_flight.iter().filter(is_renewal);
+        let of_holder = renewals.filter(|_| is_in_a_hurry);
+        let since = of_holder
+            .map(|it| it.sent_at)
+            .chain(self.unconfirmed.map(|it| it.sent_at()))
+            .filter(|sent| *sent > self.confirmed_at)
+            .chain(self.missing_since)
+            .max();
+        let is_asked = |since| {
+            let mut inquiries = self.in_flight.iter().filter(is_inquiry);
+            inquiries.any(|it| it.sent_at >= since)
+        };
+        self.has_room(|it| is_inquiry(&it)) && since.is_some_and(|since| !is_asked(since))
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.unconfirmed.is_some() || self.missing_since.is_some()
+    }
+
+    /// Whether one more of these may be sent.
+    fn has_room(&self, of: impl Fn(&InFlight) -> bool) -> bool {
+        if is_on(Defect::RenewalsInTurn) {
+            return self.in_flight.is_empty();
+        }
+        let is_held = self.early_from.is_some();
+        let most = if is_held {
+            MOST_IN_FLIGHT
+        } else {
+            MOST_OF_WAITER
+        };
+        self.in_flight.iter().filter(|it| of(it)).count() < most
+    }
+
+    /// When the next renewal is due if none fails.
+    fn renew_at(&self, lease: &Lease) -> Instant {
+        let usual = self.renewed_at + lease.renew_after();
+        let early = self.renewed_at + lease.renew_early_after();
+        match (self.early_from, self.latency) {
+            _ if is_on(Defect::RenewalInAThird) => usual,
+            (Some(from), _) => from.max(early).min(usual),
+            // A slot that is granted now may be held by a lease that is half over.
+            (None, Latency::Slow) => self.renewed_at + lease.renew_after() / 2,
+            (None, Latency::Prompt) => usual,
         }
     }
 
@@ -222,7 +323,7 @@ impl Session {
         &mut self,
         now: Instant,
         settings: &SessionSettings,
-    ) -> Option<Request> {
+    ) -> Option<(u32, Request)> {
         if !self.is_due(now) {
             return None;
         }
@@ -231,7 +332,7 @@ impl Session {
             (State::Creating, SessionSource::Create(options)) => {
                 (Sent::Creation, CreateSession { options }.request(scope))
             }
-            (State::Adopting(session) | State::Live(session, _), _) if self.doubt.is_some() => {
+            (State::Adopting(session) | State::Live(session, _), _) if self.wants_inquiry() => {
                 let request = SessionInfo { session }.request(scope);
                 (Sent::Inquiry, request.with_priority(Priority::Urgent))
             }
@@ -243,25 +344,42 @@ impl Session {
             }
             _ => return None,
         };
+        if matches!(sent, Sent::Creation | Sent::Renewal) {
+            self.renewed_at = now;
+        }
+        let is_free = |no: &u32| self.in_flight.iter().all(|it| it.no != *no);
+        let no = (0..=u32::MAX).find(is_free).unwrap_or(u32::MAX);
         let sent_at = now;
-        self.in_flight = Some(InFlight { sent, sent_at });
+        self.in_flight.push(InFlight { no, sent, sent_at });
         self.retry_at = None;
-        Some(request.with_timeout(settings.request_timeout()))
+        Some((no, request))
     }
 
-    /// Takes the answer to the request under way. Whether somebody holds or leads by this session decides what it takes
+    /// Takes the answer to a request under way. Whether somebody holds or leads by this session decides what it takes
     /// to believe it.
     pub(in crate::machine) fn handle(
         &mut self,
         now: Instant,
+        no: u32,
         answer: Result<&Response, RequestError>,
         is_held_by: bool,
         settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
-        let Some(InFlight { sent, sent_at }) = self.in_flight.take() else {
+        let Some(at) = self.in_flight.iter().position(|it| it.no == no) else {
             return;
         };
+        let InFlight { sent, sent_at, .. } = self.in_flight.remove(at);
+        match &answer {
+            Ok(_) => {
+                let took = now.saturating_since(sent_at);
+                self.latency.answered(took, settings.request_timeout());
+            }
+            Err(RequestError::Transport(error)) if error.kind() == TransportErrorKind::Timeout => {
+                self.latency.timed_out();
+            }
+            Err(_) => {}
+        }
         let sent_at = if is_on(Defect::LeaseFromAnswer) {
             now
         } else {
@@ -286,7 +404,7 @@ impl Session {
                 })
             }
             (Sent::Inquiry, State::Adopting(_) | State::Live(..)) => {
-                return self.handle_inquiry(now, answer, rng);
+                return self.handle_inquiry(now, sent_at, answer, settings, rng);
             }
             (Sent::Destruction, State::Destroying(_)) => answer
                 .and_then(DestroySession::parse)
@@ -294,26 +412,31 @@ impl Session {
             _ => return,
         };
         match outcome {
-            Ok(State::Live(_, lease)) if self.must_be_confirmed(now, is_held_by) => {
-                self.doubt = Some(Doubt::Renewed(lease));
+            Ok(State::Live(id, lease)) if self.must_be_confirmed(now, is_held_by) => {
+                let is_older = self.unconfirmed.is_some_and(|it| it.is_after(&lease));
+                if !is_older {
+                    self.unconfirmed = Some(lease);
+                }
                 self.failure = None;
+                self.confirm(id);
             }
+            Ok(State::Live(id, lease)) => self.renewed(id, lease),
             Ok(state) => {
                 self.state = state;
                 self.failure = None;
                 self.backoff.reset();
             }
             Err(RequestError::InvalidSession { .. })
-                if sent == Sent::Renewal && !is_on(Defect::MissingSessionBelieved) =>
+                if matches!(sent, Sent::Renewal) && !is_on(Defect::MissingSessionBelieved) =>
             {
-                self.doubt = Some(Doubt::Missing);
+                self.missing_since = Some(now);
                 self.failure = None;
             }
             Err(RequestError::InvalidSession { .. }) => self.handle_gone(),
             Err(_) if self.is_live() && is_on(Defect::TransientTakenForLoss) => self.handle_gone(),
             Err(error) => {
                 self.failure = Some(error);
-                self.retry_at = Some(now + self.backoff.next(rng));
+                self.rest(now, settings, rng);
                 if self.is_live() && is_on(Defect::RenewalStoppedAfterTransient) {
                     self.retry_at = Some(now + settings.ttl());
                 }
@@ -326,39 +449,72 @@ impl Session {
     fn handle_inquiry(
         &mut self,
         now: Instant,
+        sent_at: Instant,
         answer: Result<&Response, RequestError>,
+        settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
-        let is_missing = matches!(self.doubt, Some(Doubt::Missing));
         let found = answer.and_then(|response| match SessionInfo::parse(response)? {
             None if is_filtered(response) => Err(hidden()),
             found => Ok(found),
         });
         match found {
             Ok(None) => self.handle_gone(),
-            Err(RequestError::Denied { .. }) if is_missing => self.handle_gone(),
+            Err(RequestError::Denied { .. }) if self.missing_since.is_some() => self.handle_gone(),
             Ok(Some(_)) => {
                 self.failure = None;
-                match (self.doubt.take(), &self.state) {
-                    (Some(Doubt::Renewed(lease)), State::Live(id, _)) => {
-                        self.state = State::Live(id.clone(), lease);
-                        self.backoff.reset();
-                    }
-                    _ => self.retry_at = Some(now + self.backoff.next(rng)),
+                self.confirmed_at = self.confirmed_at.max(sent_at);
+                if self.missing_since.is_some_and(|since| since <= sent_at) {
+                    self.missing_since = None;
+                    self.rest(now, settings, rng);
+                }
+                if let Some(id) = self.id().cloned() {
+                    self.confirm(id);
                 }
             }
             Err(error) => {
                 self.failure = Some(error);
-                self.retry_at = Some(now + self.backoff.next(rng));
+                self.rest(now, settings, rng);
             }
         }
+    }
+
+    /// The lease of a renewal counts if the leader knew the session at any time since that was sent. Whoever answered the
+    /// renewal, the session's lock delay lasts from then on as long as belief does.
+    fn confirm(&mut self, id: SessionId) {
+        let is_confirmed = |lease: &mut Lease| lease.sent_at() <= self.confirmed_at;
+        if let Some(lease) = self.unconfirmed.take_if(is_confirmed) {
+            self.renewed(id, lease);
+        }
+    }
+
+    /// It has this lease, or one that was asked for later.
+    fn renewed(&mut self, id: SessionId, lease: Lease) {
+        self.failure = None;
+        self.backoff.reset();
+        let is_older = self.lease().is_some_and(|it| it.is_after(&lease));
+        if !is_older {
+            self.state = State::Live(id, lease);
+        }
+    }
+
+    /// The next request comes later.
+    fn rest(&mut self, now: Instant, settings: &SessionSettings, rng: &mut fastrand::Rng) {
+        let rest = self.backoff.next(rng);
+        let is_held = self.early_from.is_some();
+        let most = if is_held {
+            settings.ttl() / HELD_RETRY
+        } else {
+            rest
+        };
+        self.retry_at = Some(now + rest.min(most));
     }
 
     /// Whoever waits has only to renew in time: Consul ties no key to a session that has ended.
     fn must_be_confirmed(&self, now: Instant, is_held_by: bool) -> bool {
         let has_lapsed = self.lease().is_some_and(|lease| !lease.is_valid(now));
-        let is_doubtful = has_lapsed || self.is_live() && is_held_by;
-        is_doubtful && !is_on(Defect::RenewalUnconfirmed)
+        let must = has_lapsed || self.is_live() && is_held_by;
+        must && !is_on(Defect::RenewalUnconfirmed)
     }
 
     fn is_live(&self) -> bool {

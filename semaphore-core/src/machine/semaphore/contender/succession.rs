@@ -71,6 +71,7 @@ impl Contender {
     /// Its hold is over, and its slot is for the next of our queue.
     pub(in crate::machine) fn pass(&mut self) {
         tracing::debug!(name: "slot-passed", "a slot passes to the next local caller");
+        self.session.let_go();
         self.phase = Phase::Waiting;
         self.hands_over = true;
     }

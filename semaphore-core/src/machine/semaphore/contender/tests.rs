@@ -59,7 +59,7 @@ impl Bench {
 
     fn into_held(mut self) -> Self {
         self.contender.admitted(BASE);
-        self.contender.hold(ACQUIRE);
+        self.contender.hold(at(0), ACQUIRE);
         self
     }
 
@@ -421,9 +421,18 @@ fn it_is_due_when_its_parts_are_and_when_its_lease_or_its_way_out_ends() {
     let before = renewal - Duration::from_nanos(1);
     assert!(!bench.contender.is_due(before, &bench.settings));
     assert!(bench.contender.is_due(renewal, &bench.settings));
+    // The next one does not wait for the answer, unless five are under way.
     bench.send(5_000).unwrap();
-    assert_eq!(bench.contender.timeout(&bench.settings), None);
-    let bench = bench.into_held();
+    let due = bench.contender.timeout(&bench.settings);
+    assert!(due.is_some_and(|due| due >= at(8_750)), "{due:?}");
+    let mut bench = bench.into_held();
+    let mut sent = Vec::new();
+    for now in [7_000, 8_500, 10_000, 11_500, 13_000] {
+        while let Some((_, request)) = bench.send(now) {
+            sent.push(request.contains("/renew/"));
+        }
+    }
+    assert_eq!(sent, [true; 4]);
     assert_eq!(bench.contender.timeout(&bench.settings), Some(at(13_500)));
 }
 

@@ -66,7 +66,6 @@ fn a_write_is_sent_once_and_names_the_index_that_it_was_decided_from() {
     assert_eq!(*sent, write());
     assert!(request.target().starts_with("/v1/kv/jobs/.lock?cas=50"));
     assert_eq!(request.body(), write().record.encode());
-    assert_eq!(request.timeout(), bench.settings.request_timeout());
     assert!(
         bench
             .ledger

@@ -101,7 +101,6 @@ fn entering_locks_the_key_and_reads_the_prefix() {
             "get-tree jobs/ - - - -".to_owned(),
         ]
     );
-    assert_eq!(request.timeout(), settings().request_timeout());
 }
 
 #[test]
@@ -117,7 +116,6 @@ fn entering_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() 
         let target = format!("/v1/kv/jobs/{A}?acquire={A}&");
         assert!(request.target().starts_with(&target), "{request:?}");
         assert_eq!(request.body(), settings.value.as_bytes());
-        assert_eq!(request.timeout(), settings.request_timeout());
     }
 }
 
@@ -199,7 +197,6 @@ fn each_step_of_a_write_is_one_operation_before_the_records() {
     let (encoding, request) = Encoding::write(&write(&[A]), &rest(steps.clone()), &settings());
     assert_eq!(encoding, Encoding::Transactions);
     assert_eq!(lines(&request), expected);
-    assert_eq!(request.timeout(), settings().request_timeout());
 
     expected.push("get-tree jobs/ - - - -".to_owned());
     let reads = Rest { steps, reads: true };
@@ -229,7 +226,6 @@ fn a_write_is_a_plain_request_where_transactions_are_not_wanted_or_too_small() {
         let target = "/v1/kv/jobs/.lock?cas=50&";
         assert!(request.target().starts_with(target), "{request:?}");
         assert_eq!(request.body(), write(&[A]).record.encode());
-        assert_eq!(request.timeout(), settings.request_timeout());
     }
     let most: Vec<_> = (0..63).map(|_| Step::Tied(session(A))).collect();
     let (encoding, _) = Encoding::write(&write(&[A]), &rest(most), &settings());

@@ -1,6 +1,6 @@
 use crate::input::SessionOptions;
 use crate::machine::process::tenancy::session::*;
-use crate::transport::{TransportError, TransportErrorKind};
+use crate::transport::TransportError;
 
 const ID: &str = "aaaaaaaa-0000-0000-0000-000000000000";
 
@@ -16,9 +16,9 @@ fn settings() -> SessionSettings {
 fn exchange(session: &mut Session, sent: u64, answered: u64, status: u16, body: &str) {
     let settings = settings();
     let mut rng = fastrand::Rng::with_seed(1);
-    assert!(session.transmit(at(sent), &settings).is_some());
+    let (no, _) = session.transmit(at(sent), &settings).unwrap();
     let response = Response::new(status, body);
-    session.handle(at(answered), Ok(&response), true, &settings, &mut rng);
+    session.handle(at(answered), no, Ok(&response), true, &settings, &mut rng);
 }
 
 /// A renewal at `sent` that is answered so, and confirmed by the leader at once.
@@ -51,10 +51,10 @@ fn an_agent_whose_node_is_not_registered_is_asked_again_unless_it_is_about_anoth
     for (settings, is_permanent) in [(settings(), false), (named, true), (far, true)] {
         let mut session = Session::new(&settings);
         let mut rng = fastrand::Rng::with_seed(1);
-        assert!(session.transmit(at(100), &settings).is_some());
+        let (no, _) = session.transmit(at(100), &settings).unwrap();
         let text = "rpc error making call: Missing node registration";
         let refused = Response::new(500, text);
-        session.handle(at(100), Ok(&refused), true, &settings, &mut rng);
+        session.handle(at(100), no, Ok(&refused), true, &settings, &mut rng);
         let failure = session.failure().unwrap();
         assert_eq!(failure.is_permanent(), is_permanent, "{failure}");
         assert!(session.timeout().is_some_and(|due| due > at(100)));
@@ -139,9 +139,9 @@ fn the_lease_of_a_callers_session_is_no_longer_than_its_lock_delay() {
     ] {
         let mut session = Session::new(&settings);
         let mut rng = fastrand::Rng::with_seed(1);
-        session.transmit(at(100), &settings).unwrap();
+        let (no, _) = session.transmit(at(100), &settings).unwrap();
         let response = Response::new(200, answer);
-        session.handle(at(100), Ok(&response), true, &settings, &mut rng);
+        session.handle(at(100), no, Ok(&response), true, &settings, &mut rng);
         let belief = Duration::from_secs(lease) * 9 / 10;
         assert_eq!(deadline(&session), Some(at(100) + belief), "{answer}");
         let delay = Duration::from_secs(lock_delay);
@@ -250,9 +250,9 @@ fn whoever_only_waits_renews_without_asking_again_unless_the_lease_was_over() {
     let mut rng = fastrand::Rng::with_seed(1);
     for (sent, is_asked_again) in [(105, false), (114, true)] {
         let mut session = live();
-        session.transmit(at(sent), &settings).unwrap();
+        let (no, _) = session.transmit(at(sent), &settings).unwrap();
         let response = Response::new(200, r#"[{"TTL":"15s"}]"#);
-        session.handle(at(sent), Ok(&response), false, &settings, &mut rng);
+        session.handle(at(sent), no, Ok(&response), false, &settings, &mut rng);
         assert_eq!(session.timeout() == Some(Instant::ORIGIN), is_asked_again);
     }
 }
@@ -269,8 +269,8 @@ fn a_renewal_that_may_not_be_confirmed_is_asked_for_again_and_ends_nothing() {
         exchange(&mut session, 105, 105, 200, r#"[{"TTL":"15s"}]"#);
         let settings = settings();
         let mut rng = fastrand::Rng::with_seed(1);
-        session.transmit(at(105), &settings).unwrap();
-        session.handle(at(105), Ok(&answer), true, &settings, &mut rng);
+        let (no, _) = session.transmit(at(105), &settings).unwrap();
+        session.handle(at(105), no, Ok(&answer), true, &settings, &mut rng);
         assert!(!session.is_gone());
         assert!(session.failure().is_some());
         assert_eq!(deadline(&session), before);
@@ -287,10 +287,10 @@ fn its_destruction_is_repeated_until_it_is_answered() {
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
     session.end(&settings);
-    assert!(session.transmit(at(102), &settings).is_some());
+    let (no, _) = session.transmit(at(102), &settings).unwrap();
     let timeout = TransportError::new(TransportErrorKind::Timeout);
     let lost = Err(RequestError::Transport(timeout));
-    session.handle(at(105), lost, true, &settings, &mut rng);
+    session.handle(at(105), no, lost, true, &settings, &mut rng);
     assert!(!session.has_ended());
     exchange(&mut session, 106, 106, 200, "true");
     assert!(session.has_ended());

@@ -138,7 +138,7 @@ fn each_step_out_can_be_skipped_and_the_first_failure_is_kept() {
     assert!(!bench.contender.must_withdraw(), "not out of the record");
     bench.skip(2);
     let (part, target) = bench.send(2).unwrap();
-    assert_eq!(part, Part::Session, "not the key: {target}");
+    assert!(matches!(part, Part::Session(_)), "not the key: {target}");
     bench.answer(2, part, (500, "No cluster leader"));
     bench.skip(3);
     assert!(
