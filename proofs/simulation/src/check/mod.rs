@@ -85,6 +85,8 @@ pub struct Bounds {
     pub limit: u32,
     /// How long a participant waits at most between two attempts of one request.
     pub retry_cap: Duration,
+    /// How long leases last, where all are alike and each has the connections that it needs.
+    pub lease: Option<Duration>,
     /// The longest that a message travels.
     pub latency: Duration,
     /// The shortest lock delay of an election's sessions of ours.
@@ -105,6 +107,7 @@ impl Bounds {
         Self {
             limit: plan.limit,
             retry_cap: plan.retry_cap(),
+            lease: plan.lease(),
             latency: plan.latency,
             lock_delay: plan.shortest_lock_delay(),
             longest_lock_delay: plan.longest_lock_delay(),

@@ -5,6 +5,7 @@ mod deeds;
 mod election;
 mod server;
 mod sharing;
+mod slow;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +40,7 @@ impl Plan {
         claims::draw_abandoned_claims(&mut plan, &mut Rng::with_seed(seed ^ CLAIMS));
         let rng = &mut Rng::with_seed(seed ^ SHARING);
         sharing::draw_sharing(&mut plan, rng, semaphores);
+        slow::draw_slow(&mut plan, &mut Rng::with_seed(seed ^ SLOW));
         plan
     }
 }
@@ -51,6 +53,9 @@ const CLAIMS: u64 = 0x0063_6c61_696d_7321;
 
 /// Sets what is drawn about shared connections apart from the rest.
 const SHARING: u64 = 0x0073_6861_7269_6e67;
+
+/// Sets what is drawn about slow worlds apart from the rest.
+const SLOW: u64 = 0x0073_6c6f_7721_2121;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;

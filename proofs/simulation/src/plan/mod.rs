@@ -316,6 +316,13 @@ impl Plan {
         unseen.max().unwrap_or_default()
     }
 
+    /// How long the leases of all hosts last, where they are alike and no connections are shared.
+    pub(crate) fn lease(&self) -> Option<Duration> {
+        let is_alike = self.hosts.iter().all(|it| it.ttl == self.ttl);
+        let lease = self.ttl.min(MAX_LOCK_DELAY);
+        Some(lease).filter(|_| is_alike && !self.shares_connections())
+    }
+
     /// How long a participant waits at most between two attempts of one request.
     pub(crate) fn retry_cap(&self) -> Duration {
         (self.ttl / 10).min(Duration::from_secs(5))
@@ -324,6 +331,12 @@ impl Plan {
     /// How long a short request of ours may take.
     pub(crate) fn request_timeout(&self) -> Duration {
         (self.ttl / 5).min(Duration::from_secs(10))
+    }
+
+    /// Whether the answer to a request may come when it has been given up, so that nobody knows of a session that it
+    /// made.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.latency * 2 > self.request_timeout() / 2
     }
 
     /// How long a session can outlive its owner, on the true clock. Strangers end theirs when they

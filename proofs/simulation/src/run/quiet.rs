@@ -55,7 +55,7 @@ impl Run<'_> {
             }
         });
         self.judge_operation()?;
-        self.run_until(self.world.now() + LAST_REQUESTS)?;
+        self.run_until(self.world.now() + self.last_requests())?;
         self.stop_followers();
         for number in self.hosts.keys() {
             self.judge_peaks(*number)?;
@@ -65,6 +65,15 @@ impl Run<'_> {
             self.book.happened(Happening::Left { what });
         }
         self.judge_step()
+    }
+
+    /// How long what is under way may take.
+    fn last_requests(&self) -> Duration {
+        if self.plan.is_slow() {
+            LAST_REQUESTS + self.plan.latency * 20 + self.plan.longest_session()
+        } else {
+            LAST_REQUESTS
+        }
     }
 
     fn stop_followers(&mut self) {
@@ -105,7 +114,7 @@ impl Run<'_> {
                 let _ = semaphore.collect().await;
                 semaphore.shutdown().await;
             });
-            let mut end = self.world.now() + LAST_REQUESTS;
+            let mut end = self.world.now() + self.last_requests();
             if wanted.is_some() {
                 end = end + self.plan.longest_vacancy();
             }

@@ -1,8 +1,8 @@
 //! By what each loss is justified.
 //!
 //! By the end of the session, by whoever took the holder or its contender key away or the permission to see them, or, where
-//! the lease ran out, by trouble for so long that no renewal could have been answered. A leader loses its term, too, when the
-//! indexes by which it knows it are counted anew.
+//! the lease ran out, by trouble for so long that no renewal could have been answered: since shortly after the time from which
+//! on a renewal would have kept it. A leader loses its term, too, when the indexes by which it knows it are counted anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use semaphore_core::sans_io::Instant;
 
 use crate::check::Bounds;
 use crate::history::{Belief, BeliefNo, Happening, Who};
+use crate::plan::FASTEST_CLOCK;
 
 /// What a renewal may take besides its travel and the wait before it.
 const SLACK: Duration = Duration::from_millis(500);
@@ -21,7 +22,9 @@ pub(super) struct Losses {
     bounds: Bounds,
     gone: BTreeSet<String>,
     blinded: BTreeSet<Who>,
-    trouble: BTreeMap<Option<usize>, Instant>,
+    trouble: Vec<Trouble>,
+    /// Since when each holds.
+    held_since: BTreeMap<BeliefNo, Instant>,
     /// Those who hold, and those of them who did when indexes were counted anew: it is by indexes that a
     /// leader knows its term.
     holding: BTreeSet<BeliefNo>,
@@ -31,13 +34,24 @@ pub(super) struct Losses {
     admitted_before: BTreeSet<String>,
 }
 
+/// What keeps a host from Consul, or everybody.
+struct Trouble {
+    host: Option<usize>,
+    from: Instant,
+    until: Instant,
+}
+
+/// A hold in its first moments is renewed as seldom as whoever waits, on a clock that may run slow.
+const FIRST_MOMENTS: Duration = Duration::from_millis(300);
+
 impl Losses {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
             gone: BTreeSet::new(),
             blinded: BTreeSet::new(),
-            trouble: BTreeMap::new(),
+            trouble: Vec::new(),
+            held_since: BTreeMap::new(),
             holding: BTreeSet::new(),
             renumbered: BTreeSet::new(),
             admitted: BTreeSet::new(),
@@ -49,8 +63,11 @@ impl Losses {
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) -> Option<Event> {
         match what {
             Happening::Trouble { host, until } => {
-                let known = self.trouble.entry(*host).or_default();
-                *known = (*known).max(*until);
+                self.trouble.push(Trouble {
+                    host: *host,
+                    from: at,
+                    until: *until,
+                });
             }
             Happening::Blinded { host } => {
                 self.blinded.insert(Who::Ours(*host));
@@ -68,6 +85,7 @@ impl Losses {
             }
             Happening::Granted { belief, .. } => {
                 self.holding.insert(belief.no);
+                self.held_since.insert(belief.no, at);
                 let mut sessions = belief.sessions.iter();
                 if sessions.any(|it| self.admitted_before.contains(it)) {
                     self.renumbered.insert(belief.no);
@@ -89,7 +107,7 @@ impl Losses {
     fn lost(&self, at: Instant, belief: &Belief, reason: &Lost) -> Event {
         let (was_taken, lease) = match (reason, belief.who) {
             // What was taken away besides does not keep a lease from being renewed.
-            (Lost::LeaseExpired { .. }, Who::Ours(host)) => (false, self.lease(at, host)),
+            (Lost::LeaseExpired { .. }, Who::Ours(host)) => (false, self.lease(at, host, belief.no)),
             _ => (self.was_taken(belief, reason), Lease::Lasts),
         };
         Event::Lost {
@@ -100,15 +118,42 @@ impl Losses {
         }
     }
 
-    fn lease(&self, at: Instant, host: usize) -> Lease {
-        let felt = |whose| self.trouble.get(&whose).copied().unwrap_or_default();
-        let calm_since = felt(None).max(felt(Some(host)));
+    fn lease(&self, at: Instant, host: usize, belief: BeliefNo) -> Lease {
+        let calm = self.calm(at, host);
         // The host's clock may run slow.
         let needed = (self.bounds.retry_cap + self.bounds.latency * 2).mul_f64(1.1) + SLACK;
-        Lease::Over {
-            in_reach: at.saturating_since(calm_since),
-            needed,
+        let at_the_end = calm.last().filter(|(_, to)| *to == at);
+        let in_reach = at_the_end.map_or(Duration::ZERO, |(from, to)| to.saturating_since(*from));
+        let Some(lease) = self.bounds.lease.filter(|_| in_reach < needed) else {
+            return Lease::Over { in_reach, needed };
+        };
+        // Whoever was in reach of Consul for that long, up to then, has renewed a twelfth of the lease before, at the latest.
+        let travel = self.bounds.latency * 4 + SLACK;
+        let needed = (lease / 6 + travel).mul_f64(1.1);
+        let kept_for = (lease * 9 / 10 - lease / 12).div_f64(FASTEST_CLOCK);
+        let held_since = self.held_since.get(&belief).copied().unwrap_or_default() + FIRST_MOMENTS;
+        let in_time = calm.iter().filter(|(_, to)| *to + kept_for > at + travel);
+        let lengths = in_time.map(|(from, to)| to.saturating_since((*from).max(held_since)));
+        let in_reach = lengths.max().unwrap_or_default();
+        Lease::Over { in_reach, needed }
+    }
+
+    /// When nothing kept the host from Consul, until now.
+    fn calm(&self, at: Instant, host: usize) -> Vec<(Instant, Instant)> {
+        let concerns = |it: &&Trouble| it.host.is_none_or(|whose| whose == host);
+        let mut calm = Vec::new();
+        let mut since = Instant::ORIGIN;
+        // They are told in the order in which they begin.
+        for trouble in self.trouble.iter().filter(concerns) {
+            if trouble.from > since {
+                calm.push((since, trouble.from));
+            }
+            since = since.max(trouble.until);
         }
+        if since < at {
+            calm.push((since, at));
+        }
+        calm
     }
 
     fn was_taken(&self, belief: &Belief, reason: &Lost) -> bool {
