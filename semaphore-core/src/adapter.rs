@@ -10,8 +10,9 @@ pub use crate::agent_environment::{AgentEnvironment, Certificates};
 pub use crate::agent_url::{AgentUrl, InvalidUrl};
 pub use crate::build_error::InvalidEnvironment;
 pub use crate::connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, is_no_room};
+pub use crate::farewell::Unfinished;
 pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::time::Instant;
 pub use crate::transport::{
-    BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind, Unfinished,
+    BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind,
 };

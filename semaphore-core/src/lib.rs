@@ -157,6 +157,7 @@ mod defect;
 mod driver;
 mod election_key;
 mod error;
+mod farewell;
 mod handle;
 mod http;
 mod id;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::farewell::Unfinished;
 use crate::http::{Request, Response};
 use crate::time::Instant;
 
@@ -71,40 +72,6 @@ pub trait Runtime: Send + Sync {
     /// program ends next. By default it is left to the TTL.
     fn finish(&self, rest: Unfinished) {
         drop(rest);
-    }
-}
-
-/// What a driver that was dropped has left to do. It takes as long as a [farewell](crate::Builder::farewell) may, at most.
-#[must_use = "a slot stays blocked until its session expires unless this is finished"]
-pub struct Unfinished(Finish);
-
-type Finish = Box<
-    dyn FnOnce(Arc<dyn Transport>, Arc<dyn Runtime>) -> BoxFuture<'static, bool> + Send + 'static,
->;
-
-impl Unfinished {
-    pub(crate) fn new(
-        finish: impl FnOnce(Arc<dyn Transport>, Arc<dyn Runtime>) -> BoxFuture<'static, bool>
-        + Send
-        + 'static,
-    ) -> Self {
-        Self(Box::new(finish))
-    }
-
-    /// Gives back what is held and cleans up: whether nothing is left. The transport goes to the same agent and the runtime
-    /// has the same clock as those that the driver had.
-    pub fn finish(
-        self,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> BoxFuture<'static, bool> {
-        (self.0)(transport, runtime)
-    }
-}
-
-impl fmt::Debug for Unfinished {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unfinished").finish_non_exhaustive()
     }
 }
 

@@ -60,7 +60,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::panic, reason = "the case tested")]
     fn a_task_that_panics_ends_no_other() {
         let (told, others) = oneshot::channel();
         spawn(Box::pin(async { panic!("as a bug would") })).unwrap();

@@ -317,17 +317,12 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         // Within the burst of a watch's budget nothing depends on how much of it is used.
         "full_at" => Token::Timer(nanos.saturating_sub(unnoticed_reads(before))),
         "confirmed_at" | "released_at" => Token::Recent(nanos),
-        // That of a lease counts to its end; for other requests a poll waits for some moments.
-        "sent_at" if is_in("Requests, sent_at: ") || is_in("Transactions, sent_at: ") => {
-            Token::Recent(nanos)
-        }
         // Since when a holder's key has been gone.
         "since" if is_in("Missing { since: ") => Token::Origin(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
         // When Consul last confirmed a view tells users how old it is, and decides nothing.
-        // How long an answer took decides only how long the next one is waited for.
-        "since" | "timed_at" | "seen_at" | "asked_at" => return None,
+        "since" | "timed_at" | "seen_at" => return None,
         "polled_at" => {
             let state = before.rfind("Watch { state: ")?;
             return before[state..]

@@ -8,8 +8,9 @@ pub(super) fn shown(text: &str) -> Shown {
     let text = text.find("next_id: ").map_or(text, |at| &text[at..]);
     let (text, waiting) = without_requests(text);
     let waiting = waiting.into_iter().map(|(id, entry)| {
-        let is_read = entry.starts_with("Poll") || entry.starts_with("Candidacy(Read");
-        (id, entry, is_read.then_some(entry))
+        let reads = ["Poll", "Candidacy { part: Read"];
+        let read = reads.into_iter().find(|it| entry.starts_with(it));
+        (id, entry, read)
     });
     Shown::new(&text, waiting)
 }

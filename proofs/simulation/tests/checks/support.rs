@@ -26,6 +26,7 @@ pub(crate) fn bounds() -> Bounds {
     Bounds {
         limit: 1,
         retry_cap: Duration::from_secs(1),
+        lease: None,
         latency: Duration::from_millis(1),
         lock_delay: Duration::from_secs(15),
         longest_lock_delay: Duration::from_secs(15),

@@ -107,7 +107,9 @@ impl Losses {
     fn lost(&self, at: Instant, belief: &Belief, reason: &Lost) -> Event {
         let (was_taken, lease) = match (reason, belief.who) {
             // What was taken away besides does not keep a lease from being renewed.
-            (Lost::LeaseExpired { .. }, Who::Ours(host)) => (false, self.lease(at, host, belief.no)),
+            (Lost::LeaseExpired { .. }, Who::Ours(host)) => {
+                (false, self.lease(at, host, belief.no))
+            }
             _ => (self.was_taken(belief, reason), Lease::Lasts),
         };
         Event::Lost {
@@ -130,7 +132,7 @@ impl Losses {
         // Whoever was in reach of Consul for that long, up to then, has renewed a twelfth of the lease before, at the latest.
         let travel = self.bounds.latency * 4 + SLACK;
         let needed = (lease / 6 + travel).mul_f64(1.1);
-        let kept_for = (lease * 9 / 10 - lease / 12).div_f64(FASTEST_CLOCK);
+        let kept_for = lease.mul_f64((0.9 - 1.0 / 12.0) / FASTEST_CLOCK);
         let held_since = self.held_since.get(&belief).copied().unwrap_or_default() + FIRST_MOMENTS;
         let in_time = calm.iter().filter(|(_, to)| *to + kept_for > at + travel);
         let lengths = in_time.map(|(from, to)| to.saturating_since((*from).max(held_since)));

@@ -50,7 +50,7 @@ pub(in crate::machine) struct Session {
     /// The lease of the last renewal that succeeded, until the leader confirms that the session lived since.
     unconfirmed: Option<Lease>,
     /// When the last read was sent for which the leader confirmed that it lives.
-    confirmed_at: Instant,
+    known_at: Instant,
     /// Since when a renewal says that there is no such session.
     missing_since: Option<Instant>,
     latency: Latency,
@@ -116,7 +116,7 @@ impl Session {
             renewed_at: Instant::ORIGIN,
             early_from: None,
             unconfirmed: None,
-            confirmed_at: Instant::ORIGIN,
+            known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
             lock_delay: settings.lock_delay(),
@@ -134,7 +134,7 @@ impl Session {
             renewed_at: Instant::ORIGIN,
             early_from: None,
             unconfirmed: None,
-            confirmed_at: Instant::ORIGIN,
+            known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
             lock_delay: Duration::ZERO,
@@ -248,11 +248,8 @@ impl Session {
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
         match &self.state {
-            State::Creating | State::Adopting(_) => self.in_flight.is_empty().then_some(retry),
-            // Renewals that are under way need no answer any more.
-            State::Destroying(_) => {
-                let is_sent = |it: &InFlight| matches!(it.sent, Sent::Destruction);
-                (!self.in_flight.iter().any(is_sent)).then_some(retry)
+            State::Creating | State::Adopting(_) | State::Destroying(_) => {
+                self.in_flight.is_empty().then_some(retry)
             }
             State::Live(_, lease) => {
                 let is_renewal = |it: &InFlight| matches!(it.sent, Sent::Renewal);
@@ -277,7 +274,7 @@ impl Session {
         let since = of_holder
             .map(|it| it.sent_at)
             .chain(self.unconfirmed.map(|it| it.sent_at()))
-            .filter(|sent| *sent > self.confirmed_at)
+            .filter(|sent| *sent > self.known_at)
             .chain(self.missing_since)
             .max();
         let is_asked = |since| {
@@ -463,7 +460,7 @@ impl Session {
             Err(RequestError::Denied { .. }) if self.missing_since.is_some() => self.handle_gone(),
             Ok(Some(_)) => {
                 self.failure = None;
-                self.confirmed_at = self.confirmed_at.max(sent_at);
+                self.known_at = self.known_at.max(sent_at);
                 if self.missing_since.is_some_and(|since| since <= sent_at) {
                     self.missing_since = None;
                     self.rest(now, settings, rng);
@@ -482,7 +479,7 @@ impl Session {
     /// The lease of a renewal counts if the leader knew the session at any time since that was sent. Whoever answered the
     /// renewal, the session's lock delay lasts from then on as long as belief does.
     fn confirm(&mut self, id: SessionId) {
-        let is_confirmed = |lease: &mut Lease| lease.sent_at() <= self.confirmed_at;
+        let is_confirmed = |lease: &mut Lease| lease.sent_at() <= self.known_at;
         if let Some(lease) = self.unconfirmed.take_if(is_confirmed) {
             self.renewed(id, lease);
         }
