@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use semaphore_core::Lost;
 use semaphore_core::sans_io::{Instant, Record};
-use simulation::check::Invariant;
+use simulation::check::{Bounds, Invariant};
 use simulation::history::{Asked, Change, Ending, Found, Happening, Removed, Subject, Who};
 
 use crate::support::*;
@@ -351,6 +351,27 @@ fn l4_a_lease_runs_out_only_while_nothing_works() {
     assert_eq!(verdict(early), Some(Invariant::L4));
     let elsewhere = history().then(&trouble(Some(1), 29));
     assert_eq!(verdict(elsewhere), Some(Invariant::L4));
+}
+
+/// With a TTL of 15 s there are at least 11 s between the beginning of an outage and the end of a lease.
+#[test]
+fn l4_a_lease_outlasts_what_is_left_of_it_whenever_an_outage_begins() {
+    let verdict = |from: u64, until: u64| {
+        let all = Bounds {
+            lease: Some(Duration::from_secs(15)),
+            ..bounds()
+        };
+        let host = Some(0);
+        let until = at(until);
+        let outage = Happening::Trouble { host, until };
+        let history = history_within(all).at(from);
+        let history = history.then(&outage).at(30);
+        history.then(&lost(lease_expired())).verdict
+    };
+    assert_eq!(verdict(21, 30), Some(Invariant::L4), "a short one");
+    assert_eq!(verdict(17, 30), None, "a long one");
+    assert_eq!(verdict(17, 27), Some(Invariant::L4), "it was over in time");
+    assert_eq!(verdict(1, 29), None, "nearly all of the time");
 }
 
 #[test]
