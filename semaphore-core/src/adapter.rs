@@ -10,9 +10,7 @@ pub use crate::agent_environment::{AgentEnvironment, Certificates};
 pub use crate::agent_url::{AgentUrl, InvalidUrl};
 pub use crate::build_error::InvalidEnvironment;
 pub use crate::connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, is_no_room};
-pub use crate::farewell::Unfinished;
 pub use crate::http::{Method, Priority, Request, Response};
+pub use crate::runtime::{BlockOn, BoxFuture, Runtime, Unfinished};
 pub use crate::time::Instant;
-pub use crate::transport::{
-    BlockOn, BoxFuture, Runtime, Transport, TransportError, TransportErrorKind,
-};
+pub use crate::transport::{Transport, TransportError, TransportErrorKind};

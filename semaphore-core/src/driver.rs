@@ -22,14 +22,15 @@ use futures_util::future::{AbortHandle, Abortable, Either, select};
 use futures_util::stream::FuturesUnordered;
 
 use crate::error::Error;
-use crate::farewell::Unfinished;
 use crate::handle::Shared;
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::{Machine, Transmit};
 use crate::manage::{Operation, Task};
+use crate::runtime::Unfinished;
+use crate::runtime::{BoxFuture, Runtime};
 use crate::time::Instant;
-use crate::transport::{BoxFuture, Runtime, Transport, TransportError, TransportErrorKind};
+use crate::transport::{Transport, TransportError, TransportErrorKind};
 
 /// Runs the machine behind `shared` until its handles are gone and nothing of it is left.
 ///

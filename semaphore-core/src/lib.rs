@@ -157,7 +157,6 @@ mod defect;
 mod driver;
 mod election_key;
 mod error;
-mod farewell;
 mod handle;
 mod http;
 mod id;
@@ -165,6 +164,7 @@ mod input;
 mod leader;
 mod machine;
 pub mod manage;
+mod runtime;
 #[doc = include_str!("../PROMISES.md")]
 pub mod promises {}
 mod record;

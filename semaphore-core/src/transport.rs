@@ -1,21 +1,12 @@
-//! The two traits that an adapter implements, and how a request can fail below HTTP.
+//! What sends requests, and how one can fail below HTTP.
 
 use core::fmt;
-use core::future::Future;
-use core::pin::Pin;
-use core::time::Duration;
 use std::error::Error as StdError;
-use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::farewell::Unfinished;
 use crate::http::{Request, Response};
-use crate::time::Instant;
-
-/// A future on the heap that may move between threads.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Sends one described request and returns its answer.
 ///
@@ -38,86 +29,10 @@ pub trait Transport: Send + Sync {
     async fn send(&self, request: Request) -> Result<Response, TransportError>;
 }
 
-/// A clock, a timer and somewhere to run the driver.
-#[async_trait]
-pub trait Runtime: Send + Sync {
-    /// The present time on a clock that never goes backwards.
-    fn now(&self) -> Instant;
-
-    /// Waits for `duration`.
-    async fn sleep(&self, duration: Duration);
-
-    /// Runs a future in the background until it ends.
-    ///
-    /// # Errors
-    /// Where there is nothing to run it on, such as a thread. The future is dropped then.
-    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()>;
-
-    /// A number that differs from process to process and from call to call: the seed of a
-    /// participant's jitter, so that many that fail together do not retry together.
-    fn seed(&self) -> u64;
-
-    /// The last handle was dropped before everything was given back, and `rest` ends when that is done, or when it has taken as
-    /// long as a [farewell](crate::Builder::farewell) may. The driver goes on meanwhile.
-    ///
-    /// A runtime whose threads end unasked when `main` does waits for it on the calling thread, unless that is one that
-    /// the driver needs. By default nobody waits.
-    fn linger(&self, rest: BoxFuture<'_, ()>) {
-        drop(rest);
-    }
-
-    /// A driver was dropped before everything was given back.
-    ///
-    /// A runtime that drops its tasks when it ends [finishes](Unfinished::finish) it elsewhere and waits for it, since a
-    /// program ends next. By default it is left to the TTL.
-    fn finish(&self, rest: Unfinished) {
-        drop(rest);
-    }
-}
-
-/// A runtime on which a thread can wait for a future: what the blocking handles need.
-pub trait BlockOn: Runtime {
-    /// Runs `future` to its end on the calling thread.
-    fn block_on(&self, future: BoxFuture<'_, ()>);
-}
-
 #[async_trait]
 impl<T: Transport + ?Sized> Transport for Arc<T> {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         T::send(self, request).await
-    }
-}
-
-#[async_trait]
-impl<T: Runtime + ?Sized> Runtime for Arc<T> {
-    fn now(&self) -> Instant {
-        T::now(self)
-    }
-
-    async fn sleep(&self, duration: Duration) {
-        T::sleep(self, duration).await;
-    }
-
-    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        T::spawn(self, future)
-    }
-
-    fn seed(&self) -> u64 {
-        T::seed(self)
-    }
-
-    fn linger(&self, rest: BoxFuture<'_, ()>) {
-        T::linger(self, rest);
-    }
-
-    fn finish(&self, rest: Unfinished) {
-        T::finish(self, rest);
-    }
-}
-
-impl<T: BlockOn + ?Sized> BlockOn for Arc<T> {
-    fn block_on(&self, future: BoxFuture<'_, ()>) {
-        T::block_on(self, future);
     }
 }
 
@@ -214,8 +129,6 @@ impl StdError for TransportError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
     use super::*;
 
     #[test]
@@ -242,41 +155,5 @@ mod tests {
             assert_eq!(cause.as_deref(), Some("no route to host"));
             assert!(TransportError::new(kind).source().is_none());
         }
-    }
-
-    #[test]
-    fn a_shared_runtime_blocks_and_is_seeded_as_the_one_inside_is() {
-        #[derive(Default)]
-        struct Noting(AtomicBool);
-
-        #[async_trait]
-        impl Runtime for Noting {
-            fn now(&self) -> Instant {
-                Instant::ORIGIN
-            }
-
-            async fn sleep(&self, _: Duration) {}
-
-            fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-                drop(future);
-                Ok(())
-            }
-
-            fn seed(&self) -> u64 {
-                7
-            }
-        }
-
-        impl BlockOn for Noting {
-            fn block_on(&self, future: BoxFuture<'_, ()>) {
-                drop(future);
-                self.0.store(true, Ordering::Relaxed);
-            }
-        }
-
-        let shared = Arc::new(Noting::default());
-        BlockOn::block_on(&shared, Box::pin(async {}));
-        assert!(shared.0.load(Ordering::Relaxed));
-        assert_eq!(Runtime::seed(&shared), 7);
     }
 }

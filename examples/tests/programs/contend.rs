@@ -161,7 +161,8 @@ fn of_a_long_hold_only_what_keeps_it_is_counted() {
         count("http_requests"),
         "{report:?}"
     );
-    assert!((1..=3).contains(&renewals), "{report:?}");
+    // One after each sixteenth to twelfth of 15 s, on a machine that may be busy.
+    assert!((3..=7).contains(&renewals), "{report:?}");
 }
 
 #[test]

@@ -39,8 +39,8 @@ use crate::id::FencingToken;
 use crate::input::Prefix;
 use crate::machine::Availability;
 use crate::manage::Snapshot;
+use crate::runtime::BlockOn;
 use crate::sequencer::{Sequencer, SequencerStatus};
-use crate::transport::BlockOn;
 
 /// The blocking [`Semaphore`](crate::Semaphore).
 #[derive(Clone)]

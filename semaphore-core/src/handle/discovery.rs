@@ -12,8 +12,9 @@ use crate::input::{LockKey, Scope};
 use crate::leader::{Leader, LeaderStatus};
 use crate::machine::Follow;
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
+use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
-use crate::transport::{Runtime, Transport};
+use crate::transport::Transport;
 
 /// Who leads an election, for those who take no part in it: no session, no key, nothing is written.
 ///

@@ -11,7 +11,8 @@ use super::owner::Owner;
 use crate::error::{Error, Refusal};
 use crate::input::{LockKey, Scope};
 use crate::machine::{Candidate, ElectionSettings};
-use crate::transport::{Runtime, Transport};
+use crate::runtime::Runtime;
+use crate::transport::Transport;
 
 /// One process's part in the election of a leader: of all who campaign for a key, one at a time leads.
 ///

@@ -14,8 +14,9 @@ use crate::id::RequestId;
 use crate::input::LockKey;
 use crate::leader::LeaderStatus;
 use crate::machine::{Follow, LeaderEvent, Transmit};
+use crate::runtime::{BoxFuture, Runtime};
 use crate::time::Instant;
-use crate::transport::{BoxFuture, Runtime, Transport, TransportError};
+use crate::transport::{Transport, TransportError};
 
 /// Follows an election's leader. Made by [`Discovery::follow`](crate::Discovery::follow).
 ///

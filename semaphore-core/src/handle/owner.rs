@@ -10,7 +10,8 @@ use crate::driver;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::manage::{Operation, Task};
-use crate::transport::{Runtime, Transport};
+use crate::runtime::Runtime;
+use crate::transport::Transport;
 
 /// Held by every handle; the last one that goes ends the machine.
 pub(super) struct Owner<M: Machine>(pub(super) Arc<Shared<M>>);

@@ -15,9 +15,10 @@ use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
 use crate::machine::{Availability, Participant, Settings};
 use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
+use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::time::Instant;
-use crate::transport::{Runtime, Transport};
+use crate::transport::Transport;
 
 /// A distributed counting semaphore.
 ///

@@ -11,9 +11,10 @@ use futures_channel::oneshot;
 use crate::error::{Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::{Event, Machine};
+use crate::runtime::Runtime;
 use crate::sync::{AtomicBool, AtomicWaker, Mutex};
 use crate::time::Instant;
-use crate::transport::{Runtime, Transport};
+use crate::transport::Transport;
 
 /// Shared by the driver and all handles of one machine.
 pub(crate) struct Shared<M: Machine> {

@@ -13,8 +13,8 @@ use crate::handle::{Discovery as AsyncDiscovery, Follower as AsyncFollower};
 use crate::input::LockKey;
 use crate::leader::{Leader, LeaderStatus};
 use crate::machine::LeaderEvent;
+use crate::runtime::BlockOn;
 use crate::sequencer::{Sequencer, SequencerStatus};
-use crate::transport::BlockOn;
 
 /// The blocking [`Discovery`](crate::Discovery).
 #[derive(Clone)]

@@ -9,8 +9,8 @@ use crate::error::{Error, Lost, Refusal};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
+use crate::runtime::BlockOn;
 use crate::sequencer::Sequencer;
-use crate::transport::BlockOn;
 
 /// The blocking [`Election`](crate::Election).
 #[derive(Clone)]

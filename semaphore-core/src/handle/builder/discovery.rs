@@ -6,7 +6,8 @@ use super::{Buildable, Builder};
 use crate::error::Error;
 use crate::handle::{Discovery, blocking};
 use crate::input::LockKey;
-use crate::transport::{BlockOn, Runtime, Transport};
+use crate::runtime::{BlockOn, Runtime};
+use crate::transport::Transport;
 
 impl Discovery {
     /// The election on `key`, for example `service/db/leader`. Of the builder's options, the scope and the seed are

@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
-use crate::transport::{BlockOn, Runtime, Transport};
+use crate::runtime::{BlockOn, Runtime};
+use crate::transport::Transport;
 
 impl Election {
     /// The election for this key, for example `service/db/leader`. All who take part must agree on it.

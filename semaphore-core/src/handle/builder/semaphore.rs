@@ -8,7 +8,8 @@ use crate::handle::{Semaphore, blocking};
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix};
 use crate::machine::Settings;
-use crate::transport::{BlockOn, Runtime, Transport};
+use crate::runtime::{BlockOn, Runtime};
+use crate::transport::Transport;
 
 impl Semaphore {
     /// A semaphore of `limit` slots under `prefix`, for example `service/db`. All who share it must
