@@ -5,14 +5,16 @@
 //! backend, so that no threads are counted but those that the semaphores need.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, Instant};
+use std::{io, iter};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, join_all, join3, select};
 use futures_util::stream::{self, StreamExt as _};
-use semaphore_core::adapter::{Runtime as _, TransportErrorKind};
+use semaphore_core::adapter::{Runtime as _, TransportError, TransportErrorKind};
 use semaphore_core::{Builder, Error, Lost, Permit, Semaphore};
 
 use crate::backend::{Host, Hosts, Transports};
@@ -72,6 +74,16 @@ pub struct Outcome {
     pub traffic: Reading,
     /// Connections and threads.
     pub peaks: Peaks,
+}
+
+/// Whether there was a connection, and it was closed: the system itself reports nothing before the request has left.
+fn was_hung_up(error: &TransportError) -> bool {
+    let causes = iter::successors(error.source(), |cause| cause.source());
+    match error.kind() {
+        TransportErrorKind::Unknown => true,
+        TransportErrorKind::NotSent => causes.filter(|it| it.is::<io::Error>()).count() == 0,
+        _ => false,
+    }
 }
 
 /// A semaphore, as one handle sees it.
@@ -148,15 +160,12 @@ impl Fleet<'_> {
         Ok(members)
     }
 
-    /// A wrong address is told at once. An agent that has no connection to give now is none.
+    /// A wrong address is told at once. An agent that has no connection to give now is none: it closes one at once, maybe
+    /// before the request has left.
     fn probe(&self, home: &Host) -> Result<(), Failure> {
         match home.probe(self.hosts.agent()) {
             Err(Failure::NotReady { status: 429, .. }) => Ok(()),
-            Err(Failure::Unreachable { source, .. })
-                if source.kind() == TransportErrorKind::Unknown =>
-            {
-                Ok(())
-            }
+            Err(Failure::Unreachable { source, .. }) if was_hung_up(&source) => Ok(()),
             probed => probed,
         }
     }

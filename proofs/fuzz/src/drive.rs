@@ -18,7 +18,7 @@ use crate::choices::Choices;
 use crate::lease::Leases;
 use crate::mangle;
 use crate::oracle::check_text;
-use crate::subject::{Subject, TOKEN, Wait};
+use crate::subject::{Subject, TOKEN, Wait, check_open};
 
 /// Plays the rest of the input. `seed` is Consul's.
 pub(crate) fn drive<S: Subject>(subject: S, seed: u64, choices: &mut Choices<'_>) {
@@ -305,7 +305,7 @@ impl<S: Subject> Run<S> {
             };
             self.open.remove(&id);
         }
-        assert!(self.open.len() <= S::MOST_OPEN, "{} open", self.open.len());
+        check_open::<S>(self.open.values().map(|open| &open.request));
         self.take_outcomes();
         self.subject.machine_mut().handle_timeout(self.now);
         let due = self.subject.machine().poll_timeout();

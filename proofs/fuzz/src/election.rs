@@ -68,8 +68,8 @@ impl Campaigner {
 impl Subject for Campaigner {
     type Machine = Candidate;
 
-    /// A poll that nobody needs any more, the next one, a renewal, and a read or a write.
-    const MOST_OPEN: usize = 4;
+    /// A poll that nobody needs any more, the next one, and a read or a write.
+    const MOST_OPEN: usize = 3;
 
     fn machine(&self) -> &Candidate {
         &self.candidate

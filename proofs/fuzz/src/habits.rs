@@ -10,7 +10,7 @@ use transport_mock::consul::{Consul, Exchange};
 
 use crate::choices::Choices;
 use crate::habit::Habit;
-use crate::subject::Subject;
+use crate::subject::{Subject, check_open};
 
 /// How each kind of request is answered; any other as soon as it can be, and honestly.
 pub(crate) struct Habits(BTreeMap<RequestKind, (Option<Duration>, Habit)>);
@@ -115,8 +115,9 @@ impl<S: Subject> Paced<S> {
             self.pending.retain(|(_, pending), _| *pending != id);
             self.parked.retain(|_, (parked, _)| *parked != id);
         }
-        let open = self.pending.len() + self.parked.len();
-        assert!(open <= S::MOST_OPEN, "{open} open");
+        let pending = self.pending.values().map(|(request, _)| request);
+        let parked = self.parked.values().map(|(_, request)| request);
+        check_open::<S>(pending.chain(parked));
     }
 
     /// The first answer that is due. Says whether there was one.

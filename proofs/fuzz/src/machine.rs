@@ -59,8 +59,8 @@ impl Contender {
 impl Subject for Contender {
     type Machine = Participant;
 
-    /// Short requests, renewals and one poll.
-    const MOST_OPEN: usize = 13;
+    /// Short requests and one poll.
+    const MOST_OPEN: usize = 9;
 
     fn machine(&self) -> &Participant {
         &self.participant

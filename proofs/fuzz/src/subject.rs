@@ -1,9 +1,11 @@
 //! What a target drives: a machine, what it may be asked for, and what it may send.
 
 use core::fmt;
+use std::collections::BTreeMap;
 
 use semaphore_core::sans_io::{CommandId, Instant, Machine, Request, Response};
 use semaphore_core::{Error, Scope, SessionId, Token};
+use transport_mock::RequestKind;
 use transport_mock::consul::Consul;
 
 use crate::choices::Choices;
@@ -12,7 +14,7 @@ use crate::choices::Choices;
 pub(crate) trait Subject: Sized {
     type Machine: Machine + fmt::Debug;
 
-    /// More requests than it ever has a reason to leave open.
+    /// More requests than it ever has a reason to leave open, beside those that keep a session.
     const MOST_OPEN: usize;
 
     fn machine(&self) -> &Self::Machine;
@@ -42,6 +44,26 @@ pub(crate) trait Subject: Sized {
     /// Whether it has nothing left to do, and knows what is so.
     fn is_at_rest(&self, _consul: &Consul) -> bool {
         self.machine().is_idle()
+    }
+}
+
+/// So many renewals of a session may be open, and so many questions for it.
+const MOST_OF_A_SESSION: usize = 5;
+
+/// Fails if a machine has left too many requests open.
+pub(crate) fn check_open<'r, S: Subject>(open: impl Iterator<Item = &'r Request>) {
+    let mut of_sessions = BTreeMap::new();
+    let mut others = 0;
+    for request in open {
+        if let RequestKind::SessionRenew | RequestKind::SessionRead = RequestKind::of(request) {
+            *of_sessions.entry(request.target()).or_insert(0) += 1;
+        } else {
+            others += 1;
+        }
+    }
+    assert!(others <= S::MOST_OPEN, "{others} open");
+    for (target, open) in of_sessions {
+        assert!(open <= MOST_OF_A_SESSION, "{open} open of {target}");
     }
 }
 
