@@ -5,7 +5,7 @@
 //! backend, so that no threads are counted but those that the semaphores need.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
+use std::error::Error as StdError;
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -78,7 +78,9 @@ pub struct Outcome {
 
 /// Whether there was a connection, and it was closed: the system itself reports nothing before the request has left.
 fn was_hung_up(error: &TransportError) -> bool {
-    let causes = iter::successors(error.source(), |cause| cause.source());
+    let causes = iter::successors(error.source(), |&cause: &&(dyn StdError + 'static)| {
+        cause.source()
+    });
     match error.kind() {
         TransportErrorKind::Unknown => true,
         TransportErrorKind::NotSent => causes.filter(|it| it.is::<io::Error>()).count() == 0,
