@@ -238,7 +238,7 @@ fn nothing_that_a_machine_is_made_of_hides_a_field() {
             "manage",
             "agent_environment.rs",
             "agent_url.rs",
-            "farewell.rs",
+            "runtime.rs",
             "http.rs",
         ];
         if is_around.iter().any(|it| name.starts_with(it)) {
