@@ -24,7 +24,7 @@ impl CreateSession<'_> {
         let options = self.options;
         let body = Body {
             name: options.name.as_deref(),
-            node: options.node.as_deref(),
+            node: options.standing_on(),
             ttl: go_duration(options.ttl),
             lock_delay: go_duration(options.lock_delay()),
             behavior: options.behavior.as_str(),

@@ -42,7 +42,7 @@ pub struct TxnFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TxnFaultKind {
-    /// The key has changed since the index that a check-and-set gave.
+    /// The key or node has changed since the index that a check-and-set gave.
     Stale,
     /// The key is tied to another session.
     Held,
@@ -89,6 +89,7 @@ impl TxnFaultKind {
         let is = |head: &str, tail: &str| what.starts_with(head) && what.ends_with(tail);
         if is("failed to set key ", ", index is stale")
             || is("failed to delete key ", ", index is stale")
+            || is("failed to set node ", ", index is stale")
         {
             Self::Stale
         } else if is("failed to lock key ", ", lock is already held") {

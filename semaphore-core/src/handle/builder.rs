@@ -194,9 +194,19 @@ impl<T: Contends> Builder<T> {
         self.session_option(|options| options.with_name(name))
     }
 
-    /// The node that the sessions are tied to, instead of the agent's own.
+    /// The node that the sessions are tied to, instead of the agent's own. They end with it: see
+    /// [`own_node`](Self::own_node).
     pub fn node(self, node: impl Into<String>) -> Self {
         self.session_option(|options| options.with_node(node))
+    }
+
+    /// The name of a node that no agent stands for, on which the sessions are made: no agent that is restarted and no server
+    /// that dies ends a hold then. It is registered when it is missing. Read [`SessionOptions::with_own_node`] for what it
+    /// needs and costs.
+    ///
+    /// It is not the default, even where the token allows it: it writes to the catalog, which others read.
+    pub fn own_node(self, name: impl Into<String>) -> Self {
+        self.session_option(|options| options.with_own_node(name))
     }
 
     /// Ties the sessions to health checks of their node. Read [`SessionOptions::with_node_checks`]

@@ -77,6 +77,12 @@ pub enum InvalidInput {
         /// The name that was given.
         name: String,
     },
+    /// A node of one's own together with another node or with health checks: no agent stands for it, so that it has none.
+    #[error("a node of one's own goes without {beside}")]
+    OwnNode {
+        /// What was given beside it.
+        beside: &'static str,
+    },
     /// A text that is no sequencer, as [`Sequencer`](crate::Sequencer) prints it.
     #[error("{0:?} is not a sequencer")]
     Sequencer(String),

@@ -76,6 +76,11 @@ impl Scope {
         self.datacenter.as_deref()
     }
 
+    /// The partition that was named.
+    pub(crate) fn partition(&self) -> Option<&str> {
+        self.partition.as_deref()
+    }
+
     pub(crate) fn consistent(&self) -> bool {
         self.consistent
     }
@@ -84,7 +89,7 @@ impl Scope {
         [
             ("dc", self.datacenter()),
             ("ns", self.namespace.as_deref()),
-            ("partition", self.partition.as_deref()),
+            ("partition", self.partition()),
         ]
         .into_iter()
         .filter_map(|(name, value)| value.map(|value| (name, value)))

@@ -33,6 +33,8 @@ impl Behavior {
 pub struct SessionOptions {
     pub(crate) name: Option<String>,
     pub(crate) node: Option<String>,
+    /// A node that no agent stands for. It goes with neither `node` nor checks.
+    pub(crate) own_node: Option<String>,
     pub(crate) ttl: Duration,
     /// None as long as nobody has chosen one: then it follows from the TTL.
     pub(crate) lock_delay: Option<Duration>,
@@ -46,6 +48,7 @@ impl Default for SessionOptions {
         Self {
             name: None,
             node: None,
+            own_node: None,
             ttl: Duration::from_secs(15),
             lock_delay: None,
             behavior: Behavior::Delete,
@@ -79,13 +82,63 @@ impl SessionOptions {
         Ok(self)
     }
 
-    /// Ties the session to this node instead of the agent's own.
+    /// Ties the session to this node instead of the agent's own. It ends with it, see [`Self::with_own_node`] for one that
+    /// lasts.
     ///
     /// # Errors
-    /// [`InvalidInput::Name`].
+    /// [`InvalidInput::Name`], [`InvalidInput::OwnNode`].
     pub fn with_node(mut self, node: impl Into<String>) -> Result<Self, InvalidInput> {
         self.node = Some(checked_name("node", node.into())?);
-        Ok(self)
+        self.checked()
+    }
+
+    /// Ties the session to a node that no agent stands for, such as `semaphores`, which all participants may share.
+    ///
+    /// A session ends with its node, whatever its TTL. The agent's own node is taken out of the catalog when the agent leaves,
+    /// as `systemctl restart consul` lets it, and a server's some seconds after its death. A node of one's own has no
+    /// agent and no health: nothing but an operator takes it away. What ends a hold is then that its host falls silent for
+    /// as long as the TTL.
+    ///
+    /// The node is registered when it is missing, and left as it is when it is there: with the address 192.0.2.1, which is
+    /// nobody's (RFC 5737), and the metadata `external-node: true`, `external-probe: false`, as Consul's tools mark
+    /// what they don't watch. If it is taken away, holds are lost; whoever waits registers it anew.
+    ///
+    /// - *It needs* `session:write` on that name, and `node:write` where it is missing. Where a token may not,
+    ///   an operator registers it once.
+    /// - *It costs* an entry in the catalog and a name in Consul's DNS, and the agents' health no longer ends a session. A name that
+    ///   is a DNS label (letters, digits, dashes) saves a warning in Consul's log.
+    /// - *It works across datacenters*: with [`Scope::with_datacenter`](crate::Scope::with_datacenter) the node is one of that
+    ///   datacenter. There must be an agent that passes such sessions on: a client agent of 1.23 refuses them, a server serves.
+    /// - *It does not help* when Consul itself is silent for longer than the lease, nor when a server restores an old snapshot.
+    /// - The lock delay stays as it is. Such a session ends before its time only if somebody destroys it or takes the node
+    ///   away: who rules that out may set [a lock delay](Self::with_lock_delay) of zero, and has a crashed holder's slot
+    ///   back as soon as its session expires. If it happens all the same, two may hold until the first one's belief is over.
+    ///
+    /// # Errors
+    /// [`InvalidInput::Name`]; [`InvalidInput::OwnNode`] together with another node or with health checks, which such a node
+    /// does not have.
+    pub fn with_own_node(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
+        self.own_node = Some(checked_name("node", name.into())?);
+        self.checked()
+    }
+
+    /// The node that they are tied to; none for the agent's own.
+    pub(crate) fn standing_on(&self) -> Option<&str> {
+        self.own_node.as_deref().or(self.node.as_deref())
+    }
+
+    /// A node that no agent stands for is the only one, and has no checks.
+    fn checked(self) -> Result<Self, InvalidInput> {
+        let beside = [
+            ("another node", self.node.is_some()),
+            ("node checks", !self.node_checks.is_empty()),
+            ("service checks", !self.service_checks.is_empty()),
+        ];
+        let beside = beside.into_iter().find(|(_, is_given)| *is_given);
+        match beside.filter(|_| self.own_node.is_some()) {
+            Some((beside, _)) => Err(InvalidInput::OwnNode { beside }),
+            None => Ok(self),
+        }
     }
 
     /// How long a holder that falls silent keeps its slot at least; Consul ends its session within twice
@@ -146,28 +199,28 @@ impl SessionOptions {
     /// is noticed before its TTL.
     ///
     /// # Errors
-    /// [`InvalidInput::Name`].
+    /// [`InvalidInput::Name`], [`InvalidInput::OwnNode`].
     pub fn with_node_checks<I>(mut self, checks: I) -> Result<Self, InvalidInput>
     where
         I: IntoIterator,
         I::Item: Into<String>,
     {
         self.node_checks = checked_names("node check", checks)?;
-        Ok(self)
+        self.checked()
     }
 
     /// Ties the session to health checks of services on its node, by check id. Costs the same as
     /// [`Self::with_node_checks`]. Needs Consul 1.7 or newer.
     ///
     /// # Errors
-    /// [`InvalidInput::Name`].
+    /// [`InvalidInput::Name`], [`InvalidInput::OwnNode`].
     pub fn with_service_checks<I>(mut self, checks: I) -> Result<Self, InvalidInput>
     where
         I: IntoIterator,
         I::Item: Into<String>,
     {
         self.service_checks = checked_names("service check", checks)?;
-        Ok(self)
+        self.checked()
     }
 
     /// With a name that tells what the session is for, unless it has one.
@@ -284,6 +337,28 @@ mod tests {
             options().with_lock_delay(s(61)),
             Err(InvalidInput::LockDelay(s(61)))
         );
+    }
+
+    #[test]
+    fn a_node_of_ones_own_goes_with_no_other_and_with_no_checks() {
+        let own = || SessionOptions::new().with_own_node("semaphores");
+        assert_eq!(own().unwrap().standing_on(), Some("semaphores"));
+        let beside = |beside| Err(InvalidInput::OwnNode { beside });
+        assert_eq!(
+            own().and_then(|it| it.with_node("a")),
+            beside("another node")
+        );
+        let node = SessionOptions::new().with_node("a").unwrap();
+        assert_eq!(node.standing_on(), Some("a"));
+        assert_eq!(node.with_own_node("semaphores"), beside("another node"));
+        let checks = own().and_then(|it| it.with_node_checks(["serfHealth"]));
+        assert_eq!(checks, beside("node checks"));
+        let checks = own().and_then(|it| it.with_service_checks(["web"]));
+        assert_eq!(checks, beside("service checks"));
+        let none: [&str; 0] = [];
+        assert!(own().and_then(|it| it.with_node_checks(none)).is_ok());
+        let empty = SessionOptions::new().with_own_node("");
+        assert!(matches!(empty, Err(InvalidInput::Name { .. })));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Access control: policies, tokens, and what each may do.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +21,7 @@ pub enum Access {
 pub struct Policy {
     keys: Rules,
     sessions: Rules,
+    nodes: Rules,
     agents: Rules,
 }
 
@@ -34,6 +36,7 @@ impl Policy {
         Self::new()
             .with_key_prefix("", Access::Write)
             .with_session_prefix("", Access::Write)
+            .with_node_prefix("", Access::Write)
             .with_agent_prefix("", Access::Write)
     }
 
@@ -63,6 +66,20 @@ impl Policy {
     #[must_use]
     pub fn with_session_prefix(mut self, prefix: &str, access: Access) -> Self {
         self.sessions.prefixes.insert(prefix.into(), access);
+        self
+    }
+
+    /// The same policy with a rule for one node of the catalog (`node "…"`).
+    #[must_use]
+    pub fn with_node(mut self, node: &str, access: Access) -> Self {
+        self.nodes.exact.insert(node.into(), access);
+        self
+    }
+
+    /// The same policy with a rule for all nodes of a prefix (`node_prefix "…"`).
+    #[must_use]
+    pub fn with_node_prefix(mut self, prefix: &str, access: Access) -> Self {
+        self.nodes.prefixes.insert(prefix.into(), access);
         self
     }
 
@@ -116,12 +133,12 @@ impl Rules {
 pub(super) struct Acl {
     pub(super) default_deny: bool,
     pub(super) reports_filtering: bool,
-    tokens: BTreeMap<String, Policy>,
+    tokens: BTreeMap<String, Arc<Policy>>,
 }
 
 impl Acl {
     pub(super) fn add(&mut self, token: &str, policy: Policy) {
-        self.tokens.insert(token.into(), policy);
+        self.tokens.insert(token.into(), Arc::new(policy));
     }
 
     pub(super) fn remove(&mut self, token: &str) {
@@ -135,11 +152,11 @@ impl Acl {
         }
         match token {
             None => Some(Authority::Rules {
-                policy: Policy::new(),
+                policy: Arc::default(),
                 told_of_filtering: false,
             }),
             Some(token) => self.tokens.get(token).map(|policy| Authority::Rules {
-                policy: policy.clone(),
+                policy: Arc::clone(policy),
                 told_of_filtering: self.reports_filtering,
             }),
         }
@@ -153,7 +170,7 @@ pub(super) enum Authority {
     Everything,
     /// Only what the policy allows.
     Rules {
-        policy: Policy,
+        policy: Arc<Policy>,
         /// The agent never tells an anonymous client that something was left out.
         told_of_filtering: bool,
     },
@@ -192,6 +209,14 @@ impl Authority {
 
     pub(super) fn writes_sessions_of(&self, node: &str) -> bool {
         self.allows(|policy| policy.sessions.access(node.as_bytes()) >= Access::Write)
+    }
+
+    pub(super) fn reads_node(&self, node: &str) -> bool {
+        self.allows(|policy| policy.nodes.access(node.as_bytes()) >= Access::Read)
+    }
+
+    pub(super) fn writes_node(&self, node: &str) -> bool {
+        self.allows(|policy| policy.nodes.access(node.as_bytes()) >= Access::Write)
     }
 
     pub(super) fn reads_agent(&self, node: &str) -> bool {

@@ -2,52 +2,107 @@
 
 use std::collections::BTreeMap;
 
-/// The check that every node has: the agents' own judgement of whether it is alive.
+use serde_json::{Map, Value};
+
+/// The check that every node has for which an agent stands: the agents' own judgement of whether it is alive.
 pub(super) const SERF_HEALTH: &str = "serfHealth";
 
-/// Nodes, each with its checks and whether they pass. The case of a name does not matter: all are
-/// in small letters here.
+/// The address of the nodes for which an agent stands.
+const HERE: &str = "127.0.0.1";
+
+/// Nodes. The case of a name does not matter: all are in small letters here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Catalog {
-    nodes: BTreeMap<String, BTreeMap<String, bool>>,
+    nodes: BTreeMap<String, Node>,
+}
+
+/// A node, with its checks and whether they pass.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) meta: Option<Map<String, Value>>,
+    pub(super) create_index: u64,
+    pub(super) modify_index: u64,
+    checks: BTreeMap<String, bool>,
+}
+
+impl Node {
+    /// One without checks, and not yet in the catalog.
+    pub(super) fn new(name: &str, address: &str, meta: Option<Map<String, Value>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            address: address.to_owned(),
+            meta,
+            create_index: 0,
+            modify_index: 0,
+            checks: BTreeMap::new(),
+        }
+    }
 }
 
 impl Catalog {
-    /// Adds a node that passes `serfHealth`.
-    pub(super) fn register(&mut self, node: &str) {
-        self.nodes
-            .entry(node.to_ascii_lowercase())
-            .or_default()
-            .insert(SERF_HEALTH.to_ascii_lowercase(), true);
+    /// Adds the node of an agent, which passes `serfHealth`.
+    pub(super) fn register(&mut self, name: &str, index: u64) {
+        if !self.has(name) {
+            self.set(Node::new(name, HERE, None), index);
+        }
+        self.set_check(name, SERF_HEALTH, true);
     }
 
-    pub(super) fn deregister(&mut self, node: &str) {
-        self.nodes.remove(&node.to_ascii_lowercase());
+    /// Adds or changes a node. Its checks stay.
+    pub(super) fn set(&mut self, mut node: Node, index: u64) {
+        let name = node.name.to_ascii_lowercase();
+        node.create_index = index;
+        node.modify_index = index;
+        if let Some(before) = self.nodes.remove(&name) {
+            node.create_index = before.create_index;
+            node.checks = before.checks;
+        }
+        self.nodes.insert(name, node);
+    }
+
+    pub(super) fn deregister(&mut self, name: &str) {
+        self.nodes.remove(&name.to_ascii_lowercase());
     }
 
     /// Sets a check, adding it and its node when they are new.
-    pub(super) fn set_check(&mut self, node: &str, check: &str, passing: bool) {
-        self.nodes
-            .entry(node.to_ascii_lowercase())
-            .or_default()
-            .insert(check.to_ascii_lowercase(), passing);
+    pub(super) fn set_check(&mut self, name: &str, check: &str, is_passing: bool) {
+        let node = self.nodes.entry(name.to_ascii_lowercase());
+        let node = node.or_insert_with(|| Node::new(name, HERE, None));
+        node.checks.insert(check.to_ascii_lowercase(), is_passing);
     }
 
-    pub(super) fn remove_check(&mut self, node: &str, check: &str) {
-        if let Some(checks) = self.nodes.get_mut(&node.to_ascii_lowercase()) {
-            checks.remove(&check.to_ascii_lowercase());
+    pub(super) fn remove_check(&mut self, name: &str, check: &str) {
+        if let Some(node) = self.nodes.get_mut(&name.to_ascii_lowercase()) {
+            node.checks.remove(&check.to_ascii_lowercase());
         }
     }
 
-    pub(super) fn has(&self, node: &str) -> bool {
-        self.nodes.contains_key(&node.to_ascii_lowercase())
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(&name.to_ascii_lowercase())
     }
 
     /// Whether a check passes, or `None` when there is none of this name.
-    pub(super) fn check(&self, node: &str, check: &str) -> Option<bool> {
-        self.nodes
-            .get(&node.to_ascii_lowercase())?
-            .get(&check.to_ascii_lowercase())
-            .copied()
+    pub(super) fn check(&self, name: &str, check: &str) -> Option<bool> {
+        let checks = &self.get(name)?.checks;
+        checks.get(&check.to_ascii_lowercase()).copied()
+    }
+
+    /// The index of each creation and change.
+    pub(super) fn indexes(&self) -> impl Iterator<Item = u64> {
+        let of = |node: &Node| [node.create_index, node.modify_index];
+        self.nodes.values().flat_map(of)
+    }
+
+    pub(super) fn renumber(&mut self, renumber: impl Fn(u64) -> u64) {
+        for node in self.nodes.values_mut() {
+            node.create_index = renumber(node.create_index);
+            node.modify_index = renumber(node.modify_index);
+        }
     }
 }

@@ -35,7 +35,7 @@
 //! |---|---|
 //! | Other endpoints than `/v1/kv/`, `/v1/txn`, `/v1/session/`, `/v1/status/leader` and `peers`, `/v1/agent/self` are unknown, and of the last only a part is shown | A semaphore needs no others |
 //! | Other methods than `GET`, `PUT` and `DELETE` don't exist | The core's `Request` has no others |
-//! | A transaction passes over operations on nodes, services and checks | They belong to the catalog, which is what an operator's methods are for |
+//! | Of operations on the catalog a transaction knows `get`, `set` and `cas` of nodes; it passes over those on services and checks | They are what an operator's methods are for |
 //! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |
 //! | Ids of sessions come from the seed. Which other session wakes a query about one that is gone follows the real rule, but from these ids | Runs can be repeated |
 //! | A session ends exactly twice its TTL after its last renewal, a lock delay exactly when it is over; a real one's timers are late by what the machine needs | Runs can be repeated |
@@ -68,6 +68,7 @@ mod status;
 mod store;
 mod target;
 mod txn;
+mod txn_node;
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};

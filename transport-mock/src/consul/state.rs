@@ -22,7 +22,7 @@ impl State {
     /// The state of a new cluster of one node.
     pub(super) fn new(node: &str) -> Self {
         let mut catalog = Catalog::default();
-        catalog.register(node);
+        catalog.register(node, FIRST_INDEX);
         Self {
             raft_index: FIRST_INDEX,
             store: Store::default(),
@@ -78,8 +78,8 @@ impl State {
 
     /// Adds a node.
     pub(super) fn register_node(&mut self, node: &str) {
-        self.next_index();
-        self.catalog.register(node);
+        let index = self.next_index();
+        self.catalog.register(node, index);
     }
 
     /// Removes a node, which ends all its sessions.
@@ -94,6 +94,7 @@ impl State {
             .store
             .indexes()
             .chain(self.sessions.indexes())
+            .chain(self.catalog.indexes())
             .filter(|index| *index != 0)
             .collect();
         indexes.sort_unstable();
@@ -104,6 +105,7 @@ impl State {
         };
         self.store.renumber(renumber);
         self.sessions.renumber(renumber);
+        self.catalog.renumber(renumber);
         self.raft_index = FIRST_INDEX + indexes.len() as u64;
     }
 

@@ -16,6 +16,7 @@ use super::kv::{self, MAX_VALUE, Shown};
 use super::options::Options;
 use super::state::State;
 use super::store::Entry;
+use super::txn_node::{NodeOperation, ShownNode};
 use super::{Consul, Kind};
 
 const MAX_OPERATIONS: usize = 64;
@@ -44,10 +45,11 @@ pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Respons
     let mut results = Vec::new();
     if errors.is_empty() {
         let index = if writes { state.next_index() } else { 0 };
+        let catalog = state.catalog.clone();
         state.store.begin();
         for (at, operation) in (0..).zip(&operations) {
-            match operation.apply(state, call, index) {
-                Ok(entries) => results.extend(entries),
+            match operation.apply(state, call, index, &authority) {
+                Ok(shown) => results.extend(shown),
                 Err(what) => errors.push(Fault { op_index: at, what }),
             }
         }
@@ -55,17 +57,12 @@ pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Respons
             state.store.commit();
         } else {
             state.store.roll_back();
+            state.catalog = catalog;
         }
     }
-    results.retain(|(_, key)| authority.reads_key(key));
     let status = if errors.is_empty() { 200 } else { 409 };
     let answer = Answer {
-        results: errors.is_empty().then(|| {
-            results
-                .into_iter()
-                .map(|(kv, _)| OneResult { kv })
-                .collect()
-        }),
+        results: errors.is_empty().then_some(results),
         errors: Some(errors).filter(|errors| !errors.is_empty()),
         read: (!writes).then_some(ReadMeta {
             index: 0,
@@ -101,9 +98,10 @@ struct ReadMeta {
 }
 
 #[derive(Serialize)]
-struct OneResult {
+enum OneResult {
     #[serde(rename = "KV")]
-    kv: Shown,
+    Key(Shown),
+    Node(ShownNode),
 }
 
 #[derive(Serialize)]
@@ -113,15 +111,65 @@ struct Fault {
     what: String,
 }
 
-/// One operation, its verb not yet looked at.
-struct Operation {
+/// One operation.
+enum Operation {
+    Key(KeyOperation),
+    Node(NodeOperation),
+}
+
+impl Operation {
+    fn is_write(&self) -> bool {
+        match self {
+            Self::Key(operation) => operation.is_write(),
+            Self::Node(operation) => operation.is_write(),
+        }
+    }
+
+    /// Applies it: what it shows to whom may see it, or the agent's text for why it failed.
+    fn apply(
+        &self,
+        state: &mut State,
+        call: &Call,
+        index: u64,
+        authority: &Authority,
+    ) -> Result<Vec<OneResult>, String> {
+        match self {
+            Self::Key(operation) => {
+                let shown = operation.apply(state, call, index)?;
+                let seen = shown
+                    .into_iter()
+                    .filter(|(_, key)| authority.reads_key(key));
+                Ok(seen.map(|(shown, _)| OneResult::Key(shown)).collect())
+            }
+            Self::Node(operation) => {
+                let shown = operation.apply(state, index)?;
+                let is_seen = authority.reads_node(operation.name());
+                Ok(is_seen
+                    .then_some(OneResult::Node(shown))
+                    .into_iter()
+                    .collect())
+            }
+        }
+    }
+
+    /// What the leader checks before it reaches the log.
+    fn check(&self, state: &State, call: &Call, authority: &Authority) -> Option<String> {
+        match self {
+            Self::Key(operation) => operation.check(state, call, authority),
+            Self::Node(operation) => operation.check(authority),
+        }
+    }
+}
+
+/// One operation on a key, its verb not yet looked at.
+struct KeyOperation {
     verb: String,
     entry: Entry,
     /// The index to compare with, where the verb compares one.
     index: u64,
 }
 
-impl Operation {
+impl KeyOperation {
     fn is_write(&self) -> bool {
         matches!(
             self.verb.as_str(),
@@ -202,6 +250,27 @@ impl Operation {
             unknown => Err(format!("unknown KV verb {}", go::quote(unknown))),
         }
     }
+
+    fn check(&self, state: &State, call: &Call, authority: &Authority) -> Option<String> {
+        let key = self.entry.key.as_slice();
+        if key.is_empty() && self.verb != "delete-tree" {
+            return Some("Must provide key".to_owned());
+        }
+        let is_permitted = match self.verb.as_str() {
+            "delete-tree" => authority.writes_tree(key),
+            "get" | "get-tree" => true,
+            "check-session" | "check-index" => authority.reads_key(key),
+            _ => authority.writes_key(key),
+        };
+        if !is_permitted {
+            return Some("Permission denied".to_owned());
+        }
+        let is_delayed = self.verb == "lock" && state.sessions.is_delayed(call.now, key);
+        is_delayed.then(|| {
+            let name = go::quote(&self.entry.key());
+            format!("failed to lock key {name} due to lock delay")
+        })
+    }
 }
 
 /// What the leader checks before a transaction reaches the log: keys, permissions, lock delays.
@@ -211,28 +280,12 @@ fn pre_check(
     authority: &Authority,
     operations: &[Operation],
 ) -> Vec<Fault> {
-    let check = |operation: &Operation| {
-        let key = operation.entry.key.as_slice();
-        if key.is_empty() && operation.verb != "delete-tree" {
-            return Some("Must provide key".to_owned());
-        }
-        let permitted = match operation.verb.as_str() {
-            "delete-tree" => authority.writes_tree(key),
-            "get" | "get-tree" => true,
-            "check-session" | "check-index" => authority.reads_key(key),
-            _ => authority.writes_key(key),
-        };
-        if !permitted {
-            return Some("Permission denied".to_owned());
-        }
-        (operation.verb == "lock" && state.sessions.is_delayed(call.now, key)).then(|| {
-            let name = go::quote(&operation.entry.key());
-            format!("failed to lock key {name} due to lock delay")
-        })
-    };
     (0..)
         .zip(operations)
-        .filter_map(|(op_index, operation)| check(operation).map(|what| Fault { op_index, what }))
+        .filter_map(|(op_index, operation)| {
+            let what = operation.check(state, call, authority)?;
+            Some(Fault { op_index, what })
+        })
         .collect()
 }
 
@@ -286,7 +339,9 @@ fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
     };
     refuse_unknown(members, &["KV", "Node", "Service", "Check"])?;
     let fields = match go_json::member(members, "KV") {
-        None | Some(Value::Null) => return Ok(None),
+        None | Some(Value::Null) => {
+            return Ok(NodeOperation::parse(members)?.map(Operation::Node));
+        }
         Some(Value::Object(fields)) => fields,
         Some(other) => {
             return Err(
@@ -322,11 +377,11 @@ fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
     let flags = field("Flags").number()?.unwrap_or_default();
     let mut entry = Entry::new(key.as_bytes(), value, flags);
     entry.session = field("Session").text()?.unwrap_or_default();
-    Ok(Some(Operation {
+    Ok(Some(Operation::Key(KeyOperation {
         verb: field("Verb").text_of("api.KVOp")?.unwrap_or_default(),
         entry,
         index: field("Index").number()?.unwrap_or_default(),
-    }))
+    })))
 }
 
 /// Go takes a value also as an array of numbers.

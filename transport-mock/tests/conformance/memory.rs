@@ -137,5 +137,6 @@ fn policy(prefix: &str, rules: &[Rule]) -> Policy {
         Rule::Key(key, access) => policy.with_key(&format!("{prefix}{key}"), *access),
         Rule::KeyPrefix(key, access) => policy.with_key_prefix(&format!("{prefix}{key}"), *access),
         Rule::Sessions(access) => policy.with_session_prefix("", *access),
+        Rule::Nodes(access) => policy.with_node_prefix("", *access),
     })
 }

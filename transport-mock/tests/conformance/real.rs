@@ -234,6 +234,7 @@ fn policy_of(prefix: &str, rules: &[Rule]) -> String {
         Rule::Key(key, access) => rule("key", &format!("{prefix}{key}"), *access),
         Rule::KeyPrefix(key, access) => rule("key_prefix", &format!("{prefix}{key}"), *access),
         Rule::Sessions(access) => rule("session_prefix", "", *access),
+        Rule::Nodes(access) => rule("node_prefix", "", *access),
     });
     rules.collect()
 }

@@ -70,6 +70,7 @@ pub(crate) enum Rule {
     KeyPrefix(&'static str, Access),
     /// To the sessions of all nodes.
     Sessions(Access),
+    Nodes(Access),
 }
 
 /// A token's secret, the same on both backends.

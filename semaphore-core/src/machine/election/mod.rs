@@ -237,7 +237,11 @@ impl Machine for Candidate {
             .filter(|it| is_waited_for || !it.rests(now))
             .and_then(|it| it.transmit(now, settings));
         let (sent, request) = if let Some((part, request)) = of_candidacy {
-            let encoding = Encoding::of(&request);
+            // A node is registered by a transaction either way.
+            let encoding = match part {
+                Part::Session(_) => Encoding::Requests,
+                Part::Write | Part::Read => Encoding::of(&request),
+            };
             let service = match part {
                 Part::Session(_) if request.method() == Method::Get => Service::Inquiries,
                 Part::Session(_) => Service::Sessions,

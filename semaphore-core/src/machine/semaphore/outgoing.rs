@@ -21,7 +21,11 @@ impl Participant {
             .or_else(|| self.transmit_read(now))
             .or_else(|| self.transmit_contender(now))
             .or_else(|| self.transmit_poll(now))?;
-        let encoding = Encoding::of(&request);
+        // A node is registered by a transaction either way.
+        let encoding = match from {
+            From::Contender(_, Part::Session(_)) => Encoding::Requests,
+            _ => Encoding::of(&request),
+        };
         let service = match from {
             From::Watch if self.watch.is_looking_ahead() => Service::Inquiries,
             From::Watch | From::Refresh => Service::Reads,

@@ -5,6 +5,7 @@ mod kept_sessions;
 mod late_answers;
 mod loss;
 mod outages;
+mod own_node;
 mod partition;
 mod session;
 mod standing_clock;

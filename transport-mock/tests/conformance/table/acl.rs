@@ -2,8 +2,8 @@
 
 use transport_mock::consul::Access::{Deny, Read, Write};
 
-use crate::script::Lever::AddToken;
-use crate::script::Rule::{Key, KeyPrefix, Sessions};
+use crate::script::Lever::{AddToken, DeregisterNode};
+use crate::script::Rule::{Key, KeyPrefix, Nodes, Sessions};
 use crate::script::{Script, Step, delete, get, lever, put, script, session, start, txn, wakes};
 
 const UNKNOWN: &str = "11111111-1111-1111-1111-111111111111";
@@ -12,6 +12,9 @@ const UNKNOWN: &str = "11111111-1111-1111-1111-111111111111";
 fn root() -> Step {
     lever(AddToken("root", &[KeyPrefix("", Write), Sessions(Write)]))
 }
+
+const NODE: &str =
+    r#"[{"Node":{"Verb":"cas","Node":{"Node":"{p}-n","Address":"192.0.2.1","ModifyIndex":0}}}]"#;
 
 pub(crate) fn scripts() -> Vec<Script> {
     vec![
@@ -150,6 +153,22 @@ pub(crate) fn scripts() -> Vec<Script> {
                 put("/v1/session/renew/{s}", "").with_token("{root}"),
                 put("/v1/session/destroy/{s}", "").with_token("{root}"),
                 get("/v1/kv/{p}/k").with_token("{keys}"),
+            ],
+        ),
+        script(
+            "a node needs a right of its own, which that to its sessions is not",
+            [
+                root(),
+                lever(AddToken("some", &[Sessions(Write)])),
+                lever(AddToken("nodes", &[Nodes(Write)])),
+                put("/v1/session/create", r#"{"Node":"{p}-n","NodeChecks":[]}"#)
+                    .with_token("{some}"),
+                put("/v1/txn", NODE).with_token("{some}"),
+                put("/v1/txn", NODE).with_token("{nodes}"),
+                put("/v1/txn", NODE).with_token("{nodes}"),
+                put("/v1/txn", NODE).with_token("{some}"),
+                session("s", r#"{"Node":"{p}-n","NodeChecks":[]}"#).with_token("{some}"),
+                lever(DeregisterNode("n")),
             ],
         ),
         script(

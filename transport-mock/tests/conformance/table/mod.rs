@@ -7,6 +7,7 @@ mod blocking;
 mod checks;
 mod keys;
 mod locks;
+mod nodes;
 mod paths;
 mod session_bodies;
 mod sessions;
@@ -23,6 +24,7 @@ pub(crate) fn quick() -> Vec<Script> {
         sessions::scripts(),
         session_bodies::scripts(),
         checks::scripts(),
+        nodes::scripts(),
         keys::scripts(),
         writes::scripts(),
         locks::scripts(),

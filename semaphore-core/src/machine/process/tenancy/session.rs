@@ -1,7 +1,9 @@
 //! The life of one session.
 //!
 //! ```text
-//!            created                     renewed (the lease starts anew)
+//! Registering
+//!     ▲ │ it is there
+//!     │ ▼    created                     renewed (the lease starts anew)
 //! Creating ───────────┐                    ┌──┐
 //!                     ├──────────▶  Live ──┴──┘ and the leader confirms it
 //! Adopting ───────────┘              │  └── the leader knows no such session ──▶ Gone
@@ -11,6 +13,7 @@
 //! ```
 //! - `Creating`: a session of ours is being made. An answer that never comes leaves an orphan,
 //!   which dies by its TTL; the next attempt makes another one.
+//! - `Registering`: the node that it is to stand on is missing, and is one that no agent stands for.
 //! - `Adopting`: a session of the caller's is renewed once, which tells its TTL and starts the lease.
 //! - `Live`: renewed after a quarter to a third of the TTL, and while somebody holds or leads by it after a sixteenth to a
 //!   twelfth, whatever became of the renewal before: an outage may begin at any moment, and what is left of the lease then is
@@ -26,7 +29,9 @@
 
 use core::time::Duration;
 
-use crate::api::{CreateSession, DestroySession, RenewSession, SessionInfo, is_filtered};
+use crate::api::{
+    CreateSession, DestroySession, RegisterNode, RenewSession, SessionInfo, is_filtered,
+};
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
@@ -65,6 +70,7 @@ pub(in crate::machine) struct Session {
 #[derive(Clone, Debug)]
 enum State {
     Creating,
+    Registering,
     Adopting(SessionId),
     Live(SessionId, Lease),
     Gone(Option<SessionId>),
@@ -83,6 +89,7 @@ struct InFlight {
 #[derive(Clone, Copy, Debug)]
 enum Sent {
     Creation,
+    Registration,
     Renewal,
     Inquiry,
     Destruction,
@@ -155,7 +162,7 @@ impl Session {
         match &self.state {
             State::Adopting(id) | State::Live(id, _) | State::Destroying(id) => Some(id),
             State::Gone(id) => id.as_ref(),
-            State::Creating | State::Ended => None,
+            State::Creating | State::Registering | State::Ended => None,
         }
     }
 
@@ -248,7 +255,7 @@ impl Session {
     pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         let retry = self.retry_at.unwrap_or(Instant::ORIGIN);
         match &self.state {
-            State::Creating | State::Adopting(_) | State::Destroying(_) => {
+            State::Creating | State::Registering | State::Adopting(_) | State::Destroying(_) => {
                 self.in_flight.is_empty().then_some(retry)
             }
             State::Live(_, lease) => {
@@ -329,6 +336,10 @@ impl Session {
             (State::Creating, SessionSource::Create(options)) => {
                 (Sent::Creation, CreateSession { options }.request(scope))
             }
+            (State::Registering, _) => {
+                let node = settings.own_node()?;
+                (Sent::Registration, RegisterNode { node }.request(scope))
+            }
             (State::Adopting(session) | State::Live(session, _), _) if self.wants_inquiry() => {
                 let request = SessionInfo { session }.request(scope);
                 (Sent::Inquiry, request.with_priority(Priority::Urgent))
@@ -390,6 +401,12 @@ impl Session {
                     .map(|id| State::Live(id, lease))
                     .map_err(|error| settings.refused_creation(error))
             }
+            (Sent::Registration, State::Registering) => {
+                let node = settings.own_node().unwrap_or_default();
+                answer
+                    .and_then(|response| RegisterNode { node }.parse(response))
+                    .map(|()| State::Creating)
+            }
             (Sent::Renewal, State::Adopting(id) | State::Live(id, _)) => {
                 answer.and_then(RenewSession::parse).map(|renewed| {
                     if !settings.owns_sessions() {
@@ -418,6 +435,18 @@ impl Session {
                 self.confirm(id);
             }
             Ok(State::Live(id, lease)) => self.renewed(id, lease),
+            // It may be missing again: then the next attempt comes later than the last.
+            Ok(State::Creating) => {
+                self.state = State::Creating;
+                self.failure = None;
+            }
+            Err(error)
+                if matches!(sent, Sent::Creation)
+                    && settings.missing_own_node(&error).is_some() =>
+            {
+                self.state = State::Registering;
+                self.rest(now, settings, rng);
+            }
             Ok(state) => {
                 self.state = state;
                 self.failure = None;
@@ -522,7 +551,7 @@ impl Session {
         self.failure = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             State::Adopting(id) | State::Live(id, _) => State::Gone(Some(id)),
-            State::Creating | State::Gone(None) => State::Gone(None),
+            State::Creating | State::Registering | State::Gone(None) => State::Gone(None),
             State::Gone(id) => State::Gone(id),
             State::Destroying(_) | State::Ended => State::Ended,
         };

@@ -19,6 +19,14 @@ pub(crate) struct SessionSettings {
 /// How Consul says that it knows no such node.
 const NOT_REGISTERED: &str = "missing node registration";
 
+/// What to do about it in another datacenter.
+const NODE_ELSEWHERE: &str =
+    "a session in another datacenter stands on a node there: name one by `own_node` or `node`";
+
+fn is_not_registered(text: &str) -> bool {
+    text.to_ascii_lowercase().contains(NOT_REGISTERED)
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum SessionSource {
     /// Each is made when it is needed.
@@ -52,16 +60,35 @@ impl SessionSettings {
     /// deregistered, is put back when the agent is in touch again: that passes. One that was named is nobody's to
     /// put back, and the agent's is never one of another datacenter.
     pub(crate) fn refused_creation(&self, error: RequestError) -> RequestError {
-        let names_no_node =
-            matches!(&self.source, SessionSource::Create(options) if options.node.is_none());
-        let is_agents = names_no_node && self.scope.datacenter().is_none();
+        let names_no_node = matches!(&self.source, SessionSource::Create(options) if options.standing_on().is_none());
+        let is_of_here = self.scope.datacenter().is_none();
         match error {
-            RequestError::Rejected { status, text }
-                if is_agents && text.to_ascii_lowercase().contains(NOT_REGISTERED) =>
-            {
-                RequestError::Unavailable { status, text }
+            RequestError::Rejected { status, text } if is_not_registered(&text) => {
+                match (names_no_node, is_of_here) {
+                    (true, true) => RequestError::Unavailable { status, text },
+                    (true, false) => RequestError::Rejected {
+                        status,
+                        text: format!("{text}; {NODE_ELSEWHERE}"),
+                    },
+                    (false, _) => RequestError::Rejected { status, text },
+                }
             }
             error => error,
+        }
+    }
+
+    /// The node of one's own that a session could not be made on, since it is missing.
+    pub(crate) fn missing_own_node(&self, error: &RequestError) -> Option<&str> {
+        let is_missing =
+            matches!(error, RequestError::Rejected { text, .. } if is_not_registered(text));
+        self.own_node().filter(|_| is_missing)
+    }
+
+    /// The node of one's own that sessions stand on.
+    pub(crate) fn own_node(&self) -> Option<&str> {
+        match &self.source {
+            SessionSource::Create(options) => options.own_node.as_deref(),
+            SessionSource::Callers(_) => None,
         }
     }
 

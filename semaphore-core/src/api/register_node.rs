@@ -1,0 +1,198 @@
+//! `PUT /v1/txn` with one node: the node of their own that sessions stand on, made only if there is none of its name.
+//!
+//! `PUT /v1/catalog/register` would overwrite what somebody else has registered. A check-and-set with index zero does not
+//! (tried on 1.8.7, also in another datacenter, whose name belongs into the node as well).
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use super::answer;
+use super::target::Target;
+use super::txn_answer::{self, TxnFaultKind, TxnOutcome};
+use crate::error::RequestError;
+use crate::http::{Method, Request, Response};
+use crate::input::Scope;
+
+/// An address that is nobody's (RFC 5737).
+const ADDRESS: &str = "192.0.2.1";
+
+/// Registers a node that no agent stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisterNode<'a> {
+    /// Its name.
+    pub node: &'a str,
+}
+
+impl RegisterNode<'_> {
+    /// The request.
+    pub fn request(&self, scope: &Scope) -> Request {
+        let node = Node {
+            name: self.node,
+            address: ADDRESS,
+            datacenter: scope.datacenter(),
+            partition: scope.partition(),
+            meta: Meta {
+                is_external: "true",
+                is_probed: "false",
+            },
+            modify_index: 0,
+        };
+        let body = [Element {
+            node: Operation { verb: "cas", node },
+        }];
+        // Structs of strings and numbers always serialize.
+        let body = serde_json::to_vec(&body).unwrap_or_default();
+        Request::new(Method::Put, Target::new("/v1/txn").scoped(scope))
+            .with_body(body)
+            .with_token(scope.token().cloned())
+    }
+
+    /// The node is there: it was made now, or by somebody else before.
+    ///
+    /// # Errors
+    /// [`RequestError`] for anything else; [`RequestError::Denied`] names the permission.
+    pub fn parse(&self, response: &Response) -> Result<(), RequestError> {
+        let denied = |text: &str| RequestError::Denied {
+            text: format!(
+                "{text}; the node {:?} is missing, and to register it takes node:write on that name",
+                self.node
+            ),
+        };
+        if response.status() != 409 {
+            let applied = answer::json::<Applied>(response, "not a transaction's answer");
+            return match applied {
+                Ok(_) => Ok(()),
+                Err(RequestError::Denied { text }) => Err(denied(&text)),
+                Err(error) => Err(error),
+            };
+        }
+        let TxnOutcome::RolledBack(faults) = txn_answer::read(response)? else {
+            return Err(RequestError::Garbled {
+                what: "a transaction's answer that contradicts its status",
+                source: None,
+            });
+        };
+        match faults.into_iter().next() {
+            Some(fault) if fault.kind == TxnFaultKind::Stale => Ok(()),
+            Some(fault) if fault.kind == TxnFaultKind::Denied => Err(denied(&fault.text)),
+            fault => Err(RequestError::Rejected {
+                status: 409,
+                text: fault.map(|fault| fault.text).unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Element<'a> {
+    node: Operation<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Operation<'a> {
+    verb: &'static str,
+    node: Node<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Node<'a> {
+    #[serde(rename = "Node")]
+    name: &'a str,
+    address: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    datacenter: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<&'a str>,
+    meta: Meta,
+    /// Zero: it must not be there.
+    modify_index: u64,
+}
+
+/// How Consul's tools mark a node that no agent stands for, and that nobody is to probe.
+#[derive(Serialize)]
+struct Meta {
+    #[serde(rename = "external-node")]
+    is_external: &'static str,
+    #[serde(rename = "external-probe")]
+    is_probed: &'static str,
+}
+
+/// Its results have to be there: any other object is no transaction's answer.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Applied {
+    #[serde(rename = "Results")]
+    _results: Vec<IgnoredAny>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::line;
+    use super::*;
+
+    const NODE: RegisterNode<'_> = RegisterNode { node: "semaphores" };
+
+    #[test]
+    fn a_node_is_made_only_if_there_is_none() {
+        let request = NODE.request(&Scope::new());
+        assert_eq!(line(&request), "PUT /v1/txn");
+        assert_eq!(
+            String::from_utf8_lossy(request.body()),
+            r#"[{"Node":{"Verb":"cas","Node":{"Node":"semaphores","Address":"192.0.2.1","Meta":{"external-node":"true","external-probe":"false"},"ModifyIndex":0}}}]"#
+        );
+    }
+
+    #[test]
+    fn a_node_of_another_datacenter_says_so_twice() {
+        let scope = Scope::new().with_datacenter("dc2").unwrap();
+        let request = NODE.request(&scope.with_partition("team").unwrap());
+        assert_eq!(line(&request), "PUT /v1/txn?dc=dc2&partition=team");
+        let body = String::from_utf8_lossy(request.body());
+        assert!(
+            body.contains(r#""Datacenter":"dc2","Partition":"team""#),
+            "{body}"
+        );
+    }
+
+    #[test]
+    fn it_is_there_whoever_made_it() {
+        let made = r#"{"Results":[{"Node":{"Node":"semaphores"}}],"Errors":null}"#;
+        assert!(NODE.parse(&Response::new(200, made)).is_ok());
+        let stale = r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"failed to set node \"semaphores\", index is stale"}]}"#;
+        assert!(NODE.parse(&Response::new(409, stale)).is_ok());
+    }
+
+    #[test]
+    fn a_missing_permission_is_named() {
+        let fault = r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied"}]}"#;
+        for (status, body) in [(409, fault), (403, "Permission denied")] {
+            let error = NODE.parse(&Response::new(status, body)).unwrap_err();
+            assert!(error.is_permanent());
+            let text = error.to_string();
+            assert!(text.contains("Permission denied; "), "{text}");
+            assert!(text.contains("node:write"), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_an_error() {
+        let other = r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"node name is too long"}]}"#;
+        let error = NODE.parse(&Response::new(409, other)).unwrap_err();
+        assert!(matches!(error, RequestError::Rejected { .. }), "{error}");
+        for (status, body) in [
+            (200, "{}"),
+            (200, "true"),
+            (200, r#"{"Results":null,"Errors":null}"#),
+            (409, "{}"),
+            (409, r#"{"Results":null,"Errors":null}"#),
+            (409, "<html>"),
+            (500, "No cluster leader"),
+        ] {
+            let error = NODE.parse(&Response::new(status, body)).unwrap_err();
+            assert!(!error.is_permanent(), "{status} {body}");
+        }
+    }
+}
