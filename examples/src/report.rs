@@ -20,6 +20,8 @@ pub struct Measured {
     pub rounds: Vec<Round>,
     /// How many contenders failed.
     pub errors: usize,
+    /// How many of them because they lost what they held.
+    pub lost: usize,
     /// How many believed to hold at once.
     pub max_held: usize,
     /// How many may.
@@ -91,6 +93,8 @@ pub struct Report {
     pub peak_connections: Option<usize>,
     /// How many contenders failed.
     pub errors: usize,
+    /// How many of them because they lost what they held.
+    pub lost: usize,
     /// In mode hold: when the slot was granted and when it was not held any more.
     #[serde(flatten)]
     pub wall: Option<Hold>,
@@ -137,6 +141,7 @@ impl Report {
             bytes_down_per_acquisition: each(traffic.bytes_down, acquisitions),
             peak_connections: measured.peak_connections,
             errors: measured.errors,
+            lost: measured.lost,
             wall: measured.wall,
         }
     }
@@ -298,6 +303,7 @@ mod tests {
         Measured {
             rounds: vec![round(10, 2), round(20, 3), round(30, 4)],
             errors: 0,
+            lost: 0,
             max_held: 3,
             limit: THREE,
             hold: Duration::from_millis(10),
@@ -344,6 +350,7 @@ mod tests {
             bytes_down_per_acquisition: 1000.0,
             peak_connections: Some(5),
             errors: 0,
+            lost: 0,
             wall: None,
         };
         assert_eq!(Report::new(&measured()), expected);

@@ -15,6 +15,7 @@ use clap::Parser;
 use examples::agent::Agent;
 use examples::backend::Backend;
 use examples::failure::{Failure, with_causes};
+use examples::flags;
 use examples::wall::WallTime;
 use transport_reqwest::{Election, Error, Leadership, LockKey, Lost, ReqwestTransport};
 use transport_ureq::{SmolTransport, UreqTransport};
@@ -40,6 +41,10 @@ struct Flags {
     /// For how many seconds nobody may lead after that [default: as the TTL, from 15 to 60]
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
     lock_delay: Option<u64>,
+    /// The name of a node that no agent stands for, on which the session is made: no agent or server that goes ends a
+    /// term. It is registered when it is missing
+    #[arg(long, value_name = "NAME", value_parser = flags::own_node)]
+    own_node: Option<String>,
     /// Resigns after so many milliseconds as the leader; on a Consul in memory after 2000 unless told
     #[arg(long)]
     hold_ms: Option<u64>,
@@ -88,6 +93,9 @@ fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
         .ttl(Duration::from_secs(flags.ttl));
     if let Some(delay) = flags.lock_delay {
         builder = builder.lock_delay(Duration::from_secs(delay));
+    }
+    if let Some(name) = &flags.own_node {
+        builder = builder.own_node(name);
     }
     if let Some(token) = agent.token() {
         builder = builder.token(token.reveal());

@@ -41,6 +41,9 @@ struct Flags {
     /// Where the semaphore lives in Consul
     #[arg(long, default_value = "examples/quickstart", value_parser = flags::prefix)]
     prefix: Prefix,
+    /// The name of a node that no agent stands for, on which the sessions are made; it is registered when it is missing
+    #[arg(long, value_name = "NAME", value_parser = flags::own_node)]
+    own_node: Option<String>,
     /// The longest hold in milliseconds; each is at random between a third of it and this
     #[arg(long, default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     hold_ms: u64,
@@ -89,8 +92,11 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
     let mut members = Vec::new();
     for number in 0..contenders {
         let host = hosts.host()?;
-        let builder =
+        let mut builder =
             Semaphore::builder(flags.prefix.as_str(), flags.limit.get()).value(name(number));
+        if let Some(name) = &flags.own_node {
+            builder = builder.own_node(name);
+        }
         let builder = match agent.token() {
             Some(token) => builder.token(token.reveal()),
             None => builder,

@@ -355,8 +355,8 @@ mod tests {
         assert_eq!(checks, beside("node checks"));
         let checks = own().and_then(|it| it.with_service_checks(["web"]));
         assert_eq!(checks, beside("service checks"));
-        let none: [&str; 0] = [];
-        assert!(own().and_then(|it| it.with_node_checks(none)).is_ok());
+        let nothing: [&str; 0] = [];
+        assert!(own().and_then(|it| it.with_node_checks(nothing)).is_ok());
         let empty = SessionOptions::new().with_own_node("");
         assert!(matches!(empty, Err(InvalidInput::Name { .. })));
     }

@@ -11,14 +11,14 @@ use crate::scene::Scene;
 const MANAGEMENT: &str = "5f0d1b8e-6a3c-4a51-9a70-27d0c2b8f111";
 
 /// What a participant needs.
-const SESSIONS: &str = r#"session_prefix "" { policy = "write" }"#;
+pub(crate) const SESSIONS: &str = r#"session_prefix "" { policy = "write" }"#;
 
-fn agent() -> Agent {
+pub(crate) fn agent() -> Agent {
     Agent::builder().acl(MANAGEMENT).start().unwrap()
 }
 
 /// A token with these rules.
-fn token(admin: &Client, name: &str, rules: &str) -> String {
+pub(crate) fn token(admin: &Client, name: &str, rules: &str) -> String {
     let policy = json!({ "Name": name, "Rules": rules }).to_string();
     let made = admin.put("/v1/acl/policy", policy.as_bytes()).unwrap();
     assert_eq!(made.status, 200, "{}", made.text());

@@ -56,6 +56,7 @@ pub mod manage;
 pub mod mixed_elections;
 pub mod mixed_fleet;
 pub mod outages;
+pub mod own_node;
 pub mod permits;
 pub mod scene;
 pub mod session_options;
@@ -195,6 +196,12 @@ macro_rules! tests {
                 a_released_contender_key_is_noticed,
                 an_overwritten_contender_key_is_still_its_sessions,
                 a_deregistered_node_is_noticed;
+            own_node:
+                a_missing_node_is_made_and_made_again_when_it_is_taken_away,
+                a_node_that_somebody_else_describes_is_left_as_it_is,
+                a_token_that_may_not_register_a_node_is_told_so_unless_it_is_there,
+                slots_are_shared_across_datacenters,
+                an_agent_that_leaves_and_a_server_that_is_reaped_end_no_hold;
             manage:
                 an_inspection_shows_holders_and_waiters_in_order,
                 an_inspection_of_nothing_is_not_found,

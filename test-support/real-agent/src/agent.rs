@@ -49,8 +49,20 @@ pub struct Builder {
     management_token: Option<String>,
     certificate: Option<Certificate>,
     client_ca: Option<String>,
-    durable: bool,
+    role: Role,
     reaped: bool,
+}
+
+/// What an agent is to the cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Role {
+    /// The only server, with its state in memory.
+    #[default]
+    Development,
+    /// A server that keeps its state on disk.
+    Durable,
+    /// No server: it passes everything on, and leaves the cluster when it is told to end.
+    Client,
 }
 
 #[derive(Clone, Debug)]
@@ -178,6 +190,15 @@ impl Agent {
         self.process.kill()
     }
 
+    /// Tells it to end (`SIGTERM`), as `systemctl stop` does, and waits until it is gone. A client agent leaves the cluster, and
+    /// its node the catalog; a server does neither.
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn terminate(&mut self) -> io::Result<()> {
+        self.process.terminate()
+    }
+
     /// Kills it if needed, starts it on the same ports and waits until it can serve.
     ///
     /// # Errors
@@ -191,6 +212,15 @@ impl Agent {
         self.process.kill()?;
         self.process = launch(&self.binary, &self.builder, &self.scratch)?;
         Ok(())
+    }
+
+    /// Where it meets the servers of other datacenters.
+    pub fn wan_addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.ports.serf_wan).into()
+    }
+
+    pub(crate) fn serf_lan(&self) -> u16 {
+        self.ports.serf_lan
     }
 
     pub(crate) fn server_addr(&self) -> SocketAddr {
@@ -233,7 +263,7 @@ impl Agent {
             .any(|check| check["CheckID"] == "serfHealth" && check["Status"] == "passing")
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), StartError> {
+    pub(crate) fn wait_until_ready(&mut self) -> Result<(), StartError> {
         let deadline = Instant::now() + READY_WITHIN;
         while !self.is_ready() {
             self.still_runs()?;
@@ -285,7 +315,13 @@ impl Builder {
 
     /// Keeps state on disk, so that [`Agent::restart`] finds it again.
     pub fn durable(mut self) -> Self {
-        self.durable = true;
+        self.role = Role::Durable;
+        self
+    }
+
+    /// Is no server, but an agent as each host has one.
+    pub(crate) fn client(mut self) -> Self {
+        self.role = Role::Client;
         self
     }
 
@@ -345,12 +381,16 @@ impl Builder {
         scratch: &Path,
     ) -> io::Result<()> {
         let mut config = base_config(binary, node, ports);
-        if self.durable {
-            config["server"] = json!(true);
-            config["bootstrap_expect"] = json!(peers.map_or(1, <[u16]>::len));
-            config["data_dir"] = json!(scratch.join("data"));
-            // What Consul advises for production: the default elects five times slower.
-            config["performance"] = json!({ "raft_multiplier": 1 });
+        match self.role {
+            Role::Development => {}
+            Role::Durable => {
+                config["server"] = json!(true);
+                config["bootstrap_expect"] = json!(peers.map_or(1, <[u16]>::len));
+                config["data_dir"] = json!(scratch.join("data"));
+                // What Consul advises for production: the default elects five times slower.
+                config["performance"] = json!({ "raft_multiplier": 1 });
+            }
+            Role::Client => config["data_dir"] = json!(scratch.join("data")),
         }
         if let Some(peers) = peers {
             let join = peers.iter().map(|port| format!("127.0.0.1:{port}"));
@@ -398,7 +438,7 @@ fn launch(binary: &Binary, builder: &Builder, scratch: &TempDir) -> io::Result<P
         "-config-dir".into(),
         config.into_os_string(),
     ];
-    if !builder.durable {
+    if builder.role == Role::Development {
         args.push("-dev".into());
     }
     Process::start(&binary.path, &args, scratch.path())

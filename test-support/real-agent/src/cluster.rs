@@ -52,6 +52,26 @@ impl Cluster {
         Err(StartError::NoPorts)
     }
 
+    /// Starts an agent that is no server of this cluster, as `builder` says, and waits until it can serve.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn join(&self, builder: &Builder) -> Result<Agent, StartError> {
+        let peers: Vec<_> = self.servers.iter().map(Agent::serf_lan).collect();
+        for _ in 0..PORT_TRIES {
+            let mut agent = builder
+                .clone()
+                .client()
+                .launch(Ports::free()?, Some(&peers))?;
+            match agent.wait_until_ready() {
+                Ok(()) => return Ok(agent),
+                Err(StartError::Exited { .. }) if agent.lost_a_port() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(StartError::NoPorts)
+    }
+
     /// Server `i`.
     pub fn server(&self, i: usize) -> &Agent {
         &self.servers[i]

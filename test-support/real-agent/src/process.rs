@@ -105,6 +105,16 @@ impl Process {
         self.watchdog.wait().map(drop)
     }
 
+    /// Tells Consul to end (`SIGTERM`), and waits until it is gone.
+    pub(crate) fn terminate(&mut self) -> io::Result<()> {
+        self.signal(Signal::TERM)?;
+        // Waiting for the watchdog would close the pipe, which kills.
+        let pipe = self.watchdog.stdin.take();
+        let waited = self.watchdog.wait();
+        drop(pipe);
+        waited.map(drop)
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.consul.as_raw_nonzero().get().unsigned_abs()
     }

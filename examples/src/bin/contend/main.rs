@@ -28,6 +28,7 @@
 mod plan;
 
 use std::fmt::Display;
+use std::ops::AddAssign;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,7 +49,7 @@ use examples::meter::{Meter, Reading};
 use examples::peaks::Watcher;
 use examples::report::{Measured, Report};
 use examples::wall::Wall;
-use semaphore_core::{Builder, FencingToken};
+use semaphore_core::{Builder, Error, FencingToken};
 use serde::Serialize;
 
 use crate::plan::{Flags, Mode, Plan};
@@ -109,7 +110,7 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     first.host.probe(agent)?;
     // Before and after, since the machine may have other things to do at either time.
     let mut bare = bare::measure(&first.host, agent, &flags.prefix)?;
-    let mut failed = 0;
+    let mut failed = Failed::default();
     if flags.warm_up > 0 {
         failed += tell(&bench.rounds(&members, flags.warm_up as usize)?);
     }
@@ -136,8 +137,10 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
     if let Some(file) = &flags.holds {
         holds::append(file, &beliefs, &clock).map_err(Failure::Holds)?;
     }
+    failed += tell(&outcomes);
     let report = Report::new(&Measured {
-        errors: failed + tell(&outcomes),
+        errors: failed.all,
+        lost: failed.lost,
         rounds: outcomes
             .iter()
             .flat_map(|outcome| &outcome.rounds)
@@ -165,11 +168,30 @@ fn print(plan: &Plan, report: &(impl Serialize + Display)) -> Result<(), Failure
     Ok(())
 }
 
+/// How many contenders were stopped.
+#[derive(Default)]
+struct Failed {
+    all: usize,
+    /// Those who lost what they held.
+    lost: usize,
+}
+
+impl AddAssign for Failed {
+    fn add_assign(&mut self, more: Self) {
+        self.all += more.all;
+        self.lost += more.lost;
+    }
+}
+
 /// Says what stopped contenders, and how many it stopped.
-fn tell(outcomes: &[Outcome]) -> usize {
-    let errors = outcomes.iter().filter_map(|outcome| outcome.error.as_ref());
-    let errors = errors.inspect(|error| eprintln!("error: {}", with_causes(*error)));
-    errors.count()
+fn tell(outcomes: &[Outcome]) -> Failed {
+    let mut failed = Failed::default();
+    for error in outcomes.iter().filter_map(|outcome| outcome.error.as_ref()) {
+        eprintln!("error: {}", with_causes(error));
+        failed.all += 1;
+        failed.lost += usize::from(matches!(error, Error::Lost(_)));
+    }
+    failed
 }
 
 /// A run while it runs.

@@ -67,6 +67,10 @@ pub(crate) struct Flags {
     /// most]
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=60))]
     pub(crate) lock_delay: Option<u64>,
+    /// The name of a node that no agent stands for, on which the sessions are made: no agent or server that goes ends
+    /// a hold. It is registered when it is missing
+    #[arg(long, value_name = "NAME", value_parser = flags::own_node)]
+    pub(crate) own_node: Option<String>,
     /// Where the semaphore lives in Consul
     #[arg(long, default_value = "examples/contend", value_parser = flags::prefix)]
     pub(crate) prefix: Prefix,
@@ -184,6 +188,9 @@ impl Plan {
         }
         if let Some(delay) = flags.lock_delay {
             builder = builder.lock_delay(Duration::from_secs(delay));
+        }
+        if let Some(name) = &flags.own_node {
+            builder = builder.own_node(name);
         }
         match agent.token() {
             Some(token) => builder.token(token.reveal()),

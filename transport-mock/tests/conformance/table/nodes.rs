@@ -15,15 +15,15 @@ pub(crate) fn scripts() -> Vec<Script> {
             "a node is made by a check-and-set with index zero, once, and sessions stand on it",
             [
                 put("/v1/session/create", r#"{"Node":"{p}-n","NodeChecks":[]}"#),
-                put("/v1/txn", &cas("7")),
-                put("/v1/txn", &cas("0")),
-                put("/v1/txn", &cas("0")),
+                put("/v1/txn", cas("7")),
+                put("/v1/txn", cas("0")),
+                put("/v1/txn", cas("0")),
                 session("s", r#"{"Node":"{p}-n","NodeChecks":[],"TTL":"60s"}"#),
                 put("/v1/session/create", r#"{"Node":"{p}-n"}"#),
                 put("/v1/session/renew/{s}", ""),
                 lever(DeregisterNode("n")),
                 put("/v1/session/renew/{s}", ""),
-                put("/v1/txn", &cas("0")),
+                put("/v1/txn", cas("0")),
                 session("again", r#"{"Node":"{p}-n","NodeChecks":[]}"#),
                 lever(DeregisterNode("n")),
             ],
@@ -37,7 +37,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 ),
                 put(
                     "/v1/txn",
-                    &format!(
+                    format!(
                         r#"[{{"Node":{{"Verb":"set","Node":{{{NODE}}}}}}},{{"KV":{{"Verb":"get","Key":"{{p}}/none"}}}}]"#
                     ),
                 ),
@@ -47,7 +47,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 ),
                 put(
                     "/v1/txn",
-                    &format!(r#"[{{"Node":{{"Verb":"set","Node":{{{NODE}}}}}}}]"#),
+                    format!(r#"[{{"Node":{{"Verb":"set","Node":{{{NODE}}}}}}}]"#),
                 ),
                 put(
                     "/v1/txn",
