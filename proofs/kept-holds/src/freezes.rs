@@ -1,0 +1,63 @@
+//! The agent of many holders is frozen, at moments all over the time between two renewals.
+
+use std::thread;
+use std::time::Duration;
+
+use real_agent::Agent;
+
+use crate::failure::Failure;
+use crate::program::{Program, until_held};
+
+/// Renewals of a TTL of 15 s are apart by less.
+const APART: Duration = Duration::from_millis(1_250);
+
+/// Longer than any lease of that TTL.
+const TOO_LONG: Duration = Duration::from_millis(14_500);
+
+/// Says how many lost their slot.
+///
+/// # Errors
+/// [`Failure`] when it can't be measured. A loss is none.
+pub(crate) fn measure(trials: u32, silent: Duration) -> Result<usize, Failure> {
+    let lost = freeze(trials, silent)?;
+    println!("silent for {silent:?}: lost {lost} of {trials}");
+    let struck = freeze(trials, TOO_LONG)?;
+    println!("silent for {TOO_LONG:?}: lost {struck} of {trials}");
+    if struck == 0 {
+        return Err(Failure::NotStruck(
+            "all outlasted a silence that is longer than a lease",
+        ));
+    }
+    Ok(lost)
+}
+
+/// Freezes an agent under so many holders for so long.
+fn freeze(trials: u32, silent: Duration) -> Result<usize, Failure> {
+    let mut agent = Agent::start()?;
+    let hold = silent + Duration::from_secs(15) + APART * 2;
+    let mut programs = Vec::new();
+    for trial in 0..trials {
+        let prefix = format!("freezes/{trial:03}");
+        let backend = ["tokio", "threads", "smol"][trial as usize % 3];
+        let program = Program::start(&agent.url(), &prefix, hold, &["--backend", backend])?;
+        programs.push((prefix, program));
+        thread::sleep(APART / trials);
+    }
+    for (prefix, _) in &programs {
+        until_held(&agent.client(), prefix)?;
+    }
+    // Each has been renewed.
+    thread::sleep(APART * 2);
+    agent
+        .stop()
+        .map_err(Failure::system("the agent can't be frozen"))?;
+    thread::sleep(silent);
+    agent
+        .cont()
+        .map_err(Failure::system("the agent can't be continued"))?;
+    let mut lost = 0;
+    for (_, program) in programs {
+        lost += usize::from(program.said()?.is_lost);
+    }
+    Ok(lost)
+}

@@ -1,0 +1,65 @@
+//! Shows which holds last when agents are restarted, servers die, and Consul is silent for a while.
+//!
+//! ```text
+//!  restarts   `contend` ──▶ a client agent (SIGTERM, started again) ──▶ three servers (the leader: SIGKILL, reaped)
+//!  freezes    many `contend` ──▶ one agent (SIGSTOP for some seconds, SIGCONT)
+//! ```
+//! Each has a part that is to keep every hold, and one that shows that the fault strikes: without a node of its own a
+//! hold is lost, and by a silence that is longer than a lease all are.
+
+mod failure;
+mod freezes;
+mod program;
+mod restarts;
+
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+/// Shows which holds last when agents are restarted, servers die, and Consul is silent for a while.
+///
+/// Exits with 1 when a hold was lost that should have lasted, with 2 when it could not be measured or the fault was not
+/// seen to strike.
+#[derive(Debug, Parser)]
+struct Flags {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The client agent is restarted by SIGTERM, and then the leader killed with -9, on each backend
+    Restarts {
+        /// How long each holds, in milliseconds
+        #[arg(long, default_value = "60000")]
+        hold_ms: u64,
+    },
+    /// The agent is frozen for a while, at moments all over the time between two renewals
+    Freezes {
+        /// How many hold at once
+        #[arg(long, default_value = "40")]
+        trials: NonZeroU32,
+        /// For how long it is frozen, in milliseconds
+        #[arg(long, default_value = "11500")]
+        silent_ms: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    let measured = match Flags::parse().what {
+        What::Restarts { hold_ms } => restarts::measure(Duration::from_millis(hold_ms)),
+        What::Freezes { trials, silent_ms } => {
+            freezes::measure(trials.get(), Duration::from_millis(silent_ms))
+        }
+    };
+    match measured {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `contend --mode hold` as a user starts it.
+
+use std::env;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use real_agent::Client;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// How often it is looked whether something has happened, and for how long at most.
+const POLL: Duration = Duration::from_millis(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One that runs. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Program(Option<Child>);
+
+/// What it said in the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    /// Whether it lost what it held.
+    pub(crate) is_lost: bool,
+}
+
+impl Program {
+    /// Starts one that holds a slot of this prefix for so long.
+    ///
+    /// # Errors
+    /// [`Failure::System`].
+    pub(crate) fn start(
+        url: &str,
+        prefix: &str,
+        hold: Duration,
+        more: &[&str],
+    ) -> Result<Self, Failure> {
+        let here = env::current_exe().map_err(Failure::system("this program is nowhere"))?;
+        let mut command = Command::new(here.with_file_name("contend"));
+        for (name, _) in env::vars_os() {
+            if name.to_string_lossy().starts_with("CONSUL_") {
+                command.env_remove(name);
+            }
+        }
+        let child = command
+            .env("CONSUL_HTTP_ADDR", url)
+            .args([
+                "--mode", "hold", "--limit", "1", "--json", "--prefix", prefix,
+            ])
+            .args(["--hold-ms", &hold.as_millis().to_string()])
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let child = child.map_err(Failure::system("a program can't be started"))?;
+        Ok(Self(Some(child)))
+    }
+
+    /// What it says when it has ended.
+    ///
+    /// # Errors
+    /// [`Failure::System`], [`Failure::Report`].
+    pub(crate) fn said(mut self) -> Result<Said, Failure> {
+        let Some(child) = self.0.take() else {
+            return Err(Failure::Report(String::new()));
+        };
+        let output = child.wait_with_output();
+        let output = output.map_err(Failure::system("a program can't be waited for"))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let report: Option<Value> = serde_json::from_str(&text).ok();
+        let count = |name: &str| report.as_ref()?.get(name)?.as_u64();
+        match (count("lost"), count("acquisitions")) {
+            (Some(lost), Some(acquisitions)) if lost + acquisitions == 1 => {
+                Ok(Said { is_lost: lost > 0 })
+            }
+            _ => Err(Failure::Report(text)),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits until somebody holds a slot of this prefix.
+///
+/// # Errors
+/// [`Failure::Late`].
+pub(crate) fn until_held(client: &Client, prefix: &str) -> Result<(), Failure> {
+    let path = format!("/v1/kv/{prefix}/.lock?raw");
+    until("a grant", || {
+        let record = client.get(&path).and_then(|answer| answer.json());
+        record.is_ok_and(|record| {
+            record["Holders"]
+                .as_object()
+                .is_some_and(|it| !it.is_empty())
+        })
+    })
+}
+
+/// Waits until something is so.
+///
+/// # Errors
+/// [`Failure::Late`].
+pub(crate) fn until(what: &'static str, is_so: impl Fn() -> bool) -> Result<(), Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        if Instant::now() > deadline {
+            return Err(Failure::Late(what));
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
+}
