@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Late(&'static str),
     #[error("the report can't be read: {0:?}")]
     Report(String),
+    #[error("a hold was over before the fault was")]
+    TooShort,
     #[error("the fault was not seen to strike: {0}")]
     NotStruck(&'static str),
 }

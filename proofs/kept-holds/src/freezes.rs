@@ -6,10 +6,14 @@ use std::time::Duration;
 use real_agent::Agent;
 
 use crate::failure::Failure;
-use crate::program::{Program, until_held};
+use crate::program::{Program, now, until_held};
 
 /// Renewals of a TTL of 15 s are apart by less.
 const APART: Duration = Duration::from_millis(1_250);
+
+/// So long it takes at most to start all of them, and so long they hold after it.
+const STARTING: Duration = Duration::from_secs(40);
+const AFTER: Duration = Duration::from_secs(5);
 
 /// Longer than any lease of that TTL.
 const TOO_LONG: Duration = Duration::from_millis(14_500);
@@ -34,7 +38,7 @@ pub(crate) fn measure(trials: u32, silent: Duration) -> Result<usize, Failure> {
 /// Freezes an agent under so many holders for so long.
 fn freeze(trials: u32, silent: Duration) -> Result<usize, Failure> {
     let mut agent = Agent::start()?;
-    let hold = silent + Duration::from_secs(15) + APART * 2;
+    let hold = STARTING + silent + AFTER;
     let mut programs = Vec::new();
     for trial in 0..trials {
         let prefix = format!("freezes/{trial:03}");
@@ -55,9 +59,14 @@ fn freeze(trials: u32, silent: Duration) -> Result<usize, Failure> {
     agent
         .cont()
         .map_err(Failure::system("the agent can't be continued"))?;
+    let over = now();
     let mut lost = 0;
     for (_, program) in programs {
-        lost += usize::from(program.said()?.is_lost);
+        let said = program.said()?;
+        if !said.is_lost && said.ended < over {
+            return Err(Failure::TooShort);
+        }
+        lost += usize::from(said.is_lost);
     }
     Ok(lost)
 }

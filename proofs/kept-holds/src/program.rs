@@ -3,7 +3,7 @@
 use std::env;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use real_agent::Client;
 use serde_json::Value;
@@ -23,6 +23,8 @@ pub(crate) struct Program(Option<Child>);
 pub(crate) struct Said {
     /// Whether it lost what it held.
     pub(crate) is_lost: bool,
+    /// When it held no more, in seconds since 1970.
+    pub(crate) ended: f64,
 }
 
 impl Program {
@@ -71,9 +73,17 @@ impl Program {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let report: Option<Value> = serde_json::from_str(&text).ok();
         let count = |name: &str| report.as_ref()?.get(name)?.as_u64();
-        match (count("lost"), count("acquisitions")) {
-            (Some(lost), Some(acquisitions)) if lost + acquisitions == 1 => {
-                Ok(Said { is_lost: lost > 0 })
+        let ended = report
+            .as_ref()
+            .and_then(|it| it.get("not_held_any_more_at"));
+        match (
+            count("lost"),
+            count("acquisitions"),
+            ended.and_then(Value::as_f64),
+        ) {
+            (Some(lost), Some(acquisitions), Some(ended)) if lost + acquisitions == 1 => {
+                let is_lost = lost > 0;
+                Ok(Said { is_lost, ended })
             }
             _ => Err(Failure::Report(text)),
         }
@@ -88,6 +98,12 @@ impl Drop for Program {
             let _ = child.wait();
         }
     }
+}
+
+/// The machine's clock, in seconds since 1970.
+pub(crate) fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
 }
 
 /// Waits until somebody holds a slot of this prefix.

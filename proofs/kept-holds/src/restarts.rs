@@ -5,7 +5,7 @@ use std::time::Duration;
 use real_agent::{Agent, Client, Cluster};
 
 use crate::failure::Failure;
-use crate::program::{Program, until, until_held};
+use crate::program::{Program, now, until, until_held};
 
 const OWN: &str = "semaphores";
 
@@ -49,11 +49,15 @@ pub(crate) fn measure(hold: Duration) -> Result<usize, Failure> {
     until("the server to be reaped", || {
         !has_node(&agent.client(), &node)
     })?;
+    let over = now();
     println!("and its node was taken away");
 
     let (mut lost, mut struck) = (0, 0);
     for (prefix, is_own, program) in programs {
         let said = program.said()?;
+        if !said.is_lost && said.ended < over {
+            return Err(Failure::TooShort);
+        }
         let outcome = if said.is_lost { "lost" } else { "kept" };
         println!("{prefix}: {outcome}");
         let counted = if is_own { &mut lost } else { &mut struck };

@@ -352,6 +352,14 @@ impl Machine for Participant {
     }
 
     fn release(&mut self, now: Instant, acquire: CommandId) {
+        // Belief ends by the clock, whoever looks at it first.
+        let contenders = self
+            .callers
+            .hold(acquire)
+            .map(|it| it.of.contenders.clone());
+        for no in contenders.into_iter().flatten() {
+            self.let_time_pass(now, no);
+        }
         if self.callers.hold(acquire).is_some() {
             self.give_back(now, acquire, Owner::Released);
         } else {

@@ -7,5 +7,6 @@ mod loss;
 mod outages;
 mod own_node;
 mod partition;
+mod release_too_late;
 mod session;
 mod standing_clock;
