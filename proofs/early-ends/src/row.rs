@@ -198,14 +198,12 @@ fn until_both_contend(row: &Row, witness: &Client) -> Result<(), Failure> {
     }
 }
 
-/// Shortly after a renewal, so that the belief is as long as it can be. There is one each third of the
-/// TTL, and the session was made just before the grant.
+/// After the first renewal, which comes within a twelfth of the TTL. From then on none is longer ago, so that the belief is nearly
+/// as long as it can be.
 fn until_renewed(row: &Row, granted: f64) {
-    let apart = Duration::from_secs(row.ttl) / 3;
+    let apart = Duration::from_secs(row.ttl) / 12;
     let held = Duration::from_secs_f64((now() - granted).max(0.0));
-    let renewals = held.as_millis() / apart.as_millis() + 1;
-    let renewals = u32::try_from(renewals).unwrap_or(1);
-    thread::sleep((apart * renewals + ANSWERED).saturating_sub(held));
+    thread::sleep((apart + ANSWERED).saturating_sub(held));
 }
 
 /// When the node was seen to be gone.

@@ -172,8 +172,8 @@ impl<T: Contends> Builder<T> {
     }
 
     /// How long a holder or leader that falls silent stays one at least, 10 s to 24 h; 15 s unless
-    /// given. Shorter means that a crash is noticed sooner, longer that longer outages cost nothing, up to a
-    /// minute: see [`SessionOptions::with_ttl`].
+    /// given. Shorter means that a crash is noticed sooner, longer that longer outages cost nothing: four fifths of it for
+    /// certain, up to a minute. [`SessionOptions::with_ttl`] says how to choose it.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.session_option(|options| options.with_ttl(ttl))
     }

@@ -51,7 +51,7 @@ impl Leadership {
     /// How long belief lasts from now on unless a renewal succeeds before: how much time there is to stop.
     /// Zero when it does not lead. Like [`Self::is_leader`] it asks the clock and nobody else.
     ///
-    /// Renewals begin when a quarter to a third of the lease has passed, so that it shrinks and grows again; much less than that
+    /// A renewal is sent after each sixteenth to twelfth of the TTL, so that it shrinks and grows again; much less than that
     /// means that Consul does not answer. On a clock of yours the end is that clock's `now() + remaining()`; to be
     /// told of it, await [`Self::lost`].
     pub fn remaining(&self) -> Duration {
