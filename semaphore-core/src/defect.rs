@@ -40,6 +40,8 @@ defects! {
     RenewalsInTurn,
     /// However slow answers are, the next one is waited for as long as usual.
     LatencyIgnored,
+    /// A session stands on the node of the agent, whatever node was chosen.
+    OwnNodeForgotten,
     /// A renewal is believed without asking whether its leader still is one.
     RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.

@@ -39,6 +39,7 @@ fn concerns(only: Only, defect: Defect) -> bool {
             | Defect::RetryWithoutBackoff
             | Defect::SessionLeftBehind
             | Defect::LockDelayShort
+            | Defect::OwnNodeForgotten
     );
     let is_of_elections = matches!(
         defect,

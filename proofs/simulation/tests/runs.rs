@@ -95,6 +95,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         number,
         prefix: 0,
         server: None,
+        own_node: false,
         ttl: secs(10),
         lock_delay: None,
         clock,

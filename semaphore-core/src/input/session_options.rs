@@ -124,7 +124,9 @@ impl SessionOptions {
 
     /// The node that they are tied to; none for the agent's own.
     pub(crate) fn standing_on(&self) -> Option<&str> {
-        self.own_node.as_deref().or(self.node.as_deref())
+        let own = self.own_node.as_deref();
+        own.filter(|_| !is_on(Defect::OwnNodeForgotten))
+            .or(self.node.as_deref())
     }
 
     /// A node that no agent stands for is the only one, and has no checks.

@@ -47,6 +47,9 @@ pub enum Deed {
     /// The node of a server is taken out of the catalog, with all sessions that were made through it, until it
     /// is registered again after so long.
     Deregister { server: usize, time: Duration },
+    /// The node that no agent stands for is taken out of the catalog, with all sessions on it. Nobody but who needs
+    /// it registers it again.
+    DeregisterOwn,
     /// All indexes are counted anew.
     ResetIndex,
     /// The state is saved.
@@ -115,6 +118,7 @@ impl Deed {
                 Fate::Remembers => "leader of yesterday renews",
             },
             Self::Deregister { .. } => "node deregistered",
+            Self::DeregisterOwn => "node of one's own deregistered",
             Self::ResetIndex => "index reset",
             Self::Snapshot => "snapshot saved",
             Self::Restore => "snapshot restored",

@@ -3,6 +3,7 @@
 mod claims;
 mod deeds;
 mod election;
+mod own_node;
 mod server;
 mod sharing;
 mod slow;
@@ -41,6 +42,7 @@ impl Plan {
         let rng = &mut Rng::with_seed(seed ^ SHARING);
         sharing::draw_sharing(&mut plan, rng, semaphores);
         slow::draw_slow(&mut plan, &mut Rng::with_seed(seed ^ SLOW));
+        own_node::draw_own_nodes(&mut plan, &mut Rng::with_seed(seed ^ OWN_NODES));
         plan
     }
 }
@@ -56,6 +58,9 @@ const SHARING: u64 = 0x0073_6861_7269_6e67;
 
 /// Sets what is drawn about slow worlds apart from the rest.
 const SLOW: u64 = 0x0073_6c6f_7721_2121;
+
+/// Sets what is drawn about nodes of one's own apart from the rest.
+const OWN_NODES: u64 = 0x006f_776e_6e6f_6465;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -187,6 +192,7 @@ impl Draft {
             number,
             prefix: rng.usize(..self.prefixes),
             server: None,
+            own_node: false,
             ttl: self.ttl,
             lock_delay: None,
             clock: clock(rng),

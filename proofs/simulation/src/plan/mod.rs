@@ -112,6 +112,8 @@ pub struct HostPlan {
     pub prefix: usize,
     /// Which server it talks to and no other, unless they all talk to Consul's own.
     pub server: Option<usize>,
+    /// Whether its sessions stand on a node that no agent stands for.
+    pub own_node: bool,
     /// The TTL of its sessions.
     pub ttl: Duration,
     /// The lock delay that is chosen for its sessions in a semaphore, if one is.
@@ -258,6 +260,9 @@ pub enum Stranger {
 }
 
 impl Plan {
+    /// The node that no agent stands for.
+    pub const OWN_NODE: &str = "semaphores";
+
     /// The prefix of this number.
     pub fn prefix(number: usize) -> String {
         if let Some(host) = (number / OWN_PLACES).checked_sub(1) {

@@ -57,6 +57,9 @@ impl fmt::Display for Plan {
             if let Some(server) = host.server {
                 writeln!(f, "  it talks to {} alone", Self::node(server))?;
             }
+            if host.own_node {
+                writeln!(f, "  its sessions stand on {}", Self::OWN_NODE)?;
+            }
             if host.ttl != self.ttl {
                 writeln!(f, "  its TTL is {:?}", host.ttl)?;
             }
@@ -245,6 +248,7 @@ impl fmt::Display for Deed {
                     Plan::node(*server)
                 )
             }
+            Self::DeregisterOwn => write!(f, "{} is taken out of the catalog", Plan::OWN_NODE),
             Self::ResetIndex => f.write_str("indexes are counted anew"),
             Self::Snapshot => f.write_str("a snapshot is saved"),
             Self::Restore => f.write_str("the snapshot is restored"),

@@ -14,7 +14,7 @@ use super::knowledge::Knowledge;
 use super::user::User;
 use super::wire::{Line, Looks, Wire};
 use crate::history::Happening;
-use crate::plan::{Deed, HostPlan, Place};
+use crate::plan::{Deed, HostPlan, Place, Plan};
 
 impl Run<'_> {
     /// A new process on this host, with a semaphore or an election, and all the host's users.
@@ -87,6 +87,9 @@ impl Run<'_> {
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);
                 }
+                if host.own_node {
+                    builder = builder.own_node(Plan::OWN_NODE);
+                }
                 if plan.access_control.is_some() {
                     builder = builder.token(name);
                 }
@@ -103,6 +106,9 @@ impl Run<'_> {
                     .encoding(host.encoding);
                 if let Some(delay) = lock_delay {
                     builder = builder.lock_delay(delay);
+                }
+                if host.own_node {
+                    builder = builder.own_node(Plan::OWN_NODE);
                 }
                 if plan.access_control.is_some() {
                     builder = builder.token(name);

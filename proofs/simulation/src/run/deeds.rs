@@ -84,8 +84,13 @@ impl Run<'_> {
             }
             Deed::Deregister { server, time } => {
                 self.count_struck(*server);
+                self.judge_nodes(*server)?;
                 self.world.deregister_node(Plan::node(*server));
                 self.later(*time, Undo::Register(*server));
+                self.judge_ending()
+            }
+            Deed::DeregisterOwn => {
+                self.world.deregister_node(Plan::OWN_NODE);
                 self.judge_ending()
             }
             Deed::LoseLeader { time } => {

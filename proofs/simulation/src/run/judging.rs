@@ -6,6 +6,7 @@ use semaphore_core::Lost;
 
 use super::deeds::{Act, Undo};
 use super::{Judged, Run};
+use crate::check::Invariant;
 use crate::history::{Happening, Who};
 use crate::plan::{Place, Plan};
 
@@ -122,6 +123,37 @@ impl Run<'_> {
         for name in names {
             book.count_fault(name);
         }
+    }
+
+    /// Whose sessions stand on a node of their own has none on that of a server. Counts those who hold so, and whose server's
+    /// node goes.
+    pub(super) fn judge_nodes(&mut self, server: usize) -> Judged {
+        let node = Plan::node(server);
+        let hosts = self.plan.hosts.iter();
+        let ours = hosts.filter(|it| it.own_node && it.server == Some(server));
+        let ours: BTreeSet<_> = ours.map(|it| Who::Ours(it.number)).collect();
+        let on_node: Vec<String> = self.world.consul(|consul, _| {
+            let sessions = consul.sessions().filter(|it| it.node() == node);
+            sessions.map(|it| it.id().to_owned()).collect()
+        });
+        let owner = |session: &String| self.seen.owner(session);
+        let wrong = on_node
+            .iter()
+            .find(|it| owner(it).is_some_and(|owner| ours.contains(&owner)));
+        if let Some(session) = wrong {
+            let what = format!("session {session} stands on {node}, and not on a node of its own");
+            return Err(self.broken(what, Invariant::L4));
+        }
+        let mut book = self.book.lock();
+        let outlived = book
+            .held()
+            .iter()
+            .filter(|it| ours.contains(&it.who))
+            .count();
+        for _ in 0..outlived {
+            book.count_fault("holder on a node of its own outlived its server");
+        }
+        Ok(())
     }
 
     fn count(&mut self, what: &Happening) {

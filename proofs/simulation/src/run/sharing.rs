@@ -107,6 +107,9 @@ impl Run<'_> {
             .ttl(host.ttl)
             .behavior(Behavior::Delete)
             .encoding(host.encoding);
+        if host.own_node {
+            builder = builder.own_node(Plan::OWN_NODE);
+        }
         if self.plan.access_control.is_some() {
             builder = builder.token(name);
         }
@@ -139,7 +142,7 @@ impl Run<'_> {
         }
     }
 
-    fn broken(&self, what: String, invariant: Invariant) -> Violation {
+    pub(super) fn broken(&self, what: String, invariant: Invariant) -> Violation {
         Violation {
             invariant,
             at: self.world.now(),
