@@ -52,8 +52,9 @@ pub(in crate::machine) struct Session {
     renewed_at: Instant,
     /// From when on it is renewed early; none unless somebody holds or leads by it.
     early_from: Option<Instant>,
-    /// The lease of the last renewal that succeeded, until the leader confirms that the session lived since.
-    unconfirmed: Option<Lease>,
+    /// The leases of renewals that succeeded, until the leader confirms that the session lived since; the oldest first. A later
+    /// one may be answered before an earlier one is confirmed.
+    unconfirmed: Vec<Lease>,
     /// When the last read was sent for which the leader confirmed that it lives.
     known_at: Instant,
     /// Since when a renewal says that there is no such session.
@@ -103,6 +104,9 @@ const MOST_IN_FLIGHT: usize = 5;
 /// Who waits, and has only to keep its place, does with fewer.
 const MOST_OF_WAITER: usize = 3;
 
+/// More renewals of one lease than this never succeed: they are a thirtieth of the TTL apart at least.
+const MOST_UNCONFIRMED: usize = 32;
+
 /// A hold in its first moments is not renewed early: most are over by then.
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
 
@@ -122,7 +126,7 @@ impl Session {
             in_flight: Vec::new(),
             renewed_at: Instant::ORIGIN,
             early_from: None,
-            unconfirmed: None,
+            unconfirmed: Vec::new(),
             known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
@@ -140,7 +144,7 @@ impl Session {
             in_flight: Vec::new(),
             renewed_at: Instant::ORIGIN,
             early_from: None,
-            unconfirmed: None,
+            unconfirmed: Vec::new(),
             known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
@@ -226,7 +230,7 @@ impl Session {
         self.retry_at = None;
         self.failure = None;
         self.backoff.reset();
-        self.unconfirmed = None;
+        self.unconfirmed.clear();
         self.missing_since = None;
         self.state = match core::mem::replace(&mut self.state, State::Ended) {
             // One that seems to be gone may not be: its contender key can be deleted alone.
@@ -280,7 +284,7 @@ impl Session {
         let of_holder = renewals.filter(|_| is_in_a_hurry);
         let since = of_holder
             .map(|it| it.sent_at)
-            .chain(self.unconfirmed.map(|it| it.sent_at()))
+            .chain(self.unconfirmed.last().map(Lease::sent_at))
             .filter(|sent| *sent > self.known_at)
             .chain(self.missing_since)
             .max();
@@ -292,7 +296,7 @@ impl Session {
     }
 
     fn is_doubtful(&self) -> bool {
-        self.unconfirmed.is_some() || self.missing_since.is_some()
+        !self.unconfirmed.is_empty() || self.missing_since.is_some()
     }
 
     /// Whether one more of these may be sent.
@@ -427,10 +431,10 @@ impl Session {
         };
         match outcome {
             Ok(State::Live(id, lease)) if self.must_be_confirmed(now, is_held_by) => {
-                let is_older = self.unconfirmed.is_some_and(|it| it.is_after(&lease));
-                if !is_older {
-                    self.unconfirmed = Some(lease);
-                }
+                let later = self.unconfirmed.partition_point(|it| !it.is_after(&lease));
+                self.unconfirmed.insert(later, lease);
+                let excess = self.unconfirmed.len().saturating_sub(MOST_UNCONFIRMED);
+                self.unconfirmed.drain(..excess);
                 self.failure = None;
                 self.confirm(id);
             }
@@ -508,8 +512,12 @@ impl Session {
     /// The lease of a renewal counts if the leader knew the session at any time since that was sent. Whoever answered the
     /// renewal, the session's lock delay lasts from then on as long as belief does.
     fn confirm(&mut self, id: SessionId) {
-        let is_confirmed = |lease: &mut Lease| lease.sent_at() <= self.known_at;
-        if let Some(lease) = self.unconfirmed.take_if(is_confirmed) {
+        let known_at = self.known_at;
+        let confirmed = self
+            .unconfirmed
+            .partition_point(|it| it.sent_at() <= known_at);
+        let newest = self.unconfirmed.drain(..confirmed).next_back();
+        if let Some(lease) = newest {
             self.renewed(id, lease);
         }
     }

@@ -224,6 +224,38 @@ fn a_renewal_is_believed_once_a_leader_confirms_itself() {
     assert!(gone.is_gone());
 }
 
+/// Where answers are slow, several of each are under way.
+#[test]
+fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before() {
+    let settings = settings();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut session = live();
+    session.hold(at(100));
+    let mut send = |session: &mut Session, now| session.transmit(now, &settings).unwrap().0;
+    let mut answer = |session: &mut Session, now, no, body: &str| {
+        let response = Response::new(200, body);
+        session.handle(
+            at(now),
+            no,
+            Ok(&response),
+            true,
+            &self::settings(),
+            &mut rng,
+        );
+    };
+    let first = send(&mut session, at(102));
+    answer(&mut session, 103, first, r#"[{"TTL":"15s"}]"#);
+    let inquiry = send(&mut session, at(103));
+    let second = send(&mut session, at(104));
+    answer(&mut session, 105, second, r#"[{"TTL":"15s"}]"#);
+    answer(&mut session, 106, inquiry, &info());
+    let half = Duration::from_millis(500);
+    assert_eq!(deadline(&session), Some(at(115) + half), "the first");
+    let inquiry = send(&mut session, at(106));
+    answer(&mut session, 107, inquiry, &info());
+    assert_eq!(deadline(&session), Some(at(117) + half), "the second");
+}
+
 #[test]
 fn a_404_that_may_not_be_confirmed_ends_it() {
     let mut session = live();
