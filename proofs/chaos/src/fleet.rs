@@ -49,6 +49,7 @@ impl Fleet {
                 url: proxy.url(),
                 ttl: run.ttl_of(number),
                 lock_delay: run.lock_delay,
+                own_node: client.own_node,
                 holds_long: run.reaped,
                 role: client.role,
                 places: run.places.clone(),

@@ -43,8 +43,9 @@ impl Run {
     ///
     /// With `reaped` their servers go for so long that Consul ends the sessions that were made through them,
     /// while their holders, each of whom knows no other server, believe on. `consul lock` then takes part
-    /// in an election only: at a semaphore it prunes at once whoever has vanished, ours included. Unless
-    /// told, the seed says whether it is such a run.
+    /// in an election only: at a semaphore it prunes at once whoever has vanished, ours included. One contender on each backend
+    /// has its sessions on a node of its own, so that none of them ends so. Unless told, the seed says whether it
+    /// is such a run.
     pub fn new(seed: u64, chaos: Duration, reaped: Option<bool>) -> Self {
         use What::{Election, Semaphore};
         let mut rng = Rng::with_seed(!seed);
@@ -66,6 +67,8 @@ impl Run {
                 Role::Follower
             },
             ttl: reaped.then(|| Duration::from_secs(rng.u64(TTLS))),
+            // Of the two contenders on a backend one each, and whoever follows has no session.
+            own_node: reaped && (number + number / backends.len()) % 2 == 1,
         });
         let clients = clients.collect();
         Self {

@@ -61,6 +61,8 @@ pub struct Figures {
     pub reaped: u64,
     /// Sessions that ended while their holders believed.
     pub early_ends: u64,
+    /// Holds on a node of their own whose server was out for so long that others' sessions ended with it.
+    pub outlived: u64,
     /// For how long the last of these believed beyond it.
     pub longest_beyond: Duration,
     /// Grants whose token was out of order.
@@ -158,6 +160,11 @@ impl fmt::Display for Report {
             "sessions that ended while their holders believed: {early}"
         )?;
         writeln!(f, ", by up to {beyond:.1} s")?;
+        let outlived = figures.outlived;
+        writeln!(
+            f,
+            "holds on a node of their own whose server went: {outlived}"
+        )?;
         let losses: u64 = figures.losses.values().sum();
         writeln!(f, "losses: {losses}")?;
         for (reason, count) in &figures.losses {

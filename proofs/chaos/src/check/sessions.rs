@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::holds::Holds;
+use super::losses::was_out;
 use super::{Logs, Report};
 use crate::moment::Moment;
 
@@ -63,6 +64,10 @@ pub(super) fn count(logs: &Logs, holds: &Holds, sessions: &Sessions<'_>, report:
     let figures = &mut report.figures;
     for ours in &holds.ours {
         let Some(span) = &ours.span else { continue };
+        let client = logs.run.clients.get(ours.client);
+        let is_own = client.filter(|client| client.own_node);
+        let outlives = is_own.is_some_and(|it| was_out(logs, it.server, (span.from, span.until)));
+        figures.outlived += u64::from(outlives);
         let gone = sessions.first_gone(&ours.sessions, span.from);
         let Some(gone) = gone.filter(|gone| gone.by < span.until) else {
             continue;

@@ -56,6 +56,7 @@ impl Story {
                 Role::Contender
             },
             ttl: None,
+            own_node: false,
         };
         let log = |client| ClientLog {
             client,

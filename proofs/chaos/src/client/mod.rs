@@ -42,6 +42,8 @@ pub struct Plan {
     pub ttl: Duration,
     /// The lock delay of its sessions, unless it is the default.
     pub lock_delay: Option<Duration>,
+    /// Whether its sessions stand on a node that no server stands for.
+    pub own_node: bool,
     /// Whether it holds for longer than Consul needs to take a dead server out.
     pub holds_long: bool,
     /// What it does.
@@ -73,9 +75,14 @@ impl Plan {
             .session_name(self.session_name(place))
             .value(self.name())
             .encoding(self.encoding());
-        match self.lock_delay {
+        let builder = match self.lock_delay {
             Some(delay) => builder.lock_delay(delay),
             None => builder,
+        };
+        if self.own_node {
+            builder.own_node(OWN_NODE)
+        } else {
+            builder
         }
     }
 
@@ -85,9 +92,14 @@ impl Plan {
             .session_name(self.session_name(place))
             .value(self.name())
             .encoding(self.encoding());
-        match self.lock_delay {
+        let builder = match self.lock_delay {
             Some(delay) => builder.lock_delay(delay),
             None => builder,
+        };
+        if self.own_node {
+            builder.own_node(OWN_NODE)
+        } else {
+            builder
         }
     }
 
@@ -104,6 +116,9 @@ impl Plan {
         }
     }
 }
+
+/// The node that no server stands for.
+const OWN_NODE: &str = "chaos-sessions";
 
 /// The beginning of the names of all our sessions, and of all values that we write.
 pub const OURS: &str = "chaos-client-";

@@ -109,6 +109,9 @@ pub struct Client {
     /// The TTL of its sessions, when it is another one than the run's.
     #[serde(default)]
     pub ttl: Option<Duration>,
+    /// Whether its sessions stand on a node that no server stands for: they end with none.
+    #[serde(default)]
+    pub own_node: bool,
 }
 
 /// What a client does.
