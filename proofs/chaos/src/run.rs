@@ -68,7 +68,7 @@ impl Run {
             },
             ttl: reaped.then(|| Duration::from_secs(rng.u64(TTLS))),
             // Of the two contenders on a backend one each, and whoever follows has no session.
-            own_node: reaped && (number + number / backends.len()) % 2 == 1,
+            own_node: reaped && number % 2 == 1,
         });
         let clients = clients.collect();
         Self {
