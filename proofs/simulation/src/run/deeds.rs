@@ -113,25 +113,7 @@ impl Run<'_> {
                 self.snapshot = Some(self.world.consul(|consul, _| consul.snapshot()));
                 Ok(())
             }
-            Deed::ResetIndex => {
-                // A second time, an index from before could come to mean something else: no
-                // check-and-set can tell, and nothing is promised then.
-                if std::mem::replace(&mut self.was_reset, true) {
-                    return Ok(());
-                }
-                self.new_epoch();
-                // What was sent to the old cluster does not arrive at the new one, whose agents
-                // have never known another state than what was moved.
-                self.world.break_connections();
-                for host in self.hosts.keys() {
-                    self.world.catch_up(format!("node-{host}"));
-                }
-                self.trouble(None, Duration::ZERO);
-                self.world.consul(Consul::reset_index);
-                // Nor does anything of it stand in the log of the new one.
-                self.past = self.past.take().map(|_| Past::default());
-                self.judge_operation()
-            }
+            Deed::ResetIndex => self.reset_index(),
             Deed::Restore => {
                 if let Some(snapshot) = self.snapshot.clone() {
                     self.new_epoch();
@@ -156,6 +138,27 @@ impl Run<'_> {
                 self.judge_operation()
             }
         }
+    }
+
+    /// Moves the cluster's state to a new one, which counts anew.
+    fn reset_index(&mut self) -> Judged {
+        // A second time, an index from before could come to mean something else: no
+        // check-and-set can tell, and nothing is promised then.
+        if std::mem::replace(&mut self.was_reset, true) {
+            return Ok(());
+        }
+        self.new_epoch();
+        // What was sent to the old cluster does not arrive at the new one, whose agents
+        // have never known another state than what was moved.
+        self.world.break_connections();
+        for host in self.hosts.keys() {
+            self.world.catch_up(format!("node-{host}"));
+        }
+        self.trouble(None, Duration::ZERO);
+        self.world.consul(Consul::reset_index);
+        // Nor does anything of it stand in the log of the new one.
+        self.past = self.past.take().map(|_| Past::default());
+        self.judge_operation()
     }
 
     /// Loses a server, and with it all hosts that talk to it.

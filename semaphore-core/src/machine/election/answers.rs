@@ -52,13 +52,18 @@ impl Candidate {
         };
         let event = match sent {
             Sent::Poll => self.handle_poll(now, id, answer),
-            Sent::Candidacy { part, encoding, .. } => {
+            Sent::Candidacy {
+                part,
+                encoding,
+                asked_at,
+                ..
+            } => {
                 let is_refused = |response: &Response| Encoding::is_refused(response);
                 if encoding == Encoding::Transactions && answer.clone().is_ok_and(is_refused) {
                     self.do_without_transactions();
                     None
                 } else {
-                    self.handle_part(now, id, part, answer)
+                    self.handle_part(now, id, part, asked_at, answer)
                 }
             }
         };
@@ -98,11 +103,16 @@ impl Candidate {
         now: Instant,
         id: RequestId,
         part: Part,
+        asked_at: Instant,
         answer: Result<&Response, RequestError>,
     ) -> Option<CandidacyEvent> {
         let moments = (self.requests.moment(), Moment::of(id));
         let (settings, rng) = (&self.settings, &mut self.rng);
         let candidacy = self.candidacy.as_mut()?;
+        if candidacy.is_creation(part) {
+            let orphans = self.requests.orphans_mut();
+            orphans.answered(asked_at, answer.as_ref().copied(), settings.session.ttl());
+        }
         candidacy.handle(now, moments, part, answer, settings, rng)
     }
 

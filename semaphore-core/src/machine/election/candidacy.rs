@@ -232,6 +232,16 @@ impl Candidacy {
         self.writing = None;
     }
 
+    /// Whether it has to ask for a session first of all.
+    pub(super) fn wants_creation(&self) -> bool {
+        self.session_is_active() && self.session.wants_creation()
+    }
+
+    /// Whether a request under way asks for a session.
+    pub(super) fn is_creation(&self, part: Part) -> bool {
+        matches!(part, Part::Session(no) if self.session.is_creation(no))
+    }
+
     pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
         let session = self.session_is_active().then(|| self.session.timeout());
         let write = self.wants_write(now).then(|| self.pace.due());

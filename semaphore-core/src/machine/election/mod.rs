@@ -231,11 +231,24 @@ impl Machine for Candidate {
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         let settings = &self.settings;
         let is_waited_for = !self.callers.queue().is_empty();
+        let may_create = self.requests.orphans().may_create(now);
         let of_candidacy = self
             .candidacy
             .as_mut()
             .filter(|it| is_waited_for || !it.rests(now))
-            .and_then(|it| it.transmit(now, settings));
+            .filter(|it| may_create || !it.wants_creation());
+        let of_candidacy = of_candidacy.and_then(|it| {
+            let is_creation = it.wants_creation();
+            Some((is_creation, it.transmit(now, settings)?))
+        });
+        if of_candidacy
+            .as_ref()
+            .is_some_and(|(is_creation, _)| *is_creation)
+        {
+            let ttl = settings.session.ttl();
+            self.requests.orphans_mut().asked(now, ttl);
+        }
+        let of_candidacy = of_candidacy.map(|(_, sent)| sent);
         let (sent, request) = if let Some((part, request)) = of_candidacy {
             // A node is registered by a transaction either way.
             let encoding = match part {
@@ -288,6 +301,7 @@ impl Machine for Candidate {
             }),
             self.callers.queue().timeout(),
             self.respawn.timeout(),
+            self.requests.orphans().timeout(),
         ]
         .into_iter()
         .flatten()

@@ -9,6 +9,7 @@ use crate::id::RequestId;
 use crate::machine::process::latency::Latency;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::service::Services;
+use crate::machine::process::tenancy::orphans::Orphans;
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// The requests of one machine, each with what it was for.
@@ -19,6 +20,7 @@ pub(in crate::machine) struct Requests<T> {
     aborts: VecDeque<RequestId>,
     services: Services,
     latency: Latency,
+    orphans: Orphans,
 }
 
 impl<T> Requests<T> {
@@ -29,6 +31,7 @@ impl<T> Requests<T> {
             aborts: VecDeque::new(),
             services: Services::default(),
             latency: Latency::default(),
+            orphans: Orphans::default(),
         }
     }
 
@@ -58,6 +61,15 @@ impl<T> Requests<T> {
     /// How requests like these have fared.
     pub(in crate::machine) fn services(&mut self) -> &mut Services {
         &mut self.services
+    }
+
+    /// The sessions that it may have made without knowing.
+    pub(in crate::machine) fn orphans(&self) -> &Orphans {
+        &self.orphans
+    }
+
+    pub(in crate::machine) fn orphans_mut(&mut self) -> &mut Orphans {
+        &mut self.orphans
     }
 
     /// How long the answer to a short request is waited for, `usual`ly so long.

@@ -342,6 +342,16 @@ impl Contender {
             || self.session_is_active() && self.session.is_due(now)
     }
 
+    /// Whether it has to ask for a session first of all.
+    pub(in crate::machine) fn wants_creation(&self) -> bool {
+        self.session_is_active() && self.session.wants_creation()
+    }
+
+    /// Whether a request under way asks for a session.
+    pub(in crate::machine) fn is_creation(&self, part: Part) -> bool {
+        matches!(part, Part::Session(no) if self.session.is_creation(no))
+    }
+
     pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
         let key = self
             .key_is_active()

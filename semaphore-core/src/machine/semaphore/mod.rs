@@ -299,6 +299,7 @@ impl Machine for Participant {
             self.callers.queue().timeout(),
             self.roster.timeout_after(self.timed_at, &self.settings),
             self.first_view_until(),
+            self.requests.orphans().timeout(),
             self.rests_until(),
         ]
         .into_iter()

@@ -112,10 +112,17 @@ impl Participant {
             return None;
         }
         let holds_back = self.first_view_until().is_some_and(|until| now < until);
+        let may_create = self.requests.orphans().may_create(now);
         let due = |contender: &Contender| {
-            contender.is_due(now, &self.settings) && !(holds_back && contender.is_newcomer(now))
+            contender.is_due(now, &self.settings)
+                && !(holds_back && contender.is_newcomer(now))
+                && (may_create || !contender.wants_creation())
         };
         let no = self.roster.first(due)?;
+        if self.roster.get(no).is_some_and(Contender::wants_creation) {
+            let ttl = self.settings.session.ttl();
+            self.requests.orphans_mut().asked(now, ttl);
+        }
         self.transmit_from(now, no)
     }
 

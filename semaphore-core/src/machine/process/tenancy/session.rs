@@ -202,6 +202,17 @@ impl Session {
         self.in_flight.iter().any(is_creation)
     }
 
+    /// Whether a session is to be asked for next.
+    pub(in crate::machine) fn wants_creation(&self) -> bool {
+        matches!(self.state, State::Creating)
+    }
+
+    /// Whether this request under way asks for a session.
+    pub(in crate::machine) fn is_creation(&self, no: u32) -> bool {
+        let mut all = self.in_flight.iter();
+        all.any(|it| it.no == no && matches!(it.sent, Sent::Creation))
+    }
+
     pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
         self.failure.as_ref()
     }

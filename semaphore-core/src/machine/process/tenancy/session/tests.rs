@@ -231,7 +231,7 @@ fn a_renewal_counts_once_it_is_confirmed_also_if_a_later_one_is_answered_before(
     let mut rng = fastrand::Rng::with_seed(1);
     let mut session = live();
     session.hold(at(100));
-    let mut send = |session: &mut Session, now| session.transmit(now, &settings).unwrap().0;
+    let send = |session: &mut Session, now| session.transmit(now, &settings).unwrap().0;
     let mut answer = |session: &mut Session, now, no, body: &str| {
         let response = Response::new(200, body);
         session.handle(

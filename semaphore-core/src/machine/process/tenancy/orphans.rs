@@ -1,0 +1,162 @@
+//! Sessions that may exist, and of which nobody knows: the answer to their creation was lost. They end by their TTL.
+//!
+//! Two may come to exist at once, or as many as are asked for at the same time; from then on there is one attempt in a third of
+//! the TTL, until one is answered. Consul ends a session within twice its TTL, so that six more stand at a time at most: eight
+//! of a participant with two callers, fourteen of one with many, which asks for eight at a time.
+//!
+//! They can't be looked for: their names are for people, and those of other participants are the same.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use crate::api::CreateSession;
+use crate::error::RequestError;
+use crate::http::Response;
+use crate::time::Instant;
+
+/// So many don't keep others from being asked for.
+const UNBOUND: usize = 2;
+
+#[derive(Clone, Debug, Default)]
+pub(in crate::machine) struct Orphans {
+    /// When their creation was sent.
+    since: VecDeque<Instant>,
+    rests_until: Option<Instant>,
+}
+
+impl Orphans {
+    /// Whether a session may be asked for.
+    pub(in crate::machine) fn may_create(&self, now: Instant) -> bool {
+        self.rests_until.is_none_or(|until| until <= now)
+    }
+
+    /// From when on one may be asked for.
+    pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
+        self.rests_until
+    }
+
+    /// One is asked for.
+    pub(in crate::machine) fn asked(&mut self, now: Instant, ttl: Duration) {
+        while self.since.front().is_some_and(|it| *it + ttl * 2 < now) {
+            self.since.pop_front();
+        }
+        self.rests_until = (self.since.len() >= UNBOUND).then_some(now + ttl / 3);
+    }
+
+    /// What came of it.
+    pub(in crate::machine) fn answered(
+        &mut self,
+        sent_at: Instant,
+        answer: Result<&Response, &RequestError>,
+        ttl: Duration,
+    ) {
+        match answer {
+            Ok(response) if CreateSession::parse(response).is_ok() => self.rests_until = None,
+            answer if may_have_made(answer) => {
+                self.since.push_back(sent_at);
+                let rest = (self.since.len() >= UNBOUND).then_some(sent_at + ttl / 3);
+                self.rests_until = self.rests_until.max(rest);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a creation without an id may have made a session. Consul itself says so when it has not; what stands before it does not
+/// know.
+fn may_have_made(answer: Result<&Response, &RequestError>) -> bool {
+    match answer {
+        Ok(response) => matches!(response.status(), 200..=299 | 502..=504),
+        Err(error) => !error.was_not_applied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{TransportError, TransportErrorKind};
+
+    const TTL: Duration = Duration::from_secs(15);
+
+    fn at(secs: u64) -> Instant {
+        Instant::from_origin(Duration::from_secs(secs))
+    }
+
+    fn lose(orphans: &mut Orphans, sent_at: u64) {
+        let error = TransportError::new(TransportErrorKind::Unknown);
+        let error = RequestError::Transport(error);
+        orphans.answered(at(sent_at), Err(&error), TTL);
+    }
+
+    #[test]
+    fn from_the_third_on_one_is_asked_for_in_a_third_of_the_ttl() {
+        let mut orphans = Orphans::default();
+        let mut asked = Vec::new();
+        for now in (0..60).map(at) {
+            if orphans.may_create(now) {
+                orphans.asked(now, TTL);
+                asked.push(now);
+                let error = TransportError::new(TransportErrorKind::Timeout);
+                orphans.answered(now, Err(&RequestError::Transport(error)), TTL);
+            }
+        }
+        let all: Vec<_> = [0, 1]
+            .into_iter()
+            .chain((6..60).step_by(5))
+            .map(at)
+            .collect();
+        assert_eq!(asked, all);
+        for from in &asked {
+            let within = asked
+                .iter()
+                .filter(|it| (*from..*from + TTL * 2).contains(it));
+            assert!(within.count() <= 8);
+        }
+    }
+
+    #[test]
+    fn those_who_ask_at_once_when_two_are_lost_take_turns() {
+        let mut orphans = Orphans::default();
+        lose(&mut orphans, 0);
+        lose(&mut orphans, 0);
+        assert!(!orphans.may_create(at(4)));
+        assert!(orphans.may_create(at(5)));
+        orphans.asked(at(5), TTL);
+        assert!(!orphans.may_create(at(5)), "the second one of them");
+        let id = r#"{"ID":"4ca8e74b-6350-7587-addf-a18084928f3c"}"#;
+        orphans.answered(at(5), Ok(&Response::new(200, id)), TTL);
+        assert!(orphans.may_create(at(5)), "answers come again");
+    }
+
+    #[test]
+    fn what_consul_refuses_makes_none() {
+        let mut orphans = Orphans::default();
+        for (status, text) in [
+            (500, "No cluster leader"),
+            (403, "Permission denied"),
+            (429, "rate limit exceeded"),
+            (404, "<html>"),
+        ] {
+            for _ in 0..3 {
+                orphans.answered(at(0), Ok(&Response::new(status, text)), TTL);
+            }
+        }
+        let refused = RequestError::Transport(TransportError::new(TransportErrorKind::NotSent));
+        for _ in 0..3 {
+            orphans.answered(at(0), Err(&refused), TTL);
+        }
+        assert!(orphans.may_create(at(0)));
+        orphans.answered(at(0), Ok(&Response::new(504, "Gateway Timeout")), TTL);
+        orphans.answered(at(0), Ok(&Response::new(200, "garbage")), TTL);
+        assert!(!orphans.may_create(at(0)));
+    }
+
+    #[test]
+    fn what_has_ended_by_its_ttl_counts_no_more() {
+        let mut orphans = Orphans::default();
+        lose(&mut orphans, 0);
+        lose(&mut orphans, 1);
+        orphans.asked(at(32), TTL);
+        assert!(orphans.may_create(at(32)));
+    }
+}

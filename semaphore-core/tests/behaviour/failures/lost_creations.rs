@@ -1,0 +1,82 @@
+//! The answers to session creations are lost: sessions that nobody knows of don't pile up.
+
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::support::election::election;
+use crate::support::*;
+
+/// The most sessions that stand at one time within two minutes in which `fault` meets each creation.
+fn most_standing(world: &MockConsul, fault: Fault) -> usize {
+    world.inject(Rule::new(fault).kind(RequestKind::SessionCreate).always());
+    let standing = (0..1_200).map(|_| {
+        world.advance(millis(100));
+        session_count(world)
+    });
+    standing.max().unwrap_or_default()
+}
+
+fn faults() -> [Fault; 3] {
+    [
+        Fault::LoseAnswer,
+        Fault::ResetAfter,
+        Fault::AnswerAfter(semaphore_core::sans_io::Response::new(502, "")),
+    ]
+}
+
+#[test]
+fn of_a_semaphore_with_two_callers_eight_stand_at_most() {
+    for fault in faults() {
+        let world = MockConsul::new(1);
+        let semaphore = semaphore(&world, "a", 2);
+        let callers: Vec<_> = (0..2)
+            .map(|_| {
+                let semaphore = semaphore.clone();
+                world.start(async move { semaphore.acquire().await })
+            })
+            .collect();
+        let most = most_standing(&world, fault.clone());
+        assert!((2..=8).contains(&most), "{fault:?}: {most}");
+        world.clear_faults();
+        for caller in callers {
+            let permit = world.run(caller).expect("a slot");
+            drop(permit);
+        }
+        world.advance(secs(60));
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn of_one_with_thirty_callers_fourteen_do() {
+    for fault in faults() {
+        let world = MockConsul::new(1);
+        let semaphore = semaphore(&world, "a", 30);
+        let callers: Vec<_> = (0..30)
+            .map(|_| {
+                let semaphore = semaphore.clone();
+                world.start(async move { semaphore.acquire().await })
+            })
+            .collect();
+        let most = most_standing(&world, fault.clone());
+        assert!((8..=14).contains(&most), "{fault:?}: {most}");
+        world.clear_faults();
+        let before = world.now();
+        for caller in callers {
+            drop(world.run(caller).expect("a slot"));
+        }
+        assert!(world.now().saturating_since(before) < secs(10));
+    }
+}
+
+#[test]
+fn of_a_candidate_eight_do() {
+    for fault in faults() {
+        let world = MockConsul::new(1);
+        let election = election(&world, "a");
+        let campaign = world.start(async move { election.campaign().await });
+        let most = most_standing(&world, fault.clone());
+        assert!((2..=8).contains(&most), "{fault:?}: {most}");
+        world.clear_faults();
+        drop(world.run(campaign).expect("elected"));
+    }
+}
