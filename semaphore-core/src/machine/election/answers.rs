@@ -111,7 +111,8 @@ impl Candidate {
         let candidacy = self.candidacy.as_mut()?;
         if candidacy.is_creation(part) {
             let orphans = self.requests.orphans_mut();
-            orphans.answered(asked_at, answer.as_ref().copied(), settings.session.ttl());
+            let ttl = settings.session.ttl();
+            orphans.answered(now, asked_at, answer.as_ref().copied(), ttl);
         }
         candidacy.handle(now, moments, part, answer, settings, rng)
     }

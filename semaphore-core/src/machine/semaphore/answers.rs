@@ -67,7 +67,7 @@ impl Participant {
                 if self.roster.get(no).is_some_and(|it| it.is_creation(part)) {
                     let ttl = self.settings.session.ttl();
                     let orphans = self.requests.orphans_mut();
-                    orphans.answered(sent_at, answer.as_ref().copied(), ttl);
+                    orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
                 }
                 // What comes after the lease brings no belief back that has ended.
                 self.let_time_pass(now, no);

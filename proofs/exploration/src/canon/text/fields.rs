@@ -73,6 +73,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Observed.received", "moment"),
     ("Observed.seen_at", "nothing"),
     ("Observed.sent", "moment"),
+    ("Orphans.ends", "due"),
     ("Pace.at", "measured from"),
     ("Participant.timed_at", "nothing"),
     ("Patience.end", "due"),

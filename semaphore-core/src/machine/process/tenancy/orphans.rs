@@ -19,8 +19,8 @@ const UNBOUND: usize = 2;
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::machine) struct Orphans {
-    /// When their creation was sent.
-    since: VecDeque<Instant>,
+    /// When Consul will have ended them.
+    ends: VecDeque<Instant>,
     rests_until: Option<Instant>,
 }
 
@@ -37,15 +37,14 @@ impl Orphans {
 
     /// One is asked for.
     pub(in crate::machine) fn asked(&mut self, now: Instant, ttl: Duration) {
-        while self.since.front().is_some_and(|it| *it + ttl * 2 < now) {
-            self.since.pop_front();
-        }
-        self.rests_until = (self.since.len() >= UNBOUND).then_some(now + ttl / 3);
+        self.ends.retain(|end| now < *end);
+        self.rests_until = (self.ends.len() >= UNBOUND).then_some(now + ttl / 3);
     }
 
     /// What came of it.
     pub(in crate::machine) fn answered(
         &mut self,
+        now: Instant,
         sent_at: Instant,
         answer: Result<&Response, &RequestError>,
         ttl: Duration,
@@ -53,8 +52,9 @@ impl Orphans {
         match answer {
             Ok(response) if CreateSession::parse(response).is_ok() => self.rests_until = None,
             answer if may_have_made(answer) => {
-                self.since.push_back(sent_at);
-                let rest = (self.since.len() >= UNBOUND).then_some(sent_at + ttl / 3);
+                self.ends.retain(|end| now < *end);
+                self.ends.push_back(now + ttl * 2);
+                let rest = (self.ends.len() >= UNBOUND).then_some(sent_at + ttl / 3);
                 self.rests_until = self.rests_until.max(rest);
             }
             _ => {}
@@ -85,7 +85,7 @@ mod tests {
     fn lose(orphans: &mut Orphans, sent_at: u64) {
         let error = TransportError::new(TransportErrorKind::Unknown);
         let error = RequestError::Transport(error);
-        orphans.answered(at(sent_at), Err(&error), TTL);
+        orphans.answered(at(sent_at), at(sent_at), Err(&error), TTL);
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
                 orphans.asked(now, TTL);
                 asked.push(now);
                 let error = TransportError::new(TransportErrorKind::Timeout);
-                orphans.answered(now, Err(&RequestError::Transport(error)), TTL);
+                orphans.answered(now, now, Err(&RequestError::Transport(error)), TTL);
             }
         }
         let all: Vec<_> = [0, 1]
@@ -124,7 +124,7 @@ mod tests {
         orphans.asked(at(5), TTL);
         assert!(!orphans.may_create(at(5)), "the second one of them");
         let id = r#"{"ID":"4ca8e74b-6350-7587-addf-a18084928f3c"}"#;
-        orphans.answered(at(5), Ok(&Response::new(200, id)), TTL);
+        orphans.answered(at(5), at(5), Ok(&Response::new(200, id)), TTL);
         assert!(orphans.may_create(at(5)), "answers come again");
     }
 
@@ -138,16 +138,21 @@ mod tests {
             (404, "<html>"),
         ] {
             for _ in 0..3 {
-                orphans.answered(at(0), Ok(&Response::new(status, text)), TTL);
+                orphans.answered(at(0), at(0), Ok(&Response::new(status, text)), TTL);
             }
         }
         let refused = RequestError::Transport(TransportError::new(TransportErrorKind::NotSent));
         for _ in 0..3 {
-            orphans.answered(at(0), Err(&refused), TTL);
+            orphans.answered(at(0), at(0), Err(&refused), TTL);
         }
         assert!(orphans.may_create(at(0)));
-        orphans.answered(at(0), Ok(&Response::new(504, "Gateway Timeout")), TTL);
-        orphans.answered(at(0), Ok(&Response::new(200, "garbage")), TTL);
+        orphans.answered(
+            at(0),
+            at(0),
+            Ok(&Response::new(504, "Gateway Timeout")),
+            TTL,
+        );
+        orphans.answered(at(0), at(0), Ok(&Response::new(200, "garbage")), TTL);
         assert!(!orphans.may_create(at(0)));
     }
 
