@@ -36,7 +36,7 @@ fn gateway() -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 fn refuse(mut connection: TcpStream, count: &AtomicUsize) {
-    let mut request = [0; 65_536];
+    let mut request = [0; 8_192];
     // Whoever hangs up has asked nothing.
     if connection.read(&mut request).is_ok_and(|len| len > 0) {
         count.fetch_add(1, Ordering::SeqCst);
