@@ -90,6 +90,10 @@ defects! {
     CancelledClaimGranted,
     /// Sessions are left to their TTL.
     SessionLeftBehind,
+    /// What is refused when it is given back is given up, and left to the TTL.
+    ReleaseGivenUp,
+    /// A 404 is taken for Consul's, whoever says it.
+    Html404Believed,
     /// Contender keys are left to the session's behavior.
     KeyLeftBehind,
     /// A candidate takes whomever the key shows for itself.

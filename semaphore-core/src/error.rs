@@ -82,6 +82,18 @@ impl RequestError {
         }
     }
 
+    /// Whether something else has answered in Consul's place: a page, a document, a redirect. Consul refuses in a line of
+    /// text. It is no verdict on what was asked, and whoever leaves goes on until there is one.
+    pub(crate) fn is_anothers(&self) -> bool {
+        let is_document = |text: &str| text.starts_with(['<', '{']);
+        match self {
+            Self::Redirected { .. } => true,
+            Self::Denied { text } | Self::Rejected { text, .. } => is_document(text),
+            Self::RefusedForNow(error) => error.is_anothers(),
+            _ => false,
+        }
+    }
+
     /// The refusal itself, for whoever does not wait until it has passed.
     pub(crate) fn at_face_value(&self) -> &Self {
         match self {

@@ -63,6 +63,7 @@ fn a_report_has_every_field_and_no_other() {
             "kv_reads",
             "kv_watches",
             "kv_writes",
+            "lost",
             "max_held",
             "other_requests",
             "peak_connections",

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::Response;
 use crate::id::Index;
@@ -41,6 +42,9 @@ pub(super) fn json<T: DeserializeOwned>(
 
 /// `X-Consul-Index`: where a blocking query goes on from. Only Consul sends one.
 pub(super) fn index(response: &Response, missing: &'static str) -> Result<Index, RequestError> {
+    if response.status() == 404 && is_on(Defect::Html404Believed) {
+        return Ok(Index(1));
+    }
     let index = response.header("X-Consul-Index");
     let index = index.and_then(|index| index.trim().parse().ok());
     index.map(Index).ok_or(RequestError::Garbled {
@@ -82,6 +86,7 @@ pub(crate) fn refusal(response: &Response, is_transaction: bool) -> Option<Reque
     let is_own_404 = || response.header("X-Consul-Index").is_some() || text.contains("Session id");
     let is_one = match status {
         300..=399 | 401 | 403 => true,
+        404 if is_on(Defect::Html404Believed) => false,
         404 if !is_transaction => !is_own_404(),
         400 | 404 | 405 | 413 => is_document,
         500 => mentions(&text, DENIED),

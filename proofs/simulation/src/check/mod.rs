@@ -115,7 +115,10 @@ impl Bounds {
             expects_refusals: plan.has(|deed| {
                 matches!(
                     deed,
-                    Deed::Garble { .. } | Deed::Resize { .. } | Deed::Restrict { .. }
+                    Deed::Garble { .. }
+                        | Deed::Resize { .. }
+                        | Deed::Restrict { .. }
+                        | Deed::Gateway { .. }
                 )
             }),
         }

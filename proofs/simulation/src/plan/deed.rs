@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use semaphore_core::sans_io::Response;
+
 /// What is done to the world. Hosts are named by their numbers.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "fields are named by what they are")]
@@ -18,6 +20,12 @@ pub enum Deed {
     Stall { host: usize, time: Duration },
     /// The host's agent refuses connections.
     AgentDown { host: usize, time: Duration },
+    /// A gateway before the host's agent answers in its place.
+    Gateway {
+        host: usize,
+        time: Duration,
+        answer: Gateway,
+    },
     /// The host reads from an agent that lags behind.
     Lag { host: usize, time: Duration },
     /// The host's token may not read some keys.
@@ -73,6 +81,31 @@ pub enum Deed {
     Overwrite { prefix: usize },
 }
 
+/// What a gateway without a backend answers to everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gateway {
+    /// A page with a 404.
+    NotFound,
+    /// A page with a 403.
+    Forbidden,
+    /// A document with a 413.
+    TooLarge,
+    /// A redirect to where one is to log in.
+    Moved,
+}
+
+impl Gateway {
+    /// Its answer.
+    pub fn answer(self) -> Response {
+        match self {
+            Self::NotFound => Response::new(404, "<html>no backend</html>"),
+            Self::Forbidden => Response::new(403, "<html>forbidden</html>"),
+            Self::TooLarge => Response::new(413, r#"{"message":"too large"}"#),
+            Self::Moved => Response::new(302, "").with_header("Location", "https://login.example/"),
+        }
+    }
+}
+
 /// What a token may not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hidden {
@@ -107,6 +140,7 @@ impl Deed {
             Self::Partition { .. } => "partition",
             Self::Stall { .. } => "stall",
             Self::AgentDown { .. } => "agent down",
+            Self::Gateway { .. } => "gateway without a backend",
             Self::Lag { .. } => "stale reads",
             Self::Restrict { .. } => "token restricted",
             Self::LoseLeader { .. } => "leader lost",

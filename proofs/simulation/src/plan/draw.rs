@@ -3,6 +3,7 @@
 mod claims;
 mod deeds;
 mod election;
+mod gateway;
 mod own_node;
 mod server;
 mod sharing;
@@ -41,6 +42,7 @@ impl Plan {
         claims::draw_abandoned_claims(&mut plan, &mut Rng::with_seed(seed ^ CLAIMS));
         let rng = &mut Rng::with_seed(seed ^ SHARING);
         sharing::draw_sharing(&mut plan, rng, semaphores);
+        gateway::draw_gateways(&mut plan, &mut Rng::with_seed(seed ^ GATEWAYS));
         slow::draw_slow(&mut plan, &mut Rng::with_seed(seed ^ SLOW));
         own_node::draw_own_nodes(&mut plan, &mut Rng::with_seed(seed ^ OWN_NODES));
         plan
@@ -58,6 +60,9 @@ const SHARING: u64 = 0x0073_6861_7269_6e67;
 
 /// Sets what is drawn about slow worlds apart from the rest.
 const SLOW: u64 = 0x0073_6c6f_7721_2121;
+
+/// Sets what is drawn about gateways apart from the rest.
+const GATEWAYS: u64 = 0x6761_7465_7761_7973;
 
 /// Sets what is drawn about nodes of one's own apart from the rest.
 const OWN_NODES: u64 = 0x006f_776e_6e6f_6465;

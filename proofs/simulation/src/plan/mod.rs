@@ -17,7 +17,7 @@ use semaphore_core::sans_io::{Dialect, SessionOptions};
 use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
 
-pub use deed::{Deed, Fate, Hidden};
+pub use deed::{Deed, Fate, Gateway, Hidden};
 pub use pieces::{Piece, Pieces};
 
 /// Local clocks and Consul's run at between this and its counterpart above one, as fast as the

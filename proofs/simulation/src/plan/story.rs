@@ -191,6 +191,12 @@ impl fmt::Display for Deed {
             Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
             Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
             Self::Stall { host, time } => write!(f, "node-{host} is stalled for {time:?}"),
+            Self::Gateway { host, time, answer } => {
+                write!(
+                    f,
+                    "a gateway answers node-{host} with {answer:?} for {time:?}"
+                )
+            }
             Self::AgentDown { host, time } => {
                 write!(f, "the agent of node-{host} is down for {time:?}")
             }

@@ -25,6 +25,7 @@ pub(super) enum Undo {
     GoOn(usize),
     Heal(usize),
     AgentUp(usize),
+    GatewayGone(usize),
     CatchUp(usize),
     Permit(usize),
     Register(usize),
@@ -61,6 +62,7 @@ impl Run<'_> {
             | Deed::Partition { host, .. }
             | Deed::Stall { host, .. }
             | Deed::AgentDown { host, .. }
+            | Deed::Gateway { host, .. }
             | Deed::Lag { host, .. }
             | Deed::Restrict { host, .. } => {
                 self.judge_peaks(*host)?;
@@ -220,6 +222,11 @@ impl Run<'_> {
                 self.trouble(Some(number), *time);
                 self.later(*time, Undo::AgentUp(number));
             }
+            Deed::Gateway { time, answer, .. } => {
+                host.line.lock().gateway = Some(*answer);
+                self.trouble(Some(number), *time);
+                self.later(*time, Undo::GatewayGone(number));
+            }
             Deed::Lag { time, .. } => {
                 host.line.lock().lags_since = Some(self.world.now());
                 self.world.lag(&name);
@@ -266,6 +273,11 @@ impl Run<'_> {
             Undo::AgentUp(number) => {
                 if let Some(host) = self.hosts.get(&number) {
                     host.line.lock().is_agent_down = false;
+                }
+            }
+            Undo::GatewayGone(number) => {
+                if let Some(host) = self.hosts.get(&number) {
+                    host.line.lock().gateway = None;
                 }
             }
             Undo::CatchUp(number) => {

@@ -35,6 +35,11 @@ impl Hazards {
         if line.is_agent_down {
             return Some(Fault::Refuse);
         }
+        if let Some(gateway) = line.gateway {
+            drop(line);
+            self.book.lock().count_fault("answered by a gateway");
+            return Some(Fault::Answer(gateway.answer()));
+        }
         if self.refuses(request) {
             let fault = Fault::Answer(Response::new(404, "Not Found"));
             self.note(&fault, request);

@@ -16,7 +16,7 @@ use super::hazards::Hazards;
 use super::knowledge::{Answer, Knowledge};
 use super::transaction::Transaction;
 use crate::history::{Asked, Happening};
-use crate::plan::{Sort, Trouble};
+use crate::plan::{Gateway, Sort, Trouble};
 
 /// The transport of one process.
 pub(super) struct Wire {
@@ -58,6 +58,8 @@ pub(super) struct LineState {
     sent: BTreeMap<Sort, u64>,
     troubles: BTreeMap<(Sort, u64), Trouble>,
     pub(super) is_agent_down: bool,
+    /// What answers in the agent's place.
+    pub(super) gateway: Option<Gateway>,
     /// Whether a server that has led renews whatever it is asked to.
     pub(super) renews_from_memory: bool,
     /// Since when the host's agent lags behind.
@@ -82,6 +84,7 @@ impl Line {
             sent: BTreeMap::new(),
             troubles,
             is_agent_down: false,
+            gateway: None,
             renews_from_memory: false,
             lags_since: None,
             knowledge: Knowledge::default(),
@@ -102,6 +105,7 @@ impl Line {
         let mut line = self.lock();
         line.troubles.clear();
         line.is_agent_down = false;
+        line.gateway = None;
         line.renews_from_memory = false;
     }
 }

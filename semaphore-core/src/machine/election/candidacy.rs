@@ -353,10 +353,12 @@ impl Candidacy {
 
     /// A step of the way out failed. What is refused may be refused for long: whoever resigned is told at once.
     fn leaving_failed(&mut self) {
-        if let Some(RequestError::RefusedForNow(refusal)) = &self.failure
-            && self.is_leaving()
-        {
-            let refusal = (**refusal).clone();
+        let refusal = match &self.failure {
+            Some(RequestError::RefusedForNow(refusal)) => (**refusal).clone(),
+            Some(failure) if failure.is_anothers() => failure.clone(),
+            _ => return,
+        };
+        if self.is_leaving() {
             self.leave_failure.get_or_insert(refusal);
         }
     }
@@ -478,10 +480,10 @@ impl Candidacy {
         match self.phase {
             Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             Phase::Leaving { .. } => {
-                self.leave_failure.get_or_insert(error);
-                if self.session.id().is_none() {
+                if self.session.id().is_none() && !error.is_anothers() {
                     self.session.abandon();
                 }
+                self.leave_failure.get_or_insert(error);
                 None
             }
             // It goes on for as long as the lease does.

@@ -1,5 +1,6 @@
 //! Who leads, from the election to the last word about it, and what the key shows meanwhile.
 
+use crate::defect::{Defect, is_on};
 use crate::error::{Error, Lost, RequestError};
 use crate::id::CommandId;
 use crate::machine::callers::{Hold, Owner};
@@ -72,7 +73,7 @@ impl Candidate {
             let is_for_good = candidacy
                 .leave_failure()
                 .is_some_and(RequestError::is_permanent);
-            if wanted && is_for_good {
+            if wanted && is_for_good || is_on(Defect::ReleaseGivenUp) {
                 candidacy.abandon();
             }
             self.tell_left_behind();

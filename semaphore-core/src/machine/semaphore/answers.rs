@@ -131,7 +131,7 @@ impl Participant {
         let moment = self.moment();
         for contender in self.roster.all_mut() {
             if contender.must_withdraw() {
-                contender.skip(moment, error.clone(), &self.settings);
+                contender.leaving_failed(moment, error.clone(), &self.settings);
             }
         }
     }

@@ -265,7 +265,7 @@ impl Contender {
     pub(in crate::machine) fn withdrawal_failed(&mut self, failure: &RequestError) {
         self.withdraw_failure = Some(failure.clone());
         if self.is_leaving() {
-            self.leaving_failed(failure);
+            self.held_up(failure);
         }
     }
 
@@ -305,12 +305,28 @@ impl Contender {
         self.settle(moment, settings);
     }
 
-    /// A step of the way out failed. What is refused may be refused for long: whose it was is told at once.
-    fn leaving_failed(&mut self, failure: &RequestError) {
-        if let RequestError::RefusedForNow(refusal) = failure {
-            let refusal = (**refusal).clone();
-            self.leave_failure.get_or_insert(refusal);
+    /// A step of the way out failed. What Consul refuses for good is left out.
+    pub(in crate::machine) fn leaving_failed(
+        &mut self,
+        moment: Moment,
+        failure: RequestError,
+        settings: &Settings,
+    ) {
+        if failure.is_permanent() && !failure.is_anothers() {
+            self.skip(moment, failure, settings);
+        } else {
+            self.held_up(&failure);
         }
+    }
+
+    /// What is refused for now, or by something in Consul's place, may be refused for long: whose it was is told at once.
+    fn held_up(&mut self, failure: &RequestError) {
+        let refusal = match failure {
+            RequestError::RefusedForNow(refusal) => refusal,
+            failure if failure.is_anothers() => failure,
+            _ => return,
+        };
+        self.leave_failure.get_or_insert_with(|| refusal.clone());
     }
 
     /// Whether it leaves in the background: whose it was has been told why it could not leave in order.
@@ -415,14 +431,10 @@ impl Contender {
         };
         let event = event.and_then(|event| self.key_event(event, settings));
         match self.part_failure(part).cloned() {
-            Some(failure) if failure.is_permanent() => {
-                if self.is_leaving() {
-                    self.skip(moment, failure, settings);
-                } else if self.is_wanting() {
-                    return Some(ContenderEvent::Refused(failure));
-                }
+            Some(failure) if self.is_leaving() => self.leaving_failed(moment, failure, settings),
+            Some(failure) if failure.is_permanent() && self.is_wanting() => {
+                return Some(ContenderEvent::Refused(failure));
             }
-            Some(failure) if self.is_leaving() => self.leaving_failed(&failure),
             _ => {}
         }
         self.settle(moment, settings);

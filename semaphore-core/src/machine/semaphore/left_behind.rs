@@ -7,6 +7,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+use crate::defect::{Defect, is_on};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Contender;
@@ -42,7 +43,12 @@ impl Participant {
     /// Of more than can be remembered the oldest are given up.
     pub(super) fn bound_left_behind(&mut self) {
         let left: Vec<_> = self.roster.numbers_of(Contender::is_left_behind);
-        let excess = left.len().saturating_sub(MOST_LEFT_BEHIND);
+        let most = if is_on(Defect::ReleaseGivenUp) {
+            0
+        } else {
+            MOST_LEFT_BEHIND
+        };
+        let excess = left.len().saturating_sub(most);
         for no in left.into_iter().take(excess) {
             if let Some(contender) = self.roster.get_mut(no) {
                 tracing::warn!(name: "given-up", session = ?contender.session_id(), "leaves a session to its TTL");

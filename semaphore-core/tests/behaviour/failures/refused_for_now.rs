@@ -150,3 +150,37 @@ fn a_gateway_does_not_talk_a_participant_out_of_transactions() {
     assert!(requests <= most, "{requests}");
     assert_recovered(&world, 1);
 }
+
+/// Nothing that it says is a verdict of Consul's: what leaves goes on, in order, until Consul has confirmed it.
+#[test]
+fn a_gateway_that_is_away_for_longer_than_a_lease_blocks_no_slot_when_it_is_back() {
+    let answers = [
+        Response::new(404, "<html>no backend</html>"),
+        Response::new(403, "<html>Forbidden</html>"),
+        Response::new(413, r#"{"message":"too large"}"#),
+        Response::new(302, "").with_header("Location", "https://login.example/"),
+    ];
+    for answer in answers {
+        for away in [1, 4, 13, 16] {
+            let world = MockConsul::new(away);
+            let first = semaphore(&world, "a", 1);
+            let permit = world.run(first.acquire()).expect("a slot");
+            let second = semaphore(&world, "b", 1);
+            let waiting = world.start(async move { second.acquire().await });
+            world.advance(secs(20));
+            let rule = Rule::new(Fault::Answer(answer.clone())).host("a");
+            world.inject(rule.always());
+            let released = world.run(permit.release());
+            assert!(matches!(released, Err(Error::Request(_))), "{released:?}");
+            world.advance(secs(away));
+            world.clear_faults();
+            let recovered = world.now();
+            let permit = world.run(waiting).expect("a slot");
+            let took = world.now().saturating_since(recovered);
+            assert!(took <= secs(5), "{answer:?} {away}: {took:?}");
+            world.run(permit.release()).expect("released");
+            world.advance(secs(5));
+            assert_nothing_left(&world);
+        }
+    }
+}

@@ -169,7 +169,7 @@ impl Candidacy {
                 self.failure = None;
                 self.may_hold = false;
             }
-            Err(error) if error.is_permanent() => {
+            Err(error) if error.is_permanent() && !error.is_anothers() => {
                 self.leave_failure.get_or_insert(error);
                 self.may_hold = false;
             }
