@@ -86,6 +86,8 @@ pub enum Happening {
         prefix: usize,
         place: Place,
     },
+    /// A process ends, in order or not.
+    Stopped { host: usize },
     /// A request is sent.
     Sent { host: usize, what: Asked },
     /// What goes wrong for this host, or for all, can be felt until then.
@@ -172,6 +174,7 @@ impl fmt::Display for Happening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Booted { host, .. } => write!(f, "node-{host} starts"),
+            Self::Stopped { host } => write!(f, "node-{host} ends"),
             Self::Sent { host, .. } => write!(f, "node-{host} sends"),
             Self::Trouble { host, until } => match host {
                 Some(host) => write!(f, "trouble for node-{host} until {until}"),

@@ -10,6 +10,7 @@ mod loss_is_noticed;
 mod no_live_holder_removed;
 mod nothing_fails;
 mod record_by_check_and_set;
+mod release_goes_on;
 mod request_rate;
 mod told;
 mod vacancy_filled;
@@ -140,6 +141,7 @@ impl Judge {
                 Box::new(loss_is_noticed::LossIsNoticed::default()),
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
                 Box::new(record_by_check_and_set::RecordByCheckAndSet),
+                Box::new(release_goes_on::ReleaseGoesOn::default()),
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
                 Box::new(vacancy_filled::VacancyFilled::new(bounds)),

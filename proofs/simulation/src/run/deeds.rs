@@ -197,6 +197,7 @@ impl Run<'_> {
                     }
                     host.tasks.clear();
                     host.pools.clear();
+                    self.book.happened(Happening::Stopped { host: number });
                     self.later(*down, Undo::Boot(number));
                 }
             }

@@ -194,7 +194,7 @@ impl Candidacy {
 
     /// Why it could not leave in order, if it could not.
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
-        self.leave_failure.as_ref()
+        self.leave_failure.as_ref().map(RequestError::at_face_value)
     }
 
     /// What the key is to show from now on.
@@ -353,14 +353,20 @@ impl Candidacy {
 
     /// A step of the way out failed. What is refused may be refused for long: whoever resigned is told at once.
     fn leaving_failed(&mut self) {
-        let refusal = match &self.failure {
-            Some(RequestError::RefusedForNow(refusal)) => (**refusal).clone(),
-            Some(failure) if failure.is_anothers() => failure.clone(),
-            _ => return,
+        let is_held_up = |failure: &&RequestError| {
+            matches!(failure, RequestError::RefusedForNow(_)) || failure.is_anothers()
         };
-        if self.is_leaving() {
-            self.leave_failure.get_or_insert(refusal);
+        if let Some(failure) = self.failure.as_ref().filter(is_held_up)
+            && self.is_leaving()
+        {
+            self.leave_failure.get_or_insert_with(|| failure.clone());
         }
+    }
+
+    /// Whether Consul has refused what it leaves by, and not for now.
+    pub(super) fn is_refused_for_good(&self) -> bool {
+        let is_for_good = |it: &RequestError| it.is_permanent() && !it.is_anothers();
+        self.leave_failure.as_ref().is_some_and(is_for_good)
     }
 
     /// Whether it leaves in the background: whoever resigned has been told why that takes longer.
@@ -480,10 +486,12 @@ impl Candidacy {
         match self.phase {
             Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             Phase::Leaving { .. } => {
-                if self.session.id().is_none() && !error.is_anothers() {
-                    self.session.abandon();
+                if !error.is_anothers() {
+                    if self.session.id().is_none() {
+                        self.session.abandon();
+                    }
+                    self.leave_failure = Some(error);
                 }
-                self.leave_failure.get_or_insert(error);
                 None
             }
             // It goes on for as long as the lease does.

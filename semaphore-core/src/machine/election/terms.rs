@@ -70,10 +70,7 @@ impl Candidate {
             && candidacy.is_left_behind()
         {
             // Who is refused for good would keep those out for ever who wait behind it.
-            let is_for_good = candidacy
-                .leave_failure()
-                .is_some_and(RequestError::is_permanent);
-            if wanted && is_for_good || is_on(Defect::ReleaseGivenUp) {
+            if wanted && candidacy.is_refused_for_good() || is_on(Defect::ReleaseGivenUp) {
                 candidacy.abandon();
             }
             self.tell_left_behind();

@@ -170,7 +170,7 @@ impl Candidacy {
                 self.may_hold = false;
             }
             Err(error) if error.is_permanent() && !error.is_anothers() => {
-                self.leave_failure.get_or_insert(error);
+                self.leave_failure = Some(error);
                 self.may_hold = false;
             }
             Err(error) => {

@@ -1,0 +1,83 @@
+//! L2: what is given back is given back, however long it takes to reach Consul: no session ends by its TTL that was given back,
+//! whose host runs on, and that had so much time without trouble before.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use semaphore_core::sans_io::Instant;
+
+use super::{Check, Invariant, Verdict};
+use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
+
+/// Long enough for some requests that meet a fault each, and the rests between them, of an eighth of the time tried.
+const ENOUGH: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+pub(super) struct ReleaseGoesOn {
+    beliefs: BTreeMap<BeliefNo, Belief>,
+    /// The sessions that were given back, by whom and when.
+    given: BTreeMap<String, (usize, Instant)>,
+    /// Until when something goes wrong for a host.
+    troubled: BTreeMap<usize, Instant>,
+    all_troubled: Instant,
+    /// Whether something was taken away or hidden, which others may have to clean up.
+    is_excused: bool,
+}
+
+impl Check for ReleaseGoesOn {
+    fn invariant(&self) -> Invariant {
+        Invariant::L2
+    }
+
+    fn happen(&mut self, at: Instant, what: &Happening) -> Verdict {
+        match what {
+            Happening::Granted { belief, .. } => {
+                for session in &belief.sessions {
+                    self.given.remove(session);
+                }
+                self.beliefs.insert(belief.no, belief.clone());
+            }
+            Happening::Released { belief } => {
+                if let Some(belief) = self.beliefs.remove(belief)
+                    && let Who::Ours(host) = belief.who
+                {
+                    let sessions = belief.sessions.into_iter();
+                    self.given.extend(sessions.map(|it| (it, (host, at))));
+                }
+            }
+            Happening::Lost { belief, .. } => {
+                self.beliefs.remove(&belief.no);
+            }
+            Happening::Stopped { host } => self.given.retain(|_, (by, _)| by != host),
+            Happening::Trouble { host: None, until } => {
+                self.all_troubled = self.all_troubled.max(*until);
+            }
+            Happening::Trouble {
+                host: Some(host),
+                until,
+            } => {
+                let troubled = self.troubled.entry(*host).or_default();
+                *troubled = (*troubled).max(*until);
+            }
+            Happening::NewEpoch
+            | Happening::Blinded { .. }
+            | Happening::Revived { .. }
+            | Happening::Taken { .. } => self.is_excused = true,
+            Happening::SessionEnded { session, by } => {
+                let Some((host, since)) = self.given.remove(session) else {
+                    return Ok(());
+                };
+                let troubled = self.troubled.get(&host).copied().unwrap_or_default();
+                let quiet_since = since.max(troubled).max(self.all_troubled);
+                let time = at.saturating_since(quiet_since);
+                if *by == Ending::Ttl && time >= ENOUGH && !self.is_excused {
+                    return Err(format!(
+                        "session {session} ends by its TTL: node-{host} gave it back at {since}, and nothing was wrong for {time:?}"
+                    ));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
