@@ -1,7 +1,5 @@
 //! Agents that are no servers, and what ends with them.
 
-#![expect(clippy::unwrap_used, reason = "a test")]
-
 use std::thread;
 use std::time::{Duration, Instant};
 

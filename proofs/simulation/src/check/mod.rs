@@ -99,6 +99,9 @@ pub struct Bounds {
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
+    /// Whether what is given back may be kept from Consul though nothing is wrong with it: tokens lose permissions for a while, or
+    /// requests wait for connections that others have, or are so slow that the record has changed each time.
+    pub holds_back: bool,
 }
 
 impl Bounds {
@@ -113,6 +116,9 @@ impl Bounds {
             lock_delay: plan.shortest_lock_delay(),
             longest_lock_delay: plan.longest_lock_delay(),
             unseen: plan.unseen(),
+            holds_back: plan.shares_connections()
+                || plan.is_slow()
+                || plan.has(|deed| matches!(deed, Deed::Restrict { .. })),
             expects_refusals: plan.has(|deed| {
                 matches!(
                     deed,
@@ -141,7 +147,7 @@ impl Judge {
                 Box::new(loss_is_noticed::LossIsNoticed::default()),
                 Box::new(no_live_holder_removed::NoLiveHolderRemoved::default()),
                 Box::new(record_by_check_and_set::RecordByCheckAndSet),
-                Box::new(release_goes_on::ReleaseGoesOn::default()),
+                Box::new(release_goes_on::ReleaseGoesOn::new(bounds)),
                 Box::new(key_through_acquire::KeyThroughAcquire::default()),
                 Box::new(everybody_gets_in::EverybodyGetsIn::default()),
                 Box::new(vacancy_filled::VacancyFilled::new(bounds)),

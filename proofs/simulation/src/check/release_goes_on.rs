@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 
-use super::{Check, Invariant, Verdict};
+use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
 
 /// Long enough for some requests that meet a fault each, and the rests between them, of an eighth of the time tried.
@@ -22,6 +22,17 @@ pub(super) struct ReleaseGoesOn {
     all_troubled: Instant,
     /// Whether something was taken away or hidden, which others may have to clean up.
     is_excused: bool,
+}
+
+impl ReleaseGoesOn {
+    /// A check that judges nothing where what is given back may be held back. By separate requests a release may need the answer
+    /// to a poll, which is the last to get one of few connections.
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            is_excused: bounds.holds_back,
+            ..Self::default()
+        }
+    }
 }
 
 impl Check for ReleaseGoesOn {

@@ -176,6 +176,17 @@ impl fmt::Display for Trouble {
     }
 }
 
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CutOff => "is killed",
+            Self::Stalled => "stands still",
+            Self::Paused => "stands still with its hosts",
+            Self::Remembers => "is cut off and renews what it remembers",
+        })
+    }
+}
+
 impl fmt::Display for Deed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -183,10 +194,7 @@ impl fmt::Display for Deed {
                 write!(f, "node-{host} is killed and starts again {down:?} later")
             }
             Self::Exit { host, down } => {
-                write!(
-                    f,
-                    "the program on node-{host} ends and starts again {down:?} later"
-                )
+                write!(f, "node-{host} ends, and starts again {down:?} later")
             }
             Self::Pause { host, time } => write!(f, "node-{host} stands still for {time:?}"),
             Self::Partition { host, time } => write!(f, "node-{host} is cut off for {time:?}"),
@@ -236,12 +244,6 @@ impl fmt::Display for Deed {
                 back_after,
             } => {
                 let node = Plan::node(*server);
-                let fate = match fate {
-                    Fate::CutOff => "is killed",
-                    Fate::Stalled => "stands still",
-                    Fate::Paused => "stands still with its hosts",
-                    Fate::Remembers => "is cut off and renews what it remembers",
-                };
                 write!(
                     f,
                     "{node} {fate} for {time:?}; it is out of the catalog after {reaped_after:?} until {back_after:?} after it is back"

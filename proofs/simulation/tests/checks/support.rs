@@ -32,6 +32,7 @@ pub(crate) fn bounds() -> Bounds {
         longest_lock_delay: Duration::from_secs(15),
         unseen: Duration::ZERO,
         expects_refusals: false,
+        holds_back: false,
     }
 }
 

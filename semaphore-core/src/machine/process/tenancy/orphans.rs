@@ -2,7 +2,8 @@
 //!
 //! Two may come to exist at once, or as many as are asked for at the same time; from then on there is one attempt in a third of
 //! the TTL, until one is answered. Consul ends a session within twice its TTL, so that six more stand at a time at most: eight
-//! of a participant with two callers, fourteen of one with many, which asks for eight at a time.
+//! of a participant with two callers, fourteen of one with many, which asks for eight at a time. Nobody waits for longer than
+//! twenty seconds, so that there are more where the TTL is longer than a minute.
 //!
 //! They can't be looked for: their names are for people, and those of other participants are the same.
 
@@ -13,6 +14,9 @@ use crate::api::CreateSession;
 use crate::error::RequestError;
 use crate::http::Response;
 use crate::time::Instant;
+
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(20);
 
 /// So many don't keep others from being asked for.
 const UNBOUND: usize = 2;
@@ -38,7 +42,7 @@ impl Orphans {
     /// One is asked for.
     pub(in crate::machine) fn asked(&mut self, now: Instant, ttl: Duration) {
         self.ends.retain(|end| now < *end);
-        self.rests_until = (self.ends.len() >= UNBOUND).then_some(now + ttl / 3);
+        self.rests_until = (self.ends.len() >= UNBOUND).then_some(now + rest(ttl));
     }
 
     /// What came of it.
@@ -49,17 +53,21 @@ impl Orphans {
         answer: Result<&Response, &RequestError>,
         ttl: Duration,
     ) {
-        match answer {
-            Ok(response) if CreateSession::parse(response).is_ok() => self.rests_until = None,
-            answer if may_have_made(answer) => {
-                self.ends.retain(|end| now < *end);
-                self.ends.push_back(now + ttl * 2);
-                let rest = (self.ends.len() >= UNBOUND).then_some(sent_at + ttl / 3);
-                self.rests_until = self.rests_until.max(rest);
-            }
-            _ => {}
+        let is_made = answer.is_ok_and(|response| CreateSession::parse(response).is_ok());
+        if is_made || !may_have_made(answer) {
+            // Whoever is refused tries again at a pace of its own.
+            self.rests_until = None;
+            return;
         }
+        self.ends.retain(|end| now < *end);
+        self.ends.push_back(now + ttl * 2);
+        let rest = (self.ends.len() >= UNBOUND).then_some(sent_at + rest(ttl));
+        self.rests_until = self.rests_until.max(rest);
     }
+}
+
+fn rest(ttl: Duration) -> Duration {
+    (ttl / 3).min(LONGEST_REST)
 }
 
 /// Whether a creation without an id may have made a session. Consul itself says so when it has not; what stands before it does not
@@ -154,6 +162,28 @@ mod tests {
         );
         orphans.answered(at(0), at(0), Ok(&Response::new(200, "garbage")), TTL);
         assert!(!orphans.may_create(at(0)));
+    }
+
+    #[test]
+    fn who_is_refused_after_two_were_lost_need_not_rest() {
+        let mut orphans = Orphans::default();
+        lose(&mut orphans, 0);
+        lose(&mut orphans, 0);
+        orphans.asked(at(5), TTL);
+        let missing = Response::new(500, "Missing node registration");
+        orphans.answered(at(5), at(5), Ok(&missing), TTL);
+        assert!(orphans.may_create(at(5)));
+    }
+
+    #[test]
+    fn nobody_rests_for_longer_than_twenty_seconds() {
+        let mut orphans = Orphans::default();
+        let day = Duration::from_secs(24 * 60 * 60);
+        let error = RequestError::Transport(TransportError::new(TransportErrorKind::Timeout));
+        for _ in 0..2 {
+            orphans.answered(at(0), at(0), Err(&error), day);
+        }
+        assert_eq!(orphans.timeout(), Some(at(20)));
     }
 
     #[test]
