@@ -173,7 +173,9 @@ impl Participant {
                     tracing::debug!(name: "write-unfounded", "a transaction knew better than the view");
                     self.vanished.forget();
                 }
-                if is_unfounded || self.watch.is_looking_ahead() {
+                // Whoever leaves does not wait for a poll, whose answer may be lost.
+                let leaves = self.roster.all().any(Contender::must_withdraw);
+                if is_unfounded || leaves || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.
                     self.watch.refresh(now);
                 } else {
