@@ -112,7 +112,8 @@ impl SessionOptions {
     /// - *It does not help* when Consul itself is silent for longer than the lease, nor when a server restores an old snapshot.
     /// - The lock delay stays as it is. Such a session ends before its time only if somebody destroys it or takes the node
     ///   away: who rules that out may set [a lock delay](Self::with_lock_delay) of zero, and has a crashed holder's slot
-    ///   back as soon as its session expires. If it happens all the same, two may hold until the first one's belief is over.
+    ///   back as soon as its session expires. If it happens all the same, or if a server that was cut off for longer than the TTL has
+    ///   renewed one that waited, two may hold until the first one's belief is over.
     ///
     /// # Errors
     /// [`InvalidInput::Name`]; [`InvalidInput::OwnNode`] together with another node or with health checks, which such a node

@@ -99,6 +99,9 @@ pub struct Bounds {
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
+    /// How long a lease may be by which one waited whose renewals a leader of yesterday has answered, if there are such. On
+    /// a node of one's own the session does not end with that leader's server.
+    pub of_yesterday: Option<Duration>,
     /// Whether what is given back may be kept from Consul though nothing is wrong with it: tokens lose permissions for a while, or
     /// requests wait for connections that others have, or are so slow that the record has changed each time.
     pub holds_back: bool,
@@ -116,6 +119,7 @@ impl Bounds {
             lock_delay: plan.shortest_lock_delay(),
             longest_lock_delay: plan.longest_lock_delay(),
             unseen: plan.unseen(),
+            of_yesterday: plan.lease_of_yesterday(),
             holds_back: plan.shares_connections()
                 || plan.is_slow()
                 || plan.has(|deed| matches!(deed, Deed::Restrict { .. })),

@@ -40,7 +40,7 @@ impl Told {
             admissions: Admissions::default(),
             followers: Followers::new(bounds),
             losses: Losses::new(bounds),
-            sessions: Sessions::default(),
+            sessions: Sessions::new(bounds),
         }
     }
 

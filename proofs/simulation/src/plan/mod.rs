@@ -328,6 +328,27 @@ impl Plan {
         Some(lease).filter(|_| is_alike && !self.shares_connections())
     }
 
+    /// How long a lease lasts at most by which one waited whose renewals a leader of yesterday has answered, if there are such.
+    pub(crate) fn lease_of_yesterday(&self) -> Option<Duration> {
+        let remembers = |deed: &Deed| {
+            matches!(
+                deed,
+                Deed::LoseServer {
+                    fate: Fate::Remembers,
+                    ..
+                }
+            )
+        };
+        let longest = self
+            .hosts
+            .iter()
+            .filter(|it| it.own_node)
+            .map(|it| it.ttl)
+            .max();
+        let longest = longest.filter(|_| self.has(remembers))?;
+        Some(longest.min(MAX_LOCK_DELAY).div_f64(SLOWEST_CLOCK))
+    }
+
     /// How long a participant waits at most between two attempts of one request.
     pub(crate) fn retry_cap(&self) -> Duration {
         (self.ttl / 10).min(Duration::from_secs(5))

@@ -33,6 +33,7 @@ pub(crate) fn bounds() -> Bounds {
         unseen: Duration::ZERO,
         expects_refusals: false,
         holds_back: false,
+        of_yesterday: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The answers to session creations are lost: sessions that nobody knows of don't pile up.
 
-use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+use semaphore_core::{Error, Permit};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule, Task};
 
 use crate::support::election::election;
 use crate::support::*;
@@ -15,6 +16,16 @@ fn most_standing(world: &MockConsul, fault: Fault) -> usize {
     standing.max().unwrap_or_default()
 }
 
+/// So many callers of one semaphore, which has a slot for each.
+fn callers(world: &MockConsul, count: u32) -> Vec<Task<Result<Permit, Error>>> {
+    let semaphore = semaphore(world, "a", count);
+    let caller = |_| {
+        let semaphore = semaphore.clone();
+        world.start(async move { semaphore.acquire().await })
+    };
+    (0..count).map(caller).collect()
+}
+
 fn faults() -> [Fault; 3] {
     [
         Fault::LoseAnswer,
@@ -27,13 +38,7 @@ fn faults() -> [Fault; 3] {
 fn of_a_semaphore_with_two_callers_eight_stand_at_most() {
     for fault in faults() {
         let world = MockConsul::new(1);
-        let semaphore = semaphore(&world, "a", 2);
-        let callers: Vec<_> = (0..2)
-            .map(|_| {
-                let semaphore = semaphore.clone();
-                world.start(async move { semaphore.acquire().await })
-            })
-            .collect();
+        let callers = callers(&world, 2);
         let most = most_standing(&world, fault.clone());
         assert!((2..=8).contains(&most), "{fault:?}: {most}");
         world.clear_faults();
@@ -50,13 +55,7 @@ fn of_a_semaphore_with_two_callers_eight_stand_at_most() {
 fn of_one_with_thirty_callers_fourteen_do() {
     for fault in faults() {
         let world = MockConsul::new(1);
-        let semaphore = semaphore(&world, "a", 30);
-        let callers: Vec<_> = (0..30)
-            .map(|_| {
-                let semaphore = semaphore.clone();
-                world.start(async move { semaphore.acquire().await })
-            })
-            .collect();
+        let callers = callers(&world, 30);
         let most = most_standing(&world, fault.clone());
         assert!((8..=14).contains(&most), "{fault:?}: {most}");
         world.clear_faults();

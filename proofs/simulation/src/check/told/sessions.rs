@@ -1,28 +1,46 @@
 //! Which sessions have ended by their TTL, and who goes on believing.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use judge::{Event, Moment, Place};
 use semaphore_core::sans_io::Instant;
 
-use crate::history::{Belief, Ending, Happening, Who};
+use crate::check::Bounds;
+use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
 
-/// Those that have ended, and when.
 #[derive(Default)]
-pub(super) struct Sessions(BTreeMap<String, Instant>);
+pub(super) struct Sessions {
+    /// Those that have ended, and when.
+    ended: BTreeMap<String, Instant>,
+    /// Since when somebody holds.
+    since: BTreeMap<BeliefNo, Instant>,
+    /// How long a lease is that may come from a leader of yesterday, who has answered one that waited.
+    of_yesterday: Option<Duration>,
+}
 
 impl Sessions {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            of_yesterday: bounds.of_yesterday,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) {
         match what {
+            Happening::Granted { belief, .. } => {
+                self.since.insert(belief.no, at);
+            }
             Happening::SessionEnded {
                 session,
                 by: Ending::Ttl,
             } => {
-                self.0.insert(session.clone(), at);
+                self.ended.insert(session.clone(), at);
             }
             // A restored snapshot brings it back.
             Happening::SessionBegan { session, .. } => {
-                self.0.remove(session);
+                self.ended.remove(session);
             }
             _ => {}
         }
@@ -30,7 +48,7 @@ impl Sessions {
 
     /// What is to be told when a step is over and these believe.
     pub(super) fn settle(&self, held: &[&Belief]) -> Vec<Event> {
-        if self.0.is_empty() {
+        if self.ended.is_empty() {
             return Vec::new();
         }
         let ours = held.iter().filter(|it| matches!(it.who, Who::Ours(_)));
@@ -38,10 +56,12 @@ impl Sessions {
             let (session, ended) = belief
                 .sessions
                 .iter()
-                .find_map(|it| self.0.get_key_value(it))?;
+                .find_map(|it| self.ended.get_key_value(it))?;
+            let since = self.since.get(&belief.no).copied().unwrap_or_default();
+            let until = self.of_yesterday.map_or(*ended, |lease| since + lease);
             Some(Event::Believed {
                 place: Place(belief.prefix),
-                until: Moment(ended.since_origin()),
+                until: Moment(until.max(*ended).since_origin()),
                 longest: None,
                 name: format!("{belief}, whose session {session} has ended by its TTL,"),
             })

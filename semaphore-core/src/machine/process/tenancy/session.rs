@@ -121,6 +121,17 @@ impl Session {
             SessionSource::Create(_) => State::Creating,
             SessionSource::Callers(id) => State::Adopting(id.clone()),
         };
+        let backoff = Backoff::new(Duration::from_millis(200), settings.retry_cap());
+        Self::in_state(state, settings.lock_delay(), backoff)
+    }
+
+    /// One that was handed on.
+    pub(in crate::machine) fn ended() -> Self {
+        let never = Backoff::new(Duration::ZERO, Duration::ZERO);
+        Self::in_state(State::Ended, Duration::ZERO, never)
+    }
+
+    fn in_state(state: State, lock_delay: Duration, backoff: Backoff) -> Self {
         Self {
             state,
             in_flight: Vec::new(),
@@ -130,27 +141,9 @@ impl Session {
             known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
-            lock_delay: settings.lock_delay(),
+            lock_delay,
             retry_at: None,
-            backoff: Backoff::new(Duration::from_millis(200), settings.retry_cap()),
-            failure: None,
-        }
-    }
-
-    /// One that was handed on.
-    pub(in crate::machine) fn ended() -> Self {
-        Self {
-            state: State::Ended,
-            in_flight: Vec::new(),
-            renewed_at: Instant::ORIGIN,
-            early_from: None,
-            unconfirmed: Vec::new(),
-            known_at: Instant::ORIGIN,
-            missing_since: None,
-            latency: Latency::default(),
-            lock_delay: Duration::ZERO,
-            retry_at: None,
-            backoff: Backoff::new(Duration::ZERO, Duration::ZERO),
+            backoff,
             failure: None,
         }
     }
