@@ -40,13 +40,18 @@ impl Plan {
         election::draw_elections(&mut plan, &mut Rng::with_seed(seed ^ ELECTIONS));
         server::draw_servers(&mut plan, &mut Rng::with_seed(seed ^ SERVERS));
         claims::draw_abandoned_claims(&mut plan, &mut Rng::with_seed(seed ^ CLAIMS));
-        let rng = &mut Rng::with_seed(seed ^ SHARING);
+        let rng = &mut mixed(seed ^ SHARING);
         sharing::draw_sharing(&mut plan, rng, semaphores);
-        gateway::draw_gateways(&mut plan, &mut Rng::with_seed(seed ^ GATEWAYS));
-        slow::draw_slow(&mut plan, &mut Rng::with_seed(seed ^ SLOW));
-        own_node::draw_own_nodes(&mut plan, &mut Rng::with_seed(seed ^ OWN_NODES));
+        gateway::draw_gateways(&mut plan, &mut mixed(seed ^ GATEWAYS));
+        slow::draw_slow(&mut plan, &mut mixed(seed ^ SLOW));
+        own_node::draw_own_nodes(&mut plan, &mut mixed(seed ^ OWN_NODES));
         plan
     }
+}
+
+/// What seeds that follow each other draw first is alike, which no draw of one in many bears: two thousand of them may have none.
+fn mixed(seed: u64) -> Rng {
+    Rng::with_seed(Rng::with_seed(seed).u64(..))
 }
 
 /// Sets what is drawn about servers apart from the rest.
