@@ -1,7 +1,7 @@
 //! `contend --mode fleet`: many semaphores in one process and in many, on agents of their own at their
 //! default limits. An agent takes 200 connections from one address.
 //!
-//! `SEMAPHORE_FLEET_HOLD_MS` says how long they are held, 20 s unless told: a lease lasts 13.5 s, and
+//! `SEMAPHORE_FLEET_HOLD_MS` says how long they are held, 15 s unless told: a lease lasts 13.5 s, and
 //! what keeps renewals out shows when it is over.
 
 use std::process::Command;
@@ -25,7 +25,7 @@ const SERVED_WITHIN: f64 = 10_000.0;
 
 fn hold_ms() -> String {
     let told = env::var("SEMAPHORE_FLEET_HOLD_MS");
-    told.unwrap_or_else(|_| "20000".to_owned())
+    told.unwrap_or_else(|_| "15000".to_owned())
 }
 
 /// Keeps those apart that keep the whole machine busy.

@@ -188,7 +188,6 @@ fn states_with_changes_of_values_that_are_taken_for_one_lead_to_the_same_ones() 
 fn states_that_are_taken_for_one_lead_to_the_same_ones() {
     let scenes = [
         one().with_cancels(),
-        one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer]),
         one().with_faults(1, &[Fault::Destroy]),
     ];
     assert_same(&scenes);
@@ -198,11 +197,19 @@ fn states_that_are_taken_for_one_lead_to_the_same_ones() {
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn states_with_broken_connections_that_are_taken_for_one_lead_to_the_same_ones() {
+    assert_same(&[one().with_faults(1, &[Fault::Cut, Fault::LoseAnswer])]);
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn states_of_two_that_are_taken_for_one_lead_to_the_same_ones() {
     assert_same(&[Scene::new(1, &[2]).in_round_trips(), two()]);
 }
 
 #[test]
+#[ignore = "long: scripts/nightly runs it"]
 fn states_of_a_crowd_that_are_taken_for_one_lead_to_the_same_ones() {
     assert_proved_as_it_is(&two().in_crowd(), with_check());
 }
