@@ -1,14 +1,15 @@
 //! Our client processes, each behind a proxy of its own.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use real_agent::{Cluster, Proxy};
+use real_agent::{Agent, Gateway, Proxy};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::client::Plan;
+use crate::client::{LEAVE, Plan};
 use crate::failure::{Failure, Try as _};
 use crate::record::{Folder, Role, Run};
 
@@ -22,10 +23,14 @@ pub(crate) struct Fleet {
 struct Member {
     plan: Plan,
     proxy: Proxy,
+    agent: SocketAddr,
+    gateway: Option<Gateway>,
     process: Option<Child>,
 }
 
 const POLL: Duration = Duration::from_millis(50);
+/// How long a client may take that ends in a hurry. One that waits for its leader's word may take longer.
+const LEAVING: Duration = Duration::from_secs(5);
 
 impl Fleet {
     /// Starts the clients of a run.
@@ -34,14 +39,14 @@ impl Fleet {
     /// When a proxy or a process can't be started.
     pub(crate) fn start(
         run: &Run,
-        cluster: &Cluster,
+        agents: &[&Agent],
         folder: &Folder,
         defect: Option<&str>,
     ) -> Result<Self, Failure> {
         let mut members = Vec::new();
         for (number, client) in run.clients.iter().enumerate() {
-            let agent = cluster.server(client.server);
-            let proxy = Proxy::start(agent.addr()).doing("starting a proxy")?;
+            let agent = agents[client.server].addr();
+            let proxy = Proxy::start(agent).doing("starting a proxy")?;
             let plan = Plan {
                 number,
                 incarnation: 0,
@@ -60,6 +65,8 @@ impl Fleet {
             members.push(Member {
                 plan,
                 proxy,
+                agent,
+                gateway: None,
                 process: None,
             });
         }
@@ -78,6 +85,55 @@ impl Fleet {
     /// The proxy in front of a client's agent.
     pub(crate) fn proxy(&self, number: usize) -> &Proxy {
         &self.members[number].proxy
+    }
+
+    /// The TTL of a client's sessions.
+    pub(crate) fn ttl(&self, number: usize) -> Duration {
+        self.members[number].plan.ttl
+    }
+
+    /// Whether a client contends, and has something to give back.
+    pub(crate) fn contends(&self, number: usize) -> bool {
+        self.members[number].plan.role == Role::Contender
+    }
+
+    /// Puts a gateway that says this in the place of a client's agent.
+    ///
+    /// # Errors
+    /// When there is no port for it.
+    pub(crate) fn go_away(&mut self, number: usize, status: u16) -> io::Result<()> {
+        let member = &mut self.members[number];
+        let gateway = member.gateway.insert(Gateway::start(status)?);
+        member.proxy.set_target(gateway.addr());
+        member.proxy.cut();
+        Ok(())
+    }
+
+    /// Puts the agent back in its place, and says how often the gateway was asked.
+    pub(crate) fn come_back(&mut self, number: usize) -> Option<u64> {
+        let member = &mut self.members[number];
+        member.proxy.set_target(member.agent);
+        member.proxy.cut();
+        member.gateway.take().map(|gateway| gateway.asked())
+    }
+
+    /// Tells a client to drop what it has and to end, waits for it, and kills it if it doesn't.
+    ///
+    /// # Errors
+    /// When it can't be waited for.
+    pub(crate) fn leave(&mut self, number: usize) -> io::Result<()> {
+        let Some(process) = self.members[number].process.as_mut() else {
+            return Ok(());
+        };
+        if let Some(pipe) = process.stdin.as_mut() {
+            // Who has ended by itself can't be told; its log shows it.
+            let _ = pipe.write_all(&[LEAVE]);
+        }
+        let deadline = Instant::now() + LEAVING;
+        while process.try_wait()?.is_none() && Instant::now() < deadline {
+            thread::sleep(POLL);
+        }
+        self.kill(number)
     }
 
     /// Starts the next incarnation of a client.

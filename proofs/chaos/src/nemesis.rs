@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use real_agent::{Cluster, SERVERS};
+use real_agent::{Agent, Cluster, SERVERS};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::diary::Diary;
@@ -20,6 +20,8 @@ use crate::record::{Deed, Kind, Phase, Target};
 pub(crate) struct Nemesis<'n> {
     /// The servers.
     pub(crate) cluster: &'n mut Cluster,
+    /// The client agents.
+    pub(crate) agents: &'n mut [Agent],
     /// The clients.
     pub(crate) fleet: &'n mut Fleet,
     /// The deeds.
@@ -37,6 +39,7 @@ struct Act {
     kind: Kind,
     target: Target,
     phase: Phase,
+    later: Option<Duration>,
 }
 
 impl Nemesis<'_> {
@@ -101,15 +104,40 @@ impl Nemesis<'_> {
             }
             _ => {}
         }
+        if !self.agents.is_empty() && self.rng.bool() {
+            let agent = Target::Agent(self.rng.usize(..self.agents.len()));
+            let kind = match self.rng.u32(..4) {
+                0 => Kind::Kill,
+                1 => Kind::Stop,
+                _ => Kind::Restart,
+            };
+            self.add(&mut acts, kind, agent, 8_000, left);
+        }
         let mut clients: Vec<_> = (0..self.fleet.len()).collect();
         self.rng.shuffle(&mut clients);
         for client in clients.into_iter().take(self.rng.usize(..=3)) {
+            let number = client;
             let client = Target::Client(client);
-            match self.rng.u32(..8) {
+            match self.rng.u32(..14) {
                 0 => self.add(&mut acts, Kind::Kill, client, 3_000, left),
                 1..3 => self.add(&mut acts, Kind::Stop, client, 25_000, left),
-                3..5 => self.add(&mut acts, Kind::Silence, client, 14_000, left),
+                3..5 => {
+                    // Some sessions last that long, too.
+                    let longest = if self.reaped { 60_000 } else { 14_000 };
+                    self.add(&mut acts, Kind::Silence, client, longest, left);
+                }
                 5 => self.add(&mut acts, Kind::SilenceAnswers, client, 14_000, left),
+                6..8 => {
+                    let begin = acts.len();
+                    self.add(&mut acts, Kind::Slow, client, 25_000, left);
+                    // An answer takes up to a third of the TTL.
+                    let longest = self.fleet.ttl(number) / 3;
+                    acts[begin].later = Some(longest.mul_f64(self.rng.f64()));
+                }
+                8..10 => self.add(&mut acts, Kind::Gateway, client, 14_000, left),
+                10..13 if self.fleet.contends(number) => {
+                    self.add(&mut acts, Kind::Leave, client, 3_000, left);
+                }
                 _ => self.add(&mut acts, Kind::Cut, client, 0, left),
             }
         }
@@ -170,19 +198,21 @@ impl Nemesis<'_> {
         let start = Instant::now();
         for act in acts {
             thread::sleep(act.after.saturating_sub(start.elapsed()));
-            let deed = Deed {
+            let mut deed = Deed {
                 deed: act.kind,
                 target: act.target,
                 phase: act.phase,
+                later: act.later,
+                asked: None,
             };
             let begin = Moment::now();
             match act.phase {
                 Phase::Begin => {
                     self.write(begin, deed)?;
-                    self.begin(act.kind, act.target)?;
+                    self.begin(act)?;
                 }
                 Phase::End => {
-                    self.end(act.kind, act.target)?;
+                    deed.asked = self.end(act.kind, act.target)?;
                     self.write(Moment::now(), deed)?;
                 }
             }
@@ -199,12 +229,14 @@ impl Nemesis<'_> {
             deed: Kind::Elect,
             target: Target::Leader(leader),
             phase: Phase::Begin,
+            later: None,
+            asked: None,
         };
         self.write(Moment::now(), elected)
     }
 
-    fn begin(&mut self, kind: Kind, target: Target) -> Result<(), Failure> {
-        match (kind, target) {
+    fn begin(&mut self, act: &Act) -> Result<(), Failure> {
+        match (act.kind, act.target) {
             (Kind::Kill, Target::Client(client)) => self.fleet.kill(client),
             (Kind::Kill, Target::Leader(server) | Target::Follower(server)) => {
                 self.cluster.kill(server)
@@ -215,6 +247,20 @@ impl Nemesis<'_> {
             }
             (Kind::Restart, Target::Leader(server) | Target::Follower(server)) => {
                 return self.end_in_order(server);
+            }
+            (Kind::Kill, Target::Agent(agent)) => self.agents[agent].kill(),
+            (Kind::Stop, Target::Agent(agent)) => self.agents[agent].stop(),
+            (Kind::Restart, Target::Agent(agent)) => self.agents[agent].terminate(),
+            (Kind::Leave, Target::Client(client)) => self.fleet.leave(client),
+            (Kind::Slow, Target::Client(client)) => {
+                // On the way there and on the way back.
+                let delay = act.later.unwrap_or_default() / 2;
+                self.fleet.proxy(client).set_delay(delay);
+                Ok(())
+            }
+            (Kind::Gateway, Target::Client(client)) => {
+                let status = *self.rng.choice(&REFUSALS).unwrap_or(&REFUSALS[0]);
+                self.fleet.go_away(client, status)
             }
             (Kind::Cut, Target::Client(client)) => {
                 self.fleet.proxy(client).cut();
@@ -233,9 +279,10 @@ impl Nemesis<'_> {
         .doing("hurting somebody")
     }
 
-    fn end(&mut self, kind: Kind, target: Target) -> Result<(), Failure> {
+    /// Says how many requests a gateway has answered.
+    fn end(&mut self, kind: Kind, target: Target) -> Result<Option<u64>, Failure> {
         match (kind, target) {
-            (Kind::Kill, Target::Client(client)) => {
+            (Kind::Kill | Kind::Leave, Target::Client(client)) => {
                 self.fleet.begin(client).doing("starting a client again")
             }
             (Kind::Stop, Target::Client(client)) => {
@@ -248,12 +295,24 @@ impl Nemesis<'_> {
                 .cluster
                 .relaunch(server)
                 .doing("starting a server again"),
+            (Kind::Kill | Kind::Restart, Target::Agent(agent)) => self.agents[agent]
+                .relaunch()
+                .doing("starting a client agent again"),
+            (Kind::Stop, Target::Agent(agent)) => {
+                self.agents[agent].cont().doing("continuing a client agent")
+            }
             (Kind::Silence | Kind::SilenceAnswers, Target::Client(client)) => {
                 self.fleet.proxy(client).resume();
                 Ok(())
             }
+            (Kind::Slow, Target::Client(client)) => {
+                self.fleet.proxy(client).set_delay(Duration::ZERO);
+                Ok(())
+            }
+            (Kind::Gateway, Target::Client(client)) => return Ok(self.fleet.come_back(client)),
             _ => Ok(()),
-        }
+        }?;
+        Ok(None)
     }
 
     /// Asks a server to end, and waits for it. One that doesn't is killed when it is relaunched.
@@ -271,6 +330,9 @@ impl Nemesis<'_> {
     }
 }
 
+/// What a gateway says that knows nothing, forbids everything, finds everything too long, or has lost its backend.
+const REFUSALS: [u16; 6] = [403, 404, 413, 500, 502, 503];
+
 /// Consul takes a dead server out after some ten seconds, later when it was the leader.
 const LONG: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(35));
 
@@ -284,6 +346,7 @@ fn add_from(acts: &mut Vec<Act>, kind: Kind, target: Target, (from, until): (Dur
         kind,
         target,
         phase,
+        later: None,
     };
     acts.extend([act(from, Phase::Begin), act(until, Phase::End)]);
 }

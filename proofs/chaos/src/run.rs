@@ -44,8 +44,8 @@ impl Run {
     /// With `reaped` their servers go for so long that Consul ends the sessions that were made through them,
     /// while their holders, each of whom knows no other server, believe on. `consul lock` then takes part
     /// in an election only: at a semaphore it prunes at once whoever has vanished, ours included. One contender on each backend
-    /// has its sessions on a node of its own, so that none of them ends so. Unless told, the seed says whether it
-    /// is such a run.
+    /// has its sessions on a node of its own, so that none of them ends so. One contender on each backend, with such a node and
+    /// without, talks to a client agent, which goes, too. Unless told, the seed says whether it is such a run.
     pub fn new(seed: u64, chaos: Duration, reaped: Option<bool>) -> Self {
         use What::{Election, Semaphore};
         let mut rng = Rng::with_seed(!seed);
@@ -60,7 +60,11 @@ impl Run {
         let backends = [Backend::Tokio, Backend::Threads, Backend::Smol];
         let clients = (0..3 * backends.len()).map(|number| Client {
             backend: backends[number % backends.len()],
-            server: (number + number / backends.len()) % SERVERS,
+            server: if reaped && (1..=backends.len()).contains(&number) {
+                SERVERS
+            } else {
+                (number + number / backends.len()) % SERVERS
+            },
             role: if number < 2 * backends.len() {
                 Role::Contender
             } else {
@@ -77,6 +81,7 @@ impl Run {
             ttl: TTL,
             lock_delay: (!reaped).then_some(LOCK_DELAY),
             reaped,
+            agents: usize::from(reaped),
             places: vec![
                 place(Semaphore, "chaos/shared", 3, 3),
                 place(Semaphore, "chaos/single", 1, 2),
@@ -127,12 +132,17 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         servers
     };
     let mut cluster = Cluster::start_with(&servers).doing("starting the cluster")?;
-    let admins: Vec<_> = (0..SERVERS)
-        .map(|number| cluster.server(number).client())
-        .collect();
+    let mut agents = Vec::new();
+    for _ in 0..run.agents {
+        let agent = cluster.join(&Agent::builder());
+        agents.push(agent.doing("starting a client agent")?);
+    }
+    let servers = (0..SERVERS).map(|number| cluster.server(number));
+    let all: Vec<_> = servers.chain(&agents).collect();
+    let admins: Vec<_> = all.iter().map(|agent| agent.client()).collect();
     let witnesses = Witnesses::start(admins.clone(), run, &folder.sightings())
         .doing("opening the log of what is seen")?;
-    let mut fleet = Fleet::start(run, &cluster, folder, defect)?;
+    let mut fleet = Fleet::start(run, &all, folder, defect)?;
     let setup = Setup {
         binary: cluster.server(0).binary(),
         agents: (0..SERVERS)
@@ -150,6 +160,7 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
     tell("everything goes wrong");
     let mut nemesis = Nemesis {
         cluster: &mut cluster,
+        agents: &mut agents,
         fleet: &mut fleet,
         diary: &deeds,
         rng,

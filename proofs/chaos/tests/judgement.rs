@@ -31,6 +31,7 @@ fn logs(folder: &Path, from: u64) {
         ttl: Duration::from_secs(10),
         lock_delay: Some(Duration::from_secs(1)),
         reaped: false,
+        agents: 0,
         places: vec![Place {
             what: What::Election,
             prefix: "chaos/elected".to_owned(),

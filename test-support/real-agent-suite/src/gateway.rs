@@ -1,48 +1,16 @@
 //! Something stands between a participant and its agent, and answers in its place.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use real_agent::{Agent, Proxy};
+use real_agent::{Agent, Gateway, Proxy};
 use semaphore_core::Error;
 
 use crate::Backend;
 use crate::scene::{Scene, session, wait_until};
 
-/// What it says to everything.
-const NOT_FOUND: &str = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 25\r\n\
-    Connection: close\r\n\r\n<html>no backend</html>\r\n";
-
-/// For how long it does.
+/// For how long nothing else answers.
 const AWAY: Duration = Duration::from_secs(4);
-
-/// A gateway without a backend. Says where it is, and how much it was asked.
-fn gateway() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let at = listener.local_addr().unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    thread::spawn(move || {
-        for connection in listener.incoming().map_while(Result::ok) {
-            let count = Arc::clone(&count);
-            thread::spawn(move || refuse(connection, &count));
-        }
-    });
-    (at, asked)
-}
-
-fn refuse(mut connection: TcpStream, count: &AtomicUsize) {
-    let mut request = [0; 8_192];
-    // Whoever hangs up has asked nothing.
-    if connection.read(&mut request).is_ok_and(|len| len > 0) {
-        count.fetch_add(1, Ordering::SeqCst);
-        let _ = connection.write_all(NOT_FOUND.as_bytes());
-    }
-}
 
 /// Who gives back is told at once what happened, and the slot comes back when the gateway does, long before the session would end.
 pub fn a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it(
@@ -58,14 +26,14 @@ pub fn a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it(
     let waiting = scene.start_acquire(&waiter);
     wait_until("the waiter queues", || scene.contenders().len() == 2);
 
-    let (gateway, asked) = gateway();
-    proxy.set_target(gateway);
+    let gateway = Gateway::start(404).unwrap();
+    proxy.set_target(gateway.addr());
     proxy.cut();
     let away_since = Instant::now();
     let error = scene.run(permit.release()).unwrap_err();
     assert!(matches!(error, Error::Request(_)), "{error:?}");
     thread::sleep(AWAY.saturating_sub(away_since.elapsed()));
-    assert!(asked.load(Ordering::SeqCst) > 0, "it was in between");
+    assert!(gateway.asked() > 0, "it was in between");
     assert_eq!(scene.holders(), [first], "it is blocked meanwhile");
     proxy.set_target(agent.addr());
     proxy.cut();

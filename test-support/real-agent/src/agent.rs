@@ -208,7 +208,11 @@ impl Agent {
         self.wait_until_ready()
     }
 
-    pub(crate) fn relaunch(&mut self) -> Result<(), StartError> {
+    /// As [`Agent::restart`], but waits for nothing.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn relaunch(&mut self) -> Result<(), StartError> {
         self.process.kill()?;
         self.process = launch(&self.binary, &self.builder, &self.scratch)?;
         Ok(())

@@ -13,7 +13,8 @@
 //!   second, so a test that hurts its agent has one of its own; the others of a process can use
 //!   [`Agent::shared`].
 //! - [`Cluster`]: three servers that elect a leader.
-//! - [`Proxy`]: a TCP proxy that falls silent, as a partitioned network does.
+//! - [`Proxy`]: a TCP proxy that falls silent, as a partitioned network does, or slow.
+//! - [`Gateway`]: a web server that knows nothing of what is asked.
 //! - [`Client`]: plain requests for setting a scene and judging it, such as
 //!   [`Client::assert_nothing_left`].
 //!
@@ -35,6 +36,7 @@ mod binary;
 mod client;
 mod cluster;
 mod error;
+mod gateway;
 mod leftovers;
 mod ports;
 mod process;
@@ -44,5 +46,6 @@ pub use agent::{Agent, Builder};
 pub use client::{Answer, Client};
 pub use cluster::{Cluster, SERVERS};
 pub use error::StartError;
+pub use gateway::Gateway;
 pub use leftovers::{Leftovers, assert_nothing_left};
 pub use proxy::{Proxy, Traffic};

@@ -1,10 +1,11 @@
-//! A TCP proxy that falls silent.
+//! A TCP proxy that falls silent, or slow.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// A proxy on a free port of 127.0.0.1, in front of an agent. It forwards bytes until told
 /// otherwise. Dropping it closes all its connections.
@@ -85,6 +86,12 @@ impl Proxy {
         });
     }
 
+    /// Holds back whatever comes through for this long from now on, in each direction: an answer comes twice as much
+    /// later. More than 16 KiB at once come in pieces, one after the other.
+    pub fn set_delay(&self, delay: Duration) {
+        self.shared.set(|state| state.delay = delay);
+    }
+
     /// Closes the connections that are open, on both sides. One that was made a moment ago may
     /// not be accepted yet and then counts as new. New ones are welcome.
     pub fn cut(&self) {
@@ -134,6 +141,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     target: SocketAddr,
+    delay: Duration,
     up: Flow,
     down: Flow,
     closed: bool,
@@ -187,6 +195,7 @@ impl Shared {
         Self {
             state: Mutex::new(State {
                 target,
+                delay: Duration::ZERO,
                 up: Flow::default(),
                 down: Flow::default(),
                 closed: false,
@@ -290,7 +299,9 @@ fn copy(shared: &Shared, id: u64, direction: Direction, mut from: TcpStream, mut
         match read {
             Ok(length) if length > 0 => {
                 state.flow(direction).bytes += length as u64;
+                let delay = state.delay;
                 drop(state);
+                thread::sleep(delay);
                 if to.write_all(&buffer[..length]).is_err() {
                     break;
                 }

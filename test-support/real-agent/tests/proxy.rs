@@ -6,9 +6,9 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use real_agent::{Agent, Client, Proxy};
+use real_agent::{Agent, Client, Gateway, Proxy};
 
 /// How long nothing must come for it to count as silence.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -66,6 +66,33 @@ fn silenced_answers_are_those_of_requests_that_were_applied() {
     let path = format!("/v1/kv/key?raw&wait=20s&index={before}");
     let applied = agent.client().get(&path).unwrap();
     assert_eq!(applied.text(), "value");
+}
+
+#[test]
+fn a_slow_proxy_delivers_everything_later() {
+    let (proxy, mut client) = echoing();
+    let delay = Duration::from_millis(300);
+    proxy.set_delay(delay);
+    let asked = Instant::now();
+    assert_eq!(echo(&mut client, b"late"), b"late");
+    assert!(asked.elapsed() >= 2 * delay, "there and back");
+    proxy.set_delay(Duration::ZERO);
+    assert_eq!(echo(&mut client, b"again"), b"again");
+}
+
+#[test]
+fn a_gateway_answers_in_an_agents_place_until_the_agent_is_back() {
+    let agent = Agent::start().unwrap();
+    let proxy = Proxy::start(agent.addr()).unwrap();
+    let gateway = Gateway::start(404).unwrap();
+    proxy.set_target(gateway.addr());
+    let client = Client::new(proxy.url());
+    let answer = client.put("/v1/kv/key", b"value").unwrap();
+    assert_eq!((answer.status, gateway.asked()), (404, 1));
+    assert!(answer.text().contains("<html>"), "{}", answer.text());
+    proxy.set_target(agent.addr());
+    assert_eq!(client.get("/v1/kv/key").unwrap().body, b"");
+    assert_eq!(gateway.asked(), 1);
 }
 
 #[test]

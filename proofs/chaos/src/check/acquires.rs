@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Invariant, Logs, Report};
+use super::reach::spells;
+use super::{ClientLog, Invariant, Logs, Report};
 use crate::client;
-use crate::record::{Belief, Change, Outcome, Way};
+use crate::moment::Moment;
+use crate::record::{Belief, Change, Kind, Outcome, Target, Way};
 
 pub(super) fn check(logs: &Logs, report: &mut Report) {
     for log in &logs.clients {
@@ -34,10 +36,15 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                     outcome,
                     words,
                 } => {
-                    let way = open.remove(acquire).map(|(_, way)| way);
+                    let (wanted_at, way) = open.remove(acquire).unzip();
                     *report.figures.not_granted.entry(*outcome).or_default() += 1;
-                    // Only who would not wait may fail for a moment's failure, and there is no other.
-                    if *outcome == Outcome::Failed && way != Some(Way::Try) {
+                    // Only who would not wait may fail for a moment's failure, and there is no other: but whoever
+                    // has never had an answer takes what a gateway says for Consul's.
+                    let is_excused = way == Some(Way::Try)
+                        || wanted_at.is_some_and(|wanted| {
+                            answered_by_gateway(logs, log, (wanted, line.at))
+                        });
+                    if *outcome == Outcome::Failed && !is_excused {
                         let words = words.as_deref().unwrap_or_default();
                         let story = format!("{} failed: {words}", log.acquire(*acquire));
                         let place = log.place(*acquire);
@@ -85,11 +92,18 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
     }
 }
 
+/// Whether a gateway stood between a client and its agent at some time between these moments.
+fn answered_by_gateway(logs: &Logs, log: &ClientLog, span: (Moment, Moment)) -> bool {
+    let client = Target::Client(log.client);
+    let spells = spells(logs, client, |kind| kind == Kind::Gateway);
+    spells.iter().any(|spell| spell.overlaps(span))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::story::Story;
     use super::*;
-    use crate::record::{Kind, Phase, Target};
+    use crate::record::Phase;
 
     fn invariants(story: &Story) -> Vec<Invariant> {
         let violations = story.check().violations;
@@ -123,6 +137,18 @@ mod tests {
             let mut story = Story::new(1);
             let acquire = story.wanted(0, 100, 1, Way::Timeout);
             story.not_granted(0, acquire, 200, outcome);
+            assert_eq!(invariants(&story), found);
+        }
+    }
+
+    #[test]
+    fn one_that_a_gateway_answers_may_fail() {
+        for (until, found) in [(150, vec![]), (50, vec![Invariant::TransientFailures])] {
+            let mut story = Story::new(1);
+            story.deed(10, Kind::Gateway, Target::Client(0), Phase::Begin);
+            story.deed(until, Kind::Gateway, Target::Client(0), Phase::End);
+            let acquire = story.wanted(0, 100, 1, Way::Timeout);
+            story.not_granted(0, acquire, 200, Outcome::Failed);
             assert_eq!(invariants(&story), found);
         }
     }

@@ -165,6 +165,7 @@ fn hear(all: &mut BTreeMap<u64, Told>, line: &Line<Belief>) {
         | Belief::NotGranted { .. }
         | Belief::Said { .. }
         | Belief::Saw { .. }
+        | Belief::Left
         | Belief::Stopped => {}
     }
 }

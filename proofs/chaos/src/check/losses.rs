@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use judge::{Event, Lease, Place};
+use real_agent::SERVERS;
 
 use super::Logs;
 use super::holds::{Holds, Ours};
-use super::reach::{hurts, longest_reach};
+use super::reach::{hurts, latest, longest_reach};
 use crate::moment::Moment;
 use crate::record::{Reason, Target};
 
@@ -47,8 +48,12 @@ fn was_taken_out(logs: &Logs, client: usize, span: (Moment, Moment)) -> bool {
     client.is_some_and(|client| was_out(logs, client.server, span))
 }
 
-/// Whether a server was out of order for long enough between these moments.
+/// Whether a server was out of order for long enough between these moments, or a client agent at all: its node goes as soon as it ends.
 pub(super) fn was_out(logs: &Logs, server: usize, (from, until): (Moment, Moment)) -> bool {
+    if let Some(agent) = server.checked_sub(SERVERS) {
+        let hurts = hurts(logs, Target::Agent(agent));
+        return hurts.iter().any(|hurt| hurt.0 < until && from < hurt.1);
+    }
     let long = |hurt: &(Moment, Moment)| {
         hurt.0 < until && from < hurt.1 && hurt.1.since(hurt.0) > REAPED_AFTER
     };
@@ -70,12 +75,16 @@ fn over(logs: &Logs, ours: &Ours, reason: Reason, deadline: Moment) -> Lease {
         Reason::RuntimeEnded => Duration::ZERO,
         _ => longest_reach(logs, ours.client, (due, deadline)),
     };
-    let needed = ttl * 3 / 10;
+    // Confirmed so much later. The first one may be given up: nobody knows yet how slow the answers are.
+    let later = latest(logs, ours.client, (due, deadline));
+    let needed = ttl * 3 / 10 + 2 * later;
     Lease::Over { in_reach, needed }
 }
 
 #[cfg(test)]
 mod tests {
+    use real_agent::SERVERS;
+
     use super::super::story::Story;
     use crate::record::{Kind, Phase, Reason, Target};
 
@@ -158,6 +167,33 @@ mod tests {
             story.deed(at, Kind::Cut, Target::Client(0), Phase::End);
         }
         assert_eq!(violations(&story), (0, 0, 0));
+    }
+
+    #[test]
+    fn whoever_is_slowed_gets_as_much_longer() {
+        for (later, found) in [(1_000, 1), (3_000, 0)] {
+            let mut story = expired();
+            for at in (0..7_000).step_by(250) {
+                story.sighting(at, 0, Some(&[]));
+            }
+            story.slow(0, (500, 9_500), later);
+            assert_eq!(violations(&story), (0, found, usize::from(found > 0)));
+        }
+    }
+
+    #[test]
+    fn a_session_that_ends_with_its_client_agent_is_nobodys_fault() {
+        for (own_node, found) in [(false, 0), (true, 1)] {
+            let mut story = Story::new(1);
+            let run = &mut story.logs().run;
+            (run.reaped, run.agents) = (true, 1);
+            (run.clients[0].server, run.clients[0].own_node) = (SERVERS, own_node);
+            let acquire = story.granted(0, 10, 100, 9_000);
+            story.deed(2_000, Kind::Restart, Target::Agent(0), Phase::Begin);
+            story.deed(2_500, Kind::Restart, Target::Agent(0), Phase::End);
+            story.lost(0, acquire, 3_000, Reason::SessionGone);
+            assert_eq!(violations(&story).0, found, "{own_node}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod acquires;
 mod delays;
+mod farewells;
 mod followers;
 mod holds;
 mod lease;
@@ -182,20 +183,26 @@ impl Logs {
         Some(places.find(|place| place.prefix == prefix)?.what)
     }
 
-    /// When a process was killed by the nemesis, if it was.
+    /// When a process was killed by the nemesis, or told to end in a hurry, if it was.
     fn killed_at(&self, log: &ClientLog) -> Option<Moment> {
-        let is_kill = |line: &&Line<Deed>| {
+        self.ended_at(log).map(|(at, _)| at)
+    }
+
+    /// When the nemesis ended a process, and how.
+    fn ended_at(&self, log: &ClientLog) -> Option<(Moment, Kind)> {
+        let is_end = |line: &&Line<Deed>| {
             let Deed {
                 deed,
                 target,
                 phase,
+                ..
             } = line.event;
-            let kill = (Kind::Kill, Target::Client(log.client), Phase::Begin);
-            (deed, target, phase) == kill
+            let begun = (Target::Client(log.client), Phase::Begin);
+            matches!(deed, Kind::Kill | Kind::Leave) && (target, phase) == begun
         };
         let number = usize::try_from(log.incarnation).ok()?.checked_sub(1)?;
-        let kill = self.deeds.iter().filter(is_kill).nth(number);
-        kill.map(|line| line.at)
+        let end = self.deeds.iter().filter(is_end).nth(number)?;
+        Some((end.at, end.event.deed))
     }
 }
 
@@ -212,6 +219,7 @@ pub fn check(logs: &Logs) -> Report {
     sessions::count(logs, &holds, &sessions, &mut report);
     told::check(logs, &holds, &sessions, &mut report);
     acquires::check(logs, &mut report);
+    farewells::check(logs, &mut report);
     leftovers::check(logs, &mut report);
     followers::check(logs, &mut report);
     report

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Logs;
+use crate::diary::Line;
 use crate::moment::Moment;
 use crate::record::{Kind, Phase, Target};
 
@@ -47,19 +48,70 @@ pub(super) fn longest_reach(
     longest
 }
 
-/// From when to when something was done to a server, or to a client or its connections.
+/// Whether `client` could reach a quorum all the time between `from` and `until`.
+pub(super) fn was_in_reach(logs: &Logs, client: usize, (from, until): (Moment, Moment)) -> bool {
+    longest_reach(logs, client, (from, until)) + BLINK >= until.since(from)
+        && !hurts(logs, Target::Client(client))
+            .iter()
+            .any(|hurt| hurt.0 <= until && from <= hurt.1)
+}
+
+/// By how much an answer to `client` was later between `from` and `until`, at the most.
+pub(super) fn latest(logs: &Logs, client: usize, span: (Moment, Moment)) -> Duration {
+    let slow = spells(logs, Target::Client(client), |kind| kind == Kind::Slow);
+    let slow = slow.iter().filter(|spell| spell.overlaps(span));
+    slow.filter_map(|spell| spell.later)
+        .max()
+        .unwrap_or_default()
+}
+
+/// From when to when something was done to a server, or to a client or its connections, that kept it from others.
+/// Whoever is only slowed, or ends by itself, reaches them.
 pub(super) fn hurts(logs: &Logs, target: Target) -> Vec<(Moment, Moment)> {
-    let mut hurts = Vec::new();
-    let mut since = None;
-    for line in &logs.deeds {
-        if line.event.target != target || line.event.deed == Kind::Elect {
+    let is_hurt = |kind| !matches!(kind, Kind::Elect | Kind::Slow | Kind::Leave);
+    let spells = spells(logs, target, is_hurt);
+    spells
+        .iter()
+        .map(|spell| (spell.from, spell.until))
+        .collect()
+}
+
+/// A deed from its beginning to its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spell {
+    from: Moment,
+    until: Moment,
+    later: Option<Duration>,
+}
+
+impl Spell {
+    pub(super) fn overlaps(&self, (from, until): (Moment, Moment)) -> bool {
+        self.from <= until && from <= self.until
+    }
+}
+
+/// The deeds of such kinds.
+pub(super) fn spells(logs: &Logs, target: Target, is_meant: fn(Kind) -> bool) -> Vec<Spell> {
+    let mut spells = Vec::new();
+    let mut begun: Option<Spell> = None;
+    for Line { at, event: deed } in &logs.deeds {
+        if deed.target != target || !is_meant(deed.deed) {
             continue;
         }
-        match line.event.phase {
-            Phase::Begin => since = Some(line.at),
-            Phase::End => hurts.extend(since.take().map(|since| (since, line.at))),
+        match deed.phase {
+            Phase::Begin => {
+                begun = Some(Spell {
+                    from: *at,
+                    until: Moment(u64::MAX),
+                    later: deed.later,
+                });
+            }
+            Phase::End => spells.extend(begun.take().map(|spell| Spell {
+                until: *at,
+                ..spell
+            })),
         }
     }
-    hurts.extend(since.map(|since| (since, Moment(u64::MAX))));
-    hurts
+    spells.extend(begun);
+    spells
 }

@@ -65,6 +65,12 @@ pub struct Figures {
     pub outlived: u64,
     /// For how long the last of these believed beyond it.
     pub longest_beyond: Duration,
+    /// Requests that a gateway answered.
+    pub refusals: u64,
+    /// Sessions that held when their program ended in a hurry.
+    pub farewells: u64,
+    /// Those of them that stood for longer than they may.
+    pub late_farewells: u64,
     /// Grants whose token was out of order.
     pub token_violations: u64,
     /// Acquisitions that never ended.
@@ -85,10 +91,12 @@ impl Report {
             ..Figures::default()
         };
         for line in &logs.deeds {
+            figures.refusals += line.event.asked.unwrap_or_default();
             if line.event.phase == Phase::Begin {
                 let whom = match line.event.target {
                     Target::Leader(_) => "leader",
                     Target::Follower(_) => "follower",
+                    Target::Agent(_) => "client agent",
                     Target::Client(_) => "client",
                 };
                 *figures.deeds.entry((whom, line.event.deed)).or_default() += 1;
@@ -165,6 +173,12 @@ impl fmt::Display for Report {
             f,
             "holds on a node of their own whose server went: {outlived}"
         )?;
+        writeln!(f, "requests that a gateway answered: {}", figures.refusals)?;
+        let farewells = figures.farewells;
+        writeln!(
+            f,
+            "sessions that held when their program ended in a hurry: {farewells}"
+        )?;
         let losses: u64 = figures.losses.values().sum();
         writeln!(f, "losses: {losses}")?;
         for (reason, count) in &figures.losses {
@@ -183,6 +197,7 @@ impl fmt::Display for Report {
             ("sights that were wrong", figures.wrong_sights),
             ("acquisitions that never ended", figures.unended),
             ("left behind", figures.leftovers),
+            ("left behind in a hurry", figures.late_farewells),
         ];
         for (what, count) in judged {
             writeln!(f, "{what}: {count}")?;

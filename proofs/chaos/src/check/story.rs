@@ -69,6 +69,7 @@ impl Story {
             ttl: Duration::from_secs(10),
             lock_delay: Some(Duration::from_secs(1)),
             reaped: false,
+            agents: 0,
             places: vec![Place {
                 what,
                 prefix: prefix.to_owned(),
@@ -117,6 +118,13 @@ impl Story {
 
     pub(super) fn kill(&mut self, client: usize, at: u64) {
         self.deed(at, Kind::Kill, Target::Client(client), Phase::Begin);
+        self.crash(client);
+    }
+
+    /// Told to end in a hurry, and ended.
+    pub(super) fn leave(&mut self, client: usize, told: u64, left: u64) {
+        self.deed(told, Kind::Leave, Target::Client(client), Phase::Begin);
+        self.add(client, left, Belief::Left);
         self.crash(client);
     }
 
@@ -263,9 +271,21 @@ impl Story {
             deed,
             target,
             phase,
+            later: None,
+            asked: None,
         };
         let at = millis(at);
         self.logs.deeds.push(Line { at, event });
+    }
+
+    /// A client whose answers come so much later.
+    pub(super) fn slow(&mut self, client: usize, (from, until): (u64, u64), later: u64) {
+        for (at, phase) in [(from, Phase::Begin), (until, Phase::End)] {
+            self.deed(at, Kind::Slow, Target::Client(client), phase);
+            if let Some(line) = self.logs.deeds.last_mut() {
+                line.event.later = Some(Duration::from_millis(later));
+            }
+        }
     }
 
     pub(super) fn sighting(&mut self, at: u64, server: usize, locks: Option<&[&str]>) {

@@ -1,8 +1,8 @@
 //! Writes a process's beliefs down.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, process, slice};
 
@@ -19,7 +19,9 @@ use crate::record::{Belief, Change, Outcome, Place, Reason, Sight};
 /// The log of a process, and when it has to stop.
 pub(super) struct Book {
     diary: Diary<Belief>,
-    pub(super) stop: Arc<AtomicBool>,
+    stop: AtomicBool,
+    leave: AtomicBool,
+    closers: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     acquires: AtomicU64,
     seed: u64,
     name: String,
@@ -37,7 +39,9 @@ impl Book {
     pub(super) fn open(path: &Path, plan: &Plan) -> io::Result<Self> {
         Ok(Self {
             diary: Diary::open(path)?,
-            stop: Arc::default(),
+            stop: AtomicBool::default(),
+            leave: AtomicBool::default(),
+            closers: Mutex::default(),
             acquires: AtomicU64::new(0),
             seed: plan.seed,
             name: plan.name(),
@@ -45,8 +49,36 @@ impl Book {
         })
     }
 
+    /// Whether nothing more is to be begun.
     pub(super) fn must_stop(&self) -> bool {
-        self.stop.load(Ordering::SeqCst)
+        self.stop.load(Ordering::SeqCst) || self.must_leave()
+    }
+
+    /// Whether nothing is to be waited for either.
+    pub(super) fn must_leave(&self) -> bool {
+        self.leave.load(Ordering::SeqCst)
+    }
+
+    /// From now on it ends in order.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on it ends in a hurry: those who wait are told that it is closed.
+    pub(super) fn leave(&self) {
+        self.leave.store(true, Ordering::SeqCst);
+        for close in core::mem::take(&mut *self.closers()) {
+            close();
+        }
+    }
+
+    /// What is to be closed when it has to leave.
+    pub(super) fn closes(&self, close: impl FnOnce() + Send + 'static) {
+        self.closers().push(Box::new(close));
+    }
+
+    fn closers(&self) -> MutexGuard<'_, Vec<Box<dyn FnOnce() + Send>>> {
+        self.closers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the contender with this number draws from.
@@ -78,8 +110,14 @@ impl Book {
         self.write(Moment::now(), Belief::Saw { prefix, sight });
     }
 
-    pub(super) fn stopped(&self) {
-        self.write(Moment::now(), Belief::Stopped);
+    /// The last word.
+    pub(super) fn end(&self) {
+        let last = if self.must_leave() {
+            Belief::Left
+        } else {
+            Belief::Stopped
+        };
+        self.write(Moment::now(), last);
     }
 
     /// A belief that can't be written down would be missing from the judgement.
@@ -170,6 +208,10 @@ impl Entry<'_> {
     }
 
     pub(super) fn failed(self, error: &Error) {
+        // Given up by who leaves: it says nothing of Consul.
+        if matches!(error, Error::Closed) {
+            return self.cancelled();
+        }
         let outcome = match error {
             Error::Timeout { .. } => Outcome::TimedOut,
             _ => Outcome::Failed,

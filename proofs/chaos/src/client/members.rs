@@ -16,6 +16,9 @@ pub(super) trait Member: Clone + Send + Sync + 'static {
     /// None when it would not wait. Who is to be cancelled waits for as long as it takes.
     fn take(&self, turn: &Turn) -> impl Future<Output = Result<Option<Self::Held>, Error>> + Send;
 
+    /// Nobody gets anything any more.
+    fn close(&self);
+
     fn shutdown(&self) -> impl Future<Output = ()> + Send;
 }
 
@@ -46,6 +49,10 @@ impl Member for Semaphore {
         }
     }
 
+    fn close(&self) {
+        self.close();
+    }
+
     async fn shutdown(&self) {
         self.shutdown().await;
     }
@@ -70,6 +77,10 @@ impl Member for Election {
             Way::Timeout => self.campaign_timeout(turn.patience).await.map(Some),
             Way::Try => Ok(self.try_campaign().await?.ok()),
         }
+    }
+
+    fn close(&self) {
+        self.close();
     }
 
     async fn shutdown(&self) {
@@ -98,6 +109,9 @@ pub(super) trait BlockingMember: Send + Sync + 'static {
     /// See [`Member::take`].
     fn take(&self, turn: &Turn) -> Result<Option<Self::Held>, Error>;
 
+    /// See [`Member::close`].
+    fn close(&self);
+
     fn shutdown(&self);
 }
 
@@ -125,6 +139,10 @@ impl BlockingMember for blocking::Semaphore {
         }
     }
 
+    fn close(&self) {
+        self.close();
+    }
+
     fn shutdown(&self) {
         self.shutdown();
     }
@@ -149,6 +167,10 @@ impl BlockingMember for blocking::Election {
             Way::Timeout => self.campaign_timeout(turn.patience).map(Some),
             Way::Try => Ok(self.try_campaign()?.ok()),
         }
+    }
+
+    fn close(&self) {
+        self.close();
     }
 
     fn shutdown(&self) {

@@ -1,7 +1,7 @@
 //! A client process: contenders in a loop, and what they believe; or followers, and what they see.
 //!
-//! It ends in order when it reads a line, and at once when its input ends, as it does when the
-//! process that started it is gone.
+//! It ends in order when it reads a line, in a hurry when it reads [`LEAVE`], and at once when its input ends, as it
+//! does when the process that started it is gone.
 
 mod book;
 mod members;
@@ -12,7 +12,6 @@ mod turn;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{process, thread};
 
@@ -117,6 +116,9 @@ impl Plan {
     }
 }
 
+/// What a client reads that is to end in a hurry.
+pub const LEAVE: u8 = b'!';
+
 /// The node that no server stands for.
 const OWN_NODE: &str = "chaos-sessions";
 
@@ -140,7 +142,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     let book = Book::open(&folder.client(plan.number, plan.incarnation), plan)
         .doing("opening a client's log")?;
     let book = Arc::new(book);
-    listen(Arc::clone(&book.stop));
+    listen(Arc::clone(&book));
     match plan.backend {
         Backend::Tokio => {
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -161,17 +163,20 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
             threads::run(plan, &backend, &book)?;
         }
     }
-    book.stopped();
+    book.end();
     Ok(())
 }
 
-fn listen(stop: Arc<AtomicBool>) {
+fn listen(book: Arc<Book>) {
     thread::spawn(move || {
         let mut byte = [0];
         while let Ok(1) = io::stdin().read(&mut byte) {
-            stop.store(true, Ordering::SeqCst);
+            match byte[0] {
+                LEAVE => book.leave(),
+                _ => book.stop(),
+            }
         }
-        if !stop.load(Ordering::SeqCst) {
+        if !book.must_stop() {
             process::exit(1);
         }
     });

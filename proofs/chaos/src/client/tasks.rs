@@ -72,6 +72,8 @@ where
     }
 
     fn start<M: Member>(&mut self, member: M, place: &Place) -> Result<(), Failure> {
+        let closed = member.clone();
+        self.book.closes(move || closed.close());
         for _ in 0..place.contenders {
             let contender = Contender {
                 backend: self.backend.clone(),
@@ -109,11 +111,16 @@ where
 
     fn join(self) {
         let Self {
-            ends, shutdowns, ..
+            ends,
+            shutdowns,
+            book,
+            ..
         } = self;
         self.backend.block_on(Box::pin(async {
             join_all(ends).await;
-            join_all(shutdowns).await;
+            if !book.must_leave() {
+                join_all(shutdowns).await;
+            }
         }));
     }
 }
@@ -132,9 +139,11 @@ impl<B: BlockOn, M: Member> Contender<B, M> {
         while !self.book.must_stop() {
             let turn = Turn::draw(&mut rng, &self.place, self.book.holds_long);
             self.take(&turn).await;
-            self.backend.sleep(turn.rest).await;
+            self.rest(&turn).await;
         }
-        self.take(&Turn::last()).await;
+        if !self.book.must_leave() {
+            self.take(&Turn::last()).await;
+        }
     }
 
     async fn take(&self, turn: &Turn) {
@@ -153,12 +162,25 @@ impl<B: BlockOn, M: Member> Contender<B, M> {
                 .await;
                 entry.ending(&held);
                 match turn.farewell {
-                    Farewell::Release => entry.ended(&held.give_back().await),
-                    Farewell::Drop => drop(held),
+                    Farewell::Release if !self.book.must_leave() => {
+                        entry.ended(&held.give_back().await);
+                    }
+                    Farewell::Release | Farewell::Drop => drop(held),
                 }
             }
             Ok(None) => entry.refused(),
             Err(error) => entry.failed(&error),
+        }
+    }
+
+    async fn rest(&self, turn: &Turn) {
+        let end = Moment::now().plus(turn.rest);
+        while !self.book.must_leave() {
+            let left = end.since(Moment::now());
+            if left.is_zero() {
+                return;
+            }
+            self.backend.sleep(left.min(BEAT)).await;
         }
     }
 

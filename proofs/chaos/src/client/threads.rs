@@ -67,6 +67,8 @@ impl Crew<'_> {
 
     fn start<M: BlockingMember>(&mut self, member: M, place: &Place) {
         let member = Arc::new(member);
+        let closed = Arc::clone(&member);
+        self.book.closes(move || closed.close());
         for _ in 0..place.contenders {
             let contender = Contender {
                 member: Arc::clone(&member),
@@ -96,8 +98,10 @@ impl Crew<'_> {
                 resume_unwind(panic);
             }
         }
-        for shutdown in self.shutdowns {
-            shutdown();
+        if !self.book.must_leave() {
+            for shutdown in self.shutdowns {
+                shutdown();
+            }
         }
     }
 }
@@ -115,9 +119,11 @@ impl<M: BlockingMember> Contender<M> {
         while !self.book.must_stop() {
             let turn = Turn::draw(&mut rng, &self.place, self.book.holds_long);
             self.take(&turn.without_cancellation());
-            thread::sleep(turn.rest);
+            self.rest(&turn);
         }
-        self.take(&Turn::last());
+        if !self.book.must_leave() {
+            self.take(&Turn::last());
+        }
     }
 
     fn take(&self, turn: &Turn) {
@@ -132,12 +138,25 @@ impl<M: BlockingMember> Contender<M> {
                 }
                 entry.ending(&held);
                 match turn.farewell {
-                    Farewell::Release => entry.ended(&held.give_back()),
-                    Farewell::Drop => drop(held),
+                    Farewell::Release if !self.book.must_leave() => {
+                        entry.ended(&held.give_back());
+                    }
+                    Farewell::Release | Farewell::Drop => drop(held),
                 }
             }
             Ok(None) => entry.refused(),
             Err(error) => entry.failed(&error),
+        }
+    }
+
+    fn rest(&self, turn: &Turn) {
+        let end = Moment::now().plus(turn.rest);
+        while !self.book.must_leave() {
+            let left = end.since(Moment::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(BEAT));
         }
     }
 

@@ -92,6 +92,8 @@ pub enum Belief {
         /// What.
         sight: Sight,
     },
+    /// The process is about to end in a hurry: it has dropped all that it had, and waited for nothing.
+    Left,
     /// The process is about to end in order: nothing of it is left in Consul.
     Stopped,
 }

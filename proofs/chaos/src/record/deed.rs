@@ -1,5 +1,7 @@
 //! What the nemesis does.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// What the nemesis does.
@@ -11,6 +13,12 @@ pub struct Deed {
     pub target: Target,
     /// Whether it begins or is over.
     pub phase: Phase,
+    /// By how much answers are later, for one that is slowed.
+    #[serde(default)]
+    pub later: Option<Duration>,
+    /// How many requests a gateway has answered in the end.
+    #[serde(default)]
+    pub asked: Option<u64>,
 }
 
 /// A kind of deed.
@@ -29,6 +37,12 @@ pub enum Kind {
     Silence,
     /// Only answers don't come through.
     SilenceAnswers,
+    /// Everything comes later.
+    Slow,
+    /// A gateway answers in the agent's place, and knows nothing.
+    Gateway,
+    /// The program ends by itself while it holds, and does not wait for its releases; a start afterwards.
+    Leave,
     /// The others' choice of another leader, which is none of the nemesis's own deeds.
     Elect,
 }
@@ -43,6 +57,9 @@ impl Kind {
             Self::Cut => "cut off",
             Self::Silence => "silenced",
             Self::SilenceAnswers => "left without answers",
+            Self::Slow => "slowed",
+            Self::Gateway => "answered by a gateway",
+            Self::Leave => "ended in a hurry",
             Self::Elect => "elected",
         }
     }
@@ -56,6 +73,8 @@ pub enum Target {
     Leader(usize),
     /// A server that follows.
     Follower(usize),
+    /// A client agent.
+    Agent(usize),
     /// A client process or its connections.
     Client(usize),
 }

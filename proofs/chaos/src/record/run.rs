@@ -21,6 +21,9 @@ pub struct Run {
     /// that were made through them, as it does by default.
     #[serde(default)]
     pub reaped: bool,
+    /// How many client agents there are beside the servers.
+    #[serde(default)]
+    pub agents: usize,
     /// What is contended for.
     pub places: Vec<Place>,
     /// Who contends and who follows.
@@ -102,7 +105,7 @@ impl What {
 pub struct Client {
     /// What it runs on.
     pub backend: Backend,
-    /// The server that it talks to.
+    /// What it talks to: one of the servers, or a client agent, which are counted on from them.
     pub server: usize,
     /// What it does.
     pub role: Role,

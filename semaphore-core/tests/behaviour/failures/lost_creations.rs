@@ -26,6 +26,13 @@ fn callers(world: &MockConsul, count: u32) -> Vec<Task<Result<Permit, Error>>> {
     (0..count).map(caller).collect()
 }
 
+/// Each in its turn.
+fn serve(world: &MockConsul, callers: Vec<Task<Result<Permit, Error>>>) {
+    for caller in callers {
+        drop(world.run(caller).expect("a slot"));
+    }
+}
+
 fn faults() -> [Fault; 3] {
     [
         Fault::LoseAnswer,
@@ -42,10 +49,7 @@ fn of_a_semaphore_with_two_callers_eight_stand_at_most() {
         let most = most_standing(&world, fault.clone());
         assert!((2..=8).contains(&most), "{fault:?}: {most}");
         world.clear_faults();
-        for caller in callers {
-            let permit = world.run(caller).expect("a slot");
-            drop(permit);
-        }
+        serve(&world, callers);
         world.advance(secs(60));
         assert_nothing_left(&world);
     }
@@ -60,9 +64,7 @@ fn of_one_with_thirty_callers_fourteen_do() {
         assert!((8..=14).contains(&most), "{fault:?}: {most}");
         world.clear_faults();
         let before = world.now();
-        for caller in callers {
-            drop(world.run(caller).expect("a slot"));
-        }
+        serve(&world, callers);
         assert!(world.now().saturating_since(before) < secs(10));
     }
 }

@@ -1,0 +1,101 @@
+//! The way out, and what holds it up.
+//!
+//! Out of the record, the key deleted, the session destroyed: each step is tried until Consul has answered. What it
+//! refuses for good is left out. What it refuses for now, or what something else in its place answers, is told to whose it
+//! was, and tried again in the background.
+
+use crate::defect::{Defect, is_on};
+use crate::error::RequestError;
+use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::contender::{Contender, Phase, Presence};
+use crate::machine::semaphore::settings::Settings;
+use crate::time::Instant;
+
+impl Contender {
+    /// A write that was to take it out of the record failed, or its outcome is unknown.
+    pub(in crate::machine) fn withdrawal_failed(&mut self, failure: &RequestError) {
+        self.withdraw_failure = Some(failure.clone());
+        if self.is_leaving() {
+            self.held_up(failure);
+        }
+    }
+
+    /// Starts on the way out, from wherever it is.
+    pub(in crate::machine) fn leave(&mut self, now: Instant, moment: Moment, settings: &Settings) {
+        if matches!(self.phase, Phase::Leaving { .. } | Phase::Gone) {
+            return;
+        }
+        self.phase = Phase::Leaving {
+            until: now + settings.cleanup_time(),
+        };
+        self.session.let_go();
+        if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
+            self.presence = Presence::No;
+        }
+        self.settle(moment, settings);
+    }
+
+    /// Goes on with the next step of the way out, since the present one will never succeed.
+    pub(in crate::machine) fn skip(
+        &mut self,
+        moment: Moment,
+        failure: RequestError,
+        settings: &Settings,
+    ) {
+        if !self.is_leaving() {
+            return;
+        }
+        self.leave_failure.get_or_insert(failure);
+        if self.presence != Presence::No {
+            self.withdrawn(moment, settings);
+        } else if !self.key.is_deleted() {
+            self.key.forget();
+        } else if self.session.id().is_none() {
+            self.session.abandon();
+        }
+        self.settle(moment, settings);
+    }
+
+    /// A step of the way out failed. What Consul refuses for good is left out.
+    pub(in crate::machine) fn leaving_failed(
+        &mut self,
+        moment: Moment,
+        failure: RequestError,
+        settings: &Settings,
+    ) {
+        if failure.is_permanent() && !failure.is_anothers() {
+            self.skip(moment, failure, settings);
+        } else {
+            self.held_up(&failure);
+        }
+    }
+
+    /// What is refused for now, or by something in Consul's place, may be refused for long: whose it was is told at once.
+    fn held_up(&mut self, failure: &RequestError) {
+        let refusal = match failure {
+            RequestError::RefusedForNow(refusal) => refusal,
+            failure if failure.is_anothers() => failure,
+            _ => return,
+        };
+        self.leave_failure.get_or_insert_with(|| refusal.clone());
+    }
+
+    /// Whether it leaves in the background: whose it was has been told why it could not leave in order.
+    pub(in crate::machine) fn is_left_behind(&self) -> bool {
+        self.is_leaving() && self.leave_failure.is_some()
+    }
+
+    /// Since when it has been leaving.
+    pub(in crate::machine) fn left_at(&self, settings: &Settings) -> Option<Instant> {
+        match self.phase {
+            Phase::Leaving { until } => Some(until - settings.cleanup_time()),
+            _ => None,
+        }
+    }
+
+    /// Gives up: its session's TTL does the rest.
+    pub(in crate::machine) fn abandon(&mut self) {
+        self.keeps_session = false;
+        self.phase = Phase::Gone;
+    }
+}

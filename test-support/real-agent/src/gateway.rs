@@ -1,0 +1,97 @@
+//! A gateway that has lost what it stands for.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// A server on a free port of 127.0.0.1 that answers every request with the same page in HTML, and hangs up.
+/// [`Proxy::set_target`](crate::Proxy::set_target) puts it in an agent's place.
+#[derive(Debug)]
+pub struct Gateway {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    asked: AtomicU64,
+    is_closed: AtomicBool,
+}
+
+impl Gateway {
+    /// Starts one that answers with this status, such as 404.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub fn start(status: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let addr = listener.local_addr()?;
+        let shared = Arc::<Shared>::default();
+        let accepting = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || accept(&listener, &shared, status)
+        });
+        Ok(Self {
+            addr,
+            shared,
+            accepting: Some(accepting),
+        })
+    }
+
+    /// Where it is.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// How often it was asked.
+    pub fn asked(&self) -> u64 {
+        self.shared.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, Ordering::SeqCst);
+        // The accepting thread waits for a connection to notice.
+        let _ = TcpStream::connect(self.addr);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>, status: u16) {
+    for connection in listener.incoming().map_while(Result::ok) {
+        if shared.is_closed.load(Ordering::SeqCst) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            // An error is the end of the connection, which whoever asked sees.
+            let _ = refuse(connection, &shared, status);
+        });
+    }
+}
+
+/// Hangs up when the other side does: what it still sends would otherwise reset the connection and take the answer along.
+fn refuse(mut connection: TcpStream, shared: &Shared, status: u16) -> io::Result<()> {
+    let mut request = [0; 8_192];
+    // Whoever hangs up has asked nothing.
+    if connection.read(&mut request)? == 0 {
+        return Ok(());
+    }
+    shared.asked.fetch_add(1, Ordering::SeqCst);
+    let page = "<html>no backend</html>\r\n";
+    write!(
+        connection,
+        "HTTP/1.1 {status} No Backend\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{page}",
+        page.len()
+    )?;
+    connection.shutdown(std::net::Shutdown::Write)?;
+    while connection.read(&mut request)? > 0 {}
+    Ok(())
+}
