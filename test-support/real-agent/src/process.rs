@@ -17,6 +17,9 @@ use rustix::process::{Pid, Signal};
 /// Signals that end a shell are ignored, so that nothing but the pipe does. One comes for sure:
 /// when the test process dies while Consul is frozen, the system sends `SIGHUP` to their group.
 ///
+/// The shell that reads ignores them, too: it is killed when Consul has ended by itself, or it would take the end of the
+/// pipe for that of the test process.
+///
 /// `$1` is the scratch folder, the rest is the command.
 const WATCHDOG: &str = r#"
 trap '' HUP INT QUIT TERM
@@ -30,7 +33,7 @@ exec >&2
 reader=$!
 exec 3<&-
 wait "$consul"
-if [ -e "$scratch/orphaned" ]; then rm -rf "$scratch"; else kill "$reader" 2>/dev/null; fi
+if [ -e "$scratch/orphaned" ]; then rm -rf "$scratch"; else kill -9 "$reader" 2>/dev/null; fi
 "#;
 
 /// A running Consul. Dropping it kills it.
