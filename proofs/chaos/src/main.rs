@@ -158,7 +158,7 @@ fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
 /// In a run that lasts as long everything that is drawn strikes.
 const STRIKING: Duration = Duration::from_mins(3);
 /// Of so many programs that end in a hurry one holds, and reaches Consul.
-const HURRIES: u64 = 6;
+const HURRIES: u64 = 40;
 
 fn minutes(text: &str) -> Result<f64, String> {
     match text.parse() {

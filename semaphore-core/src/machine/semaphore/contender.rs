@@ -424,6 +424,15 @@ impl Contender {
         event
     }
 
+    /// Whether its lease is over while it holds, or the time that it may take to leave in order.
+    pub(in crate::machine) fn is_out_of_time(&self, now: Instant) -> bool {
+        match self.phase {
+            Phase::Held(_) => self.session.lease().is_some_and(|it| !it.is_valid(now)),
+            Phase::Leaving { until } => until <= now && !self.is_left_behind(),
+            _ => false,
+        }
+    }
+
     /// Ends belief when the lease is over, and the way out when its time is. `last_failure` is the
     /// participant's, for a contender that got no request of its own out.
     pub(in crate::machine) fn handle_timeout(
@@ -431,12 +440,11 @@ impl Contender {
         now: Instant,
         last_failure: Option<&RequestError>,
     ) -> Option<ContenderEvent> {
+        if !self.is_out_of_time(now) {
+            return None;
+        }
         match self.phase {
             Phase::Held(acquire) => {
-                let lease = self.session.lease()?;
-                if lease.is_valid(now) {
-                    return None;
-                }
                 let lost = Lost::LeaseExpired {
                     session: self.session.id()?.clone(),
                     last_failure: self
@@ -447,7 +455,7 @@ impl Contender {
                 };
                 Some(ContenderEvent::Lost(acquire, lost))
             }
-            Phase::Leaving { until } if until <= now && !self.is_left_behind() => {
+            Phase::Leaving { .. } => {
                 let own = self.withdraw_failure.as_ref().or(self.failure());
                 let timeout = TransportError::new(TransportErrorKind::Timeout);
                 self.leave_failure = own

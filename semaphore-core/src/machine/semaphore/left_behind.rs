@@ -60,6 +60,9 @@ impl Participant {
     /// Why those could not leave that are gone, or are left behind.
     pub(super) fn note_leave_failures(&mut self, gone: &BTreeMap<ContenderNo, Contender>) {
         let roster = &self.roster;
+        if gone.is_empty() && !roster.any(Contender::is_left_behind) {
+            return;
+        }
         for hold in self.callers.holds_mut() {
             let slots = &mut hold.of;
             let left = |no: &ContenderNo| {

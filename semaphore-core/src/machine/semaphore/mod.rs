@@ -316,8 +316,8 @@ impl Machine for Participant {
             self.drop_claim(now, ticket.id);
             self.callers.timed_out(now, &ticket, self.obstacle());
         }
-        let numbers = self.roster.numbers();
-        for no in numbers {
+        let out_of_time = self.roster.numbers_of(|it| it.is_out_of_time(now));
+        for no in out_of_time {
             self.let_time_pass(now, no);
         }
         self.bound_left_behind();

@@ -202,6 +202,9 @@ impl Participant {
         let passing = self
             .roster
             .numbers_of(|it| it.is_handing_over() && owns_sessions);
+        if passing.is_empty() {
+            return 0;
+        }
         let is_wanted = self
             .callers
             .queue()
