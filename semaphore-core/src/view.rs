@@ -178,13 +178,13 @@ impl View {
         self.contenders = in_line.collect();
     }
 
-    fn contender(&self, session: &SessionId) -> Option<&Contender> {
+    fn contender(&self, session: &str) -> Option<&Contender> {
         let of = |place: &usize| &self.contenders[*place];
         let at = self
             .places
-            .partition_point(|place| of(place).session < *session);
+            .partition_point(|place| of(place).session.as_str() < session);
         let found = self.places.get(at).map(of)?;
-        (found.session == *session).then_some(found)
+        (found.session.as_str() == session).then_some(found)
     }
 
     fn orphan(&self, session: &SessionId) -> Option<&Orphan> {
@@ -246,7 +246,7 @@ impl View {
 
     /// What became of the contender key of this session.
     pub fn key(&self, session: &SessionId) -> Key<'_> {
-        if let Some(contender) = self.contender(session) {
+        if let Some(contender) = self.contender(session.as_str()) {
             Key::Tied(contender)
         } else if let Some(orphan) = self.orphan(session) {
             Key::Free(orphan)
@@ -259,8 +259,10 @@ impl View {
 
     /// Whether this session is known to be alive. Consul reads either case as the same session.
     pub fn is_alive(&self, session: &str) -> bool {
-        let contends = |session: SessionId| self.contender(&session).is_some();
-        SessionId::read(session).is_some_and(contends)
+        let contends = |session: &str| self.contender(session).is_some();
+        // Nearly all are written as Consul does.
+        contends(session)
+            || SessionId::read(session).is_some_and(|session| contends(session.as_str()))
             || !self.strangers.is_empty() && self.strangers.contains(&session.to_ascii_lowercase())
     }
 
