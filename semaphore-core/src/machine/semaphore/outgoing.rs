@@ -85,6 +85,9 @@ impl Participant {
 
     /// Last of all: whoever sends one request after the other is held up by it.
     fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.watch.is_polling() {
+            return None;
+        }
         // Something may have been sent since that tells as much.
         let from = self.watch_from(now);
         self.watch.want_from(from);

@@ -281,8 +281,11 @@ impl Participant {
             Start::Resumed if self.knowledge.current().is_none() => self.watch.refresh(now),
             Start::Resumed | Start::Running => {}
         }
-        let from = self.watch_from(now);
-        self.watch.want_from(from);
+        // The one under way goes on.
+        if !self.watch.is_polling() {
+            let from = self.watch_from(now);
+            self.watch.want_from(from);
+        }
         let focus = self.focus(now);
         self.watch.look_at(focus);
         if self.watch.is_for_another() {
