@@ -38,6 +38,17 @@ fn page(table: &str, machine: &str, command: &str) -> String {
 mod tests {
     use super::*;
 
+    /// The table is the last run's; what is around it is written in one place.
+    #[test]
+    fn the_documentation_says_what_its_template_says() {
+        let shown = include_str!("../../docs/COST.md");
+        let parts = PAGE.split(['{', '}']).filter(|part| part.contains('\n'));
+        for part in parts {
+            let part = part.trim();
+            assert!(shown.contains(part), "not in docs/COST.md: {part}");
+        }
+    }
+
     #[test]
     fn a_page_has_the_table_the_machine_and_the_command_and_no_gaps() {
         let page = page("| a table |\n", "2 cores", "scripts/bench --quick");
