@@ -25,6 +25,10 @@ pub struct View {
     contenders: Vec<Contender>,
     /// Where each of them stands in the queue, in the order of their sessions.
     places: Vec<usize>,
+    /// Where those stand in the queue who hold no slot.
+    waiting: Vec<usize>,
+    /// The holders of whom no key shows that they are alive.
+    keyless: Vec<String>,
     /// Sessions in lower case that are tied to keys, but not to contender keys of their own.
     strangers: BTreeSet<String>,
     /// In the order of their sessions.
@@ -120,6 +124,8 @@ impl View {
             lock: None,
             contenders: Vec::with_capacity(list.entries.len()),
             places: Vec::new(),
+            waiting: Vec::new(),
+            keyless: Vec::new(),
             strangers: BTreeSet::new(),
             orphans: Vec::new(),
             taken: BTreeSet::new(),
@@ -176,6 +182,19 @@ impl View {
         }
         let in_line = queue.iter().map(|(_, at)| self.contenders[*at].clone());
         self.contenders = in_line.collect();
+        self.compare_with_record();
+    }
+
+    /// Notes who waits and whose key is missing: nearly every event asks, and neither changes but with the keys or the record.
+    fn compare_with_record(&mut self) {
+        let record = self.record();
+        let waits = |it: &Contender| !record.is_some_and(|r| r.holds(it.session.as_str()));
+        let contenders = self.contenders.iter().enumerate();
+        let waiting = contenders.filter(|(_, it)| waits(it)).map(|(at, _)| at);
+        let holders = record.into_iter().flat_map(Record::holders);
+        let keyless = holders.filter(|holder| !self.is_alive(holder));
+        let (waiting, keyless) = (waiting.collect(), keyless.map(str::to_owned).collect());
+        (self.waiting, self.keyless) = (waiting, keyless);
     }
 
     fn contender(&self, session: &str) -> Option<&Contender> {
@@ -268,9 +287,12 @@ impl View {
 
     /// The live contenders that hold no slot, first come first.
     pub fn waiters(&self) -> impl Iterator<Item = &Contender> {
-        let record = self.record();
-        let holds = move |it: &Contender| record.is_some_and(|r| r.holds(it.session.as_str()));
-        self.contenders.iter().filter(move |it| !holds(it))
+        self.waiting.iter().map(|at| &self.contenders[*at])
+    }
+
+    /// The holders of whom no key shows that they are alive, in the order of the record.
+    pub(crate) fn keyless(&self) -> impl Iterator<Item = &str> {
+        self.keyless.iter().map(String::as_str)
     }
 }
 

@@ -32,6 +32,7 @@ impl View {
         });
         self.index = self.index.max(index);
         self.version = self.version.max(index);
+        self.compare_with_record();
     }
 
     /// A read of the record alone shows it so. Its holders may have come after the list.
@@ -48,6 +49,7 @@ impl View {
         self.version = self.version.max(lock.modify_index);
         self.lock = Some(lock);
         self.source = Source::NewerRecord;
+        self.compare_with_record();
     }
 
     /// The contender of this session has claimed. So all who waited ahead of it have gone on, or

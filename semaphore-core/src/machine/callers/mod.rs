@@ -8,7 +8,7 @@
 
 mod queue;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::CommandId;
@@ -22,6 +22,8 @@ pub(super) use queue::{Patience, Queue, Ticket};
 pub(super) struct Callers<G, T> {
     queue: Queue,
     holds: BTreeMap<CommandId, Hold<T>>,
+    /// Those of the holds whose caller has them no longer.
+    given_back: BTreeSet<CommandId>,
     events: VecDeque<Event<G>>,
     /// The last failure since the last success.
     failure: Option<RequestError>,
@@ -52,6 +54,7 @@ impl<G, T> Callers<G, T> {
         Self {
             queue: Queue::default(),
             holds: BTreeMap::new(),
+            given_back: BTreeSet::new(),
             events: VecDeque::new(),
             failure: None,
             is_closed: false,
@@ -122,22 +125,37 @@ impl<G, T> Callers<G, T> {
         self.holds.get_mut(&command)
     }
 
+    /// Its caller has it no longer, and wants to know the end or not.
+    pub(super) fn give_back(&mut self, command: CommandId, owner: Owner) -> Option<&mut Hold<T>> {
+        let hold = self.holds.get_mut(&command)?;
+        hold.owner = owner;
+        self.given_back.insert(command);
+        Some(hold)
+    }
+
     pub(super) fn holds_mut(&mut self) -> impl Iterator<Item = &mut Hold<T>> {
         self.holds.values_mut()
     }
 
     /// Whoever had this is told nothing more of it.
     pub(super) fn forget(&mut self, command: CommandId) -> Option<Hold<T>> {
+        self.given_back.remove(&command);
         self.holds.remove(&command)
     }
 
-    /// Takes out of what nothing is left.
-    pub(super) fn take_holds(
+    /// Takes out what was given back and of which nothing is left.
+    pub(super) fn take_given_back(
         &mut self,
         is_over: impl Fn(&Hold<T>) -> bool,
     ) -> Vec<(CommandId, Hold<T>)> {
-        let over = self.holds.extract_if(.., |_, hold| is_over(hold));
-        over.collect()
+        let given_back = self.given_back.iter().copied();
+        let over: Vec<_> = given_back
+            .filter(|command| self.hold(*command).is_some_and(&is_over))
+            .collect();
+        let taken = over.into_iter();
+        taken
+            .filter_map(|command| Some((command, self.forget(command)?)))
+            .collect()
     }
 
     pub(super) fn granted(&mut self, command: CommandId, grant: G, of: T) {

@@ -353,8 +353,7 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         // Belief ends by the clock, whoever looks at it first.
         self.let_time_pass(now);
-        if let Some(hold) = self.callers.hold_mut(command) {
-            hold.owner = Owner::Released;
+        if self.callers.give_back(command, Owner::Released).is_some() {
             self.step_down(now, command, None);
         } else {
             self.callers.done(command, Ok(()));

@@ -3,7 +3,7 @@
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, Lost, RequestError};
 use crate::id::CommandId;
-use crate::machine::callers::{Hold, Owner};
+use crate::machine::callers::Owner;
 use crate::machine::election::candidacy::{Candidacy, Term};
 use crate::machine::election::{Candidate, Leading, Sent};
 use crate::time::Instant;
@@ -132,8 +132,7 @@ impl Candidate {
 
     /// Whoever resigns from what was lost is told when nothing of it is left.
     pub(super) fn tell_resigned(&mut self) {
-        let is_told = |it: &Hold<Leading>| it.owner == Owner::Released && it.of.is_over;
-        let over = self.callers.take_holds(is_told);
+        let over = self.callers.take_given_back(|it| it.of.is_over);
         for (campaign, hold) in over {
             let result = hold.lost.map_or(Ok(()), |reason| Err(Error::Lost(reason)));
             self.callers.done(campaign, result);

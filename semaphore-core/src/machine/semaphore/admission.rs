@@ -187,7 +187,9 @@ impl Situation<'_> {
         });
         let withdrawn = withdrawn.map(|(no, ..)| *no).collect();
         let leaving = self.leaving_sessions();
-        record.retain(|holder| !leaving.contains(holder));
+        if !leaving.is_empty() {
+            record.retain(|holder| !leaving.contains(holder));
+        }
         withdrawn
     }
 
@@ -209,10 +211,8 @@ impl Situation<'_> {
     fn missing(&self) -> BTreeSet<SessionId> {
         let leaving = self.leaving_sessions();
         self.view
-            .record()
-            .into_iter()
-            .flat_map(Record::holders)
-            .filter(|holder| !self.view.is_alive(holder) && !self.is_dead(holder))
+            .keyless()
+            .filter(|holder| !self.is_dead(holder))
             .filter_map(|holder| SessionId::new(holder).ok())
             .filter(|session| !leaving.contains(session.as_str()))
             .collect()
@@ -227,7 +227,9 @@ impl Situation<'_> {
         if !self.may_prune() {
             return;
         }
-        record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+        if self.view.keyless().any(|holder| self.is_dead(holder)) {
+            record.retain(|holder| self.view.is_alive(holder) || !self.is_dead(holder));
+        }
     }
 
     fn may_prune(&self) -> bool {
@@ -289,7 +291,9 @@ impl Situation<'_> {
         let admissible = self.admissible.iter().map(|(_, session)| session.as_str());
         let admissible: BTreeSet<_> = admissible.collect();
         let mut record = record.clone();
-        record.retain(|holder| !admissible.contains(holder));
+        if admissible.iter().any(|session| record.holds(session)) {
+            record.retain(|holder| !admissible.contains(holder));
+        }
         record
     }
 

@@ -5,8 +5,9 @@ use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
-use crate::machine::semaphore::contender::{Contender, Part};
+use crate::machine::semaphore::contender::Part;
 use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::vanished::Finding;
 use crate::machine::semaphore::{From, InFlight, Participant};
 use crate::time::Instant;
@@ -72,11 +73,12 @@ impl Participant {
                 // What comes after the lease brings no belief back that has ended.
                 self.let_time_pass(now, no);
                 let moment = self.moment();
-                let event = self.roster.get_mut(no).and_then(|contender| {
+                let event = self.roster.get_mut(no).and_then(|mut contender| {
                     let (settings, rng) = (&self.settings, &mut self.rng);
                     contender.handle(now, moment, part, answer, settings, rng)
                 });
-                let arrival = self.roster.get_mut(no).and_then(Contender::take_arrival);
+                let contender = self.roster.get_mut(no);
+                let arrival = contender.and_then(|mut it| it.take_arrival());
                 if let Some(view) = arrival {
                     self.knowledge.confirm(now);
                     self.accept(now, *view, Moment::of(id), true);
@@ -129,8 +131,8 @@ impl Participant {
     pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
         self.fail_waiting(now, |_| Error::Request(error.clone()));
         let moment = self.moment();
-        for contender in self.roster.all_mut() {
-            if contender.must_withdraw() {
+        for no in self.roster.numbers_of(Group::Withdrawing) {
+            if let Some(mut contender) = self.roster.get_mut(no) {
                 contender.leaving_failed(moment, error.clone(), &self.settings);
             }
         }

@@ -6,6 +6,7 @@ use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
 use crate::machine::semaphore::contender::{Contender, Phase, Presence};
 use crate::machine::semaphore::ledger::{Claim, Sent};
+use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::steps::After;
 use crate::machine::semaphore::{Grant, Participant, Slots};
 use crate::time::Instant;
@@ -15,12 +16,12 @@ impl Participant {
     pub(super) fn apply(&mut self, now: Instant, sent: &Sent, after: Option<&After>) {
         let moment = self.moment();
         for (no, key) in after.iter().flat_map(|after| &after.locked) {
-            if let Some(contender) = self.roster.get_mut(*no) {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.locked(moment, key.clone());
             }
         }
         for no in &sent.write.withdraw {
-            if let Some(contender) = self.roster.get_mut(*no) {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
                 let deletes = |session| after.is_some() && sent.rest.deletes_key_of(session);
                 if contender.session_id().is_some_and(deletes) {
                     contender.key_deleted();
@@ -29,7 +30,7 @@ impl Participant {
             }
         }
         for no in &sent.write.admit {
-            if let Some(contender) = self.roster.get_mut(*no) {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.write_failed(false);
                 contender.admitted(sent.write.base);
             }
@@ -80,7 +81,7 @@ impl Participant {
         let mut token = claim.token;
         let mut sequencers = Vec::new();
         for no in &claim.contenders {
-            if let Some(contender) = self.roster.get_mut(*no) {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
                 if is_on(Defect::TokenOfQueue) {
                     token = FencingToken(contender.create_index().unwrap_or_default().0);
                 }
@@ -108,8 +109,9 @@ impl Participant {
         let is_admitted = |it: &Contender| {
             it.phase() == Phase::Claiming && matches!(it.presence(), Presence::Yes(_))
         };
-        let mut unclaimed = self.roster.numbers_of(is_admitted);
-        unclaimed.retain(|no| !claimed.contains(no));
+        let wanting = self.roster.those(Group::Wanting);
+        let unclaimed = wanting.filter(|(no, it)| is_admitted(it) && !claimed.contains(no));
+        let unclaimed: Vec<_> = unclaimed.map(|(no, _)| no).collect();
         self.leave(now, &unclaimed);
     }
 }

@@ -263,13 +263,24 @@ impl Contender {
     }
 
     /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
-    pub(in crate::machine) fn needs_read(&self, view_sent: Moment, settings: &Settings) -> bool {
-        self.key_is_active() && self.key.needs_read(view_sent, settings)
+    pub(in crate::machine) fn needs_read(&self, view_sent: Moment) -> bool {
+        self.key_is_active() && self.key.needs_read(view_sent)
     }
 
-    pub(in crate::machine) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
-        self.key_is_active() && self.key.is_due(now, settings)
-            || self.session_is_active() && self.session.is_due(now)
+    /// When the next of its requests is due.
+    pub(in crate::machine) fn due_at(&self) -> Option<Instant> {
+        let key = self.key_is_active().then(|| self.key.timeout());
+        let session = self.session_is_active().then(|| self.session.timeout());
+        key.into_iter().chain(session).flatten().min()
+    }
+
+    /// When its lease is over while it holds, or when the time is over that it may take to leave in order.
+    pub(in crate::machine) fn ends_at(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Held(_) => self.deadline(),
+            Phase::Leaving { until } => Some(until).filter(|_| !self.is_left_behind()),
+            _ => None,
+        }
     }
 
     /// Whether it has to ask for a session first of all.
@@ -280,23 +291,6 @@ impl Contender {
     /// Whether a request under way asks for a session.
     pub(in crate::machine) fn is_creation(&self, part: Part) -> bool {
         matches!(part, Part::Session(no) if self.session.is_creation(no))
-    }
-
-    pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
-        let key = self
-            .key_is_active()
-            .then(|| self.key.timeout(settings))
-            .flatten();
-        let session = self
-            .session_is_active()
-            .then(|| self.session.timeout())
-            .flatten();
-        let end = match self.phase {
-            Phase::Held(_) => self.deadline(),
-            Phase::Leaving { until } => Some(until).filter(|_| !self.is_left_behind()),
-            _ => None,
-        };
-        [key, session, end].into_iter().flatten().min()
     }
 
     pub(in crate::machine) fn transmit(
@@ -424,15 +418,6 @@ impl Contender {
         event
     }
 
-    /// Whether its lease is over while it holds, or the time that it may take to leave in order.
-    pub(in crate::machine) fn is_out_of_time(&self, now: Instant) -> bool {
-        match self.phase {
-            Phase::Held(_) => self.session.lease().is_some_and(|it| !it.is_valid(now)),
-            Phase::Leaving { until } => until <= now && !self.is_left_behind(),
-            _ => false,
-        }
-    }
-
     /// Ends belief when the lease is over, and the way out when its time is. `last_failure` is the
     /// participant's, for a contender that got no request of its own out.
     pub(in crate::machine) fn handle_timeout(
@@ -440,7 +425,7 @@ impl Contender {
         now: Instant,
         last_failure: Option<&RequestError>,
     ) -> Option<ContenderEvent> {
-        if !self.is_out_of_time(now) {
+        if self.ends_at().is_none_or(|end| now < end) {
             return None;
         }
         match self.phase {
@@ -475,7 +460,7 @@ impl Contender {
         match self.phase {
             Phase::Entering => {
                 if self.session.lease().is_some() {
-                    self.key.enter(settings);
+                    self.key.enter();
                 }
                 if self.key.is_there() {
                     self.phase = Phase::Waiting;

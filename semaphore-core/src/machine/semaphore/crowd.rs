@@ -27,9 +27,9 @@ use crate::http::Response;
 use crate::id::{Index, SessionId};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::CREATORS;
-use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
+use crate::machine::semaphore::roster::Group;
 use crate::time::Instant;
 use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock, View};
 
@@ -60,12 +60,12 @@ impl Participant {
         };
         let index = observed.view.lock_index();
         let has_record = observed.view.record().is_some();
-        let holds = self.roster.holds();
+        let holds = self.roster.has_any(Group::Held);
         match self.next_ahead(now, observed) {
             Some((ahead, rank))
                 if !holds
                     && !self.knowledge.is_next_stuck()
-                    && !self.roster.any(Contender::must_withdraw)
+                    && !self.roster.has_any(Group::Withdrawing)
                     && (has_record || rank as usize >= CREATORS) =>
             {
                 Focus::Ahead {

@@ -9,6 +9,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::SessionSource;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, ContenderEvent};
+use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
@@ -84,17 +85,16 @@ impl Participant {
             self.look_before_write();
         }
         let moment = self.moment();
-        let Some(hold) = self.callers.hold_mut(acquire) else {
+        let Some(hold) = self.callers.give_back(acquire, owner) else {
             return;
         };
-        hold.owner = owner;
         let contenders = if is_passed {
             core::mem::take(&mut hold.of.contenders)
         } else {
             hold.of.contenders.clone()
         };
         for no in contenders {
-            let Some(contender) = self.roster.get_mut(no) else {
+            let Some(mut contender) = self.roster.get_mut(no) else {
                 continue;
             };
             if is_passed {
@@ -114,7 +114,7 @@ impl Participant {
         let Some(hold) = self.callers.hold(acquire) else {
             return false;
         };
-        let waiting = self.roster.all().filter(|it| it.is_handing_over());
+        let waiting = self.roster.those(Group::HandingOver);
         let is_wanted =
             head.permits == 1 && waiting.count() < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
@@ -160,9 +160,9 @@ impl Participant {
             self.roster.spares().keep(now, spare);
         }
         let is_gone = |no: &ContenderNo| self.roster.get(*no).is_none_or(Contender::is_left_behind);
-        let done = self.callers.take_holds(|hold| {
-            hold.owner != Owner::Present && hold.of.contenders.iter().all(is_gone)
-        });
+        let done = self
+            .callers
+            .take_given_back(|hold| hold.of.contenders.iter().all(is_gone));
         for (acquire, hold) in done {
             if hold.owner == Owner::Released {
                 let result = match (hold.lost, hold.of.failure) {

@@ -39,6 +39,8 @@ pub(in crate::machine) struct ContenderKey {
     nonce: u64,
     /// When the key of the same session was created for the turn before: a view may still show that one.
     former: Index,
+    /// Whether its session is ours alone.
+    owns_session: bool,
     /// Whether the key, if it exists, is certainly ours.
     ours: bool,
     /// The key as the last view showed it.
@@ -90,6 +92,7 @@ impl ContenderKey {
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             nonce: rng.u64(..),
             former: Index::ZERO,
+            owns_session: settings.owns_sessions(),
             ours: settings.owns_sessions(),
             seen: None,
             deletable: None,
@@ -112,9 +115,9 @@ impl ContenderKey {
     }
 
     /// Enters the queue.
-    pub(in crate::machine) fn enter(&mut self, settings: &Settings) {
+    pub(in crate::machine) fn enter(&mut self) {
         if self.state == State::Absent {
-            self.proceed(if settings.owns_sessions() {
+            self.proceed(if self.owns_session {
                 State::Acquiring
             } else {
                 State::Reserving
@@ -162,11 +165,11 @@ impl ContenderKey {
     }
 
     /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.
-    pub(in crate::machine) fn needs_read(&self, view_sent: Moment, settings: &Settings) -> bool {
+    pub(in crate::machine) fn needs_read(&self, view_sent: Moment) -> bool {
         match self.state {
             State::Contested(since) => view_sent <= since,
             State::Deleting(since) => {
-                let is_stuck = !settings.owns_sessions() && self.deletable.is_none();
+                let is_stuck = !self.owns_session && self.deletable.is_none();
                 is_stuck && self.in_flight.is_none() && view_sent <= since
             }
             _ => false,
@@ -177,18 +180,18 @@ impl ContenderKey {
         self.failure.as_ref()
     }
 
-    pub(in crate::machine) fn is_due(&self, now: Instant, settings: &Settings) -> bool {
-        self.timeout(settings).is_some_and(|due| due <= now)
+    pub(in crate::machine) fn is_due(&self, now: Instant) -> bool {
+        self.timeout().is_some_and(|due| due <= now)
     }
 
-    pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+    pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
         if self.in_flight.is_some() {
             return None;
         }
         match self.state {
             // The key of a caller's session may be a later contender's by the time that a late
             // request arrives: it is only ever deleted at the index where a view showed it.
-            State::Deleting(_) if !settings.owns_sessions() && self.deletable.is_none() => None,
+            State::Deleting(_) if !self.owns_session && self.deletable.is_none() => None,
             State::Reserving | State::Acquiring | State::Deleting(_) => {
                 Some(self.retry_at.unwrap_or(Instant::ORIGIN))
             }
@@ -203,7 +206,7 @@ impl ContenderKey {
         flags: ContenderFlags,
         settings: &Settings,
     ) -> Option<Request> {
-        if !self.is_due(now, settings) {
+        if !self.is_due(now) {
             return None;
         }
         let key = &settings.prefix.contender_key(session);
@@ -224,7 +227,7 @@ impl ContenderKey {
                 (Sent::Acquisition(encoding), request)
             }
             State::Deleting(_) => {
-                let index = self.deletable.filter(|_| !settings.owns_sessions());
+                let index = self.deletable.filter(|_| !self.owns_session);
                 let request = DeleteKey { key, index }.request(scope);
                 (Sent::Deletion, request)
             }

@@ -11,12 +11,13 @@ use crate::defect::{Defect, is_on};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Contender;
+use crate::machine::semaphore::roster::Group;
 use crate::time::Instant;
 
 impl Participant {
     /// Whether nothing is left to do but that.
     pub(super) fn has_only_left_behind(&self) -> bool {
-        self.callers.queue().is_empty() && self.roster.has_only(Contender::is_left_behind)
+        self.callers.queue().is_empty() && self.roster.has_only_left_behind()
     }
 
     /// A request failed.
@@ -42,7 +43,7 @@ impl Participant {
 
     /// Of more than can be remembered the oldest are given up.
     pub(super) fn bound_left_behind(&mut self) {
-        let left: Vec<_> = self.roster.numbers_of(Contender::is_left_behind);
+        let left = self.roster.numbers_of(Group::LeftBehind);
         let most = if is_on(Defect::ReleaseGivenUp) {
             0
         } else {
@@ -50,7 +51,7 @@ impl Participant {
         };
         let excess = left.len().saturating_sub(most);
         for no in left.into_iter().take(excess) {
-            if let Some(contender) = self.roster.get_mut(no) {
+            if let Some(mut contender) = self.roster.get_mut(no) {
                 tracing::warn!(name: "given-up", session = ?contender.session_id(), "leaves a session to its TTL");
                 contender.abandon();
             }
@@ -60,7 +61,7 @@ impl Participant {
     /// Why those could not leave that are gone, or are left behind.
     pub(super) fn note_leave_failures(&mut self, gone: &BTreeMap<ContenderNo, Contender>) {
         let roster = &self.roster;
-        if gone.is_empty() && !roster.any(Contender::is_left_behind) {
+        if gone.is_empty() && !roster.has_any(Group::LeftBehind) {
             return;
         }
         for hold in self.callers.holds_mut() {

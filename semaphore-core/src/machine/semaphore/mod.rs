@@ -55,7 +55,7 @@ mod watching;
 mod writes;
 
 use self::knowledge::Knowledge;
-use self::roster::Roster;
+use self::roster::{Group, Roster};
 use crate::error::{Error, Refusal, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
@@ -67,7 +67,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
 use crate::machine::process::service::Service;
 use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::contender::{Contender, Part};
+use crate::machine::semaphore::contender::Part;
 use crate::machine::semaphore::ledger::Ledger;
 use crate::machine::semaphore::vanished::Vanished;
 use crate::machine::semaphore::watch::Watch;
@@ -207,8 +207,8 @@ impl Participant {
 
     /// Why nobody is admitted, as far as is known. A read may have succeeded while a session can't be made.
     fn obstacle(&self) -> Option<RequestError> {
-        let wanting = self.roster.all().filter(|it| it.is_wanting());
-        let mut own = wanting.filter_map(Contender::failure);
+        let wanting = self.roster.those(Group::Wanting);
+        let mut own = wanting.filter_map(|(_, it)| it.failure());
         self.callers.failure().or_else(|| own.next()).cloned()
     }
 
@@ -216,7 +216,7 @@ impl Participant {
         let event = self
             .roster
             .get_mut(no)
-            .and_then(|contender| contender.handle_timeout(now, self.callers.failure()));
+            .and_then(|mut contender| contender.handle_timeout(now, self.callers.failure()));
         self.handle_contender_event(now, no, event);
     }
 
@@ -297,7 +297,7 @@ impl Machine for Participant {
             self.ledger.timeout(),
             self.vanished.timeout(&self.settings),
             self.callers.queue().timeout(),
-            self.roster.timeout_after(self.timed_at, &self.settings),
+            self.roster.timeout_after(self.timed_at),
             self.first_view_until(),
             self.requests.orphans().timeout(),
             self.rests_until(),
@@ -316,8 +316,7 @@ impl Machine for Participant {
             self.drop_claim(now, ticket.id);
             self.callers.timed_out(now, &ticket, self.obstacle());
         }
-        let out_of_time = self.roster.numbers_of(|it| it.is_out_of_time(now));
-        for no in out_of_time {
+        for no in self.roster.ended(now) {
             self.let_time_pass(now, no);
         }
         self.bound_left_behind();

@@ -53,11 +53,8 @@ impl Participant {
         if self.renewals() >= MAX_RENEWALS_IN_FLIGHT {
             return None;
         }
-        let due = |contender: &Contender| {
-            matches!(contender.phase(), Phase::Held(_)) && contender.is_due(now, &self.settings)
-        };
         // Where they can't all be sent in time, nobody's lease may end for being last in the list.
-        let no = self.roster.most_urgent(due)?;
+        let no = self.roster.most_urgent(now)?;
         self.transmit_from(now, no)
     }
 
@@ -116,12 +113,12 @@ impl Participant {
         }
         let holds_back = self.first_view_until().is_some_and(|until| now < until);
         let may_create = self.requests.orphans().may_create(now);
-        let due = |contender: &Contender| {
-            contender.is_due(now, &self.settings)
-                && !(holds_back && contender.is_newcomer(now))
+        let may_send = |contender: &Contender| {
+            !(holds_back && contender.is_newcomer(now))
                 && (may_create || !contender.wants_creation())
         };
-        let no = self.roster.first(due)?;
+        let due = self.roster.due(now).filter(|(_, it)| may_send(it));
+        let no = due.map(|(no, _)| no).min()?;
         if self.roster.get(no).is_some_and(Contender::wants_creation) {
             let ttl = self.settings.session.ttl();
             self.requests.orphans_mut().asked(now, ttl);

@@ -1,7 +1,13 @@
 //! Our contenders: who of us has a part in the semaphore, and when another may have one.
+//!
+//! Each event asks about all of them. So what is asked is kept in an [`Index`], and each change of one of them
+//! goes through here: an event costs what it concerns, however many hold.
+
+mod index;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::index::Changing;
 use super::admission::ContenderNo;
 use super::contender::{Contender, Part, Phase, Presence, Spare};
 use super::settings::Settings;
@@ -14,10 +20,13 @@ use crate::machine::process::reader::pause::Pause;
 use crate::time::Instant;
 use crate::view::{Key, View};
 
+pub(super) use self::index::Group;
+
 /// All contenders of one participant, in the order in which they were made.
 #[derive(Clone, Debug)]
 pub(super) struct Roster {
     contenders: BTreeMap<ContenderNo, Contender>,
+    index: index::Index,
     /// Sessions that wait for the next turn.
     spares: Spares,
     /// No new contender before it is over.
@@ -32,6 +41,7 @@ impl Roster {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             contenders: BTreeMap::new(),
+            index: index::Index::default(),
             spares: Spares::default(),
             respawn: Pause::new(settings.retry_cap()),
             rest: None,
@@ -44,9 +54,9 @@ impl Roster {
         self.contenders.is_empty() && self.spares.is_empty()
     }
 
-    /// Whether there are none but such ones, and nothing is kept for another turn.
-    pub(super) fn has_only(&self, is: impl FnMut(&Contender) -> bool) -> bool {
-        self.spares.is_empty() && self.all().all(is)
+    /// Whether there are none but some that leave in the background, and nothing is kept for another turn.
+    pub(super) fn has_only_left_behind(&self) -> bool {
+        self.spares.is_empty() && self.index.group(Group::LeftBehind).len() == self.len()
     }
 
     pub(super) fn rest_until(&mut self, until: Instant) {
@@ -65,34 +75,35 @@ impl Roster {
         self.contenders.get(&no)
     }
 
-    pub(super) fn get_mut(&mut self, no: ContenderNo) -> Option<&mut Contender> {
-        self.contenders.get_mut(&no)
+    pub(super) fn get_mut(&mut self, no: ContenderNo) -> Option<Changing<'_>> {
+        let (contender, index) = (self.contenders.get_mut(&no)?, &mut self.index);
+        Some(Changing {
+            no,
+            contender,
+            index,
+        })
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Contender> {
         self.contenders.values()
     }
 
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Contender> {
-        self.contenders.values_mut()
-    }
-
-    pub(super) fn any(&self, is: impl FnMut(&Contender) -> bool) -> bool {
-        self.all().any(is)
-    }
-
     pub(super) fn numbers(&self) -> Vec<ContenderNo> {
-        self.numbers_of(|_| true)
+        self.contenders.keys().copied().collect()
     }
 
-    pub(super) fn numbers_of(&self, is: impl Fn(&Contender) -> bool) -> Vec<ContenderNo> {
-        let those = self.contenders.iter().filter(|(_, it)| is(it));
-        those.map(|(no, _)| *no).collect()
+    /// Who is in a group, in the order in which they were made.
+    pub(super) fn those(&self, group: Group) -> impl Iterator<Item = (ContenderNo, &Contender)> {
+        let numbers = self.index.group(group).iter();
+        numbers.filter_map(|no| Some((*no, self.get(*no)?)))
     }
 
-    /// Whether one of ours has a slot.
-    pub(super) fn holds(&self) -> bool {
-        self.any(|it| matches!(it.phase(), Phase::Held(_)))
+    pub(super) fn numbers_of(&self, group: Group) -> Vec<ContenderNo> {
+        self.index.group(group).iter().copied().collect()
+    }
+
+    pub(super) fn has_any(&self, group: Group) -> bool {
+        !self.index.group(group).is_empty()
     }
 
     /// Whether all of these have their slot for this acquisition.
@@ -107,22 +118,25 @@ impl Roster {
         deadlines.min()
     }
 
+    /// Those who wait for a slot, but for those who have one already from the hold before.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (ContenderNo, &Contender)> {
+        let wanting = self.those(Group::Wanting);
+        wanting.filter(|(_, it)| !it.is_handing_over())
+    }
+
     /// When the first of ours that waits entered the queue.
     pub(super) fn first_in_queue(&self) -> Option<Index> {
-        let wanting = self
-            .all()
-            .filter(|it| it.is_wanting() && !it.is_handing_over());
-        wanting.filter_map(Contender::create_index).min()
+        let entered = self.waiting().filter_map(|(_, it)| it.create_index());
+        entered.min()
     }
 
     /// Our contenders that may be admitted, in the order of the queue.
     pub(super) fn admissible(&self, now: Instant) -> Vec<(ContenderNo, SessionId)> {
         let all = self
-            .contenders
-            .iter()
+            .those(Group::Wanting)
             .filter(|(_, it)| it.is_admissible(now));
         let mut admissible: Vec<_> = all
-            .filter_map(|(no, it)| Some((it.create_index()?, *no, it.session_id()?.clone())))
+            .filter_map(|(no, it)| Some((it.create_index()?, no, it.session_id()?.clone())))
             .collect();
         admissible.sort();
         let in_order = admissible.into_iter();
@@ -138,21 +152,24 @@ impl Roster {
         if settings.encoding == Encoding::Requests || !settings.owns_sessions() {
             return Vec::new();
         }
-        let all = self.contenders.iter().filter(|(_, it)| it.is_newcomer(now));
-        all.filter_map(|(no, it)| Some((*no, it.session_id()?.clone())))
+        let all = self
+            .those(Group::Wanting)
+            .filter(|(_, it)| it.is_newcomer(now));
+        all.filter_map(|(no, it)| Some((no, it.session_id()?.clone())))
             .collect()
     }
 
     /// Our contenders that leave and may be in the record.
     pub(super) fn leaving(&self) -> Vec<(ContenderNo, SessionId, Presence)> {
-        let all = self.contenders.iter().filter(|(_, it)| it.must_withdraw());
-        all.filter_map(|(no, it)| Some((*no, it.session_id()?.clone(), it.presence())))
+        let all = self.those(Group::Withdrawing);
+        all.filter_map(|(no, it)| Some((no, it.session_id()?.clone(), it.presence())))
             .collect()
     }
 
-    pub(super) fn sessions(&self) -> BTreeSet<&str> {
-        let sessions = self.all().filter_map(Contender::session_id);
-        sessions.map(SessionId::as_str).collect()
+    /// Whether this is, in this very spelling, a session of ours.
+    pub(super) fn is_ours(&self, session: &str) -> bool {
+        let read = SessionId::read(session).filter(|it| it.is(session));
+        read.is_some_and(|session| self.index.has_session(&session))
     }
 
     /// Whether this view shows a key of ours.
@@ -163,9 +180,8 @@ impl Roster {
 
     /// Whether others than ours wait in this view.
     pub(super) fn sees_strangers_wait(&self, view: &View) -> bool {
-        let ours = self.sessions();
         let mut waiters = view.waiters();
-        waiters.any(|waiter| !ours.contains(waiter.session.as_str()))
+        waiters.any(|waiter| !self.index.has_session(&waiter.session))
     }
 
     /// Makes another contender.
@@ -181,6 +197,7 @@ impl Roster {
             Some(spare) => Contender::with_session(spare, moment, settings, rng),
             None => Contender::new(settings, rng),
         };
+        self.index.update(no, &contender);
         self.contenders.insert(no, contender);
     }
 
@@ -193,7 +210,7 @@ impl Roster {
         settings: &Settings,
     ) {
         for no in numbers {
-            if let Some(contender) = self.get_mut(*no) {
+            if let Some(mut contender) = self.get_mut(*no) {
                 contender.leave(now, moment, settings);
             }
         }
@@ -201,19 +218,31 @@ impl Roster {
 
     /// Takes those out of which nothing is left.
     pub(super) fn take_gone(&mut self) -> BTreeMap<ContenderNo, Contender> {
-        let is_gone = |_: &ContenderNo, it: &mut Contender| it.phase() == Phase::Gone;
-        self.contenders.extract_if(.., is_gone).collect()
+        let gone = self.numbers_of(Group::Gone).into_iter();
+        gone.filter_map(|no| {
+            self.index.remove(no);
+            Some((no, self.contenders.remove(&no)?))
+        })
+        .collect()
     }
 
-    /// Who of those that this holds for has the first deadline.
-    pub(super) fn most_urgent(&self, is: impl Fn(&Contender) -> bool) -> Option<ContenderNo> {
-        let those = self.contenders.iter().filter(|(_, it)| is(it));
-        those.min_by_key(|(_, it)| it.deadline()).map(|(no, _)| *no)
+    /// Who of those that hold and have a request to send has the first deadline.
+    pub(super) fn most_urgent(&self, now: Instant) -> Option<ContenderNo> {
+        let due = self.due(now);
+        let held = due.filter(|(_, it)| matches!(it.phase(), Phase::Held(_)));
+        let first = held.min_by_key(|(no, it)| (it.deadline(), *no));
+        first.map(|(no, _)| no)
     }
 
-    pub(super) fn first(&self, is: impl Fn(&Contender) -> bool) -> Option<ContenderNo> {
-        let mut all = self.contenders.iter();
-        all.find(|(_, it)| is(it)).map(|(no, _)| *no)
+    /// Those who have a request to send.
+    pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = (ContenderNo, &Contender)> {
+        let due = self.index.due(now);
+        due.filter_map(|no| Some((no, self.get(no)?)))
+    }
+
+    /// Those whose lease is over while they hold, or whose time is over to leave in order.
+    pub(super) fn ended(&self, now: Instant) -> BTreeSet<ContenderNo> {
+        self.index.ended(now)
     }
 
     /// The next request of this one.
@@ -227,11 +256,10 @@ impl Roster {
     }
 
     /// The first of our times after this one.
-    pub(super) fn timeout_after(&self, after: Instant, settings: &Settings) -> Option<Instant> {
-        let contenders = self.all().filter_map(|it| it.timeout(settings));
+    pub(super) fn timeout_after(&self, after: Instant) -> Option<Instant> {
         let others = [self.spares.timeout(), self.respawn.timeout()];
-        let all = contenders.chain(others.into_iter().flatten());
-        all.filter(|at| *at > after).min()
+        let others = others.into_iter().flatten().filter(|at| *at > after);
+        others.chain(self.index.timeout_after(after)).min()
     }
 
     /// After one that could not go on, another comes after a wait only.
@@ -251,7 +279,7 @@ impl Roster {
 
     /// Views show our keys, if they have shown any.
     pub(super) fn seen(&mut self) {
-        if self.any(|it| it.create_index().is_some()) {
+        if self.all().any(|it| it.create_index().is_some()) {
             self.unseen = 0;
             self.respawn.reset();
         }
@@ -269,3 +297,6 @@ impl Roster {
 
 /// In how many views in a row contenders may be missing before views are held to be incomplete.
 const MAX_UNSEEN: u32 = 3;
+
+#[cfg(test)]
+mod tests;

@@ -12,9 +12,10 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Room, Situation, Turn};
-use crate::machine::semaphore::contender::{Contender, Phase, Spare};
+use crate::machine::semaphore::contender::{Phase, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
+use crate::machine::semaphore::roster::Group;
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -128,8 +129,7 @@ impl Participant {
         if head.patience != Patience::None {
             return None;
         }
-        let in_phase = |is: fn(Phase) -> bool| self.roster.any(|own| is(own.phase()));
-        if !self.settings.owns_sessions() && in_phase(|phase| matches!(phase, Phase::Held(_))) {
+        if !self.settings.owns_sessions() && self.roster.has_any(Group::Held) {
             return Some((head.permits, Shortage::Session));
         }
         let is_planable = self
@@ -137,7 +137,8 @@ impl Participant {
             .may_plan(now, observed.view.lock_index(), observed.sent);
         // The view may show a contender of ours that does not know of its entry yet: it would be
         // taken for somebody ahead.
-        let is_entering = in_phase(|phase| phase == Phase::Entering);
+        let mut wanting = self.roster.those(Group::Wanting);
+        let is_entering = wanting.any(|(_, own)| own.phase() == Phase::Entering);
         if self.ledger.claim().is_some() || !is_planable || is_entering {
             return None;
         }
@@ -150,9 +151,7 @@ impl Participant {
     fn adjust_contenders(&mut self, now: Instant) {
         let passing = self.adjust_handovers(now);
         let mut wanted = self.wanted_contenders(passing);
-        let mut wanting = self
-            .roster
-            .numbers_of(|it| it.is_wanting() && !it.is_handing_over());
+        let mut wanting: Vec<_> = self.roster.waiting().map(|(no, _)| no).collect();
         if self.is_try_undecided(now) {
             wanted = wanted.min(wanting.len());
         }
@@ -198,11 +197,8 @@ impl Participant {
     /// Slots that are to pass to the next of our queue are freed where that is somebody else's, or
     /// nobody any more. Says how many remain.
     fn adjust_handovers(&mut self, now: Instant) -> u32 {
-        let owns_sessions = self.settings.owns_sessions();
-        let passing = self
-            .roster
-            .numbers_of(|it| it.is_handing_over() && owns_sessions);
-        if passing.is_empty() {
+        let passing = self.roster.numbers_of(Group::HandingOver);
+        if passing.is_empty() || !self.settings.owns_sessions() {
             return 0;
         }
         let is_wanted = self
@@ -294,8 +290,9 @@ impl Participant {
         let known = self.knowledge.newest();
         let lock_index = known.map(|observed| observed.view.lock_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
-        let settings = &self.settings;
-        let is_waited_for = self.roster.any(|it| it.needs_read(sent, settings));
+        // Only the key of a caller's session may be somebody else's.
+        let is_waited_for =
+            !self.settings.owns_sessions() && self.roster.all().any(|it| it.needs_read(sent));
         if self.knowledge.is_doubted() || is_waited_for || self.ledger.needs_read(lock_index, sent)
         {
             self.watch.refresh(now);
@@ -304,10 +301,12 @@ impl Participant {
 
     /// Whoever only deletes the key and the session of their own needs no view any more.
     fn needs_view(&self) -> bool {
-        let needs_view = |contender: &Contender| {
-            contender.must_withdraw() || !contender.is_leaving() || !self.settings.owns_sessions()
-        };
-        !self.callers.queue().is_empty() || self.roster.any(needs_view)
+        let with_view = [Group::Wanting, Group::Held, Group::Withdrawing, Group::Gone];
+        !self.callers.queue().is_empty()
+            || with_view
+                .into_iter()
+                .any(|group| self.roster.has_any(group))
+            || !self.settings.owns_sessions() && self.roster.all().next().is_some()
     }
 
     fn plan(&mut self, now: Instant) {
@@ -330,7 +329,8 @@ impl Participant {
         // A poll of something else under way can last for long: then patience decides.
         let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
             && (!self.watch.is_polling() || self.watch.is_looking_ahead());
-        let is_patched = observed.view.source() == Source::NewerRecord && self.roster.holds();
+        let is_patched =
+            observed.view.source() == Source::NewerRecord && self.roster.has_any(Group::Held);
         let is_list = observed.view.source() == Source::List;
         let (write, turn, suspects, ahead, needs_list) = self.judge(now, observed, |situation| {
             let (write, turn) = situation.plan();

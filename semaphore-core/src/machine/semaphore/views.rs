@@ -116,7 +116,7 @@ impl Participant {
             let event = self
                 .roster
                 .get_mut(no)
-                .and_then(|it| it.observe_record(moment, view, false, &self.settings));
+                .and_then(|mut it| it.observe_record(moment, view, false, &self.settings));
             self.handle_contender_event(now, no, event);
         }
         self.settle_claim(now, view);
@@ -130,7 +130,7 @@ impl Participant {
             let event = self
                 .roster
                 .get_mut(no)
-                .and_then(|it| it.observe_older(view, sent, &self.settings));
+                .and_then(|mut it| it.observe_older(view, sent, &self.settings));
             self.handle_contender_event(now, no, event);
         }
     }
@@ -147,7 +147,7 @@ impl Participant {
         let numbers = self.roster.numbers();
         let mut is_counted = false;
         for no in numbers {
-            let event = self.roster.get_mut(no).and_then(|contender| {
+            let event = self.roster.get_mut(no).and_then(|mut contender| {
                 contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
             if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {

@@ -10,6 +10,7 @@ use core::time::Duration;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::knowledge::RecordLook;
+use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
@@ -35,14 +36,14 @@ impl Participant {
             );
         };
         let later = self.knowledge.confirmed_until(now);
-        let any = |is: fn(&Contender) -> bool| self.roster.any(is);
-        let holds = self.roster.holds();
+        let holds = self.roster.has_any(Group::Held);
         let waits = !self.callers.queue().is_empty()
-            || any(Contender::is_wanting)
-            || any(Contender::must_withdraw);
+            || self.roster.has_any(Group::Wanting)
+            || self.roster.has_any(Group::Withdrawing);
         let for_others = (waits && !self.is_about_to_enter()).then(|| {
-            let is_for_own =
-                self.ledger.claim().is_none() && self.has_only_own_holders(&observed.view);
+            let is_for_own = later > now
+                && self.ledger.claim().is_none()
+                && self.has_only_own_holders(&observed.view);
             let from = if is_for_own { later } else { now };
             self.answer_awaited(now)
                 .map_or(from, |sent| from.max(sent + self.prompt()))
@@ -85,7 +86,7 @@ impl Participant {
             self.awaited(|part| matches!(part, Part::Session(_)))
                 .is_some()
         };
-        is_about_to && !self.roster.any(is_in_line)
+        is_about_to && !self.roster.all().any(is_in_line)
     }
 
     /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
@@ -119,8 +120,7 @@ impl Participant {
 
     /// Whether it is our own releases that are waited for: nobody else holds or waits.
     fn has_only_own_holders(&self, view: &View) -> bool {
-        let ours = self.roster.sessions();
         let mut holders = view.record().into_iter().flat_map(Record::holders);
-        holders.all(|holder| ours.contains(holder)) && !self.roster.sees_strangers_wait(view)
+        !self.roster.sees_strangers_wait(view) && holders.all(|holder| self.roster.is_ours(holder))
     }
 }

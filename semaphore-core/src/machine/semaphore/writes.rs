@@ -11,6 +11,7 @@ use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::{Claim, Sent};
+use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
@@ -30,12 +31,12 @@ impl Participant {
         let leaving = rest.leaving();
         let (write, request) = self.ledger.transmit(rest, &self.settings)?;
         for no in &write.withdraw {
-            if let Some(contender) = self.roster.get_mut(*no) {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.leave_by_write(&leaving);
             }
         }
         for no in &write.admit {
-            if let Some(contender) = self.roster.get_mut(*no) {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.claim(write.base);
             }
         }
@@ -124,10 +125,9 @@ impl Participant {
 
     /// Everyone else whom the write takes out of the record.
     fn pruned(&self, write: &Write) -> impl Iterator<Item = &str> {
-        let ours = self.roster.sessions();
         let record = self.knowledge.record();
         let holders = record.into_iter().flat_map(Record::holders);
-        holders.filter(move |holder| !write.record.holds(holder) && !ours.contains(holder))
+        holders.filter(|holder| !write.record.holds(holder) && !self.roster.is_ours(holder))
     }
 
     /// That those who are pruned have no live key.
@@ -174,7 +174,7 @@ impl Participant {
                     self.vanished.forget();
                 }
                 // Whoever leaves does not wait for a poll, whose answer may be lost.
-                let leaves = self.roster.all().any(Contender::must_withdraw);
+                let leaves = self.roster.has_any(Group::Withdrawing);
                 if is_unfounded || leaves || self.watch.is_looking_ahead() {
                     // Another look at the prefix tells why.
                     self.watch.refresh(now);
@@ -199,13 +199,13 @@ impl Participant {
                     && let Some(claim) = self.ledger.take_claim()
                 {
                     for no in &claim.contenders {
-                        if let Some(contender) = self.roster.get_mut(*no) {
+                        if let Some(mut contender) = self.roster.get_mut(*no) {
                             contender.withdrawn(moment, &self.settings);
                         }
                     }
                 }
-                for contender in self.roster.all_mut() {
-                    if contender.must_withdraw() {
+                for no in self.roster.numbers_of(Group::Withdrawing) {
+                    if let Some(mut contender) = self.roster.get_mut(no) {
                         contender.withdrawal_failed(&error);
                     }
                 }
@@ -227,7 +227,7 @@ impl Participant {
                 self.write_failed(sent.as_ref(), false);
             }
             From::Contender(no, _) => {
-                if let Some(contender) = self.roster.get_mut(no) {
+                if let Some(mut contender) = self.roster.get_mut(no) {
                     contender.take_back();
                 }
             }
@@ -243,7 +243,7 @@ impl Participant {
         };
         let numbers: Vec<ContenderNo> = sent.map(numbers).unwrap_or_default();
         for no in &numbers {
-            if let Some(contender) = self.roster.get_mut(*no) {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
                 contender.write_failed(is_unknown);
             }
         }
@@ -258,7 +258,7 @@ impl Participant {
         if !is_unfounded && !sent.is_repeated {
             let moment = self.moment();
             for no in &sent.write.admit {
-                if let Some(contender) = self.roster.get_mut(*no) {
+                if let Some(mut contender) = self.roster.get_mut(*no) {
                     contender.claim_refused(moment, sent.write.base, &self.settings);
                 }
             }

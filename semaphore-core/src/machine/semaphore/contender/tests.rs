@@ -124,11 +124,21 @@ impl Bench {
         assert!(self.contender.leave_failure().is_none());
     }
 
+    fn is_due(&self, now: Instant) -> bool {
+        self.contender.due_at().is_some_and(|due| due <= now)
+    }
+
+    /// When something is due next.
+    fn timeout(&self) -> Option<Instant> {
+        let times = [self.contender.due_at(), self.contender.ends_at()];
+        times.into_iter().flatten().min()
+    }
+
     #[track_caller]
     fn assert_gone(&mut self, now: u64) {
         assert_eq!(self.contender.phase(), Phase::Gone);
         assert_eq!(self.send(now + 60_000), None);
-        assert_eq!(self.contender.timeout(&self.settings), None);
+        assert_eq!(self.timeout(), None);
     }
 }
 
@@ -416,14 +426,14 @@ fn a_refusal_for_good_is_reported_while_it_wants_a_slot() {
 #[test]
 fn it_is_due_when_its_parts_are_and_when_its_lease_or_its_way_out_ends() {
     let mut bench = Bench::waiting();
-    let renewal = bench.contender.timeout(&bench.settings).unwrap();
+    let renewal = bench.timeout().unwrap();
     assert!(renewal <= at(5_000));
     let before = renewal - Duration::from_nanos(1);
-    assert!(!bench.contender.is_due(before, &bench.settings));
-    assert!(bench.contender.is_due(renewal, &bench.settings));
+    assert!(!bench.is_due(before));
+    assert!(bench.is_due(renewal));
     // The next one does not wait for the answer, unless five are under way.
     bench.send(5_000).unwrap();
-    let due = bench.contender.timeout(&bench.settings);
+    let due = bench.timeout();
     assert!(due.is_some_and(|due| due >= at(8_750)), "{due:?}");
     let mut bench = bench.into_held();
     let mut sent = Vec::new();
@@ -433,7 +443,7 @@ fn it_is_due_when_its_parts_are_and_when_its_lease_or_its_way_out_ends() {
         }
     }
     assert_eq!(sent, [true; 4]);
-    assert_eq!(bench.contender.timeout(&bench.settings), Some(at(13_500)));
+    assert_eq!(bench.timeout(), Some(at(13_500)));
 }
 
 #[test]
@@ -443,10 +453,7 @@ fn whose_key_is_contested_waits_for_a_newer_view_unless_it_waits_for_the_record(
     let renewed = (200, r#"[{"TTL":"15s"}]"#);
     bench.exchange(0, &format!("/v1/session/renew/{A}"), renewed);
     let (part, _) = bench.send(0).unwrap();
-    let needs_read = |bench: &Bench, sent| {
-        let settings = &bench.settings;
-        bench.contender.needs_read(Moment(sent), settings)
-    };
+    let needs_read = |bench: &Bench, sent| bench.contender.needs_read(Moment(sent));
     assert!(!needs_read(&bench, 0), "its reservation is under way");
     bench.answer(100, part, (200, "false"));
     assert!(needs_read(&bench, 100));

@@ -32,7 +32,7 @@ impl Bench {
     fn new(settings: Settings) -> Self {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut key = ContenderKey::new(&settings, &mut rng);
-        key.enter(&settings);
+        key.enter();
         Self { key, settings, rng }
     }
 
@@ -107,11 +107,11 @@ impl Bench {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.key.timeout(&self.settings)
+        self.key.timeout()
     }
 
     fn needs_read(&self, view_sent: u64) -> bool {
-        self.key.needs_read(Moment(view_sent), &self.settings)
+        self.key.needs_read(Moment(view_sent))
     }
 
     /// It tries again, but not at once.

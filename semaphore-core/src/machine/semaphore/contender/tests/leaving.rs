@@ -59,7 +59,7 @@ fn leaving_with_a_claim_or_a_slot_waits_until_the_record_does_not_name_it() {
         bench.leave(0);
         assert!(bench.contender.must_withdraw());
         assert_eq!(bench.send(20_000), None, "its key tells that it is alive");
-        assert!(!bench.contender.is_due(at(20_000), &bench.settings));
+        assert!(!bench.is_due(at(20_000)));
         bench.withdrawn(20_000);
         assert!(!bench.contender.must_withdraw());
         bench.assert_goes(20_000);
@@ -179,7 +179,7 @@ fn whoever_stays_skips_nothing() {
 fn its_caller_is_told_that_it_takes_longer_and_it_goes_on() {
     let mut bench = Bench::held();
     bench.leave(1_000);
-    assert_eq!(bench.contender.timeout(&bench.settings), Some(at(31_000)));
+    assert_eq!(bench.timeout(), Some(at(31_000)));
     bench.handle_timeout(30_999, None);
     assert!(!bench.contender.is_left_behind());
     bench.handle_timeout(31_000, None);
