@@ -1,13 +1,13 @@
 //! Our contenders: who of us has a part in the semaphore, and when another may have one.
 //!
-//! Each event asks about all of them. So what is asked is kept in an [`Index`], and each change of one of them
+//! Each event asks about all of them. So what is asked is kept in [`Standings`], and each change of one of them
 //! goes through here: an event costs what it concerns, however many hold.
 
-mod index;
+mod standings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::index::Changing;
+use self::standings::{Changing, Standings};
 use super::admission::ContenderNo;
 use super::contender::{Contender, Part, Phase, Presence, Spare};
 use super::settings::Settings;
@@ -20,13 +20,13 @@ use crate::machine::process::reader::pause::Pause;
 use crate::time::Instant;
 use crate::view::{Key, View};
 
-pub(super) use self::index::Group;
+pub(super) use self::standings::Group;
 
 /// All contenders of one participant, in the order in which they were made.
 #[derive(Clone, Debug)]
 pub(super) struct Roster {
     contenders: BTreeMap<ContenderNo, Contender>,
-    index: index::Index,
+    standings: Standings,
     /// Sessions that wait for the next turn.
     spares: Spares,
     /// No new contender before it is over.
@@ -41,7 +41,7 @@ impl Roster {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             contenders: BTreeMap::new(),
-            index: index::Index::default(),
+            standings: Standings::default(),
             spares: Spares::default(),
             respawn: Pause::new(settings.retry_cap()),
             rest: None,
@@ -56,7 +56,7 @@ impl Roster {
 
     /// Whether there are none but some that leave in the background, and nothing is kept for another turn.
     pub(super) fn has_only_left_behind(&self) -> bool {
-        self.spares.is_empty() && self.index.group(Group::LeftBehind).len() == self.len()
+        self.spares.is_empty() && self.standings.group(Group::LeftBehind).len() == self.len()
     }
 
     pub(super) fn rest_until(&mut self, until: Instant) {
@@ -76,11 +76,11 @@ impl Roster {
     }
 
     pub(super) fn get_mut(&mut self, no: ContenderNo) -> Option<Changing<'_>> {
-        let (contender, index) = (self.contenders.get_mut(&no)?, &mut self.index);
+        let (contender, standings) = (self.contenders.get_mut(&no)?, &mut self.standings);
         Some(Changing {
             no,
             contender,
-            index,
+            standings,
         })
     }
 
@@ -94,16 +94,16 @@ impl Roster {
 
     /// Who is in a group, in the order in which they were made.
     pub(super) fn those(&self, group: Group) -> impl Iterator<Item = (ContenderNo, &Contender)> {
-        let numbers = self.index.group(group).iter();
+        let numbers = self.standings.group(group).iter();
         numbers.filter_map(|no| Some((*no, self.get(*no)?)))
     }
 
     pub(super) fn numbers_of(&self, group: Group) -> Vec<ContenderNo> {
-        self.index.group(group).iter().copied().collect()
+        self.standings.group(group).iter().copied().collect()
     }
 
     pub(super) fn has_any(&self, group: Group) -> bool {
-        !self.index.group(group).is_empty()
+        !self.standings.group(group).is_empty()
     }
 
     /// Whether all of these have their slot for this acquisition.
@@ -169,7 +169,7 @@ impl Roster {
     /// Whether this is, in this very spelling, a session of ours.
     pub(super) fn is_ours(&self, session: &str) -> bool {
         let read = SessionId::read(session).filter(|it| it.is(session));
-        read.is_some_and(|session| self.index.has_session(&session))
+        read.is_some_and(|session| self.standings.has_session(&session))
     }
 
     /// Whether this view shows a key of ours.
@@ -181,7 +181,7 @@ impl Roster {
     /// Whether others than ours wait in this view.
     pub(super) fn sees_strangers_wait(&self, view: &View) -> bool {
         let mut waiters = view.waiters();
-        waiters.any(|waiter| !self.index.has_session(&waiter.session))
+        waiters.any(|waiter| !self.standings.has_session(&waiter.session))
     }
 
     /// Makes another contender.
@@ -197,7 +197,7 @@ impl Roster {
             Some(spare) => Contender::with_session(spare, moment, settings, rng),
             None => Contender::new(settings, rng),
         };
-        self.index.update(no, &contender);
+        self.standings.update(no, &contender);
         self.contenders.insert(no, contender);
     }
 
@@ -220,7 +220,7 @@ impl Roster {
     pub(super) fn take_gone(&mut self) -> BTreeMap<ContenderNo, Contender> {
         let gone = self.numbers_of(Group::Gone).into_iter();
         gone.filter_map(|no| {
-            self.index.remove(no);
+            self.standings.remove(no);
             Some((no, self.contenders.remove(&no)?))
         })
         .collect()
@@ -236,13 +236,13 @@ impl Roster {
 
     /// Those who have a request to send.
     pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = (ContenderNo, &Contender)> {
-        let due = self.index.due(now);
+        let due = self.standings.due(now);
         due.filter_map(|no| Some((no, self.get(no)?)))
     }
 
     /// Those whose lease is over while they hold, or whose time is over to leave in order.
     pub(super) fn ended(&self, now: Instant) -> BTreeSet<ContenderNo> {
-        self.index.ended(now)
+        self.standings.ended(now)
     }
 
     /// The next request of this one.
@@ -259,7 +259,7 @@ impl Roster {
     pub(super) fn timeout_after(&self, after: Instant) -> Option<Instant> {
         let others = [self.spares.timeout(), self.respawn.timeout()];
         let others = others.into_iter().flatten().filter(|at| *at > after);
-        others.chain(self.index.timeout_after(after)).min()
+        others.chain(self.standings.timeout_after(after)).min()
     }
 
     /// After one that could not go on, another comes after a wait only.

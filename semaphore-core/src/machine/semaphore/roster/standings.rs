@@ -48,8 +48,8 @@ impl Group {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Index {
-    standings: BTreeMap<ContenderNo, Standing>,
+pub(super) struct Standings {
+    each: BTreeMap<ContenderNo, Standing>,
     groups: [BTreeSet<ContenderNo>; Group::ALL.len()],
     due: BTreeSet<(Instant, ContenderNo)>,
     ends: BTreeSet<(Instant, ContenderNo)>,
@@ -58,9 +58,9 @@ pub(super) struct Index {
 }
 
 /// It follows from the contenders, so that it tells no two states apart.
-impl fmt::Debug for Index {
+impl fmt::Debug for Standings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Index")
+        f.write_str("Standings")
     }
 }
 
@@ -84,10 +84,10 @@ impl Standing {
     }
 }
 
-impl Index {
+impl Standings {
     pub(super) fn update(&mut self, no: ContenderNo, contender: &Contender) {
         let after = Standing::of(contender);
-        let before = self.standings.entry(no).or_default();
+        let before = self.each.entry(no).or_default();
         if *before != after {
             let before = core::mem::replace(before, after.clone());
             self.move_over(no, before, after);
@@ -95,7 +95,7 @@ impl Index {
     }
 
     pub(super) fn remove(&mut self, no: ContenderNo) {
-        if let Some(before) = self.standings.remove(&no) {
+        if let Some(before) = self.each.remove(&no) {
             self.move_over(no, before, Standing::default());
         }
     }
@@ -172,7 +172,7 @@ fn replace<K: Ord>(
 pub(in crate::machine::semaphore) struct Changing<'a> {
     pub(super) no: ContenderNo,
     pub(super) contender: &'a mut Contender,
-    pub(super) index: &'a mut Index,
+    pub(super) standings: &'a mut Standings,
 }
 
 impl Deref for Changing<'_> {
@@ -191,6 +191,6 @@ impl DerefMut for Changing<'_> {
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.index.update(self.no, self.contender);
+        self.standings.update(self.no, self.contender);
     }
 }
