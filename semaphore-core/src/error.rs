@@ -55,6 +55,13 @@ pub enum RequestError {
         /// The beginning of the answer's text.
         text: String,
     },
+    /// The agent takes no such key. Releases differ in which ones they take: use letters, digits, `/`, `-`, `_` and `.`
+    /// where several are in use.
+    #[error("the agent takes no such key: {text}")]
+    InvalidKey {
+        /// Consul's text, which says which rule.
+        text: String,
+    },
     /// What was served before is refused: a token while it is rotated, a gateway in Consul's place. Retried for as
     /// long as a lease lasts, and then told for what it is.
     #[error("what was served before is refused")]
@@ -77,8 +84,21 @@ impl RequestError {
             Self::Unavailable { .. } | Self::Garbled { .. } | Self::RefusedForNow(_) => false,
             Self::Denied { .. }
             | Self::InvalidSession { .. }
+            | Self::InvalidKey { .. }
             | Self::Rejected { .. }
             | Self::Redirected { .. } => true,
+        }
+    }
+
+    /// Whether it was refused for the number of requests, as an agent with `limits.request_limits` does (from 1.15), or one
+    /// with too many connections.
+    pub(crate) fn is_rate_limit(&self) -> bool {
+        match self {
+            Self::Unavailable { status: 429, .. } => true,
+            Self::Unavailable { status, text } => {
+                *status == 503 && text.to_ascii_lowercase().contains(RATE_LIMIT)
+            }
+            _ => false,
         }
     }
 
@@ -106,16 +126,20 @@ impl RequestError {
     pub fn was_not_applied(&self) -> bool {
         match self {
             Self::Transport(error) => error.kind().was_not_applied(),
-            Self::Unavailable { status, .. } => *status == 429,
+            Self::Unavailable { .. } => self.is_rate_limit(),
             Self::RefusedForNow(error) => error.was_not_applied(),
             Self::Garbled { .. } => false,
             Self::Denied { .. }
             | Self::InvalidSession { .. }
+            | Self::InvalidKey { .. }
             | Self::Rejected { .. }
             | Self::Redirected { .. } => true,
         }
     }
 }
+
+/// How a leader says that it has had enough writes. It has not looked at the request.
+const RATE_LIMIT: &str = "rate limit exceeded";
 
 /// Why a key is left alone: `<prefix>/.lock` of a semaphore, or the key of an election.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -357,6 +381,15 @@ pub enum Lost {
     KeyOverwritten {
         /// The session.
         session: SessionId,
+    },
+    /// The agent takes no such key any more, as after an upgrade, so that nobody would notice an eviction.
+    #[error("the key of session {session} can't be read any more")]
+    Unreadable {
+        /// The session.
+        session: SessionId,
+        /// What the agent said.
+        #[source]
+        refusal: RequestError,
     },
     /// The runtime dropped the driver, so nothing renews the session any more.
     #[error("the runtime has ended")]

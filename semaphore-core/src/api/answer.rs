@@ -103,6 +103,8 @@ fn refused(status: u16, response: &Response) -> RequestError {
             location: excerpt(response.header("Location").unwrap_or_default().as_bytes()),
         },
         403 => RequestError::Denied { text },
+        500 if mentions(&text, INVALID_KEY) => RequestError::InvalidKey { text },
+        400 if mentions(&text, INVALID_KEY_IN_TXN) => RequestError::InvalidKey { text },
         500 if mentions(&text, SESSION_GONE) => RequestError::InvalidSession { text },
         500 if mentions(&text, DENIED) => RequestError::Denied { text },
         500 if mentions(&text, REJECTED) => RequestError::Rejected { status, text },
@@ -121,17 +123,23 @@ const SESSION_GONE: &[&str] = &["invalid session \"", "invalid session '"];
 /// Permissions that a server found missing after its agent had passed the request on.
 const DENIED: &[&str] = &["permission denied", "acl not found"];
 
-/// Requests that no server will ever serve.
+/// How an agent from 1.21.5 says that it takes no such key: `/v1/kv`, and a transaction. Which keys differs from
+/// release to release, and the agent that is asked decides.
+const INVALID_KEY: &[&str] = &["invalid key name, "];
+const INVALID_KEY_IN_TXN: &[&str] = &["invalid key in transaction: "];
+
+/// Requests that no server will ever serve. An agent may put more before its text, such as `rpc error making call: ` for
+/// each hop, or `raft apply failed: ` (from 1.10).
 const REJECTED: &[&str] = &[
-    "invalid session ttl",
-    "invalid behavior",
+    "session ttl '",
+    "invalid behavior setting",
     "missing node registration",
-    "missing check",
+    "must provide node",
+    "missing check '",
+    "failed check lookup",
     "failed session lookup",
-    "must be a valid uuid",
-    "must be provided",
-    "no path to datacenter",
-    "key is too long",
+    "missing session",
+    "cross datacenter lock must be created at server agent",
 ];
 
 fn mentions(text: &str, fragments: &[&str]) -> bool {
@@ -167,12 +175,51 @@ mod tests {
             (500, "leadership lost while committing log"),
             (429, "Your IP is issuing too many concurrent connections"),
             (502, "<html>Bad Gateway</html>"),
-            (503, "rate limit exceeded"),
+            (
+                429,
+                "rate limit exceeded, try again later or against a different server",
+            ),
+            (503, "<html>Service Unavailable</html>"),
             (504, ""),
+            // A server that has just started has not met the others.
+            (500, "No path to datacenter"),
+            (500, "rpc error making call: No path to datacenter"),
         ] {
             let error = error(status, text);
             assert!(!error.is_permanent(), "{error}");
             assert_eq!(error.was_not_applied(), status == 429, "{error}");
+        }
+    }
+
+    /// Whoever limits requests does so before it looks at them.
+    #[test]
+    fn what_a_rate_limit_refuses_was_not_applied() {
+        let limited = "rate limit exceeded for operation that can only be performed by the leader, try again later";
+        let error = error(503, limited);
+        assert!(!error.is_permanent() && error.was_not_applied(), "{error}");
+        assert!(error.is_rate_limit());
+    }
+
+    #[test]
+    fn a_key_that_an_agent_does_not_take_is_told_with_its_rule() {
+        for (status, text) in [
+            (
+                500,
+                "invalid key name, leading/trailing spaces are not allowed",
+            ),
+            (
+                500,
+                "rpc error making call: invalid key name, must not begin with '/'",
+            ),
+            (
+                400,
+                "Invalid key in transaction: empty key name is not allowed",
+            ),
+        ] {
+            let error = error(status, text);
+            assert!(matches!(error, RequestError::InvalidKey { .. }), "{error}");
+            assert!(error.is_permanent() && error.was_not_applied(), "{error}");
+            assert!(error.to_string().ends_with(text), "{error}");
         }
     }
 
@@ -199,7 +246,14 @@ mod tests {
                 500,
                 "failed session lookup: index error: UUID must be 36 characters",
             ),
-            (500, "No path to datacenter"),
+            (
+                500,
+                "Session TTL '15' invalid: time: missing unit in duration",
+            ),
+            (500, "raft apply failed: missing session"),
+            (500, "apply failed: Missing check 'one' registration"),
+            (500, "Must provide Node"),
+            (500, "cross datacenter lock must be created at server agent"),
         ] {
             let error = error(status, text);
             assert!(error.is_permanent(), "{error}");

@@ -98,7 +98,11 @@ impl Txn<'_> {
             .operations
             .iter()
             .map(|operation| Element {
-                kv: operation.fields(),
+                kv: Fields {
+                    namespace: scope.namespace(),
+                    partition: scope.partition(),
+                    ..operation.fields()
+                },
             })
             .collect();
         // Structs of strings and numbers always serialize.
@@ -203,6 +207,10 @@ struct Element<'a> {
 
 /// An operation as the agent reads it. It refuses the whole transaction for a field that it does
 /// not know.
+///
+/// `/v1/txn` never reads `?ns=` and `?partition=`: without these members an operation is about the namespace of
+/// the token, or `default`. A record would be there, and the sessions and lists elsewhere. (Consul's documentation of
+/// transactions.)
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Fields<'a> {
@@ -216,6 +224,10 @@ struct Fields<'a> {
     index: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<&'a str>,
 }
 
 impl<'a> Fields<'a> {
@@ -227,6 +239,8 @@ impl<'a> Fields<'a> {
             flags: None,
             index: None,
             session: None,
+            namespace: None,
+            partition: None,
         }
     }
 
@@ -331,6 +345,28 @@ mod tests {
         );
         let none = Txn { operations: &[] };
         assert_eq!(none.request(&Scope::new()).body(), b"[]");
+    }
+
+    #[test]
+    fn every_operation_says_in_which_namespace_and_partition_its_key_is() {
+        let prefix = &Prefix::new("service/db").unwrap();
+        let key = "service/db/x";
+        let operations = &[
+            Operation::CheckNotExists { key },
+            Operation::Delete { key },
+            Operation::GetTree { prefix },
+        ];
+        let scope = Scope::new()
+            .with_namespace("team")
+            .and_then(|scope| scope.with_partition("east"))
+            .unwrap();
+        let request = Txn { operations }.request(&scope);
+        let elements: Vec<serde_json::Value> = serde_json::from_slice(request.body()).unwrap();
+        assert_eq!(elements.len(), operations.len());
+        for element in elements {
+            assert_eq!(element["KV"]["Namespace"], "team", "{element}");
+            assert_eq!(element["KV"]["Partition"], "east", "{element}");
+        }
     }
 
     #[test]

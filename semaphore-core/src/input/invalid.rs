@@ -18,6 +18,35 @@ pub enum InvalidInput {
     /// The prefix holds a control character.
     #[error("the prefix {0:?} has a control character")]
     PrefixControlCharacter(String),
+    /// The prefix holds a character that Consul's HTTP server takes for unprintable, such as a space that does not
+    /// break a line.
+    #[error(
+        "the prefix {prefix:?} has a character that is not printable: U+{:04X}",
+        u32::from(*character)
+    )]
+    PrefixUnprintable {
+        /// The prefix that was given.
+        prefix: String,
+        /// The first such character.
+        character: char,
+    },
+    /// The prefix begins or ends with a space, which agents from 1.22 refuse.
+    #[error("the prefix {0:?} has a space at one of its ends")]
+    PrefixOuterSpace(String),
+    /// The prefix holds a `%` before two hexadecimal digits. Some agents decode that once more, so that it would be two
+    /// keys (1.12.0 to 1.12.2), and some refuse it (1.22).
+    #[error(
+        "the prefix {0:?} has a `%` before two hexadecimal digits, which agents read differently"
+    )]
+    PrefixEncoded(String),
+    /// The prefix is longer than a URL may be.
+    #[error("the prefix has {len} bytes in a URL; it may have {max}")]
+    PrefixTooLong {
+        /// Its length in a URL, in bytes.
+        len: usize,
+        /// The greatest length in bytes.
+        max: usize,
+    },
     /// The key of an election that is empty, or that Consul would read as another one. Give it a name
     /// such as `service/db/leader`.
     #[error("the key {key:?} {flaw}")]

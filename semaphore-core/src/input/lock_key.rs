@@ -23,12 +23,17 @@ impl LockKey {
         match path::canonical(given) {
             Ok(key) => Ok(Self(key.to_owned())),
             Err(flaw) => Err(InvalidInput::Key {
-                key: given.to_owned(),
+                // What is too long is not shown whole.
+                key: given.chars().take(SHOWN).collect(),
                 flaw: match flaw {
                     Flaw::Empty => "is empty",
                     Flaw::EmptySegment => "has an empty segment",
                     Flaw::DotSegment => "has a segment of dots",
                     Flaw::ControlCharacter => "has a control character",
+                    Flaw::Unprintable(_) => "has a character that is not printable",
+                    Flaw::OuterSpace => "has a space at one of its ends",
+                    Flaw::Encoded => "has a `%` before two hexadecimal digits",
+                    Flaw::TooLong(_) => "is too long for a URL",
                 },
             }),
         }
@@ -45,6 +50,9 @@ impl LockKey {
         SessionId::read(last)
     }
 }
+
+/// How much of a key an error shows, in characters.
+const SHOWN: usize = 200;
 
 impl AsRef<str> for LockKey {
     fn as_ref(&self) -> &str {
@@ -102,8 +110,12 @@ mod tests {
             ("a/../b", "has a segment of dots"),
             (".", "has a segment of dots"),
             ("a\nb", "has a control character"),
+            ("a\u{a0}b", "has a character that is not printable"),
+            ("a ", "has a space at one of its ends"),
+            ("a%2fb", "has a `%` before two hexadecimal digits"),
+            (&"x".repeat(200_000), "is too long for a URL"),
         ] {
-            let key = given.to_owned();
+            let key = given.chars().take(SHOWN).collect();
             assert_eq!(LockKey::new(given), Err(InvalidInput::Key { key, flaw }));
         }
     }

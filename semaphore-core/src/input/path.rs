@@ -1,5 +1,20 @@
-//! What keys and prefixes have in common: segments between slashes, none of which Consul's HTTP
-//! server would redirect to another key.
+//! What keys and prefixes have in common: segments between slashes, which every agent takes for the same key.
+//!
+//! | what | why it is refused |
+//! |---|---|
+//! | an empty or dot segment | the HTTP server redirects it to another key, or cleans it (1.21.5), and a transaction does not |
+//! | a space at either end | agents from 1.22 refuse it |
+//! | `%` and two hexadecimal digits | agents of 1.12.0 to 1.12.2 decode it once more: in a transaction it is another key. Some from 1.22 refuse it |
+//! | what Go calls unprintable | the HTTP server refuses it, without a word why, and a transaction takes it |
+//! | more bytes than [`MAX_BYTES`] | the URL would be longer than clients and proxies take |
+//!
+//! What one release refuses beyond that is told when it does: [`RequestError::InvalidKey`](crate::RequestError::InvalidKey).
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// How long a path may be in a URL, in bytes. Clients end at 65,534 for all of it, and agents were seen to take 40,000.
+pub(super) const MAX_BYTES: usize = 40_000;
 
 /// What is wrong with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,6 +23,10 @@ pub(super) enum Flaw {
     EmptySegment,
     DotSegment,
     ControlCharacter,
+    Unprintable(char),
+    OuterSpace,
+    Encoded,
+    TooLong(usize),
 }
 
 /// The path without one leading and one trailing slash.
@@ -31,5 +50,36 @@ pub(super) fn canonical(given: &str) -> Result<&str, Flaw> {
             _ => {}
         }
     }
+    if let Some(unprintable) = trimmed.chars().find(|c| !is_printable(*c)) {
+        return Err(Flaw::Unprintable(unprintable));
+    }
+    if trimmed.starts_with(' ') || trimmed.ends_with(' ') {
+        return Err(Flaw::OuterSpace);
+    }
+    if has_encoded(trimmed) {
+        return Err(Flaw::Encoded);
+    }
+    let length = utf8_percent_encode(trimmed, NON_ALPHANUMERIC);
+    let length = length.map(str::len).sum();
+    if length > MAX_BYTES {
+        return Err(Flaw::TooLong(length));
+    }
     Ok(trimmed)
+}
+
+/// As Go's `unicode.IsPrint` has it, by which the HTTP server of an agent decides.
+fn is_printable(c: char) -> bool {
+    let is_separator = |c: char| {
+        matches!(
+            c.general_category_group(),
+            GeneralCategoryGroup::Separator | GeneralCategoryGroup::Other
+        )
+    };
+    c == ' ' || c.is_ascii_graphic() || !is_separator(c)
+}
+
+/// Whether some of it would be read as percent-encoded.
+fn has_encoded(path: &str) -> bool {
+    let mut triples = path.as_bytes().windows(3);
+    triples.any(|it| it[0] == b'%' && it[1..].iter().all(u8::is_ascii_hexdigit))
 }

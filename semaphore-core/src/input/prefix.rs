@@ -29,6 +29,16 @@ impl Prefix {
             Err(Flaw::ControlCharacter) => {
                 Err(InvalidInput::PrefixControlCharacter(given.to_owned()))
             }
+            Err(Flaw::Unprintable(character)) => Err(InvalidInput::PrefixUnprintable {
+                prefix: given.to_owned(),
+                character,
+            }),
+            Err(Flaw::OuterSpace) => Err(InvalidInput::PrefixOuterSpace(given.to_owned())),
+            Err(Flaw::Encoded) => Err(InvalidInput::PrefixEncoded(given.to_owned())),
+            Err(Flaw::TooLong(len)) => Err(InvalidInput::PrefixTooLong {
+                len,
+                max: path::MAX_BYTES,
+            }),
         }
     }
 
@@ -103,10 +113,44 @@ mod tests {
             ("a/./b", I::PrefixDotSegment(s("a/./b"))),
             ("a\nb", I::PrefixControlCharacter(s("a\nb"))),
             ("a\0", I::PrefixControlCharacter(s("a\0"))),
+            (" a", I::PrefixOuterSpace(s(" a"))),
+            ("/a/b /", I::PrefixOuterSpace(s("/a/b /"))),
+            ("a%20b", I::PrefixEncoded(s("a%20b"))),
+            ("a/%2F", I::PrefixEncoded(s("a/%2F"))),
         ];
         for (given, error) in cases {
             assert_eq!(Prefix::new(given), Err(error));
         }
+    }
+
+    #[test]
+    fn what_no_agent_takes_for_printable_is_refused_and_named() {
+        for character in ['\u{a0}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{3000}'] {
+            let prefix = format!("a{character}b");
+            let flaw = InvalidInput::PrefixUnprintable {
+                prefix: prefix.clone(),
+                character,
+            };
+            assert!(flaw.to_string().contains("U+"), "{flaw}");
+            assert_eq!(Prefix::new(&prefix), Err(flaw));
+        }
+        for printable in ["ä✓", "a b", "日本", "🙂", "a%", "a%2", "a%g0", "50%/x"] {
+            assert!(Prefix::new(printable).is_ok(), "{printable}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_as_long_as_its_url_may_be() {
+        let longest = "x".repeat(path::MAX_BYTES);
+        assert!(Prefix::new(&longest).is_ok());
+        let too_long = |len| InvalidInput::PrefixTooLong {
+            len,
+            max: path::MAX_BYTES,
+        };
+        let found = Prefix::new(format!("{longest}x"));
+        assert_eq!(found, Err(too_long(path::MAX_BYTES + 1)));
+        let encoded = Prefix::new("ä".repeat(path::MAX_BYTES / 2));
+        assert_eq!(encoded, Err(too_long(path::MAX_BYTES * 3)));
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl Scope {
         self.datacenter.as_deref()
     }
 
+    /// The namespace that was named.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     /// The partition that was named.
     pub(crate) fn partition(&self) -> Option<&str> {
         self.partition.as_deref()
@@ -88,7 +93,7 @@ impl Scope {
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [
             ("dc", self.datacenter()),
-            ("ns", self.namespace.as_deref()),
+            ("ns", self.namespace()),
             ("partition", self.partition()),
         ]
         .into_iter()

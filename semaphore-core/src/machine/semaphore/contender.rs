@@ -274,6 +274,18 @@ impl Contender {
         key.into_iter().chain(session).flatten().min()
     }
 
+    /// Its key can't be read any more, for this reason.
+    pub(in crate::machine) fn unreadable(&self, refusal: &RequestError) -> Option<ContenderEvent> {
+        let Phase::Held(acquire) = self.phase else {
+            return None;
+        };
+        let lost = Lost::Unreadable {
+            session: self.session.id()?.clone(),
+            refusal: refusal.clone(),
+        };
+        Some(ContenderEvent::Lost(acquire, lost))
+    }
+
     /// When its lease is over while it holds, or when the time is over that it may take to leave in order.
     pub(in crate::machine) fn ends_at(&self) -> Option<Instant> {
         match self.phase {

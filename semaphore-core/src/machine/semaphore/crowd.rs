@@ -149,6 +149,7 @@ impl Participant {
                     }
                     Focus::Record { .. } | Focus::Prefix => self.refuse(now, &error),
                 }
+                self.end_unreadable(now, &error);
                 self.note(now, Some(error));
             }
         }

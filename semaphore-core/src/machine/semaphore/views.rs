@@ -7,6 +7,7 @@ use crate::error::RequestError;
 use crate::http::Response;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::contender::ContenderEvent;
+use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
@@ -48,8 +49,22 @@ impl Participant {
                 if error.is_permanent() {
                     self.refuse(now, &error);
                 }
+                self.end_unreadable(now, &error);
                 self.note(now, Some(error));
             }
+        }
+    }
+
+    /// An agent that takes no such key, as one from 1.22 may after an upgrade, never will: who holds would go on renewing,
+    /// and never learn of an eviction.
+    pub(super) fn end_unreadable(&mut self, now: Instant, error: &RequestError) {
+        if !matches!(error, RequestError::InvalidKey { .. }) {
+            return;
+        }
+        for no in self.roster.numbers_of(Group::Held) {
+            let contender = self.roster.get(no);
+            let event = contender.and_then(|it| it.unreadable(error));
+            self.handle_contender_event(now, no, event);
         }
     }
 

@@ -5,6 +5,7 @@ mod hostile_answers;
 mod lost_creations;
 mod permanent;
 mod refused_for_now;
+mod refused_keys;
 mod slow_answers;
 mod superseded_claim;
 mod transient;

@@ -136,6 +136,10 @@ impl Candidacy {
             let session = self.session.id()?.clone();
             return Some(CandidacyEvent::Lost(Lost::KeyReleased { session }));
         }
+        if self.is_leading() && matches!(error, RequestError::InvalidKey { .. }) {
+            let (session, refusal) = (self.session.id()?.clone(), error);
+            return Some(CandidacyEvent::Lost(Lost::Unreadable { session, refusal }));
+        }
         let event = self
             .is_campaigning()
             .then(|| error.clone())
