@@ -100,7 +100,7 @@ pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend
 
 pub fn a_prefix_that_needs_encoding_is_used_as_it_is(backend: &impl Backend) {
     let scene = Scene::shared(backend);
-    let prefix = format!("{}/a b?c#d%41/ü", scene.prefix());
+    let prefix = format!("{}/a b?c#d%4/ü", scene.prefix());
     let builder = semaphore_core::Semaphore::builder(&prefix, 1);
     let semaphore = scene.connect(builder);
     let permit = scene.acquire(&semaphore);

@@ -55,6 +55,30 @@ fn prefixes_that_consul_would_change_or_that_name_nothing() {
         let found = refused(Semaphore::builder(prefix, 1));
         assert_eq!(found, PrefixControlCharacter(prefix.into()));
     }
+    for prefix in [" a", "a ", "/a/b /"] {
+        let found = refused(Semaphore::builder(prefix, 1));
+        assert_eq!(found, PrefixOuterSpace(prefix.into()));
+    }
+    for prefix in ["a%20b", "a%2Fb", "%41/b"] {
+        let found = refused(Semaphore::builder(prefix, 1));
+        assert_eq!(found, PrefixEncoded(prefix.into()));
+    }
+    let found = refused(Semaphore::builder("a\u{a0}b", 1));
+    assert!(matches!(
+        found,
+        PrefixUnprintable {
+            character: '\u{a0}',
+            ..
+        }
+    ));
+    let found = refused(Semaphore::builder("x".repeat(200_000), 1));
+    assert!(matches!(
+        found,
+        PrefixTooLong {
+            len: 200_000,
+            max: 40_000
+        }
+    ));
 }
 
 #[test]
@@ -71,7 +95,7 @@ fn prefixes_that_look_odd_and_work() {
         "a/b.c",
         "...",
         "a&b=c+d",
-        "a%2Fb",
+        "a%2-b",
     ] {
         let world = MockConsul::new(1);
         let semaphore = connect(Semaphore::builder(prefix, 1), &world.client("a"));
