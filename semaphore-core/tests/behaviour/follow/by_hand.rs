@@ -318,7 +318,7 @@ fn what_is_refused_for_good_ends_it() {
         (400, "bad request"),
         (403, "Permission denied"),
         (301, ""),
-        (500, "No path to datacenter"),
+        (500, "invalid key name, must not begin with '/'"),
     ] {
         let mut follow = follow();
         let (id, _) = send(&mut follow, at(1));
