@@ -43,6 +43,15 @@ pub(super) struct ServerEnd {
     pub(super) exchange: Option<(Server, Exchange)>,
 }
 
+impl ServerEnd {
+    /// Until when an agent goes on with it when nobody waits for it, if it is a blocking query.
+    fn polls_until(&self) -> Option<Instant> {
+        let wait = self.request.longest_wait();
+        let wait = wait.filter(|_| self.request.is_long_poll());
+        wait.map(|wait| self.sent_at + wait)
+    }
+}
+
 impl Network {
     /// A client sends a request. It meets `fault`, or without one what the rules and rates say.
     pub(crate) fn send(&mut self, host: Host, request: Request, fault: Option<Fault>) -> Call {
@@ -153,11 +162,17 @@ impl Network {
             self.timeline.remove(client.timeout);
             self.hosts[client.host.0].stats.closed();
             let pool = self.sockets.ended(self.now, call, false);
-            if let Some(server) = self.servers.get(&call) {
-                self.sockets
-                    .given_up(client.host, pool, &server.request, server.sent_at);
-            }
+            self.leave_behind(client.host, pool, call);
             self.close(client.host, call);
+        }
+    }
+
+    /// An agent goes on with a blocking query that nobody waits for, and with what it holds for a leader.
+    fn leave_behind(&mut self, host: Host, pool: Option<Pool>, call: Call) {
+        let held_until = self.held_until(call);
+        if let Some(server) = self.servers.get(&call) {
+            let until = held_until.max(server.polls_until());
+            self.sockets.given_up(host, pool, until);
         }
     }
 
@@ -260,7 +275,9 @@ impl Network {
         request: &Request,
         sent_at: Instant,
     ) {
-        if self.put_into_log(host, call, request, sent_at) {
+        if self.put_into_log(host, call, request, sent_at)
+            || self.hold(host, call, request, sent_at)
+        {
             return;
         }
         self.log(host, request, sent_at);
@@ -337,7 +354,13 @@ impl Network {
         let host = client.host;
         self.timeline.remove(client.timeout);
         self.woken.extend(client.waker.take());
-        self.sockets.ended(self.now, call, outcome.is_ok());
+        let pool = self.sockets.ended(self.now, call, outcome.is_ok());
+        if matches!(outcome, Err(TransportErrorKind::Timeout)) {
+            self.leave_behind(host, pool, call);
+        }
+        let Some(client) = self.clients.get_mut(&call) else {
+            return;
+        };
         let stats = &mut self.hosts[host.0].stats;
         stats.closed();
         client.outcome = Some(match outcome {

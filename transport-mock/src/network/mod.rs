@@ -5,10 +5,12 @@
 //!  clients ◀──────── messages on the timeline ────────▶ Consul
 //!            outage.rs: cut hosts, no leader     lag.rs: agents that lag behind
 //!            behind.rs: a leader that has yet to apply its log
+//!            holding.rs: agents that hold requests while there is no leader
 //! ```
 
 mod behind;
 mod exchange;
+mod holding;
 mod lag;
 mod outage;
 mod sockets;
@@ -24,6 +26,7 @@ use semaphore_core::adapter::{Instant, Request, Response, TransportError, Transp
 
 use self::behind::Behind;
 use self::exchange::{ClientEnd, ServerEnd};
+use self::holding::Holding;
 use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
 use self::sockets::Sockets;
@@ -64,6 +67,8 @@ pub(crate) enum Event {
     Arrive(Host, Option<Call>, Request, Instant),
     Heal(Host),
     ElectLeader,
+    /// A request has waited for a leader for as long as it may.
+    HeldInVain(u64),
 }
 
 /// What travels.
@@ -112,6 +117,8 @@ pub(crate) struct Network {
     lagging: Lagging,
     behind: Option<Behind>,
     leaderless: bool,
+    /// How agents hold requests while there is no leader, if they do.
+    holding: Option<Holding>,
     sockets: Sockets,
     rng: Rng,
     hosts: Vec<HostState>,
@@ -138,6 +145,7 @@ impl Network {
             lagging: Lagging::new(),
             behind: None,
             leaderless: false,
+            holding: None,
             sockets: Sockets::default(),
             // Not the stream of random numbers that Consul draws from.
             rng: Rng::with_seed(seed.rotate_left(32) ^ 0x6e65_7477_6f72_6b21),
@@ -227,6 +235,7 @@ impl Network {
                 }
                 Some(Event::Heal(host)) => self.heal(host),
                 Some(Event::ElectLeader) => self.elect_leader(),
+                Some(Event::HeldInVain(number)) => self.end_hold(number),
                 None => {}
             }
         }
@@ -277,7 +286,11 @@ impl Network {
     }
 
     fn draw_latency(&mut self) -> Duration {
-        let (least, most) = (*self.latency.start(), *self.latency.end());
+        self.draw_between(&self.latency.clone())
+    }
+
+    fn draw_between(&mut self, range: &RangeInclusive<Duration>) -> Duration {
+        let (least, most) = (*range.start(), *range.end());
         let spread = most.saturating_sub(least);
         if spread.is_zero() {
             return least;

@@ -40,9 +40,10 @@ impl Network {
         self.trace
             .add(self.now, format_args!("all connections broken"));
         self.lose_log();
+        self.lose_held();
         self.timeline.retain(|event| match event {
             Event::Message(_, message) => message.is_timeout(),
-            Event::Arrive(..) => false,
+            Event::Arrive(..) | Event::HeldInVain(_) => false,
             Event::Wake(_) | Event::Heal(_) | Event::ElectLeader => true,
         });
         for host in &mut self.hosts {
@@ -77,6 +78,7 @@ impl Network {
         self.leaderless = false;
         self.consul.elect_leader(self.now);
         self.end_behind();
+        self.let_held_go();
         self.collect_answers();
     }
 

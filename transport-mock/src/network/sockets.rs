@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use semaphore_core::adapter::{Instant, Lane, Request};
+use semaphore_core::adapter::{Instant, Lane};
 
 use super::{Call, Host};
 
@@ -97,16 +97,8 @@ impl Sockets {
         self.idle.remove(&socket);
     }
 
-    /// An agent goes on with a blocking query that nobody waits for.
-    pub(super) fn given_up(
-        &mut self,
-        host: Host,
-        pool: Option<Pool>,
-        request: &Request,
-        sent_at: Instant,
-    ) {
-        if let Some(wait) = request.longest_wait().filter(|_| request.is_long_poll()) {
-            self.given_up.push((host, pool, sent_at + wait));
-        }
+    /// An agent goes on with a request that nobody waits for, until then.
+    pub(super) fn given_up(&mut self, host: Host, pool: Option<Pool>, until: Option<Instant>) {
+        self.given_up.extend(until.map(|until| (host, pool, until)));
     }
 }

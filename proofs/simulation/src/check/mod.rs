@@ -99,8 +99,8 @@ pub struct Bounds {
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
-    /// How long a lease may be by which one waited whose renewals a leader of yesterday has answered, if there are such. On
-    /// a node of one's own the session does not end with that leader's server.
+    /// How long a lease may be that comes from a leader of yesterday, if there is such a leader. On a node of one's own the
+    /// session does not end with that leader's server.
     pub of_yesterday: Option<Duration>,
     /// Whether what is given back may be kept from Consul though nothing is wrong with it: tokens lose permissions for a while, or
     /// requests wait for connections that others have, or are so slow that the record has changed each time.

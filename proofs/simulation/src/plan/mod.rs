@@ -328,7 +328,7 @@ impl Plan {
         Some(lease).filter(|_| is_alike && !self.shares_connections())
     }
 
-    /// How long a lease lasts at most by which one waited whose renewals a leader of yesterday has answered, if there are such.
+    /// How long a lease lasts at most that comes from a leader of yesterday, if there is such a leader.
     pub(crate) fn lease_of_yesterday(&self) -> Option<Duration> {
         let remembers = |deed: &Deed| {
             matches!(

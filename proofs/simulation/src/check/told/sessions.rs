@@ -7,15 +7,14 @@ use judge::{Event, Moment, Place};
 use semaphore_core::sans_io::Instant;
 
 use crate::check::Bounds;
-use crate::history::{Belief, BeliefNo, Ending, Happening, Who};
+use crate::history::{Belief, Ending, Happening, Who};
 
 #[derive(Default)]
 pub(super) struct Sessions {
     /// Those that have ended, and when.
     ended: BTreeMap<String, Instant>,
-    /// Since when somebody holds.
-    since: BTreeMap<BeliefNo, Instant>,
-    /// How long a lease is that may come from a leader of yesterday, who has answered one that waited.
+    /// How long a lease lasts that may come from a leader of yesterday. Its renewal counts if the present leader knew the
+    /// session later: at the session's end at the latest, from which on the lock delay keeps the place for as long.
     of_yesterday: Option<Duration>,
 }
 
@@ -29,9 +28,6 @@ impl Sessions {
 
     pub(super) fn happen(&mut self, at: Instant, what: &Happening) {
         match what {
-            Happening::Granted { belief, .. } => {
-                self.since.insert(belief.no, at);
-            }
             Happening::SessionEnded {
                 session,
                 by: Ending::Ttl,
@@ -57,11 +53,10 @@ impl Sessions {
                 .sessions
                 .iter()
                 .find_map(|it| self.ended.get_key_value(it))?;
-            let since = self.since.get(&belief.no).copied().unwrap_or_default();
-            let until = self.of_yesterday.map_or(*ended, |lease| since + lease);
+            let until = *ended + self.of_yesterday.unwrap_or_default();
             Some(Event::Believed {
                 place: Place(belief.prefix),
-                until: Moment(until.max(*ended).since_origin()),
+                until: Moment(until.since_origin()),
                 longest: None,
                 name: format!("{belief}, whose session {session} has ended by its TTL,"),
             })
