@@ -368,6 +368,12 @@ impl MockConsul {
             .with(|network| network.hold_without_leader(wait, late));
     }
 
+    /// How many requests [were held](Self::hold_without_leader) without a leader, and how many writes of them were applied
+    /// when their client had given them up.
+    pub fn held_without_leader(&self) -> (u64, u64) {
+        self.world().with(|network| network.held())
+    }
+
     /// The cluster loses its leader: every request is answered 500 `No cluster leader`, at once unless agents
     /// [hold](Self::hold_without_leader) it.
     pub fn lose_leader(&self) {

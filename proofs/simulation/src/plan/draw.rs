@@ -4,6 +4,7 @@ mod claims;
 mod deeds;
 mod election;
 mod gateway;
+mod holding;
 mod own_node;
 mod server;
 mod sharing;
@@ -45,6 +46,7 @@ impl Plan {
         gateway::draw_gateways(&mut plan, &mut mixed(seed ^ GATEWAYS));
         slow::draw_slow(&mut plan, &mut mixed(seed ^ SLOW));
         own_node::draw_own_nodes(&mut plan, &mut mixed(seed ^ OWN_NODES));
+        holding::draw_holding(&mut plan, &mut mixed(seed ^ HOLDING));
         plan
     }
 }
@@ -71,6 +73,9 @@ const GATEWAYS: u64 = 0x6761_7465_7761_7973;
 
 /// Sets what is drawn about nodes of one's own apart from the rest.
 const OWN_NODES: u64 = 0x006f_776e_6e6f_6465;
+
+/// Sets what is drawn about agents that hold requests apart from the rest.
+const HOLDING: u64 = 0x0068_6f6c_6469_6e67;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -157,6 +162,7 @@ impl Draft {
             lifetime: pick(rng, &[1.0, 1.0, 1.2, 1.5, 2.0]) / server_clock,
             lock_delay_length: 1.0 / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
+            holding: None,
             storm: self.storm,
             hosts,
             dialect: dialect(rng, &strangers),
@@ -358,6 +364,6 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-fn millis(millis: u64) -> Duration {
+const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }

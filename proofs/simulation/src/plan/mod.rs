@@ -67,6 +67,8 @@ pub struct Plan {
     pub lock_delay_length: f64,
     /// Whether tokens are asked for, and if so whether reads that leave something out say so.
     pub access_control: Option<Told>,
+    /// How agents hold requests while there is no leader, unless they refuse them at once.
+    pub holding: Option<Holding>,
     /// How long things go wrong. Then it is quiet.
     pub storm: Duration,
     /// Where our users are.
@@ -78,6 +80,15 @@ pub struct Plan {
     pub dialect: Dialect,
     /// What is done to the world, in the order of time.
     pub deeds: Vec<(Duration, Deed)>,
+}
+
+/// How agents hold requests while there is no leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// How long they wait for one: at least, and at most.
+    pub wait: (Duration, Duration),
+    /// How long after the election the last one is applied, at most.
+    pub late: Duration,
 }
 
 /// What a prefix is for.

@@ -6,7 +6,7 @@ use semaphore_core::Encoding;
 use semaphore_core::sans_io::Dialect;
 
 use super::{
-    Deed, End, Fate, Hidden, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,
+    Deed, End, Fate, Hidden, Holding, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,
 };
 
 impl fmt::Display for Plan {
@@ -39,6 +39,13 @@ impl fmt::Display for Plan {
             Some(Told::NotAtAll) => {
                 writeln!(f, "tokens are asked for; filtered reads don't say so")?;
             }
+        }
+        if let Some(Holding { wait, late }) = self.holding {
+            let (least, most) = wait;
+            writeln!(
+                f,
+                "without a leader agents hold requests for {least:?} to {most:?}, and what they hold is applied up to {late:?} after an election"
+            )?;
         }
         for host in &self.hosts {
             let prefix = Self::prefix(host.prefix);

@@ -97,7 +97,7 @@ impl Run<'_> {
             }
             Deed::LoseLeader { time } => {
                 self.world.lose_leader();
-                self.trouble(None, *time);
+                self.trouble(None, *time + self.late());
                 self.later(*time, Undo::Elect);
                 Ok(())
             }
@@ -107,7 +107,7 @@ impl Run<'_> {
                 time,
             } => {
                 self.world.lose_leader();
-                self.trouble(None, *without);
+                self.trouble(None, *without + self.late());
                 self.later(*without, Undo::ElectBehind(*lacks, *time));
                 Ok(())
             }
@@ -418,6 +418,11 @@ impl Run<'_> {
 
     fn later(&mut self, time: Duration, undo: Undo) {
         self.plan_act(self.world.now() + time, Act::Undo(undo));
+    }
+
+    /// How long after an election a request may still be held.
+    fn late(&self) -> Duration {
+        self.plan.holding.map_or(Duration::ZERO, |it| it.late)
     }
 
     /// What lasts for `time` can be felt until the requests have timed out that it has hit.

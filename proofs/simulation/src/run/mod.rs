@@ -49,7 +49,7 @@ use self::wire::Line;
 use crate::branches;
 use crate::check::{Bounds, Invariant, Judge, Violation};
 use crate::figures::Figures;
-use crate::plan::{Deed, HostPlan, Plan, Turn, UserPlan};
+use crate::plan::{Deed, Holding, HostPlan, Plan, Turn, UserPlan};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -234,6 +234,9 @@ impl<'a> Run<'a> {
         self.world.set_patience(Duration::from_hours(24));
         let least = plan.latency.min(Duration::from_millis(1));
         self.world.set_latency(least..=plan.latency);
+        if let Some(Holding { wait, late }) = plan.holding {
+            self.world.hold_without_leader(wait.0..=wait.1, late);
+        }
         self.world.consul(|consul, _| {
             consul.set_session_lifetime(plan.lifetime);
             consul.set_lock_delay_length(plan.lock_delay_length);
@@ -286,6 +289,13 @@ impl<'a> Run<'a> {
         let mut figures = self.figures.clone();
         let mut book = self.book.lock();
         for (name, count) in std::mem::take(&mut book.faults) {
+            *figures.faults.entry(name).or_default() += count;
+        }
+        let (held, late) = self.world.held_without_leader();
+        for (name, count) in [
+            ("request held without a leader", held),
+            ("write applied when it was given up", late),
+        ] {
             *figures.faults.entry(name).or_default() += count;
         }
         figures.unserved = std::mem::take(&mut book.unserved);
