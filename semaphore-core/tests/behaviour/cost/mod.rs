@@ -2,3 +2,4 @@
 
 mod request_limits;
 mod request_rates;
+mod without_leader;

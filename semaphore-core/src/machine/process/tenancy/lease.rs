@@ -64,6 +64,11 @@ impl Lease {
         self.sent_at + self.length - self.length / MARGIN
     }
 
+    /// How long it lasts from then on, the margin included.
+    pub(in crate::machine) fn length(&self) -> Duration {
+        self.length
+    }
+
     /// How long after the renewal that it is by the next one is due.
     pub(in crate::machine) fn renew_after(&self) -> Duration {
         self.renew_after

@@ -60,6 +60,9 @@ pub(in crate::machine) struct Session {
     /// Since when a renewal says that there is no such session.
     missing_since: Option<Instant>,
     latency: Latency,
+    /// Since when nothing is answered in time. An agent without a leader holds each request for up to 18 s, and its connection
+    /// counts for as long, whoever still waits (measured on 1.23).
+    silent_since: Option<Instant>,
     /// How long nobody acquires its keys after it was invalidated.
     lock_delay: Duration,
     retry_at: Option<Instant>,
@@ -99,7 +102,7 @@ enum Sent {
 /// So many renewals of one that is held may be under way, and as many reads that confirm them. A silent agent, or one that takes a third of the
 /// TTL for an answer, must not keep the next one back: each is waited for two fifths of the TTL at most, and the next one
 /// is due after a sixteenth to a twelfth.
-const MOST_IN_FLIGHT: usize = 5;
+const MOST_IN_FLIGHT: usize = 6;
 
 /// Who waits, and has only to keep its place, does with fewer.
 const MOST_OF_WAITER: usize = 3;
@@ -141,6 +144,7 @@ impl Session {
             known_at: Instant::ORIGIN,
             missing_since: None,
             latency: Latency::default(),
+            silent_since: None,
             lock_delay,
             retry_at: None,
             backoff,
@@ -268,7 +272,8 @@ impl Session {
             }
             State::Live(_, lease) => {
                 let is_renewal = |it: &InFlight| matches!(it.sent, Sent::Renewal);
-                let due = self.retry_at.unwrap_or_else(|| self.renew_at(lease));
+                let usual = || self.retry_at.unwrap_or_else(|| self.renew_at(lease));
+                let due = self.renew_in_silence_at(lease).unwrap_or_else(usual);
                 let renewal = self.has_room(is_renewal).then_some(due);
                 let inquiry = self.wants_inquiry().then_some(retry);
                 renewal.into_iter().chain(inquiry).min()
@@ -283,6 +288,11 @@ impl Session {
         let is_inquiry = |it: &&InFlight| matches!(it.sent, Sent::Inquiry);
         let is_renewal = |it: &&InFlight| matches!(it.sent, Sent::Renewal);
         let is_in_a_hurry = self.early_from.is_some() && self.latency == Latency::Slow;
+        // One at a time while nothing is answered.
+        let is_in_a_hurry = is_in_a_hurry
+            && self.silent_since.is_none_or(|since| {
+                self.renewed_at >= since && !self.in_flight.iter().any(|it| is_inquiry(&it))
+            });
         let is_in_a_hurry = is_in_a_hurry && !is_on(Defect::RenewalUnconfirmed);
         let renewals = self.in_flight.iter().filter(is_renewal);
         let of_holder = renewals.filter(|_| is_in_a_hurry);
@@ -327,6 +337,22 @@ impl Session {
             // A slot that is granted now may be held by a lease that is half over.
             (None, Latency::Slow) => self.renewed_at + lease.renew_after() / 2,
             (None, Latency::Prompt) => usual,
+        }
+    }
+
+    /// When the next renewal is due where nothing is answered: an agent may hold those that are under way, and those that were
+    /// given up. In the last quarter of a holder's lease they follow each other closely, so that an outage that ends in
+    /// time costs nothing.
+    fn renew_in_silence_at(&self, lease: &Lease) -> Option<Instant> {
+        self.silent_since?;
+        let last = self.renewed_at;
+        let last_quarter = lease.deadline() - lease.length() / 4;
+        if self.early_from.is_none() {
+            Some(last + lease.length() / 4)
+        } else if last < last_quarter {
+            Some((last + lease.length() / 5).min(last_quarter))
+        } else {
+            Some(last + lease.length() / 20)
         }
     }
 
@@ -390,9 +416,11 @@ impl Session {
             Ok(_) => {
                 let took = now.saturating_since(sent_at);
                 self.latency.answered(took, settings.request_timeout());
+                self.silent_since = None;
             }
             Err(RequestError::Transport(error)) if error.kind() == TransportErrorKind::Timeout => {
                 self.latency.timed_out();
+                self.silent_since.get_or_insert(now);
             }
             Err(_) => {}
         }

@@ -1,0 +1,34 @@
+//! How many connections requests take that an agent holds while there is no leader.
+//!
+//! It goes on holding those that were given up, and allows an address 200 in all.
+
+use transport_mock::MockConsul;
+
+use crate::support::*;
+
+#[test]
+fn thirty_who_wait_leave_room_for_others_and_a_holder_needs_thirteen() {
+    let world = MockConsul::new(1);
+    // As an agent of 1.23 does.
+    world.hold_without_leader(millis(8_600)..=secs(18), millis(4_700));
+    let holder = connect(builder(1), &world.client("holder"));
+    let permit = world.run(holder.acquire()).expect("a slot");
+    let waiter = connect(builder(1), &world.client("waiter"));
+    let _waits = world.start(async move { waiter.acquire().await.map(drop) });
+    for moment in 0..20 {
+        world.advance(secs(30) + millis(53) * moment);
+        assert!(permit.is_held());
+        world.lose_leader();
+        world.advance(secs(11));
+        world.elect_leader();
+    }
+    world.advance(secs(30));
+    assert!(permit.is_held(), "no outage lasted longer than the lease");
+    world.lose_leader();
+    world.advance(secs(60));
+    let (held, _) = world.held_without_leader();
+    assert!(held > 100, "{held}");
+    let peak = |host| world.stats_of(host).peak_connections;
+    let peaks = (peak("holder"), peak("waiter"));
+    assert!(peaks.0 <= 13 && peaks.1 <= 6, "{peaks:?}");
+}
