@@ -20,7 +20,7 @@ impl Connections {
             let pass = self.enter(lanes, &request, ends).await?;
             let left = ends.saturating_since(lanes.now());
             let sent = request.clone().with_timeout(left);
-            let (answer, refusal) = pass.send(lanes, sent, Fate::Failed).await;
+            let (answer, refusal) = pass.send(lanes, sent, Fate::Dropped).await;
             match refusal {
                 None => {
                     if answer.is_ok() {
@@ -101,6 +101,9 @@ impl Pass {
             (_, Some(_)) => Fate::Refused(now),
             (Ok(response), None) if closes(response) => Fate::Failed,
             (Ok(_), None) => Fate::Answered(now),
+            (Err(error), None) if error.kind() == TransportErrorKind::Timeout => {
+                Fate::TimedOut(now)
+            }
             (Err(_), None) => Fate::Failed,
         };
         if refusal.is_some() {

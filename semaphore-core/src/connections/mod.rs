@@ -14,6 +14,8 @@
 //! - There are 60 lanes where there may be 64 connections: some may still be being closed. Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::sans_io::Priority::Urgent).
 //! - A connection of a short lane is never lent to a poll.
 //! - A poll that is given up keeps its lane until its wait would be over.
+//! - A short request that is given up leaves its lane, yet an agent without a leader holds it for up to 18 s more, and counts it.
+//!   So there are no more than 60 such; what comes then waits.
 //! - Whoever is parked reads after [`PARKED`](parked::PARKED) at the latest, or as soon as a request through the same
 //!   transport has changed what it waits for; that is the bound within which it learns what others do.
 //! - A ceiling can't see other transports of the same address, nor other users of this process's descriptors

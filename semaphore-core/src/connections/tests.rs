@@ -325,3 +325,51 @@ fn a_request_without_an_answer_keeps_nobody_from_trying_where_no_connection_is_o
     places.leave(lane, Fate::Answered(at(1_030)));
     assert_eq!(admitted(&mut places), [("another", lane)]);
 }
+
+/// A request at this time that finds a lane, and how it ends there.
+fn sent(places: &mut Places<Named>, now: u64, fate: Fate) {
+    places.queue(at(now), Priority::Urgent, named("one"));
+    assert_eq!(admitted(places), [("one", Lane::Short(0))], "{now}");
+    places.leave(Lane::Short(0), fate);
+}
+
+#[test]
+fn what_an_agent_may_hold_counts_until_it_does_no_longer() {
+    let mut places = Places::new(1, 0, 1);
+    for no in 0..60 {
+        sent(&mut places, no * 100, Fate::TimedOut(at(no * 100 + 100)));
+    }
+    places.queue(at(20_249), Priority::Urgent, named("waits"));
+    assert_eq!(admitted(&mut places), []);
+    places.queue(at(20_250), Priority::Urgent, named("later"));
+    assert_eq!(admitted(&mut places), [("waits", Lane::Short(0))]);
+}
+
+#[test]
+fn an_answer_says_that_what_is_held_will_be_answered_soon() {
+    let mut places = Places::new(1, 0, 1);
+    for no in 0..59 {
+        sent(&mut places, no * 100, Fate::TimedOut(at(no * 100 + 100)));
+    }
+    sent(&mut places, 6_000, Fate::Answered(at(6_001)));
+    sent(&mut places, 6_002, Fate::TimedOut(at(6_003)));
+    places.queue(at(11_000), Priority::Urgent, named("waits"));
+    assert_eq!(admitted(&mut places), []);
+    places.queue(at(11_001), Priority::Urgent, named("later"));
+    assert_eq!(admitted(&mut places), [("waits", Lane::Short(0))]);
+}
+
+#[test]
+fn what_is_dropped_counts_only_if_it_was_not_answered_at_once() {
+    for (dropped_at, counts) in [(999, false), (1_000, true)] {
+        let mut places = Places::new(60, 1, 1);
+        full(&mut places, 60);
+        places.park(at(dropped_at), poll(0), "/v1/kv/a", false, named("poll"));
+        for no in 0..60 {
+            places.leave(Lane::Short(no), Fate::Dropped);
+        }
+        places.queue(at(dropped_at), Priority::Urgent, named("next"));
+        let is_admitted = admitted(&mut places).contains(&("next", Lane::Short(0)));
+        assert_eq!(is_admitted, !counts, "{dropped_at}");
+    }
+}
