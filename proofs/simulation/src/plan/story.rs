@@ -11,42 +11,7 @@ use super::{
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "limit {}, TTL {:?}, keys are {:?}d with their session, {} prefix(es), messages travel up to {:?}, a session lives {:.3} TTLs, a lock delay {:.3} times its length, the storm lasts {:?}",
-            self.limit,
-            self.ttl,
-            self.behavior,
-            self.prefixes.len(),
-            self.latency,
-            self.lifetime,
-            self.lock_delay_length,
-            self.storm
-        )?;
-        for (number, place) in self.prefixes.iter().enumerate() {
-            if let Place::Election { lock_delay } = place {
-                let prefix = Self::prefix(number);
-                write!(f, "{prefix} is an election")?;
-                match lock_delay {
-                    Some(delay) => writeln!(f, ", its lock delay is {delay:?}")?,
-                    None => writeln!(f)?,
-                }
-            }
-        }
-        match self.access_control {
-            None => {}
-            Some(Told::InHeader) => writeln!(f, "tokens are asked for; filtered reads say so")?,
-            Some(Told::NotAtAll) => {
-                writeln!(f, "tokens are asked for; filtered reads don't say so")?;
-            }
-        }
-        if let Some(Holding { wait, late }) = self.holding {
-            let (least, most) = wait;
-            writeln!(
-                f,
-                "without a leader agents hold requests for {least:?} to {most:?}, and what they hold is applied up to {late:?} after an election"
-            )?;
-        }
+        write_world(f, self)?;
         for host in &self.hosts {
             let prefix = Self::prefix(host.prefix);
             let by = match host.encoding {
@@ -118,6 +83,47 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
+}
+
+/// What holds for all of it.
+fn write_world(f: &mut fmt::Formatter<'_>, plan: &Plan) -> fmt::Result {
+    writeln!(
+        f,
+        "limit {}, TTL {:?}, keys are {:?}d with their session, {} prefix(es), messages travel up to {:?}, a session lives {:.3} TTLs, a lock delay {:.3} times its length, the storm lasts {:?}",
+        plan.limit,
+        plan.ttl,
+        plan.behavior,
+        plan.prefixes.len(),
+        plan.latency,
+        plan.lifetime,
+        plan.lock_delay_length,
+        plan.storm
+    )?;
+    for (number, place) in plan.prefixes.iter().enumerate() {
+        if let Place::Election { lock_delay } = place {
+            let prefix = Plan::prefix(number);
+            write!(f, "{prefix} is an election")?;
+            match lock_delay {
+                Some(delay) => writeln!(f, ", its lock delay is {delay:?}")?,
+                None => writeln!(f)?,
+            }
+        }
+    }
+    match plan.access_control {
+        None => {}
+        Some(Told::InHeader) => writeln!(f, "tokens are asked for; filtered reads say so")?,
+        Some(Told::NotAtAll) => {
+            writeln!(f, "tokens are asked for; filtered reads don't say so")?;
+        }
+    }
+    if let Some(Holding { wait, late }) = plan.holding {
+        let (least, most) = wait;
+        writeln!(
+            f,
+            "without a leader agents hold requests for {least:?} to {most:?}, and what they hold is applied up to {late:?} after an election"
+        )?;
+    }
+    Ok(())
 }
 
 impl fmt::Display for Sort {
