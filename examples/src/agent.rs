@@ -3,8 +3,8 @@
 use std::env;
 use std::sync::Arc;
 
-use semaphore_core::Token;
-use semaphore_core::adapter::{AgentEnvironment, AgentUrl};
+use semaphore_core::adapter::{AgentEnvironment, AgentUrl, TokenProvider};
+use semaphore_core::{Token, TokenSource as _};
 use transport_mock::LoopbackConsul;
 
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub struct Agent {
     url: AgentUrl,
-    token: Option<Token>,
+    tokens: Option<TokenProvider>,
     in_memory: Option<Arc<LoopbackConsul>>,
 }
 
@@ -29,11 +29,11 @@ impl Agent {
         if is_named {
             let found = AgentEnvironment::read(|name| env::var(name).ok())
                 .map_err(|error| Failure::Environment(error.into()))?;
-            let token = transport_reqwest::token_from_env()
+            let tokens = transport_reqwest::token_source_from_env()
                 .map_err(|error| Failure::Environment(error.into()))?;
             return Ok(Self {
                 url: found.url,
-                token,
+                tokens,
                 in_memory: None,
             });
         }
@@ -43,7 +43,7 @@ impl Agent {
                 .url()
                 .parse()
                 .map_err(|error| Failure::Environment(Box::new(error)))?,
-            token: None,
+            tokens: None,
             in_memory: Some(Arc::new(consul)),
         })
     }
@@ -53,9 +53,14 @@ impl Agent {
         &self.url
     }
 
-    /// The ACL token of the environment, if there is one.
-    pub fn token(&self) -> Option<&Token> {
-        self.token.as_ref()
+    /// The ACL token of the environment as it is now, if there is one.
+    pub fn token(&self) -> Option<Token> {
+        self.tokens.as_ref()?.token()
+    }
+
+    /// Where the ACL token of the environment comes from, if there is one.
+    pub fn tokens(&self) -> Option<TokenProvider> {
+        self.tokens.clone()
     }
 
     /// Whether this program started it.

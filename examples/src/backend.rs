@@ -202,7 +202,7 @@ impl Host {
     /// [`Failure::Unreachable`], [`Failure::NotReady`].
     pub fn probe(&self, agent: &Agent) -> Result<(), Failure> {
         let request = Request::new(Method::Get, "/v1/status/leader")
-            .with_token(agent.token().cloned())
+            .with_token(agent.token())
             .with_timeout(Duration::from_secs(5));
         let url = agent.url().clone();
         match self.wait(self.send(request)) {

@@ -141,7 +141,7 @@ impl Wire<'_> {
     }
 
     async fn send(&self, request: Request) -> Result<Response, RequestError> {
-        let request = request.with_token(self.agent.token().cloned());
+        let request = request.with_token(self.agent.token());
         let answer = self.host.send(request).await;
         answer.map_err(RequestError::Transport)
     }

@@ -13,4 +13,5 @@ pub use crate::connections::{Connections, Lane, Lanes, MOST as MOST_CONNECTIONS,
 pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::runtime::{BlockOn, BoxFuture, Runtime, Unfinished};
 pub use crate::time::Instant;
+pub use crate::token_source::{TokenFile, TokenProvider};
 pub use crate::transport::{Transport, TransportError, TransportErrorKind};

@@ -145,6 +145,7 @@ async fn finish<M: Machine>(
     most: Duration,
 ) -> bool {
     let now = runtime.now();
+    let transport = shared.tokens().over(transport);
     shared.with(|state| {
         for id in asked {
             let unknown = TransportError::new(TransportErrorKind::Unknown);

@@ -177,6 +177,7 @@ mod sync;
 pub mod sync;
 mod time;
 mod token;
+mod token_source;
 mod transport;
 mod view;
 
@@ -190,3 +191,4 @@ pub use leader::{Leader, LeaderStatus};
 pub use machine::{Availability, Encoding, LeaderEvent};
 pub use sequencer::{Sequencer, SequencerStatus};
 pub use token::Token;
+pub use token_source::TokenSource;

@@ -39,17 +39,19 @@ mod farewell;
 mod runtime;
 #[cfg(feature = "tls")]
 mod tls;
+mod token_file;
 mod transport;
 mod wire;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 pub use reqwest;
 pub use runtime::NoRuntime;
+pub use token_file::{token_file, token_source_from_env};
 // What users use: the root of the core.
 pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Conflict, Discovery, Election, Encoding, Error,
     FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership, LockKey,
     Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer, SequencerStatus,
-    SessionDetails, SessionId, Token, blocking, manage,
+    SessionDetails, SessionId, Token, TokenSource, blocking, manage,
 };
 pub use transport::ReqwestTransport;

@@ -65,18 +65,20 @@ mod sync;
 mod tasks;
 #[cfg(feature = "tls")]
 mod tls;
+mod token_file;
 mod transport;
 mod workers;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};
 #[cfg(feature = "smol")]
 pub use on_smol::SmolTransport;
+pub use token_file::{token_file, token_source_from_env};
 // What users use: the root of the core.
 pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Conflict, Discovery, Election, Encoding, Error,
     FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership, LockKey,
     Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer, SequencerStatus,
-    SessionDetails, SessionId, Token, blocking, manage,
+    SessionDetails, SessionId, Token, TokenSource, blocking, manage,
 };
 pub use transport::UreqTransport;
 pub use ureq;

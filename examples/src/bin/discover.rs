@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use examples::agent::Agent;
-use transport_reqwest::{
-    Discovery, Election, Leader, LeaderEvent, LockKey, ReqwestTransport, Scope,
-};
+use transport_reqwest::{Discovery, Election, Leader, LeaderEvent, LockKey, ReqwestTransport};
 
 /// Prints who leads an election, and each change of it.
 #[derive(Debug, Parser)]
@@ -28,16 +26,16 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let flags = Flags::parse();
     let agent = Agent::find()?;
     let transport = ReqwestTransport::new(agent.url().to_string())?;
-    let scope = agent
-        .token()
-        .map_or_else(Scope::new, |token| Scope::new().with_token(token.clone()));
     if agent.is_in_memory() {
         tokio::spawn(lead_in_turn(transport.clone(), flags.key.clone()));
     }
 
-    let discovery = Discovery::builder(flags.key.as_str())
-        .scope(scope)
-        .connect(transport)?;
+    let builder = Discovery::builder(flags.key.as_str());
+    let builder = match agent.tokens() {
+        Some(tokens) => builder.token_source(tokens),
+        None => builder,
+    };
+    let discovery = builder.connect(transport)?;
     println!("following {} on {}", flags.key, agent.describe());
     // Either ends in the middle of whatever it waits for, and leaves nothing behind.
     tokio::select! {

@@ -97,8 +97,8 @@ fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
     if let Some(name) = &flags.own_node {
         builder = builder.own_node(name);
     }
-    if let Some(token) = agent.token() {
-        builder = builder.token(token.reveal());
+    if let Some(tokens) = agent.tokens() {
+        builder = builder.token_source(tokens);
     }
     let url = agent.url().to_string();
     let unbuilt = |error: Box<dyn std::error::Error + Send + Sync>| Failure::Backend(error);

@@ -97,8 +97,8 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
         if let Some(name) = &flags.own_node {
             builder = builder.own_node(name);
         }
-        let builder = match agent.token() {
-            Some(token) => builder.token(token.reveal()),
+        let builder = match agent.tokens() {
+            Some(tokens) => builder.token_source(tokens),
             None => builder,
         };
         let handle = host.connect(builder)?;

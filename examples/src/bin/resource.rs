@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use examples::agent::Agent;
-use transport_reqwest::{Discovery, Election, ReqwestTransport, Scope, Sequencer, SequencerStatus};
+use transport_reqwest::{Discovery, Election, ReqwestTransport, Sequencer, SequencerStatus};
 
 /// The election that decides who may write.
 const KEY: &str = "examples/resource/leader";
@@ -56,19 +56,19 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let transport = ReqwestTransport::new(agent.url().to_string())?;
     let campaign = async |node: &str| {
         let election = Election::builder(KEY).value(node);
-        let election = match agent.token() {
-            Some(token) => election.token(token.reveal()),
+        let election = match agent.tokens() {
+            Some(tokens) => election.token_source(tokens),
             None => election,
         };
         election.connect(transport.clone())?.campaign().await
     };
-    let scope = agent
-        .token()
-        .map_or_else(Scope::new, |token| Scope::new().with_token(token.clone()));
+    let discovery = Discovery::builder(KEY);
+    let discovery = match agent.tokens() {
+        Some(tokens) => discovery.token_source(tokens),
+        None => discovery,
+    };
     let mut store = Store {
-        leader: Discovery::builder(KEY)
-            .scope(scope)
-            .connect(transport.clone())?,
+        leader: discovery.connect(transport.clone())?,
         written: Vec::new(),
     };
 

@@ -95,6 +95,15 @@ pub(crate) fn refusal(response: &Response, is_transaction: bool) -> Option<Reque
     is_one.then(|| refused(status, response))
 }
 
+/// Whether an answer says that the token is unknown, or lacks a permission.
+pub(crate) fn is_denied(response: &Response) -> bool {
+    match response.status() {
+        403 => true,
+        500 => mentions(&excerpt(response.body()), DENIED),
+        _ => false,
+    }
+}
+
 fn refused(status: u16, response: &Response) -> RequestError {
     let text = excerpt(response.body());
     match status {

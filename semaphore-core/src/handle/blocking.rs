@@ -41,6 +41,7 @@ use crate::machine::Availability;
 use crate::manage::Snapshot;
 use crate::runtime::BlockOn;
 use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::token::Token;
 
 /// The blocking [`Semaphore`](crate::Semaphore).
 #[derive(Clone)]
@@ -52,6 +53,11 @@ pub struct Semaphore {
 impl Semaphore {
     pub(super) fn new(inner: AsyncSemaphore, thread: Arc<dyn BlockOn>) -> Self {
         Self { inner, thread }
+    }
+
+    /// See [`Semaphore::set_token`](crate::Semaphore::set_token).
+    pub fn set_token(&self, token: Token) {
+        self.inner.set_token(token);
     }
 
     /// The prefix it lives under.

@@ -20,6 +20,7 @@ use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
 use crate::machine::Encoding;
 use crate::token::Token;
+use crate::token_source::{TokenProvider, TokenSource};
 
 /// Collects what a handle is told, and checks it when it is connected. Nothing is sent before the handle is used.
 ///
@@ -51,6 +52,8 @@ pub trait Contends: Buildable<Subject = Contention<<Self as Contends>::Settings>
 struct Told<S> {
     subject: S,
     scope: Scope,
+    /// Where the tokens come from, if not from the scope.
+    tokens: Option<TokenProvider>,
     seed: Option<u64>,
 }
 
@@ -73,6 +76,7 @@ impl<T: Buildable> Builder<T> {
         let told = subject.map(|subject| Told {
             subject,
             scope: Scope::default(),
+            tokens: None,
             seed: None,
         });
         Self { told }
@@ -87,12 +91,28 @@ impl<T: Buildable> Builder<T> {
     /// [`datacenter`](Self::datacenter), [`namespace`](Self::namespace), [`partition`](Self::partition) and
     /// [`consistent`](Self::consistent) that were given before.
     pub fn scope(self, scope: Scope) -> Self {
-        self.scoped(|_| Ok(scope))
+        self.with_tokens(None).scoped(|_| Ok(scope))
     }
 
-    /// The ACL token of every request. Empty is refused; leave it out for none.
+    /// The ACL token of every request. Empty is refused; leave it out for none. One that is replaced now and then comes from a
+    /// [`token_source`](Self::token_source), or is set on the handle: [`Semaphore::set_token`](crate::Semaphore::set_token).
     pub fn token(self, token: impl Into<String>) -> Self {
-        self.scoped(|scope| Ok(scope.with_token(Token::new(token)?)))
+        self.with_tokens(None)
+            .scoped(|scope| Ok(scope.with_token(Token::new(token)?)))
+    }
+
+    /// Where the ACL token of each request comes from, in place of a [`token`](Self::token): a function, a file that an adapter
+    /// reads again when it has changed, or a [`TokenSource`] of your own. What Consul refuses (403) is sent once more
+    /// if the source has another token by then.
+    pub fn token_source(self, source: impl TokenSource + 'static) -> Self {
+        self.with_tokens(Some(TokenProvider::new(source)))
+    }
+
+    fn with_tokens(self, tokens: Option<TokenProvider>) -> Self {
+        self.checked(|told| {
+            told.tokens = tokens;
+            Ok(())
+        })
     }
 
     /// The datacenter of every request.

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::sync::Arc;
 
+use super::authorized::Tokens;
 use super::follower::Follower;
 use crate::api::SessionDetails;
 use crate::driver;
@@ -14,6 +15,7 @@ use crate::machine::Follow;
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::token::Token;
 use crate::transport::Transport;
 
 /// Who leads an election, for those who take no part in it: no session, no key, nothing is written.
@@ -43,6 +45,7 @@ pub struct Discovery {
     /// Of the jitter, to repeat a run.
     seed: Option<u64>,
     transport: Arc<dyn Transport>,
+    tokens: Tokens,
     runtime: Arc<dyn Runtime>,
 }
 
@@ -52,6 +55,7 @@ impl Discovery {
         scope: Scope,
         seed: Option<u64>,
         transport: Arc<dyn Transport>,
+        tokens: Tokens,
         runtime: Arc<dyn Runtime>,
     ) -> Self {
         Self {
@@ -59,8 +63,15 @@ impl Discovery {
             scope,
             seed,
             transport,
+            tokens,
             runtime,
         }
+    }
+
+    /// Every request carries this token from now on, in place of what the builder was told, also those of clones and
+    /// followers. What is under way with the token before, and is refused, is sent once more.
+    pub fn set_token(&self, token: Token) {
+        self.tokens.set(token);
     }
 
     /// The election's key.

@@ -4,6 +4,7 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::authorized::Tokens;
 use super::discovery::Discovery;
 use super::hold::Hold;
 use super::leadership::Leadership;
@@ -12,6 +13,7 @@ use crate::error::{Error, Refusal};
 use crate::input::{LockKey, Scope};
 use crate::machine::{Candidate, ElectionSettings};
 use crate::runtime::Runtime;
+use crate::token::Token;
 use crate::transport::Transport;
 
 /// One process's part in the election of a leader: of all who campaign for a key, one at a time leads.
@@ -51,6 +53,7 @@ impl Election {
         settings: ElectionSettings,
         seed: u64,
         transport: Arc<dyn Transport>,
+        tokens: Tokens,
         runtime: Arc<dyn Runtime>,
         farewell: Duration,
     ) -> Result<Self, Error> {
@@ -58,10 +61,16 @@ impl Election {
         let scope = settings.scope().clone();
         let candidate = Candidate::new(settings, seed);
         Ok(Self {
-            owner: Owner::start(candidate, transport, runtime, farewell)?,
+            owner: Owner::start(candidate, transport, tokens, runtime, farewell)?,
             key,
             scope,
         })
+    }
+
+    /// Every request of this election and of its [discovery](Self::discovery) carries this token from now on, in place of what the
+    /// builder was told. What is under way with the token before, and is refused, is sent once more.
+    pub fn set_token(&self, token: Token) {
+        self.owner.0.tokens().set(token);
     }
 
     /// The key it is about.
@@ -78,6 +87,7 @@ impl Election {
             self.scope.clone(),
             None,
             Arc::clone(transport),
+            self.owner.0.tokens().clone(),
             Arc::clone(runtime),
         )
     }

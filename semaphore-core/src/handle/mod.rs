@@ -8,6 +8,7 @@
 //!
 //! A follower needs no driver: its machine runs inside of what its user awaits.
 
+mod authorized;
 pub mod blocking;
 mod builder;
 mod discovery;
@@ -28,4 +29,5 @@ pub use leadership::Leadership;
 pub use permit::Permit;
 pub use semaphore::Semaphore;
 
+pub(crate) use authorized::Tokens;
 pub(crate) use shared::Shared;

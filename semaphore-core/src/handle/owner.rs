@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::select;
 
+use super::authorized::Tokens;
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::Error;
@@ -24,10 +25,11 @@ impl<M: Machine> Owner<M> {
     pub(super) fn start(
         machine: M,
         transport: Arc<dyn Transport>,
+        tokens: Tokens,
         runtime: Arc<dyn Runtime>,
         farewell: Duration,
     ) -> Result<Arc<Self>, Error> {
-        let shared = Arc::new(Shared::new(machine, transport, runtime, farewell));
+        let shared = Arc::new(Shared::new(machine, transport, tokens, runtime, farewell));
         let driver = driver::drive(Arc::clone(&shared));
         let spawned = shared.runtime().spawn(Box::pin(driver));
         spawned.map_err(|error| Error::NoTask(Arc::new(error)))?;

@@ -6,6 +6,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Permit;
+use super::authorized::Tokens;
 use super::hold::Hold;
 use super::owner::Owner;
 use super::shared::Shared;
@@ -18,6 +19,7 @@ use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
 use crate::time::Instant;
+use crate::token::Token;
 use crate::transport::Transport;
 
 /// A distributed counting semaphore.
@@ -37,6 +39,7 @@ impl Semaphore {
         settings: Settings,
         seed: u64,
         transport: Arc<dyn Transport>,
+        tokens: Tokens,
         runtime: Arc<dyn Runtime>,
         farewell: Duration,
     ) -> Result<Self, Error> {
@@ -44,10 +47,16 @@ impl Semaphore {
         let scope = settings.scope().clone();
         let participant = Participant::new(settings, seed);
         Ok(Self {
-            owner: Owner::start(participant, transport, runtime, farewell)?,
+            owner: Owner::start(participant, transport, tokens, runtime, farewell)?,
             prefix,
             scope,
         })
+    }
+
+    /// Every request of this semaphore carries this token from now on, in place of what the
+    /// builder was told. What is under way with the token before, and is refused, is sent once more.
+    pub fn set_token(&self, token: Token) {
+        self.owner.0.tokens().set(token);
     }
 
     /// The prefix it lives under.

@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use futures_channel::oneshot;
 
 use crate::error::{Error, Lost, Refusal};
+use crate::handle::Tokens;
 use crate::id::CommandId;
 use crate::machine::{Event, Machine};
 use crate::runtime::Runtime;
@@ -22,6 +23,7 @@ pub(crate) struct Shared<M: Machine> {
     noticed: AtomicBool,
     driver: AtomicWaker,
     transport: Arc<dyn Transport>,
+    tokens: Tokens,
     runtime: Arc<dyn Runtime>,
     farewell: Duration,
 }
@@ -61,6 +63,7 @@ impl<M: Machine> Shared<M> {
     pub(crate) fn new(
         machine: M,
         transport: Arc<dyn Transport>,
+        tokens: Tokens,
         runtime: Arc<dyn Runtime>,
         farewell: Duration,
     ) -> Self {
@@ -78,7 +81,8 @@ impl<M: Machine> Shared<M> {
             }),
             noticed: AtomicBool::new(false),
             driver: AtomicWaker::new(),
-            transport,
+            transport: tokens.over(transport),
+            tokens,
             runtime,
             farewell,
         }
@@ -86,6 +90,11 @@ impl<M: Machine> Shared<M> {
 
     pub(crate) fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
+    }
+
+    /// Where the tokens of the transport come from.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {

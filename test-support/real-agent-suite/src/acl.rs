@@ -1,6 +1,11 @@
 //! Agents with access control, which deny by default.
 
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+use std::{fs, thread};
+
 use real_agent::{Agent, Client};
+use semaphore_core::adapter::TokenFile;
 use semaphore_core::{Error, RequestError, Semaphore};
 use serde_json::json;
 
@@ -170,5 +175,58 @@ pub fn a_holder_that_may_not_be_seen_is_not_evicted(backend: &impl Backend) {
     assert!(permit.is_held());
     scene.release(permit);
     scene.run(restricted.shutdown());
+    agent.assert_nothing_left(scene.prefix());
+}
+
+/// The secret and the accessor of a new token that may do everything.
+fn any_token(admin: &Client) -> (String, String) {
+    let body = json!({ "Policies": [{ "Name": "global-management" }] }).to_string();
+    let made = admin.put("/v1/acl/token", body.as_bytes()).unwrap();
+    assert_eq!(made.status, 200, "{}", made.text());
+    let made = made.json().unwrap();
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    (text("SecretID"), text("AccessorID"))
+}
+
+/// The token in this file.
+fn token_file(path: &Path) -> TokenFile {
+    let (shown, stamped, read) = (path.display().to_string(), path.to_owned(), path.to_owned());
+    let stamp = move || {
+        let metadata = fs::metadata(&stamped).ok()?;
+        let changed = metadata.modified().ok()?;
+        Some((changed.duration_since(UNIX_EPOCH).ok()?, metadata.len()))
+    };
+    TokenFile::new(shown, stamp, move || fs::read(&read)).unwrap()
+}
+
+/// The old one is deleted, and another one is in the file.
+pub fn holders_waiters_and_leaders_live_through_a_rotation_of_their_token(backend: &impl Backend) {
+    let agent = agent();
+    let scene = Scene::on(backend, &agent);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let (secret, old) = any_token(scene.admin());
+    fs::write(&path, &secret).unwrap();
+    let semaphore = || scene.connect(scene.builder(1).token_source(token_file(&path)));
+    let (holder, waiter) = (semaphore(), semaphore());
+    let permit = scene.acquire(&holder);
+    let waiting = scene.start_acquire(&waiter);
+    let key = format!("{}-leader", scene.prefix());
+    let election = crate::elections::builder(&scene, &key).token_source(token_file(&path));
+    let election = election.connect(scene.adapter()).unwrap();
+    let leadership = scene.run(election.campaign()).unwrap();
+    let (secret, _) = any_token(scene.admin());
+    let deleted = scene.admin().delete(&format!("/v1/acl/token/{old}"));
+    assert_eq!(deleted.unwrap().status, 200);
+    // Whoever replaces it is late.
+    thread::sleep(Duration::from_secs(2));
+    fs::write(&path, &secret).unwrap();
+    // Longer than a lease: it lasts only if it is renewed by the new token.
+    thread::sleep(Duration::from_secs(14));
+    assert!(permit.is_held() && leadership.is_leader());
+    scene.release(permit);
+    scene.release(scene.finish(waiting).unwrap());
+    scene.run(leadership.resign()).unwrap();
+    scene.run(election.shutdown());
     agent.assert_nothing_left(scene.prefix());
 }

@@ -125,7 +125,8 @@ macro_rules! tests {
                 a_missing_permission_is_refused_at_once,
                 a_record_that_may_not_be_read_is_left_alone,
                 a_prefix_that_may_not_be_listed_is_refused_at_once,
-                a_holder_that_may_not_be_seen_is_not_evicted;
+                a_holder_that_may_not_be_seen_is_not_evicted,
+                holders_waiters_and_leaders_live_through_a_rotation_of_their_token;
             acquire:
                 a_slot_is_acquired_and_given_back,
                 a_slot_is_acquired_again_and_again,

@@ -192,8 +192,8 @@ impl Plan {
         if let Some(name) = &flags.own_node {
             builder = builder.own_node(name);
         }
-        match agent.token() {
-            Some(token) => builder.token(token.reveal()),
+        match agent.tokens() {
+            Some(tokens) => builder.token_source(tokens),
             None => builder,
         }
     }

@@ -15,6 +15,7 @@ use crate::leader::{Leader, LeaderStatus};
 use crate::machine::LeaderEvent;
 use crate::runtime::BlockOn;
 use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::token::Token;
 
 /// The blocking [`Discovery`](crate::Discovery).
 #[derive(Clone)]
@@ -26,6 +27,11 @@ pub struct Discovery {
 impl Discovery {
     pub(in crate::handle) fn new(inner: AsyncDiscovery, thread: Arc<dyn BlockOn>) -> Self {
         Self { inner, thread }
+    }
+
+    /// See [`Discovery::set_token`](crate::Discovery::set_token).
+    pub fn set_token(&self, token: Token) {
+        self.inner.set_token(token);
     }
 
     /// See [`Discovery::key`](crate::Discovery::key).

@@ -11,6 +11,7 @@ use crate::id::FencingToken;
 use crate::input::LockKey;
 use crate::runtime::BlockOn;
 use crate::sequencer::Sequencer;
+use crate::token::Token;
 
 /// The blocking [`Election`](crate::Election).
 #[derive(Clone)]
@@ -22,6 +23,11 @@ pub struct Election {
 impl Election {
     pub(in crate::handle) fn new(inner: AsyncElection, thread: Arc<dyn BlockOn>) -> Self {
         Self { inner, thread }
+    }
+
+    /// See [`Election::set_token`](crate::Election::set_token).
+    pub fn set_token(&self, token: Token) {
+        self.inner.set_token(token);
     }
 
     /// The key it is about.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Buildable, Builder};
 use crate::error::Error;
-use crate::handle::{Discovery, blocking};
+use crate::handle::{Discovery, Tokens, blocking};
 use crate::input::LockKey;
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
@@ -61,11 +61,13 @@ impl Builder<Discovery> {
         runtime: Arc<dyn Runtime>,
     ) -> Result<Discovery, Error> {
         let told = self.told?;
+        let tokens = Tokens::of(told.tokens);
         Ok(Discovery::new(
             told.subject,
             told.scope,
             told.seed,
-            transport,
+            tokens.over(transport),
+            tokens,
             runtime,
         ))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
-use crate::handle::{Election, blocking};
+use crate::handle::{Election, Tokens, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
 use crate::runtime::{BlockOn, Runtime};
@@ -81,7 +81,14 @@ impl Builder<Election> {
             .with_encoding(contention.encoding)
             .with_scope(told.scope)
             .with_session_options(contention.session_options);
-        Election::start(settings, seed, transport, runtime, contention.farewell)
+        Election::start(
+            settings,
+            seed,
+            transport,
+            Tokens::of(told.tokens),
+            runtime,
+            contention.farewell,
+        )
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
-use crate::handle::{Semaphore, blocking};
+use crate::handle::{Semaphore, Tokens, blocking};
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix};
 use crate::machine::Settings;
@@ -114,7 +114,14 @@ impl Builder<Semaphore> {
         } else {
             settings
         };
-        Semaphore::start(settings, seed, transport, runtime, contention.farewell)
+        Semaphore::start(
+            settings,
+            seed,
+            transport,
+            Tokens::of(told.tokens),
+            runtime,
+            contention.farewell,
+        )
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

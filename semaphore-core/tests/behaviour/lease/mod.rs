@@ -8,5 +8,6 @@ mod outages;
 mod own_node;
 mod partition;
 mod release_too_late;
+mod rotated_tokens;
 mod session;
 mod standing_clock;

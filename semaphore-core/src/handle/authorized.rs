@@ -1,0 +1,71 @@
+//! A transport that sends the token of the moment, whatever token a request was made with.
+//!
+//! ```text
+//!  request ──▶ with the source's token ──▶ transport ──▶ answer
+//!                 ▲                                         │ 403, and the source has another one by now
+//!                 └──────────── once more ──────────────────┘
+//! ```
+//! What is refused so was not applied, and may be sent again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::api;
+use crate::http::{Request, Response};
+use crate::token_source::{TokenProvider, TokenSource};
+use crate::transport::{Transport, TransportError};
+
+/// Where the tokens of a handle come from. Without a source a request keeps the one that it was made with.
+#[derive(Clone, Default)]
+pub(crate) struct Tokens(Arc<Mutex<Option<TokenProvider>>>);
+
+impl Tokens {
+    pub(crate) fn of(source: Option<TokenProvider>) -> Self {
+        Self(Arc::new(Mutex::new(source)))
+    }
+
+    /// From now on they come from here.
+    pub(crate) fn set(&self, source: impl TokenSource + 'static) {
+        let source = TokenProvider::new(source);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+    }
+
+    /// The transport, with these tokens.
+    pub(crate) fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        let tokens = self.clone();
+        Arc::new(Authorized { transport, tokens })
+    }
+
+    fn source(&self) -> Option<TokenProvider> {
+        let source = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        source.clone()
+    }
+}
+
+struct Authorized {
+    transport: Arc<dyn Transport>,
+    tokens: Tokens,
+}
+
+#[async_trait]
+impl Transport for Authorized {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        let Some(source) = self.tokens.source() else {
+            return self.transport.send(request).await;
+        };
+        let used = source.token();
+        let sent = request.clone().with_token(used.clone());
+        let answer = self.transport.send(sent).await;
+        if !answer.as_ref().is_ok_and(api::is_denied) {
+            return answer;
+        }
+        source.refused(used.as_ref());
+        let fresh = self.tokens.source().and_then(|it| it.token());
+        if fresh == used {
+            return answer;
+        }
+        tracing::debug!(name: "token-changed", "a refused request is sent again with another token");
+        self.transport.send(request.with_token(fresh)).await
+    }
+}
