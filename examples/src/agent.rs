@@ -4,8 +4,10 @@ use std::env;
 use std::sync::Arc;
 
 use semaphore_core::adapter::{AgentEnvironment, AgentUrl, TokenProvider};
-use semaphore_core::{Token, TokenSource as _};
+use semaphore_core::{BuildError, Token, TokenSource as _};
 use transport_mock::LoopbackConsul;
+use transport_reqwest::ReqwestTransport;
+use transport_ureq::UreqTransport;
 
 use crate::failure::Failure;
 
@@ -51,6 +53,30 @@ impl Agent {
     /// Where it listens.
     pub fn url(&self) -> &AgentUrl {
         &self.url
+    }
+
+    /// A transport to it on tokio, with all that the environment says.
+    ///
+    /// # Errors
+    /// [`BuildError`], before anything is sent.
+    pub fn reqwest(&self) -> Result<ReqwestTransport, BuildError> {
+        if self.is_in_memory() {
+            ReqwestTransport::new(self.url.to_string())
+        } else {
+            ReqwestTransport::from_env()
+        }
+    }
+
+    /// The same on threads.
+    ///
+    /// # Errors
+    /// [`BuildError`], before anything is sent.
+    pub fn ureq(&self) -> Result<UreqTransport, BuildError> {
+        if self.is_in_memory() {
+            UreqTransport::new(self.url.to_string())
+        } else {
+            UreqTransport::from_env()
+        }
     }
 
     /// The ACL token of the environment as it is now, if there is one.

@@ -13,7 +13,7 @@ use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Method, Request, Response, Runtime, Transport, TransportError,
     Unfinished,
 };
-use semaphore_core::{Builder, Error, Semaphore, blocking};
+use semaphore_core::{Builder, Error, Scope, Semaphore, blocking};
 use transport_reqwest::ReqwestTransport;
 use transport_ureq::{SmolTransport, UreqTransport};
 
@@ -270,6 +270,10 @@ impl Handle {
 impl Transport for Host {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.transport.send(request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        self.transport.defaults()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use semaphore_core::Scope;
 use semaphore_core::adapter::{Request, Response, Transport, TransportError};
 use serde::Serialize;
 use transport_mock::RequestKind;
@@ -189,6 +190,10 @@ impl<T: Transport> Transport for Metered<T> {
         self.meter.answered(kind, &response);
         self.place.hears(response.body());
         Ok(response)
+    }
+
+    fn defaults(&self) -> Scope {
+        self.inner.defaults()
     }
 }
 

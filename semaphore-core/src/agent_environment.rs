@@ -5,6 +5,7 @@ use std::io;
 
 use crate::agent_url::AgentUrl;
 use crate::build_error::{BuildError, InvalidEnvironment};
+use crate::input::{InvalidInput, Scope};
 use crate::token::Token;
 
 /// What the environment says of the agent, in the variables of the `consul` command.
@@ -16,6 +17,9 @@ pub struct AgentEnvironment {
     /// `CONSUL_HTTP_ADDR`, by default `http://127.0.0.1:8500`, over TLS when `CONSUL_HTTP_SSL` is
     /// true.
     pub url: AgentUrl,
+    /// `CONSUL_NAMESPACE` and `CONSUL_PARTITION` (Consul Enterprise): what every request names unless a handle is told
+    /// otherwise.
+    pub scope: Scope,
     /// `CONSUL_CACERT`: the path of a PEM file with the authorities to trust.
     pub ca_cert: Option<String>,
     /// `CONSUL_CLIENT_CERT`: the path of a PEM file.
@@ -29,8 +33,11 @@ pub struct AgentEnvironment {
 impl AgentEnvironment {
     /// Reads the variables through `lookup`. An empty variable counts as unset.
     ///
+    /// What the `consul` command would heed and this does not is an error: `CONSUL_HTTP_AUTH`, `CONSUL_CAPATH`, and a
+    /// `CONSUL_HTTP_SSL_VERIFY` that turns verification off. `CONSUL_GRPC_*` is for others.
+    ///
     /// # Errors
-    /// [`InvalidEnvironment`] naming the variable that can't be understood.
+    /// [`InvalidEnvironment`] naming the variable that can't be understood, or is not supported.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, InvalidEnvironment> {
         let get = |name| lookup(name).filter(|value| !value.is_empty());
         let mut url: AgentUrl = match get("CONSUL_HTTP_ADDR") {
@@ -43,8 +50,29 @@ impl AgentEnvironment {
         {
             url = url.with_https();
         }
+        let verifies = get("CONSUL_HTTP_SSL_VERIFY").map(|value| parse_bool(&value));
+        match verifies {
+            None | Some(Some(true)) => {}
+            Some(Some(false)) => return Err(unsupported("CONSUL_HTTP_SSL_VERIFY")),
+            Some(None) => return Err(InvalidEnvironment::SslVerify),
+        }
+        for variable in ["CONSUL_HTTP_AUTH", "CONSUL_CAPATH"] {
+            if get(variable).is_some() {
+                return Err(unsupported(variable));
+            }
+        }
+        let mut scope = Scope::new();
+        if let Some(name) = get("CONSUL_NAMESPACE") {
+            let set = scope.with_namespace(name);
+            scope = set.map_err(|source| named("CONSUL_NAMESPACE", source))?;
+        }
+        if let Some(name) = get("CONSUL_PARTITION") {
+            let set = scope.with_partition(name);
+            scope = set.map_err(|source| named("CONSUL_PARTITION", source))?;
+        }
         Ok(Self {
             url,
+            scope,
             ca_cert: get("CONSUL_CACERT"),
             client_cert: get("CONSUL_CLIENT_CERT"),
             client_key: get("CONSUL_CLIENT_KEY"),
@@ -136,6 +164,14 @@ fn read_file(
         path: path.to_owned(),
         source,
     })
+}
+
+fn unsupported(variable: &'static str) -> InvalidEnvironment {
+    InvalidEnvironment::Unsupported { variable }
+}
+
+fn named(variable: &'static str, source: InvalidInput) -> InvalidEnvironment {
+    InvalidEnvironment::Name { variable, source }
 }
 
 /// The spellings that the `consul` command understands.

@@ -67,6 +67,24 @@ pub enum InvalidEnvironment {
     /// `CONSUL_HTTP_SSL` is neither true nor false.
     #[error("CONSUL_HTTP_SSL is neither true nor false")]
     Ssl,
+    /// `CONSUL_HTTP_SSL_VERIFY` is neither true nor false.
+    #[error("CONSUL_HTTP_SSL_VERIFY is neither true nor false")]
+    SslVerify,
+    /// A variable is set that the `consul` command would heed, and this can't: to ignore it would connect in another way than
+    /// was asked for. Unset it.
+    #[error("{variable} is not supported as it is set here: unset it")]
+    Unsupported {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// A variable does not hold a name.
+    #[error("{variable} is not a name")]
+    Name {
+        /// The variable.
+        variable: &'static str,
+        /// Why it is none.
+        source: InvalidInput,
+    },
     /// `CONSUL_HTTP_TOKEN` can't be sent.
     #[error("CONSUL_HTTP_TOKEN is not a token")]
     Token(#[source] InvalidInput),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::http::{Request, Response};
+use crate::input::Scope;
 
 /// Sends one described request and returns its answer.
 ///
@@ -27,12 +28,22 @@ pub trait Transport: Send + Sync {
     /// [`TransportError`] when there is no whole answer; its kind says what is known of the
     /// request's fate.
     async fn send(&self, request: Request) -> Result<Response, TransportError>;
+
+    /// What requests through it carry unless a handle is told otherwise, such as the namespace of the environment that it was
+    /// made from. Nothing, unless it says so: a transport around another one passes on what that says.
+    fn defaults(&self) -> Scope {
+        Scope::default()
+    }
 }
 
 #[async_trait]
 impl<T: Transport + ?Sized> Transport for Arc<T> {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         T::send(self, request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        T::defaults(self)
     }
 }
 

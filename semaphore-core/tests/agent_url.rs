@@ -2,8 +2,8 @@
 
 use std::io;
 
-use semaphore_core::BuildError;
 use semaphore_core::adapter::{AgentEnvironment, AgentUrl, InvalidEnvironment, InvalidUrl};
+use semaphore_core::{BuildError, Scope};
 
 fn parse(text: &str) -> Result<AgentUrl, InvalidUrl> {
     text.parse()
@@ -134,6 +134,44 @@ fn certificates_and_the_server_name_are_passed_on() {
     assert_eq!(found.client_cert.as_deref(), Some("cert.pem"));
     assert_eq!(found.client_key.as_deref(), Some("key.pem"));
     assert_eq!(found.tls_server_name.as_deref(), Some("server.dc1.consul"));
+}
+
+#[test]
+fn namespace_and_partition_are_what_requests_name() {
+    let found = environment(&[
+        ("CONSUL_NAMESPACE", "team"),
+        ("CONSUL_PARTITION", "billing"),
+    ]);
+    let named = Scope::new().with_namespace("team").unwrap();
+    let named = named.with_partition("billing").unwrap();
+    assert_eq!(found.unwrap().scope, named);
+    assert_eq!(environment(&[]).unwrap().scope, Scope::new());
+    let bad = environment(&[("CONSUL_NAMESPACE", "team\n")]).unwrap_err();
+    assert!(bad.to_string().contains("CONSUL_NAMESPACE"), "{bad}");
+}
+
+#[test]
+fn what_would_be_ignored_is_refused() {
+    for (variable, value) in [
+        ("CONSUL_HTTP_AUTH", "user:password"),
+        ("CONSUL_CAPATH", "/etc/ssl/certs"),
+        ("CONSUL_HTTP_SSL_VERIFY", "false"),
+    ] {
+        let refused = environment(&[(variable, value)]).unwrap_err();
+        assert_eq!(refused, InvalidEnvironment::Unsupported { variable });
+        let told = format!("{refused} {refused:?}");
+        assert!(
+            told.contains(variable) && !told.contains("password"),
+            "{told}"
+        );
+    }
+    let misspelt = environment(&[("CONSUL_HTTP_SSL_VERIFY", "flase")]).unwrap_err();
+    assert_eq!(misspelt, InvalidEnvironment::SslVerify);
+    environment(&[
+        ("CONSUL_HTTP_SSL_VERIFY", "True"),
+        ("CONSUL_GRPC_ADDR", "x"),
+    ])
+    .unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Connections, Lane, MOST_CONNECTIONS};
-use semaphore_core::{BuildError, Token};
+use semaphore_core::{BuildError, Scope, Token};
 use tokio::runtime::Handle;
 
 use crate::clients::Clients;
@@ -26,6 +26,8 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct TransportBuilder {
     url: Result<AgentUrl, BuildError>,
     max_body: usize,
+    /// What requests carry unless a handle is told otherwise.
+    defaults: Scope,
     max_connections: usize,
     connection: Connection,
     client: Option<Client>,
@@ -48,6 +50,7 @@ impl TransportBuilder {
         Self {
             url,
             max_body: DEFAULT_MAX_BODY,
+            defaults: Scope::new(),
             max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
@@ -67,7 +70,8 @@ impl TransportBuilder {
     pub fn from_env() -> Result<Self, BuildError> {
         let found =
             AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
-        let builder = Self::new(Ok(found.url.clone()));
+        let mut builder = Self::new(Ok(found.url.clone()));
+        builder.defaults = found.scope.clone();
         #[cfg(feature = "tls")]
         let builder = builder.with_tls_of(found)?;
         Ok(builder)
@@ -160,7 +164,11 @@ impl TransportBuilder {
             origin: boot_time::Instant::now(),
             farewell: Farewell::default(),
         };
-        Ok(ReqwestTransport::from_parts(wire, connections))
+        Ok(ReqwestTransport::from_parts(
+            wire,
+            connections,
+            self.defaults,
+        ))
     }
 
     #[cfg(feature = "tls")]

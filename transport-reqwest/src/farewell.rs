@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
+use semaphore_core::Scope;
 use semaphore_core::adapter::{Connections, Unfinished};
 use tokio::runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -79,7 +80,7 @@ impl Farewell {
             .build()?;
         let wire = wire(runtime.handle().clone());
         let connections = Connections::new(CONNECTIONS, seed()).map_err(io::Error::other)?;
-        let transport = ReqwestTransport::from_parts(wire, connections);
+        let transport = ReqwestTransport::from_parts(wire, connections, Scope::new());
         let (sender, receiver) = unbounded_channel();
         thread::Builder::new()
             .name("consul-farewell".to_owned())

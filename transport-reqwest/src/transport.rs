@@ -2,8 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use semaphore_core::BuildError;
 use semaphore_core::adapter::{Connections, Request, Response, Transport, TransportError};
+use semaphore_core::{BuildError, Scope};
 
 use crate::builder::TransportBuilder;
 use crate::wire::Wire;
@@ -25,6 +25,7 @@ use crate::wire::Wire;
 pub struct ReqwestTransport {
     pub(crate) wire: Arc<Wire>,
     connections: Connections,
+    defaults: Scope,
 }
 
 impl ReqwestTransport {
@@ -53,10 +54,11 @@ impl ReqwestTransport {
         TransportBuilder::from_env()?.build()
     }
 
-    pub(crate) fn from_parts(wire: Wire, connections: Connections) -> Self {
+    pub(crate) fn from_parts(wire: Wire, connections: Connections, defaults: Scope) -> Self {
         Self {
             wire: Arc::new(wire),
             connections,
+            defaults,
         }
     }
 }
@@ -65,6 +67,10 @@ impl ReqwestTransport {
 impl Transport for ReqwestTransport {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.connections.send(&*self.wire, request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        self.defaults.clone()
     }
 }
 

@@ -3,7 +3,7 @@ use std::fs;
 use std::time::Duration;
 
 use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Connections, Lane, MOST_CONNECTIONS};
-use semaphore_core::{BuildError, Token};
+use semaphore_core::{BuildError, Scope, Token};
 
 use crate::client::Agents;
 use crate::dial::Dial;
@@ -23,6 +23,8 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct TransportBuilder {
     url: Result<AgentUrl, BuildError>,
     max_body: usize,
+    /// What requests carry unless a handle is told otherwise.
+    defaults: Scope,
     max_connections: usize,
     connection: Connection,
     client: Option<Agents>,
@@ -45,6 +47,7 @@ impl TransportBuilder {
         Self {
             url,
             max_body: DEFAULT_MAX_BODY,
+            defaults: Scope::new(),
             max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
@@ -64,7 +67,8 @@ impl TransportBuilder {
     pub fn from_env() -> Result<Self, BuildError> {
         let found =
             AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
-        let builder = Self::new(Ok(found.url.clone()));
+        let mut builder = Self::new(Ok(found.url.clone()));
+        builder.defaults = found.scope.clone();
         #[cfg(feature = "tls")]
         let builder = builder.with_tls_of(found)?;
         Ok(builder)
@@ -147,6 +151,7 @@ impl TransportBuilder {
             max_body,
             agents,
             connections,
+            self.defaults,
         ))
     }
 

@@ -2,10 +2,10 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use semaphore_core::BuildError;
 use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
+use semaphore_core::{BuildError, Scope};
 
 use crate::transport::UreqTransport;
 
@@ -56,6 +56,10 @@ impl From<UreqTransport> for SmolTransport {
 impl Transport for SmolTransport {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.0.send(request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        self.0.defaults()
     }
 }
 

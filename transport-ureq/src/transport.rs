@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_io::Timer;
 use async_trait::async_trait;
-use semaphore_core::BuildError;
 use semaphore_core::adapter::{
     AgentUrl, Connections, Instant, Lane, Lanes, Request, Response, Transport, TransportError,
 };
+use semaphore_core::{BuildError, Scope};
 
 use crate::builder::TransportBuilder;
 use crate::client::Agents;
@@ -36,6 +36,7 @@ use crate::workers::Workers;
 pub struct UreqTransport {
     pub(crate) wire: Arc<Wire>,
     connections: Connections,
+    defaults: Scope,
 }
 
 /// What requests are sent with.
@@ -76,6 +77,7 @@ impl UreqTransport {
         max_body: usize,
         agents: Agents,
         connections: Connections,
+        defaults: Scope,
     ) -> Self {
         let url = Arc::new(url);
         let wire = Wire {
@@ -86,6 +88,7 @@ impl UreqTransport {
         Self {
             wire: Arc::new(wire),
             connections,
+            defaults,
         }
     }
 }
@@ -94,6 +97,10 @@ impl UreqTransport {
 impl Transport for UreqTransport {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.connections.send(&*self.wire, request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        self.defaults.clone()
     }
 }
 

@@ -25,7 +25,7 @@ struct Flags {
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let flags = Flags::parse();
     let agent = Agent::find()?;
-    let transport = ReqwestTransport::new(agent.url().to_string())?;
+    let transport = agent.reqwest()?;
     if agent.is_in_memory() {
         tokio::spawn(lead_in_turn(transport.clone(), flags.key.clone()));
     }

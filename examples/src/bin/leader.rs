@@ -17,8 +17,8 @@ use examples::backend::Backend;
 use examples::failure::{Failure, with_causes};
 use examples::flags;
 use examples::wall::WallTime;
-use transport_reqwest::{Election, Error, Leadership, LockKey, Lost, ReqwestTransport};
-use transport_ureq::{SmolTransport, UreqTransport};
+use transport_reqwest::{Election, Error, Leadership, LockKey, Lost};
+use transport_ureq::SmolTransport;
 
 /// How long a campaign is silent about an agent that does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -100,19 +100,18 @@ fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
     if let Some(tokens) = agent.tokens() {
         builder = builder.token_source(tokens);
     }
-    let url = agent.url().to_string();
     let unbuilt = |error: Box<dyn std::error::Error + Send + Sync>| Failure::Backend(error);
     let connected = match flags.backend {
         Backend::Tokio => {
-            let transport = ReqwestTransport::new(url);
+            let transport = agent.reqwest();
             builder.connect(transport.map_err(|error| unbuilt(error.into()))?)
         }
         Backend::Threads => {
-            let transport = UreqTransport::new(url);
+            let transport = agent.ureq();
             builder.connect(transport.map_err(|error| unbuilt(error.into()))?)
         }
         Backend::Smol => {
-            let transport = UreqTransport::new(url).map_err(|error| unbuilt(error.into()))?;
+            let transport = agent.ureq().map_err(|error| unbuilt(error.into()))?;
             builder.connect(SmolTransport::from(transport))
         }
     };

@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use examples::agent::Agent;
-use transport_ureq::{UreqTransport, blocking};
+use transport_ureq::blocking;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let agent = Agent::find()?;
-    let transport = UreqTransport::new(agent.url().to_string())?;
+    let transport = agent.ureq()?;
     let semaphore = blocking::Semaphore::builder("examples/on-threads", 2)
         .value("on_threads")
         .connect(transport)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use examples::agent::Agent;
 use tokio::task::JoinSet;
-use transport_reqwest::{FencingToken, ReqwestTransport, Semaphore};
+use transport_reqwest::{FencingToken, Semaphore};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 
     // The transport is also the runtime: the semaphore's driver runs as a task of it. Where there is
     // always an agent, `ReqwestTransport::from_env()` reads its address and TLS from `CONSUL_*`.
-    let transport = ReqwestTransport::new(agent.url().to_string())?;
+    let transport = agent.reqwest()?;
     let semaphore = Semaphore::builder("examples/on-tokio", 2)
         .value("on_tokio")
         .connect(transport)?;

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use examples::agent::Agent;
-use transport_reqwest::{Discovery, Election, ReqwestTransport, Sequencer, SequencerStatus};
+use transport_reqwest::{Discovery, Election, Sequencer, SequencerStatus};
 
 /// The election that decides who may write.
 const KEY: &str = "examples/resource/leader";
@@ -53,7 +53,7 @@ impl Store {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let agent = Agent::find()?;
-    let transport = ReqwestTransport::new(agent.url().to_string())?;
+    let transport = agent.reqwest()?;
     let campaign = async |node: &str| {
         let election = Election::builder(KEY).value(node);
         let election = match agent.tokens() {

@@ -66,6 +66,18 @@ impl Scope {
         self
     }
 
+    /// The same, with what `defaults` names where this names nothing. Reads are as consistent as this says.
+    #[must_use]
+    pub fn or(self, defaults: Self) -> Self {
+        Self {
+            token: self.token.or(defaults.token),
+            datacenter: self.datacenter.or(defaults.datacenter),
+            namespace: self.namespace.or(defaults.namespace),
+            partition: self.partition.or(defaults.partition),
+            consistent: self.consistent,
+        }
+    }
+
     /// The token.
     pub fn token(&self) -> Option<&Token> {
         self.token.as_ref()

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{AbortHandle, abortable};
+use semaphore_core::Scope;
 use semaphore_core::adapter::{
     BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
@@ -27,6 +28,10 @@ impl<A: Transport> Transport for Tap<A> {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         (self.tell)(&request);
         self.inner.send(request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        self.inner.defaults()
     }
 }
 

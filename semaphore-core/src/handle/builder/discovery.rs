@@ -64,7 +64,7 @@ impl Builder<Discovery> {
         let tokens = Tokens::of(told.tokens);
         Ok(Discovery::new(
             told.subject,
-            told.scope,
+            told.scope.or(transport.defaults()),
             told.seed,
             tokens.over(transport),
             tokens,

@@ -79,7 +79,7 @@ impl Builder<Election> {
             .settings
             .with_value(contention.value)
             .with_encoding(contention.encoding)
-            .with_scope(told.scope)
+            .with_scope(told.scope.or(transport.defaults()))
             .with_session_options(contention.session_options);
         Election::start(
             settings,

@@ -108,7 +108,7 @@ impl Builder<Semaphore> {
             .settings
             .with_value(contention.value)
             .with_encoding(contention.encoding)
-            .with_scope(told.scope);
+            .with_scope(told.scope.or(transport.defaults()));
         let settings = if settings.owns_sessions() {
             settings.with_session_options(contention.session_options)
         } else {

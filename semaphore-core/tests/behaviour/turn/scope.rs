@@ -1,12 +1,17 @@
 //! Token, datacenter, namespace, partition and consistency, request by request; and that a token
 //! is never shown.
 
+use std::sync::Arc;
+
+use semaphore_core::adapter::{Transport, TransportError};
 use semaphore_core::sans_io::Machine as _;
 use semaphore_core::sans_io::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, Operation, ReadKey,
     ReleaseKey, RenewSession, SessionInfo, Txn,
 };
-use semaphore_core::sans_io::{Index, Instant, Method, Participant, Request, SessionOptions};
+use semaphore_core::sans_io::{
+    Index, Instant, Method, Participant, Request, Response, SessionOptions,
+};
 use semaphore_core::{Prefix, Scope, SessionId, Token};
 use transport_mock::MockConsul;
 use transport_mock::consul::{Access, Policy};
@@ -160,5 +165,44 @@ fn the_token_is_never_shown() {
         format!("{denied:?} {denied}"),
     ] {
         assert!(!shown.contains("5ecret"), "{shown}");
+    }
+}
+
+/// A client whose requests name a namespace unless they are told otherwise, as one that was made from the environment.
+struct InTeam(transport_mock::MockClient);
+
+#[async_trait::async_trait]
+impl Transport for InTeam {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        self.0.send(request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        let scope = Scope::new().with_namespace("team").expect("a name");
+        scope.with_partition("part").expect("a name")
+    }
+}
+
+#[test]
+fn what_a_transport_says_holds_where_a_handle_says_nothing() {
+    for (builder, namespace) in [
+        (builder(1), "ns=team"),
+        (builder(1).namespace("own"), "ns=own"),
+    ] {
+        let world = MockConsul::new(1);
+        let spy = Spy::on(&world);
+        let client = world.client("a");
+        let parts = (Arc::new(InTeam(client.clone())), Arc::new(client));
+        let semaphore = builder.connect_parts(parts.0, parts.1).expect("valid");
+        let task = world.start(async move { semaphore.acquire().await.map(drop) });
+        world.advance(secs(1));
+        drop(task);
+        let sent = spy.requests();
+        assert!(!sent.is_empty());
+        for request in sent {
+            let target = request.target();
+            assert!(target.contains(namespace), "{target}");
+            assert!(target.contains("partition=part"), "{target}");
+        }
     }
 }
