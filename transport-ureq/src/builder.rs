@@ -56,10 +56,12 @@ impl TransportBuilder {
 
     /// The agent that the environment names, with the options of the environment, as the `consul`
     /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`), `CONSUL_HTTP_SSL`,
-    /// `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY` and `CONSUL_TLS_SERVER_NAME`.
+    /// `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY` and `CONSUL_TLS_SERVER_NAME`. `CONSUL_NAMESPACE` and
+    /// `CONSUL_PARTITION` hold for each handle that names no other.
     ///
-    /// `CONSUL_HTTP_SSL_VERIFY` is not read: certificates are always verified. The token is set
-    /// on the semaphore, see [`token_from_env`].
+    /// Certificates are always verified, and no proxy of the environment is used: [`AgentEnvironment::read`] says which
+    /// variables are refused. The token is set on the handle, see
+    /// [`token_source_from_env`](crate::token_source_from_env).
     ///
     /// # Errors
     /// [`BuildError::Environment`], [`BuildError::File`] or
