@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::Backend;
 use crate::keys::GO_FLAGS;
-use crate::scene::Scene;
+use crate::scene::{Scene, wait_until};
 
 const MANAGEMENT: &str = "5f0d1b8e-6a3c-4a51-9a70-27d0c2b8f111";
 
@@ -215,6 +215,9 @@ pub fn holders_waiters_and_leaders_live_through_a_rotation_of_their_token(backen
     let election = crate::elections::builder(&scene, &key).token_source(token_file(&path));
     let election = election.connect(scene.adapter()).unwrap();
     let leadership = scene.run(election.campaign()).unwrap();
+    // What is refused at first use is told at once.
+    wait_until("the waiter has its place", || scene.contenders().len() == 2);
+    thread::sleep(Duration::from_secs(1));
     let (secret, _) = any_token(scene.admin());
     let deleted = scene.admin().delete(&format!("/v1/acl/token/{old}"));
     assert_eq!(deleted.unwrap().status, 200);
