@@ -96,6 +96,8 @@ defects! {
     Html404Believed,
     /// Contender keys are left to the session's behavior.
     KeyLeftBehind,
+    /// A read settles what became of a write that was given up.
+    ReadSettles,
     /// A candidate takes whomever the key shows for itself.
     AnothersKeyBelieved,
     /// An attempt that was refused is repeated at once.

@@ -52,7 +52,7 @@ impl Participant {
         if let (Encoding::Transactions, Ok(response)) = (encoding, &answer)
             && Encoding::is_refused(response)
         {
-            self.do_without_transactions(from);
+            self.do_without_transactions(now, from);
             self.settle(now);
             return;
         }

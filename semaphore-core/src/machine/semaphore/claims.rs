@@ -24,14 +24,14 @@ impl Participant {
             if let Some(mut contender) = self.roster.get_mut(*no) {
                 let deletes = |session| after.is_some() && sent.rest.deletes_key_of(session);
                 if contender.session_id().is_some_and(deletes) {
-                    contender.key_deleted();
+                    contender.key_deleted(moment);
                 }
                 contender.withdrawn(moment, &self.settings);
             }
         }
         for no in &sent.write.admit {
             if let Some(mut contender) = self.roster.get_mut(*no) {
-                contender.write_failed(false);
+                contender.write_failed(now, false);
                 contender.admitted(sent.write.base);
             }
         }

@@ -212,8 +212,8 @@ impl Contender {
     }
 
     /// The write of the record by which it was to enter failed.
-    pub(in crate::machine) fn write_failed(&mut self, is_unknown: bool) {
-        self.key.write_failed(is_unknown);
+    pub(in crate::machine) fn write_failed(&mut self, now: Instant, is_unknown: bool) {
+        self.key.write_failed(now, is_unknown);
     }
 
     /// Its request under way was refused for how it is encoded: it is sent again.
@@ -229,8 +229,8 @@ impl Contender {
     }
 
     /// A transaction has deleted its key.
-    pub(in crate::machine) fn key_deleted(&mut self) {
-        self.key.deleted_by_write();
+    pub(in crate::machine) fn key_deleted(&mut self, moment: Moment) {
+        self.key.deleted_by_write(moment);
     }
 
     /// The index at which its key was seen, if it is there.
@@ -286,11 +286,15 @@ impl Contender {
         Some(ContenderEvent::Lost(acquire, lost))
     }
 
-    /// When its lease is over while it holds, or when the time is over that it may take to leave in order.
+    /// When its lease is over while it holds, or when the time is over that it may take to leave in order, or that what
+    /// it has given up may take.
     pub(in crate::machine) fn ends_at(&self) -> Option<Instant> {
         match self.phase {
             Phase::Held(_) => self.deadline(),
-            Phase::Leaving { until } => Some(until).filter(|_| !self.is_left_behind()),
+            Phase::Leaving { until } => {
+                let ends = Some(until).filter(|_| !self.is_left_behind());
+                ends.into_iter().chain(self.key.settles_at()).min()
+            }
             _ => None,
         }
     }
@@ -435,6 +439,7 @@ impl Contender {
     pub(in crate::machine) fn handle_timeout(
         &mut self,
         now: Instant,
+        moment: Moment,
         last_failure: Option<&RequestError>,
     ) -> Option<ContenderEvent> {
         if self.ends_at().is_none_or(|end| now < end) {
@@ -451,6 +456,10 @@ impl Contender {
                         .cloned(),
                 };
                 Some(ContenderEvent::Lost(acquire, lost))
+            }
+            Phase::Leaving { .. } if self.key.settles_at().is_some_and(|at| at <= now) => {
+                self.key.settled(moment);
+                None
             }
             Phase::Leaving { .. } => {
                 let own = self.withdraw_failure.as_ref().or(self.failure());

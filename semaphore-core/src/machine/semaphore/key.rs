@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!  Absent ─▶ Reserving ─▶ Acquiring ─▶ There ─▶ Deleting ─▶ Deleted
-//!     └──────────────────────▲ (a session of ours)
+//!     └──────────────────────▲ (a session of ours) ▲│
+//!                                                  │▼
+//!                                               Settling (a session of the caller's)
 //!                 └─▶ Contested ─▶ Reserving, Acquiring, or refused
 //! ```
 //! A session that we made is ours alone, and so is its key: it is acquired at once. A session of
@@ -10,6 +12,9 @@
 //! session would be counted once and used twice. So its key is first *reserved*, created by `cas=0`
 //! with a random number for flags; whoever reserved it acquires it. Where the reservation is
 //! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
+//!
+//! No read settles a write that was given up: it may be applied later. A session of ours takes such a key along when it is
+//! destroyed. One of the caller's lives on, so that the key is looked for until no such write can come any more (*Settling*).
 //!
 //! Sources: Consul's documentation of the KV endpoint (`acquire` by the session that has the key already succeeds again,
 //! and leaves `LockIndex` as it is).
@@ -28,6 +33,10 @@ use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::Entered;
 use crate::time::Instant;
 use crate::view::{Contender, ContenderFlags, Key, View};
+
+/// How long a write that was not answered may still be applied: an agent that finds no leader holds it for up to 18 s, and
+/// one was seen to be applied 4.7 s after a read that had not shown it (agents of 1.23; 7 s and 0.3 s on 1.8.7).
+const LATEST: Duration = Duration::from_secs(25);
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct ContenderKey {
@@ -49,8 +58,8 @@ pub(in crate::machine) struct ContenderKey {
     deletable: Option<Index>,
     /// The prefix as the answer to entering showed it.
     arrival: Option<Box<View>>,
-    /// Whether each of its requests has been answered: none can come true later.
-    is_clean: bool,
+    /// Until when a write of it that was not answered may still be applied.
+    unsettled_until: Option<Instant>,
     failure: Option<RequestError>,
 }
 
@@ -65,6 +74,8 @@ enum State {
     There(Moment),
     /// Left at this moment.
     Deleting(Moment),
+    /// Nothing is there to delete, as was seen at this moment. What was given up may still be applied.
+    Settling(Moment),
     Deleted,
 }
 
@@ -97,7 +108,7 @@ impl ContenderKey {
             seen: None,
             deletable: None,
             arrival: None,
-            is_clean: true,
+            unsettled_until: None,
             failure: None,
         }
     }
@@ -129,7 +140,7 @@ impl ContenderKey {
     pub(in crate::machine) fn leave(&mut self, moment: Moment) {
         match self.state {
             State::Absent => self.forget(),
-            State::Deleting(_) | State::Deleted => {}
+            State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
             _ => self.proceed(State::Deleting(moment)),
         }
@@ -147,8 +158,21 @@ impl ContenderKey {
         self.state == State::Acquiring && self.in_flight.is_none() && self.retry_at.is_none()
     }
 
+    /// Whether each of its requests has been answered: none can come true later.
     pub(in crate::machine) fn is_clean(&self) -> bool {
-        self.is_clean
+        self.unsettled_until.is_none()
+    }
+
+    /// Until when it is looked for again, although there is nothing to delete: what was given up may come late.
+    pub(in crate::machine) fn settles_at(&self) -> Option<Instant> {
+        let is_settling = matches!(self.state, State::Settling(_));
+        self.unsettled_until.filter(|_| is_settling)
+    }
+
+    /// What was given up is not applied any more: the next view tells what there is to delete.
+    pub(in crate::machine) fn settled(&mut self, moment: Moment) {
+        self.unsettled_until = None;
+        self.state = State::Deleting(moment);
     }
 
     pub(in crate::machine) fn is_there(&self) -> bool {
@@ -245,9 +269,9 @@ impl ContenderKey {
     }
 
     /// That write was applied, and has deleted the key.
-    pub(in crate::machine) fn deleted_by_write(&mut self) {
+    pub(in crate::machine) fn deleted_by_write(&mut self, moment: Moment) {
         self.in_flight = None;
-        self.forget();
+        self.is_gone(moment);
     }
 
     /// That write was applied. The key is what it shows.
@@ -265,13 +289,10 @@ impl ContenderKey {
     }
 
     /// That write was not applied, or its outcome is unknown.
-    pub(in crate::machine) fn write_failed(&mut self, is_unknown: bool) {
-        if self
-            .in_flight
-            .take_if(|sent| *sent == Sent::Write)
-            .is_some()
-        {
-            self.is_clean &= !is_unknown;
+    pub(in crate::machine) fn write_failed(&mut self, now: Instant, is_unknown: bool) {
+        let was_part_of_it = self.in_flight.take_if(|sent| *sent == Sent::Write);
+        if was_part_of_it.is_some() && is_unknown {
+            self.unsettled_until = Some(now + LATEST);
         }
     }
 
@@ -299,10 +320,14 @@ impl ContenderKey {
             Sent::Write => return None,
             Sent::Deletion => answer.and_then(DeleteKey::parse),
         };
-        self.is_clean &= outcome
-            .as_ref()
-            .err()
-            .is_none_or(RequestError::was_not_applied);
+        // A deletion that names an index comes too late for every other.
+        let may_come_late = self.owns_session || sent != Sent::Deletion;
+        if let Err(error) = &outcome
+            && !error.was_not_applied()
+            && may_come_late
+        {
+            self.unsettled_until = Some(now + LATEST);
+        }
         match (sent, outcome) {
             (Sent::Reservation, Ok(true)) => {
                 self.ours = true;
@@ -323,7 +348,7 @@ impl ContenderKey {
             (Sent::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
                 return Some(KeyEvent::SessionGone);
             }
-            (Sent::Deletion, Ok(true)) => self.forget(),
+            (Sent::Deletion, Ok(true)) => self.is_gone(moment),
             // The key has changed since it was seen: the next view tells what it is now.
             (Sent::Deletion, Ok(false)) => {
                 self.deletable = None;
@@ -410,18 +435,37 @@ impl ContenderKey {
                 }
                 Key::Free(_) | Key::Absent => {}
             },
-            State::Deleting(since) if sent > since && self.in_flight.is_none() => match key {
-                Key::Tied(found) if self.ours => self.deletable = Some(found.modify_index),
-                Key::Free(orphan) if self.ours || orphan.flags == self.nonce => {
-                    self.deletable = Some(orphan.modify_index);
-                }
-                Key::Absent if view.is_filtered() => {}
-                // Gone already, or somebody else's.
-                Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => self.forget(),
-            },
+            State::Deleting(since) | State::Settling(since)
+                if sent > since && self.in_flight.is_none() =>
+            {
+                self.look_for(key, view, since);
+            }
             _ => {}
         }
         None
+    }
+
+    /// Finds what there is to delete.
+    fn look_for(&mut self, key: Key<'_>, view: &View, since: Moment) {
+        let found = match key {
+            Key::Tied(found) if self.ours => found.modify_index,
+            Key::Free(orphan) if self.ours || orphan.flags == self.nonce => orphan.modify_index,
+            Key::Absent if view.is_filtered() => return,
+            // Gone already, or somebody else's.
+            Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => return self.is_gone(since),
+        };
+        self.state = State::Deleting(since);
+        self.deletable = Some(found);
+    }
+
+    /// There is nothing to delete, for now at least: what was seen at `moment` shows no write that comes later.
+    fn is_gone(&mut self, moment: Moment) {
+        self.deletable = None;
+        if self.owns_session || self.is_clean() || is_on(Defect::ReadSettles) {
+            self.forget();
+        } else {
+            self.state = State::Settling(moment);
+        }
     }
 
     /// Only a view tells what became of the reservation. Another one has to wait.

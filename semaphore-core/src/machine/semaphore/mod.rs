@@ -213,10 +213,10 @@ impl Participant {
     }
 
     fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
-        let event = self
-            .roster
-            .get_mut(no)
-            .and_then(|mut contender| contender.handle_timeout(now, self.callers.failure()));
+        let moment = self.moment();
+        let event = self.roster.get_mut(no).and_then(|mut contender| {
+            contender.handle_timeout(now, moment, self.callers.failure())
+        });
         self.handle_contender_event(now, no, event);
     }
 

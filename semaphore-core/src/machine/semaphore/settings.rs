@@ -68,6 +68,9 @@ impl Settings {
     /// Make it with `LockDelay` as long as its TTL, 60 s at most: belief lasts no longer than either, since for
     /// so long nobody takes its place if it ends early. Consul's default is 15 s. A lock delay below 10 s is taken for a
     /// choice, with what it risks: see [`SessionOptions::with_lock_delay`].
+    ///
+    /// A write that was given up while there was no leader may be applied later. After such a write the session carries no
+    /// other acquisition for 25 s after the end of one, while its contender key is looked for; the release does not wait.
     #[must_use]
     pub fn with_session(mut self, session: SessionId) -> Self {
         self.session.source = SessionSource::Callers(session);

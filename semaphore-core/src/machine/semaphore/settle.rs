@@ -129,7 +129,9 @@ impl Participant {
         if head.patience != Patience::None {
             return None;
         }
-        if !self.settings.owns_sessions() && self.roster.has_any(Group::Held) {
+        let in_use = [Group::Held, Group::LeftBehind];
+        let is_in_use = in_use.into_iter().any(|group| self.roster.has_any(group));
+        if !self.settings.owns_sessions() && is_in_use {
             return Some((head.permits, Shortage::Session));
         }
         let is_planable = self

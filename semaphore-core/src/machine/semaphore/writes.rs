@@ -167,7 +167,7 @@ impl Participant {
             Ok(Written::Refused { is_unfounded }) => {
                 self.note(now, None);
                 let sent = self.ledger.refused(now, moment, &mut self.rng);
-                self.write_failed(sent.as_ref(), false);
+                self.write_failed(now, sent.as_ref(), false);
                 self.claim_refused(sent.as_ref(), is_unfounded);
                 if is_unfounded {
                     tracing::debug!(name: "write-unfounded", "a transaction knew better than the view");
@@ -190,7 +190,7 @@ impl Participant {
             Err(error) => {
                 let is_unknown = !error.was_not_applied();
                 let sent = self.ledger.failed(now, moment, is_unknown, &mut self.rng);
-                self.write_failed(sent.as_ref(), is_unknown);
+                self.write_failed(now, sent.as_ref(), is_unknown);
                 if is_unknown {
                     tracing::debug!(name: "unknown-outcome", %error, "a write of the record may have been applied");
                     self.watch.refresh(now);
@@ -218,13 +218,13 @@ impl Participant {
     }
 
     /// The agent refuses transactions: the same again as separate requests.
-    pub(super) fn do_without_transactions(&mut self, from: From) {
+    pub(super) fn do_without_transactions(&mut self, now: Instant, from: From) {
         tracing::debug!(name: "no-transactions", "the agent refuses transactions: goes on without");
         self.settings.encoding = Encoding::Requests;
         match from {
             From::Ledger => {
                 let sent = self.ledger.take_back();
-                self.write_failed(sent.as_ref(), false);
+                self.write_failed(now, sent.as_ref(), false);
             }
             From::Contender(no, _) => {
                 if let Some(mut contender) = self.roster.get_mut(no) {
@@ -236,7 +236,7 @@ impl Participant {
         }
     }
 
-    fn write_failed(&mut self, sent: Option<&Sent>, is_unknown: bool) {
+    fn write_failed(&mut self, now: Instant, sent: Option<&Sent>, is_unknown: bool) {
         let numbers = |sent: &Sent| {
             let write = &sent.write;
             write.admit.iter().chain(&write.withdraw).copied().collect()
@@ -244,7 +244,7 @@ impl Participant {
         let numbers: Vec<ContenderNo> = sent.map(numbers).unwrap_or_default();
         for no in &numbers {
             if let Some(mut contender) = self.roster.get_mut(*no) {
-                contender.write_failed(is_unknown);
+                contender.write_failed(now, is_unknown);
             }
         }
     }

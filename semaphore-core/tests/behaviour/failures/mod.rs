@@ -2,6 +2,7 @@
 
 mod claim_under_way;
 mod hostile_answers;
+mod late_writes;
 mod lost_creations;
 mod permanent;
 mod refused_for_now;

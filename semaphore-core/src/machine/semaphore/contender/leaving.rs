@@ -80,9 +80,10 @@ impl Contender {
         self.leave_failure.get_or_insert_with(|| refusal.clone());
     }
 
-    /// Whether it leaves in the background: whose it was has been told why it could not leave in order.
+    /// Whether it leaves in the background: whose it was has been told why it could not leave in order, or need not wait
+    /// for what may come late.
     pub(in crate::machine) fn is_left_behind(&self) -> bool {
-        self.is_leaving() && self.leave_failure.is_some()
+        self.is_leaving() && (self.leave_failure.is_some() || self.key.settles_at().is_some())
     }
 
     /// Since when it has been leaving.

@@ -1,5 +1,6 @@
 //! What the record says of a contender.
 
+use crate::defect::{Defect, is_on};
 use crate::id::Index;
 use crate::view::View;
 
@@ -20,7 +21,9 @@ impl Presence {
     pub(super) fn settled_by(self, view: &View, confirmed: bool) -> Option<Index> {
         match self {
             Self::No => None,
-            Self::Maybe(base) => (view.lock_index() != base).then_some(base),
+            Self::Maybe(base) => {
+                (view.lock_index() != base || is_on(Defect::ReadSettles)).then_some(base)
+            }
             Self::Yes(base) => (view.lock_index() != base || confirmed).then_some(base),
         }
     }

@@ -107,7 +107,7 @@ impl Bench {
     }
 
     fn handle_timeout(&mut self, now: u64, last: Option<&RequestError>) -> Option<ContenderEvent> {
-        self.contender.handle_timeout(at(now), last)
+        self.contender.handle_timeout(at(now), Moment::START, last)
     }
 
     /// The key is deleted, then the session destroyed, then nothing is left.

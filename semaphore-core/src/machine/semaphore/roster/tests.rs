@@ -60,7 +60,7 @@ impl Bench {
             4 if matches!(contender.phase(), Phase::Held(_)) => contender.pass(),
             5 if rng.u32(..4) == 0 => contender.leave(at(now), moment, settings),
             6 if contender.is_leaving() => contender.withdrawn(moment, settings),
-            7 => _ = contender.handle_timeout(at(now), None),
+            7 => _ = contender.handle_timeout(at(now), Moment::START, None),
             8 if contender.is_leaving() => {
                 let failure = RequestError::Denied {
                     text: "Permission denied".to_owned(),
