@@ -55,9 +55,11 @@ mod catalog;
 mod go;
 mod go_json;
 mod inspect;
+mod keys;
 mod kv;
 mod operator;
 mod options;
+mod profile;
 mod radix;
 mod route;
 mod session;
@@ -67,6 +69,7 @@ mod state;
 mod status;
 mod store;
 mod target;
+mod tenancy;
 mod txn;
 mod txn_node;
 
@@ -78,21 +81,21 @@ use semaphore_core::adapter::{Instant, Request, Response};
 pub use acl::{Access, Policy};
 pub use inspect::Kind;
 pub use operator::Snapshot;
+pub use profile::{Edition, Profile, Version};
 pub use sessions::{Behavior, Session};
 pub use store::Entry;
+pub use tenancy::Tenancy;
 
 use acl::{Acl, Authority};
 use answer::Freshness;
 use blocking::{Parked, Views};
-use call::{Call, Outcome};
-use options::Options;
+use call::{Asked, Call, Outcome};
 use state::State;
 
 /// The name of the agent's own node.
 pub const NODE: &str = "mock";
 
 const DATACENTER: &str = "dc1";
-const VERSION: &str = "1.8.7";
 
 /// What the agent adds to a wait at most, as a fraction of it.
 const JITTER_FRACTION: u32 = 16;
@@ -100,6 +103,7 @@ const JITTER_FRACTION: u32 = 16;
 /// A Consul agent in memory. The [module](self) tells how to drive it.
 #[derive(Clone)]
 pub struct Consul {
+    profile: Profile,
     state: State,
     acl: Acl,
     /// When the leader was lost, while there is none.
@@ -121,9 +125,16 @@ impl Consul {
     /// A new agent, its own leader, with nothing stored. `seed` decides the ids of sessions and
     /// the jitter of waits.
     pub fn new(seed: u64) -> Self {
+        Self::with_profile(seed, Profile::default())
+    }
+
+    /// The same of another release or edition.
+    pub fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
+        let profile = profile.into();
         Self {
-            state: State::new(NODE),
-            acl: Acl::default(),
+            profile,
+            state: State::new(NODE, profile.rules().session_ids),
+            acl: Acl::new(profile.rules()),
             leaderless_since: None,
             node: NODE.into(),
             parked: BTreeMap::new(),
@@ -137,6 +148,7 @@ impl Consul {
     /// Another agent of this cluster as it is at this moment, which learns of nothing from now on.
     pub(crate) fn lagging(&self) -> Self {
         let mut agent = Self {
+            profile: self.profile,
             state: self.state.clone(),
             acl: self.acl.clone(),
             leaderless_since: self.leaderless_since,
@@ -164,7 +176,14 @@ impl Consul {
 
     /// No session ends by its TTL any more, until it is renewed.
     pub(crate) fn stop_timers(&mut self) {
-        self.state.sessions.stop_all_timers();
+        self.state
+            .in_each(|tables| tables.sessions.stop_all_timers());
+    }
+
+    /// All sessions live as if they were renewed now.
+    fn restart_timers(&mut self, now: Instant) {
+        self.state
+            .in_each(|tables| tables.sessions.restart_all_timers(now));
     }
 
     /// A new agent that leaves nothing to chance: the ids of its sessions count up, and its waits
@@ -199,14 +218,7 @@ impl Consul {
         self.submitted += 1;
         let node = node.unwrap_or(&self.node).to_owned();
         match route::serve(self, now, &node, request) {
-            Ok(Outcome::Read {
-                read,
-                options,
-                authority,
-                pretty,
-            }) => {
-                self.read(now, exchange, read, options, authority, pretty);
-            }
+            Ok(Outcome::Read(asked)) => self.read(now, exchange, asked),
             Ok(Outcome::Ready(response)) | Err(response) => {
                 self.ready.push_back((exchange, response));
             }
@@ -231,7 +243,7 @@ impl Consul {
     /// a blocking query's wait is over.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waits = self.parked.values().map(|parked| parked.deadline).min();
-        let expiry = self.state.sessions.next_expiry();
+        let expiry = self.state.next_expiry();
         waits.into_iter().chain(expiry).min()
     }
 
@@ -239,36 +251,37 @@ impl Consul {
     /// nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(at) = self.poll_timeout().filter(|at| *at <= now) {
-            while let Some(id) = self.state.sessions.expired(at) {
-                self.state.end_session(at, &id);
-            }
+            while self.state.end_expired(at) {}
             self.wake();
             self.end_waits(at);
         }
-        self.state.store.reap(now);
-        self.state.sessions.reap(now);
+        self.state.in_each(|tables| {
+            tables.store.reap(now);
+            tables.sessions.reap(now);
+        });
     }
 
     /// Answers a read, or parks it.
-    fn read(
-        &mut self,
-        now: Instant,
-        exchange: Exchange,
-        read: blocking::Read,
-        options: Options,
-        authority: Authority,
-        pretty: bool,
-    ) {
+    fn read(&mut self, now: Instant, exchange: Exchange, asked: Asked) {
         let freshness = self.freshness(now);
-        let view = match read.view(&self.state, &authority, pretty) {
+        let Asked {
+            tenancy,
+            read,
+            options,
+            authority,
+            pretty,
+        } = asked;
+        let tables = self.state.tables(&tenancy);
+        let view = match read.view(tables, &authority, pretty) {
             Ok(view) => view,
             Err(refusal) => {
+                let refusal = self.stamped(refusal);
                 self.ready.push_back((exchange, refusal));
                 return;
             }
         };
         let (index, watch) = (view.index, view.watch.clone());
-        let response = present(view, freshness, &authority);
+        let response = self.stamped(present(view, freshness, &authority));
         if options.min_index == 0 || index.max(1) > options.min_index {
             self.ready.push_back((exchange, response));
             return;
@@ -281,6 +294,7 @@ impl Consul {
         self.parked.insert(
             exchange,
             Parked {
+                tenancy,
                 read,
                 authority,
                 pretty,
@@ -295,27 +309,33 @@ impl Consul {
 
     /// Lets the blocking queries look again whose watch covers what changed.
     fn wake(&mut self) {
-        let touched = self.state.store.take_touched();
-        let sessions = self.state.sessions.take_touched();
-        if touched.keys.is_empty() && sessions.is_empty() {
+        let changes = self.state.take_changes();
+        if changes.is_empty() {
             return;
         }
-        let woken: Vec<_> = self
-            .parked
-            .iter()
-            .filter(|(_, parked)| parked.is_woken_by(&self.state, &touched, &sessions))
-            .map(|(exchange, _)| *exchange)
-            .collect();
+        let is_woken = |parked: &Parked| {
+            let mut changes = changes.iter();
+            changes.any(|it| parked.is_woken_by(&self.state, it))
+        };
+        let woken = self.parked.iter().filter(|(_, parked)| is_woken(parked));
+        let woken: Vec<_> = woken.map(|(exchange, _)| *exchange).collect();
         let mut views = Views::default();
         for exchange in woken {
             let Some(mut parked) = self.parked.remove(&exchange) else {
                 continue;
             };
             match views.view(&self.state, &parked) {
-                Err(refusal) => self.ready.push_back((exchange, refusal)),
+                Err(refusal) => {
+                    let refusal = self.stamped(refusal);
+                    self.ready.push_back((exchange, refusal));
+                }
                 Ok(view) => {
                     let (index, watch) = (view.index, view.watch.clone());
                     let response = present(view, parked.freshness, &parked.authority);
+                    let response = self.stamped(response);
+                    if parked.is_still_missing(&watch) && !self.profile.rules().neighbours_wake {
+                        parked.min_index = parked.min_index.max(index);
+                    }
                     if index.max(1) > parked.min_index {
                         self.ready.push_back((exchange, response));
                     } else {
@@ -364,8 +384,18 @@ impl Consul {
             .ok_or_else(|| answer::text(403, "ACL not found"))
     }
 
+    /// The answer of an endpoint, with what every answer of the release has.
+    fn stamped(&self, response: Response) -> Response {
+        if self.profile.rules().default_policy_header {
+            response.with_header("X-Consul-Default-Acl-Policy", self.acl.default_policy())
+        } else {
+            response
+        }
+    }
+
     fn freshness(&self, now: Instant) -> Freshness {
         Freshness {
+            tells_backend: self.profile.rules().query_backend_header,
             known_leader: self.has_leader(),
             last_contact: self
                 .leaderless_since

@@ -59,14 +59,3 @@ impl Options {
         }
     }
 }
-
-/// Refuses what only Consul Enterprise knows.
-pub(super) fn refuse_namespace(query: &Query) -> Result<(), Response> {
-    match query.filled("ns") {
-        None => Ok(()),
-        Some(_) => Err(answer::bad_request(
-            "Bad request: Invalid query parameter: \"ns\" - \
-             Namespaces are a Consul Enterprise feature",
-        )),
-    }
-}
