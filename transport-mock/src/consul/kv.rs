@@ -11,6 +11,7 @@ use super::blocking::{Read, View, Watch};
 use super::call::{Asked, Call, Outcome};
 use super::go;
 use super::keys;
+use super::limits::Errand;
 use super::options::Options;
 use super::profile::Unclean;
 use super::state::Tables;
@@ -66,7 +67,7 @@ fn get(
     };
     let tenancy = call.tenancy()?;
     consul.count(Kind::KvRead);
-    consul.forward(call, options.stale)?;
+    consul.forward(call, options.errand())?;
     let authority = consul.authorize(call)?;
     Ok(Outcome::Read(Asked {
         tenancy,
@@ -98,7 +99,7 @@ fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Respons
         ));
     }
     consul.count(Kind::KvWrite);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if !authority.writes_key(key) {
         return Err(authority.denied("key:write", key));
@@ -140,7 +141,7 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
     }
     let cas = query.get("cas").map(parse_number).transpose()?;
     consul.count(Kind::KvWrite);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let permitted = if recurse {
         authority.writes_tree(key)

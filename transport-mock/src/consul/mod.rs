@@ -57,6 +57,7 @@ mod go_json;
 mod inspect;
 mod keys;
 mod kv;
+mod limits;
 mod operator;
 mod options;
 mod profile;
@@ -80,6 +81,7 @@ use semaphore_core::adapter::{Instant, Request, Response};
 
 pub use acl::{Access, Policy};
 pub use inspect::Kind;
+pub use limits::RequestLimits;
 pub use operator::Snapshot;
 pub use profile::{Edition, Profile, Version};
 pub use sessions::{Behavior, Session};
@@ -90,6 +92,7 @@ use acl::{Acl, Authority};
 use answer::Freshness;
 use blocking::{Parked, Views};
 use call::{Asked, Call, Outcome};
+use limits::{Errand, Limiter};
 use state::State;
 
 /// The name of the agent's own node.
@@ -104,6 +107,7 @@ const JITTER_FRACTION: u32 = 16;
 #[derive(Clone)]
 pub struct Consul {
     profile: Profile,
+    limiter: Limiter,
     state: State,
     acl: Acl,
     /// When the leader was lost, while there is none.
@@ -133,6 +137,7 @@ impl Consul {
         let profile = profile.into();
         Self {
             profile,
+            limiter: Limiter::default(),
             state: State::new(NODE, profile.rules().session_ids),
             acl: Acl::new(profile.rules()),
             leaderless_since: None,
@@ -149,6 +154,7 @@ impl Consul {
     pub(crate) fn lagging(&self) -> Self {
         let mut agent = Self {
             profile: self.profile,
+            limiter: self.limiter.clone(),
             state: self.state.clone(),
             acl: self.acl.clone(),
             leaderless_since: self.leaderless_since,
@@ -363,10 +369,11 @@ impl Consul {
         }
     }
 
-    /// Refuses a request that the leader would have to answer while there is none.
-    fn forward(&self, call: &Call, stale: bool) -> Result<(), Response> {
+    /// Refuses a request that the leader would have to answer while there is none, and one too many.
+    fn forward(&mut self, call: &Call, errand: Errand) -> Result<(), Response> {
         call.check_datacenter()?;
-        if stale || self.has_leader() {
+        self.limiter.admit(call.now, errand)?;
+        if errand == (Errand::Read { stale: true }) || self.has_leader() {
             Ok(())
         } else {
             Err(answer::failure("No cluster leader"))

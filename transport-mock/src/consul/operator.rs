@@ -4,6 +4,8 @@ use semaphore_core::adapter::Instant;
 
 use super::Consul;
 use super::acl::Policy;
+use super::limits::{Limiter, RequestLimits};
+use super::profile::Profile;
 use super::state::State;
 
 /// A snapshot of the whole state, to go back to with [`Consul::restore`], or for a new leader to
@@ -110,6 +112,25 @@ impl Consul {
         self.restart_timers(now);
     }
 
+    /// From now on requests are limited, or no more.
+    ///
+    /// # Panics
+    /// When there are limits, and the [profile](super::Profile) is of a release that has none: one before 1.15.
+    pub fn set_request_limits(&mut self, now: Instant, limits: Option<RequestLimits>) {
+        let release = self.profile.rules();
+        assert!(
+            limits.is_none() || release.has_request_limits,
+            "Consul {} has no limits of requests",
+            release.version
+        );
+        self.limiter = limits.map_or_else(Limiter::default, |it| Limiter::new(now, it));
+    }
+
+    /// The release and the edition.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
     /// As many writes elsewhere in the cluster as to move the index on by so much.
     pub fn advance_index(&mut self, by: u64) {
         self.state.advance_index(by);
@@ -150,8 +171,8 @@ impl Consul {
     }
 
     /// Whether a read by a token that is known says that something was left out, in the header
-    /// `X-Consul-Results-Filtered-By-ACLs`: newer agents do (1.11 and up), 1.8 does not. Off at
-    /// first.
+    /// `X-Consul-Results-Filtered-By-ACLs`: newer agents do (1.11 and up), 1.8 does not. At first it is as the
+    /// [profile](super::Profile) has it.
     pub fn set_acl_reports_filtering(&mut self, reports: bool) {
         self.acl.reports_filtering = reports;
     }

@@ -6,6 +6,7 @@ use semaphore_core::adapter::Response;
 
 use super::answer;
 use super::go;
+use super::limits::Errand;
 use super::target::Query;
 
 const DEFAULT_WAIT: Duration = Duration::from_mins(5);
@@ -49,6 +50,11 @@ impl Options {
             min_index,
             wait,
         })
+    }
+
+    /// What the servers are asked for.
+    pub(super) fn errand(&self) -> Errand {
+        Errand::Read { stale: self.stale }
     }
 
     /// How long a blocking query waits, before the jitter that the agent adds.

@@ -39,7 +39,7 @@ pub enum Edition {
     /// Without namespaces and partitions: a request that names one is refused, except to `/v1/txn`.
     #[default]
     Community,
-    /// With namespaces and partitions, each with keys and sessions of its own. All of them are there; the catalog of
+    /// With namespaces and, from 1.11, partitions, each with keys and sessions of its own. All of them are there; the catalog of
     /// nodes is one for all. A token's own namespace is always `default`.
     Enterprise,
 }
@@ -127,6 +127,10 @@ impl fmt::Display for Profile {
 
 /// What a release does that another does differently.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a difference of its own"
+)]
 pub(super) struct Release {
     /// What `/v1/agent/self` says.
     pub(super) version: &'static str,
@@ -159,7 +163,6 @@ pub(super) struct Release {
     // Transactions.
     pub(super) most_operations: usize,
     pub(super) get_or_empty: bool,
-    pub(super) partition_of_operation: bool,
     pub(super) unknown_verb: UnknownVerb,
     /// Whether a transaction that reads tells the index 1, and what newer answers have besides.
     pub(super) tells_reads_more: bool,
@@ -175,7 +178,8 @@ pub(super) struct Release {
 
     // Limits, and no leader.
     pub(super) has_request_limits: bool,
-    pub(super) refuses_partition: bool,
+    /// Whether partitions are known: Community refuses them then.
+    pub(super) knows_partitions: bool,
     pub(super) held_for: (Duration, Duration),
     pub(super) late: Duration,
 }
@@ -253,7 +257,6 @@ const V1_8: Release = Release {
     session_ids: SessionIds::Uuids,
     most_operations: 64,
     get_or_empty: false,
-    partition_of_operation: false,
     unknown_verb: UnknownVerb::FoundWhenApplied,
     tells_reads_more: false,
     default_policy_header: false,
@@ -262,7 +265,7 @@ const V1_8: Release = Release {
     reports_filtering: false,
     neighbours_wake: true,
     has_request_limits: false,
-    refuses_partition: false,
+    knows_partitions: false,
     held_for: (Duration::from_millis(7_100), Duration::from_millis(7_100)),
     late: Duration::from_millis(300),
 };
@@ -283,7 +286,6 @@ const V1_15: Release = Release {
     session_ids: SessionIds::Texts,
     most_operations: 128,
     get_or_empty: true,
-    partition_of_operation: true,
     unknown_verb: UnknownVerb::FoundAtOnce,
     tells_reads_more: true,
     default_policy_header: true,
@@ -292,7 +294,7 @@ const V1_15: Release = Release {
     reports_filtering: true,
     neighbours_wake: false,
     has_request_limits: true,
-    refuses_partition: true,
+    knows_partitions: true,
     held_for: (Duration::from_millis(8_600), Duration::from_secs(18)),
     late: Duration::from_millis(4_700),
     ..V1_8

@@ -8,6 +8,7 @@ use super::answer::{self, Freshness};
 use super::blocking::{Read, View, Watch};
 use super::call::{Asked, Call, Outcome};
 use super::go;
+use super::limits::Errand;
 use super::options::Options;
 use super::session_body;
 use super::sessions::{Behavior, Session};
@@ -34,7 +35,7 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
             .map_err(|fault| answer::bad_request(format!("Request decode failed: {fault}")))?;
     }
     consul.count(Kind::SessionCreate);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     if wanted.node.is_empty() {
         return Err(answer::failure("Must provide Node"));
     }
@@ -78,7 +79,7 @@ pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcom
     Options::parse(&call.target.query)?;
     let (tenancy, key) = required_id(consul, call, id)?;
     consul.count(Kind::SessionRenew);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let key = key.map_err(answer::failure)?;
     let sessions = &mut consul.state.tables_mut(&tenancy).sessions;
@@ -96,7 +97,7 @@ pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcom
 pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
     let (tenancy, key) = required_id(consul, call, id)?;
     consul.count(Kind::SessionDestroy);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if authority.is_enforced() {
         let key = key
@@ -197,7 +198,7 @@ fn read(
         freshness.stamp_at(0, response)
     };
     consul.count(Kind::SessionRead);
-    consul.forward(call, options.stale).map_err(unfresh)?;
+    consul.forward(call, options.errand()).map_err(unfresh)?;
     let authority = consul.authorize(call).map_err(unfresh)?;
     let read = read.map_err(answer::failure).map_err(unfresh)?;
     Ok(Outcome::Read(Asked {

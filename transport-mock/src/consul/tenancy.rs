@@ -54,10 +54,11 @@ impl Tenancy {
     /// The one that a query names, or the answer of an agent that knows none.
     pub(super) fn asked(profile: Profile, query: &Query) -> Result<Self, Response> {
         let (namespace, partition) = (query.filled("ns"), query.filled("partition"));
+        let rules = profile.rules();
+        let partition = partition.filter(|_| rules.knows_partitions);
         if profile.edition == Edition::Enterprise {
             return Ok(Self::of(partition, namespace));
         }
-        let rules = profile.rules();
         let refuse = |name: &str, what: &str| {
             let before = rules.before_invalid_parameter;
             let text = format!(
@@ -68,7 +69,7 @@ impl Tenancy {
         if namespace.is_some() {
             return refuse("ns", "Namespaces");
         }
-        if partition.is_some() && rules.refuses_partition {
+        if partition.is_some() {
             return refuse("partition", "Partitions");
         }
         Ok(Self::default())

@@ -16,6 +16,7 @@ use super::go;
 use super::go_json::{self, Field};
 use super::keys;
 use super::kv::{self, MAX_VALUE, Shown};
+use super::limits::Errand;
 use super::options::Options;
 use super::profile::{Edition, KeyRule, Profile, Release, UnknownVerb};
 use super::state::{State, Tables};
@@ -34,13 +35,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
     let operations = parse(call)?;
     let writes = operations.iter().any(Operation::is_write);
-    let options = if writes {
-        Options::default()
+    let errand = if writes {
+        Errand::Write
     } else {
-        Options::parse(&call.target.query)?
+        Options::parse(&call.target.query)?.errand()
     };
     consul.count(Kind::Txn);
-    consul.forward(call, options.stale)?;
+    consul.forward(call, errand)?;
     let authority = consul.authorize(call)?;
     let freshness = consul.freshness(call.now);
     let release = call.release();
@@ -465,12 +466,7 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
         "Session",
         "Namespace",
     ];
-    known.extend(
-        profile
-            .rules()
-            .partition_of_operation
-            .then_some("Partition"),
-    );
+    known.extend(profile.rules().knows_partitions.then_some("Partition"));
     refuse_unknown(fields, &known)?;
     let field = |name| Field::new(fields, "KVTxnOp.KV", name);
     let value = match go_json::member(fields, "Value") {

@@ -20,11 +20,11 @@ pub(crate) fn told(body: &[u8]) -> Value {
 }
 
 fn hash(bytes: &[u8]) -> String {
-    let digest = digest(&SHA256, bytes);
-    digest
+    digest(&SHA256, bytes)
         .as_ref()
         .iter()
-        .map(|byte| format!("{byte:02x}"))
+        .flat_map(|byte| [byte >> 4, byte & 0xf])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
         .collect()
 }
 
