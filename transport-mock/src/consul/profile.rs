@@ -66,6 +66,20 @@ impl Profile {
         }
     }
 
+    /// What it is called, such as `1.22 Enterprise`.
+    pub const fn name(self) -> &'static str {
+        match (self.version, self.edition) {
+            (Version::V1_8, Edition::Community) => "1.8",
+            (Version::V1_15, Edition::Community) => "1.15",
+            (Version::V1_22, Edition::Community) => "1.22",
+            (Version::V1_23, Edition::Community) => "1.23",
+            (Version::V1_8, Edition::Enterprise) => "1.8 Enterprise",
+            (Version::V1_15, Edition::Enterprise) => "1.15 Enterprise",
+            (Version::V1_22, Edition::Enterprise) => "1.22 Enterprise",
+            (Version::V1_23, Edition::Enterprise) => "1.23 Enterprise",
+        }
+    }
+
     /// For how long agents hold a request while there is no leader, at least and at most, and how long after a later
     /// read a write was seen applied that its client had given up. What
     /// [`MockConsul::hold_without_leader`](crate::MockConsul::hold_without_leader) wants to know.
@@ -110,18 +124,13 @@ impl Version {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (major, minor) = self.release();
-        write!(f, "{major}.{minor}")
+        f.write_str(Profile::from(*self).name())
     }
 }
 
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let edition = match self.edition {
-            Edition::Community => "",
-            Edition::Enterprise => " Enterprise",
-        };
-        write!(f, "{}{edition}", self.version)
+        f.write_str(self.name())
     }
 }
 
@@ -328,6 +337,7 @@ mod tests {
             let (major, minor) = version.release();
             let found = Profile::from(version).rules().version;
             assert!(found.starts_with(&format!("{major}.{minor}.")), "{found}");
+            assert_eq!(version.to_string(), format!("{major}.{minor}"));
         }
     }
 
