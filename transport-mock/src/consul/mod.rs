@@ -8,8 +8,8 @@
 //! ```
 //!
 //! It answers as Consul 1.8.7 does, which a table of scripts and any number of random ones prove,
-//! run on both; where a newer version differs in a way that matters to a client, there is a
-//! switch. Its one server is its own leader and serves the datacenter `dc1`; requests may come
+//! run on both, or as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
+//! one server is its own leader and serves the datacenter `dc1`; requests may come
 //! [through agents](Consul::submit_through) of other nodes.
 //!
 //! Time is what the caller says it is: every method that can let time pass takes `now`.
@@ -34,6 +34,7 @@
 //! | what | why |
 //! |---|---|
 //! | Other endpoints than `/v1/kv/`, `/v1/txn`, `/v1/session/`, `/v1/status/leader` and `peers`, `/v1/agent/self` are unknown, and of the last only a part is shown | A semaphore needs no others |
+//! | In Enterprise every namespace and partition is there, the catalog is one for all of them, and entries don't show theirs | Nothing of Enterprise was run |
 //! | Other methods than `GET`, `PUT` and `DELETE` don't exist | The core's `Request` has no others |
 //! | Of operations on the catalog a transaction knows `get`, `set` and `cas` of nodes; it passes over those on services and checks | They are what an operator's methods are for |
 //! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |

@@ -229,3 +229,23 @@ fn a_newer_agent_holds_requests_for_longer_without_a_leader() {
     let (new, new_late) = Profile::from(Version::V1_23).without_leader();
     assert!(new.start() > old.end() && new_late > old_late);
 }
+
+#[test]
+fn the_page_on_consul_names_every_profile() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/CONSUL.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, table) = page
+        .split_once("| profile | conforms to |")
+        .expect("a table");
+    let rows = table
+        .lines()
+        .skip(2)
+        .map_while(|line| line.strip_prefix("| "));
+    let named: Vec<_> = rows
+        .filter_map(|row| row.split(" | ").next())
+        .flat_map(|names| names.split(", "))
+        .collect();
+    for profile in Profile::all() {
+        assert!(named.contains(&profile.name()), "{profile}: {named:?}");
+    }
+}
