@@ -41,6 +41,8 @@ const WITH_STRANGERS: &[(&str, usize)] = &[
 
 /// Scripts that the table had not when it was recorded. An agent of that release has to be run to find out.
 const NEWER: &[&str] = &[
+    "a partition is passed over, or refused",
+    "a transaction is about one namespace, whatever it and its operations name, and knows no partition",
     "a node is made by a check-and-set with index zero, once, and sessions stand on it",
     "a node is set and read, and a transaction that fails leaves none behind",
     "whether a key could be acquired can be asked, and nothing changes",
