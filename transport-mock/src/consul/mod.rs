@@ -73,6 +73,7 @@ mod store;
 mod target;
 mod tenancy;
 mod txn;
+mod txn_body;
 mod txn_node;
 
 use core::time::Duration;
