@@ -48,8 +48,12 @@
 //! - The cluster: [`MockConsul::lose_leader`] and [`MockConsul::elect_leader_behind`].
 //! - The server that a host talks to: [`MockConsul::set_agent`] gives it a node of its own, and
 //!   [`MockConsul::deregister_node`] takes that away, with all sessions on it.
+//! - The agents' limits: [`MockConsul::set_max_connections`], and [`MockConsul::set_request_limits`] from 1.15 on.
 //! - What an operator does: [`MockConsul::consul`] reaches the [`consul::Consul`] itself, which can
 //!   destroy sessions, fail checks, restore snapshots and change ACLs.
+//!
+//! # Which Consul
+//! [`MockConsul::with_profile`] makes one of another release or edition than 1.8, Community; [`consul::Profile`] has them.
 //!
 //! # Other clients
 //! `LoopbackConsul` (feature `loopback`, on by default) serves the same Consul over HTTP on the

@@ -12,7 +12,7 @@ use std::time::Duration;
 use semaphore_core::adapter::{Instant, Request};
 
 use crate::client::MockClient;
-use crate::consul::{Consul, Snapshot};
+use crate::consul::{Consul, Profile, RequestLimits, Snapshot};
 use crate::executor::Seat;
 use crate::fault::{Fault, Faults, Rule};
 use crate::network::{Cut, Delivered, Network};
@@ -60,8 +60,33 @@ impl Drop for Owner {
 impl MockConsul {
     /// A world at time zero with an empty Consul. All that happens at random follows from `seed`.
     pub fn new(seed: u64) -> Self {
+        Self::with_profile(seed, Profile::default())
+    }
+
+    /// The same with another release or edition of Consul:
+    ///
+    /// ```
+    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::MockConsul;
+    /// use transport_mock::consul::{Edition, Profile, Tenancy, Version};
+    ///
+    /// let profile = Profile {
+    ///     version: Version::V1_22,
+    ///     edition: Edition::Enterprise,
+    /// };
+    /// let world = MockConsul::with_profile(7, profile);
+    /// let node = world.client("node-1");
+    /// let write = Request::new(Method::Put, "/v1/kv/greeting?ns=team").with_body("hello");
+    /// world.run(node.send(write))?;
+    ///
+    /// let team = Tenancy::of_namespace("team");
+    /// assert_eq!(world.consul(|consul, _| consul.entries_in(&team, "").count()), 1);
+    /// assert_eq!(world.consul(|consul, _| consul.entries("").count()), 0);
+    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// ```
+    pub fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
         Self {
-            owner: Arc::new(Owner(Arc::new(World::new(seed)))),
+            owner: Arc::new(Owner(Arc::new(World::new(seed, profile.into())))),
         }
     }
 
@@ -366,6 +391,38 @@ impl MockConsul {
     pub fn hold_without_leader(&self, wait: RangeInclusive<Duration>, late: Duration) {
         self.world()
             .with(|network| network.hold_without_leader(wait, late));
+    }
+
+    /// [Holds](Self::hold_without_leader) requests as agents of this world's [profile](crate::consul::Profile) do.
+    pub fn hold_without_leader_as_agents_do(&self) {
+        let (wait, late) = self.consul(|consul, _| consul.profile().without_leader());
+        self.hold_without_leader(wait, late);
+    }
+
+    /// From now on servers serve so many requests and no more, until this says otherwise. Agents have such limits from
+    /// 1.15 on.
+    ///
+    /// ```
+    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::MockConsul;
+    /// use transport_mock::consul::{RequestLimits, Version};
+    ///
+    /// let world = MockConsul::with_profile(7, Version::V1_15);
+    /// let node = world.client("node-1");
+    /// world.set_request_limits(Some(RequestLimits { read_rate: None, write_rate: Some(0.1) }));
+    /// let write = || Request::new(Method::Put, "/v1/kv/greeting").with_body("hello");
+    /// assert_eq!(world.run(node.send(write()))?.status(), 200);
+    /// assert_eq!(world.run(node.send(write()))?.status(), 503);
+    ///
+    /// world.set_request_limits(None);
+    /// assert_eq!(world.run(node.send(write()))?.status(), 200);
+    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When there are limits, and this world's [profile](crate::consul::Profile) is of a release before 1.15.
+    pub fn set_request_limits(&self, limits: Option<RequestLimits>) {
+        self.consul(|consul, now| consul.set_request_limits(now, limits));
     }
 
     /// How many requests [were held](Self::hold_without_leader) without a leader, and how many writes of them were applied

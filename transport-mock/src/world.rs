@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use semaphore_core::adapter::{BoxFuture, Instant, Request};
 
+use crate::consul::Profile;
 use crate::executor::{Clock, Executor, Step};
 use crate::fault::Fault;
 use crate::network::{Call, Event, Host, Network, Outcome, Socket};
@@ -32,10 +33,10 @@ struct Settings {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, profile: Profile) -> Self {
         Self {
             executor: Arc::new(Executor::default()),
-            network: Mutex::new(Network::new(seed)),
+            network: Mutex::new(Network::new(seed, profile)),
             settings: Mutex::new(Settings {
                 automatic: true,
                 patience: Duration::from_hours(72),

@@ -25,6 +25,8 @@ pub struct Figures {
     pub values_set: u64,
     /// Those of strangers.
     pub grants_to_strangers: u64,
+    /// Of which release and edition Consul was.
+    pub consuls: BTreeMap<&'static str, u64>,
     /// What went wrong, by kind.
     pub faults: BTreeMap<&'static str, u64>,
     /// Holds that were lost, by reason.
@@ -50,6 +52,7 @@ impl Figures {
         self.grants_to_strangers += other.grants_to_strangers;
         self.violations += other.violations;
         for (sum, other) in [
+            (&mut self.consuls, &other.consuls),
             (&mut self.faults, &other.faults),
             (&mut self.losses, &other.losses),
             (&mut self.unserved, &other.unserved),
@@ -74,6 +77,7 @@ impl fmt::Display for Figures {
         writeln!(f, "{:>12} values set by leaders", self.values_set)?;
         writeln!(f, "{:>12} grants to strangers", self.grants_to_strangers)?;
         for (title, counts) in [
+            ("releases of Consul", &self.consuls),
             ("faults", &self.faults),
             ("losses", &self.losses),
             ("acquisitions without a grant", &self.unserved),

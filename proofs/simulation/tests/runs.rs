@@ -11,6 +11,7 @@ use simulation::plan::{
     Deed, End, Fate, HostPlan, How, Pieces, Place, Plan, Stranger, StrangerPlan, Turn, UserPlan,
 };
 use simulation::{Figures, run, shrink};
+use transport_mock::consul::Profile;
 
 #[test]
 fn fifty_seeds_violate_nothing() {
@@ -26,6 +27,7 @@ fn fifty_seeds_violate_nothing() {
     assert!(sum.grants_to_strangers > 0, "{sum}");
     assert!(sum.elected > 100 && sum.grants - sum.elected > 100, "{sum}");
     assert!(sum.values_set > 50, "{sum}");
+    assert!(sum.consuls.len() > 4, "most releases of Consul: {sum}");
     // Most of the rare ones, too; a thousand seeds must take all of them.
     assert!(missed(&sum.branches, Of::Both).len() < 9, "{sum}");
 }
@@ -139,6 +141,7 @@ fn broken_clock() -> Plan {
         lifetime: 1.0,
         lock_delay_length: 1.0,
         holding: None,
+        profile: Profile::default(),
         access_control: None,
         storm: secs(40),
         hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
@@ -231,6 +234,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         lifetime: 2.0,
         lock_delay_length: 1.0,
         holding: None,
+        profile: Profile::default(),
         access_control: None,
         storm: secs(40),
         hosts: vec![host(0, 1.0)],

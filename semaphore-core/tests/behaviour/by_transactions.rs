@@ -21,6 +21,7 @@ mod turn;
 // What separate requests can't do, or need not, and what is the same in either encoding.
 #[path = "turn"]
 mod turn_once {
+    mod operations_without_namespace;
     mod passing;
 }
 #[path = "queue"]

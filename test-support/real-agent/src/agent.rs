@@ -136,6 +136,11 @@ impl Agent {
         self.binary.path.clone()
     }
 
+    /// The release of the binary: its major and minor number.
+    pub fn version(&self) -> (u32, u32) {
+        self.binary.version
+    }
+
     /// Everything that it has logged.
     pub fn log(&self) -> String {
         self.process.log()

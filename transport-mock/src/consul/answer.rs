@@ -6,6 +6,7 @@ use semaphore_core::adapter::Response;
 use serde::Serialize;
 
 use super::go;
+use super::profile::Redirect;
 
 /// The content type that Go's server finds for text.
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -18,11 +19,6 @@ pub(super) fn text(status: u16, text: impl Into<String>) -> Response {
 /// 500 with the error's text.
 pub(super) fn failure(text: impl Into<String>) -> Response {
     self::text(500, text)
-}
-
-/// 403 for want of a permission.
-pub(super) fn permission_denied() -> Response {
-    text(403, "Permission denied")
 }
 
 /// 400 for a parameter that is wrong.
@@ -46,14 +42,26 @@ pub(super) fn not_found() -> Response {
     Response::new(404, "")
 }
 
+/// A 404 for a path that is none; without a text it is empty.
+pub(super) fn no_such_path(text: &str) -> Response {
+    match text {
+        "" => not_found(),
+        text => self::text(404, text),
+    }
+}
+
 /// 405, naming the methods that are allowed.
 pub(super) fn method_not_allowed(method: &str, allowed: &[&str]) -> Response {
     text(405, format!("method {method} not allowed"))
         .with_header("Allow", format!("OPTIONS,{}", allowed.join(",")))
 }
 
-/// 301 to `location`; with a link in the body when the method is `GET`.
-pub(super) fn redirect(location: &str, is_get: bool) -> Response {
+/// 301 or 307 to `location`; with a link in the body when the method is `GET`.
+pub(super) fn redirect(how: Redirect, location: &str, is_get: bool) -> Response {
+    let (status, name) = match how {
+        Redirect::Moved => (301, "Moved Permanently"),
+        Redirect::Temporary => (307, "Temporary Redirect"),
+    };
     let response = if is_get {
         let href = location
             .replace('&', "&amp;")
@@ -61,13 +69,10 @@ pub(super) fn redirect(location: &str, is_get: bool) -> Response {
             .replace('>', "&gt;")
             .replace('"', "&#34;")
             .replace('\'', "&#39;");
-        Response::new(
-            301,
-            format!("<a href=\"{href}\">Moved Permanently</a>.\n\n"),
-        )
-        .with_header("Content-Type", "text/html; charset=utf-8")
+        Response::new(status, format!("<a href=\"{href}\">{name}</a>.\n\n"))
+            .with_header("Content-Type", "text/html; charset=utf-8")
     } else {
-        Response::new(301, "")
+        Response::new(status, "")
     };
     response.with_header("Location", location)
 }
@@ -78,6 +83,8 @@ pub(super) struct Freshness {
     pub(super) known_leader: bool,
     /// Since the leader was last heard of.
     pub(super) last_contact: Duration,
+    /// Whether a read says how it was answered.
+    pub(super) tells_backend: bool,
 }
 
 impl Freshness {
@@ -94,6 +101,12 @@ impl Freshness {
     /// The same answer with the headers of a read at `index`. The agent never shows an index
     /// of 0, since a client could not wait on it.
     pub(super) fn stamp_at(self, index: u64, response: Response) -> Response {
-        self.stamp(response.with_header("X-Consul-Index", index.max(1).to_string()))
+        let response = response.with_header("X-Consul-Index", index.max(1).to_string());
+        let response = self.stamp(response);
+        if self.tells_backend {
+            response.with_header("X-Consul-Query-Backend", "blocking-query")
+        } else {
+            response
+        }
     }
 }

@@ -12,14 +12,17 @@ use super::answer::Freshness;
 use super::kv::{self, TreeShape};
 use super::radix::Node;
 use super::session;
-use super::state::State;
-use super::store::Touched;
+use super::state::{Changes, State, Tables};
+use super::tenancy::Tenancy;
 
 /// What a request reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Read {
-    /// One key.
-    Key { key: Vec<u8>, raw: bool },
+    /// One key: its value alone, as content of this type, or all of it.
+    Key {
+        key: Vec<u8>,
+        raw: Option<&'static str>,
+    },
     /// All keys below a prefix.
     Tree { prefix: Vec<u8> },
     /// The names of the keys below a prefix.
@@ -64,22 +67,22 @@ impl Read {
     /// Reads, or gives the answer to a read that is not allowed.
     pub(super) fn view(
         &self,
-        state: &State,
+        tables: &Tables,
         authority: &Authority,
         pretty: bool,
     ) -> Result<View, Response> {
         Ok(match self {
-            Self::Key { key, raw } => return kv::view_key(state, authority, key, *raw, pretty),
+            Self::Key { key, raw } => return kv::view_key(tables, authority, key, *raw, pretty),
             Self::Tree { prefix } => {
-                kv::view_tree(state, authority, prefix, TreeShape::Entries, pretty)
+                kv::view_tree(tables, authority, prefix, TreeShape::Entries, pretty)
             }
             Self::Keys { prefix, separator } => {
                 let shape = TreeShape::Names { separator };
-                kv::view_tree(state, authority, prefix, shape, pretty)
+                kv::view_tree(tables, authority, prefix, shape, pretty)
             }
-            Self::Session { id } => session::view_one(state, authority, id, pretty),
-            Self::Sessions => session::view_all(state, authority, None, pretty),
-            Self::NodeSessions { node } => session::view_all(state, authority, Some(node), pretty),
+            Self::Session { id } => session::view_one(tables, authority, id, pretty),
+            Self::Sessions => session::view_all(tables, authority, None, pretty),
+            Self::NodeSessions { node } => session::view_all(tables, authority, Some(node), pretty),
         })
     }
 }
@@ -87,6 +90,7 @@ impl Read {
 /// A blocking query that waits.
 #[derive(Clone)]
 pub(super) struct Parked {
+    pub(super) tenancy: Tenancy,
     pub(super) read: Read,
     pub(super) authority: Authority,
     pub(super) pretty: bool,
@@ -100,13 +104,25 @@ pub(super) struct Parked {
 }
 
 impl Parked {
-    /// Whether one of these changes makes it look again. `sessions` are those that changed.
-    pub(super) fn is_woken_by(
-        &self,
-        state: &State,
-        touched: &Touched,
-        sessions: &[Vec<u8>],
-    ) -> bool {
+    /// What it reads now.
+    fn look(&self, state: &State) -> Result<View, Response> {
+        let tables = state.tables(&self.tenancy);
+        self.read.view(tables, &self.authority, self.pretty)
+    }
+
+    /// Whether it waits for a key that was not there, and is not now.
+    pub(super) fn is_still_missing(&self, now: &Watch) -> bool {
+        let is_missing = |watch: &Watch| matches!(watch, Watch::MissingKey(_));
+        is_missing(&self.watch) && is_missing(now)
+    }
+
+    /// Whether one of these changes makes it look again.
+    pub(super) fn is_woken_by(&self, state: &State, changes: &Changes) -> bool {
+        if self.tenancy != changes.tenancy {
+            return false;
+        }
+        let tables = state.tables(&self.tenancy);
+        let (touched, sessions) = (&changes.touched, &changes.sessions);
         let keys = &touched.keys;
         let is_reshaped = |node: &Node| node.is_one_of(&touched.reshaped);
         match (&self.watch, &self.read) {
@@ -117,18 +133,18 @@ impl Parked {
                 !keys.is_empty()
                     && (covers_any(node, keys)
                         || is_reshaped(node)
-                        || state.store.node_of_key(key) != *node)
+                        || tables.store.node_of_key(key) != *node)
             }
             (Watch::Tree(node), Read::Tree { prefix } | Read::Keys { prefix, .. }) => {
                 !keys.is_empty()
                     && (covers_any(node, keys)
                         || is_reshaped(node)
-                        || state.store.node_of_prefix(prefix) != *node)
+                        || tables.store.node_of_prefix(prefix) != *node)
             }
             (Watch::Session, Read::Session { id }) => sessions.contains(id),
             (Watch::MissingSession(node), Read::Session { id }) => {
                 !sessions.is_empty()
-                    && (covers_any(node, sessions) || state.sessions.node_of_id(id) != *node)
+                    && (covers_any(node, sessions) || tables.sessions.node_of_id(id) != *node)
             }
             _ => !sessions.is_empty(),
         }
@@ -138,20 +154,27 @@ impl Parked {
 /// What was read of one state, so that many who wait for the same read it once.
 #[derive(Default)]
 pub(super) struct Views {
-    seen: Vec<(Read, Authority, bool, View)>,
+    seen: Vec<(Tenancy, Read, Authority, bool, View)>,
 }
 
 impl Views {
     /// What `parked` reads now, or the answer to a read that is not allowed.
     pub(super) fn view(&mut self, state: &State, parked: &Parked) -> Result<View, Response> {
-        let same = self.seen.iter().find(|(read, authority, pretty, _)| {
-            *pretty == parked.pretty && *read == parked.read && *authority == parked.authority
-        });
+        let same = self
+            .seen
+            .iter()
+            .find(|(tenancy, read, authority, pretty, _)| {
+                *pretty == parked.pretty
+                    && *read == parked.read
+                    && *authority == parked.authority
+                    && *tenancy == parked.tenancy
+            });
         if let Some((.., view)) = same {
             return Ok(view.clone());
         }
-        let view = parked.read.view(state, &parked.authority, parked.pretty)?;
+        let view = parked.look(state)?;
         self.seen.push((
+            parked.tenancy.clone(),
             parked.read.clone(),
             parked.authority.clone(),
             parked.pretty,

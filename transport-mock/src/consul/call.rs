@@ -6,7 +6,9 @@ use super::acl::Authority;
 use super::answer;
 use super::blocking::Read;
 use super::options::Options;
+use super::profile::{Profile, Release};
 use super::target::Target;
+use super::tenancy::Tenancy;
 
 /// A request, taken apart.
 pub(super) struct Call<'a> {
@@ -18,9 +20,20 @@ pub(super) struct Call<'a> {
     pub(super) body: &'a [u8],
     pub(super) token: Option<String>,
     pub(super) pretty: bool,
+    pub(super) profile: Profile,
 }
 
 impl Call<'_> {
+    /// What the agent's release does.
+    pub(super) fn release(&self) -> &'static Release {
+        self.profile.rules()
+    }
+
+    /// The partition and namespace that the query names, or the answer of an agent that knows none.
+    pub(super) fn tenancy(&self) -> Result<Tenancy, Response> {
+        Tenancy::asked(self.profile, &self.target.query)
+    }
+
     /// Refuses a datacenter that is not the agent's own.
     pub(super) fn check_datacenter(&self) -> Result<(), Response> {
         match self.target.query.filled("dc") {
@@ -48,10 +61,14 @@ pub(super) enum Outcome {
     /// It is answered.
     Ready(Response),
     /// It reads, and may have to wait.
-    Read {
-        read: Read,
-        options: Options,
-        authority: Authority,
-        pretty: bool,
-    },
+    Read(Asked),
+}
+
+/// What a read asks for, and how it is to be answered.
+pub(super) struct Asked {
+    pub(super) tenancy: Tenancy,
+    pub(super) read: Read,
+    pub(super) options: Options,
+    pub(super) authority: Authority,
+    pub(super) pretty: bool,
 }

@@ -2,8 +2,10 @@
 
 use semaphore_core::adapter::Instant;
 
-use super::sessions::{self, Session};
+use super::sessions::Session;
+use super::state::Tables;
 use super::store::Entry;
+use super::tenancy::Tenancy;
 use super::{Consul, Exchange};
 
 /// A kind of request, to count by. Redirects and requests that are malformed count as none.
@@ -29,19 +31,35 @@ pub enum Kind {
 }
 
 impl Consul {
-    /// The entries whose keys begin with `prefix`, in order of their keys.
+    /// The entries whose keys begin with `prefix`, in order of their keys: those of the default namespace, as
+    /// wherever nothing else is said.
     pub fn entries(&self, prefix: &str) -> impl Iterator<Item = &Entry> {
-        self.state.store.list(prefix.as_bytes())
+        self.here().store.list(prefix.as_bytes())
+    }
+
+    /// The same in this namespace of a partition.
+    pub fn entries_in(&self, tenancy: &Tenancy, prefix: &str) -> impl Iterator<Item = &Entry> {
+        self.state.tables(tenancy).store.list(prefix.as_bytes())
     }
 
     /// One entry.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
-        self.state.store.get(key.as_bytes())
+        self.here().store.get(key.as_bytes())
     }
 
     /// The sessions that live, in order of their ids.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.state.sessions.iter()
+        self.here().sessions.iter()
+    }
+
+    /// The same in this namespace of a partition.
+    pub fn sessions_in(&self, tenancy: &Tenancy) -> impl Iterator<Item = &Session> {
+        self.state.tables(tenancy).sessions.iter()
+    }
+
+    /// The namespaces in which something is, or was.
+    pub fn tenancies(&self) -> impl Iterator<Item = &Tenancy> {
+        self.state.all_tables().map(|(tenancy, _)| tenancy)
     }
 
     /// Whether a node is in the catalog.
@@ -62,19 +80,19 @@ impl Consul {
 
     /// When a session ends unless it is renewed.
     pub fn expiry(&self, id: &str) -> Option<Instant> {
-        let id = sessions::parse_id(id).ok()?;
-        self.state.sessions.expiry(&id)
+        let (tenancy, key) = self.state.find_session(id)?;
+        self.state.tables(&tenancy).sessions.expiry(&key)
     }
 
     /// The keys that can't be acquired until a lock delay is over, and until when.
     pub fn lock_delays(&self) -> impl Iterator<Item = (&[u8], Instant)> {
-        self.state.sessions.lock_delays()
+        self.here().sessions.lock_delays()
     }
 
     /// The index that a read of everything below `prefix` shows: of its youngest entry or of one
     /// that was deleted.
     pub fn prefix_index(&self, prefix: &str) -> u64 {
-        self.state.store.prefix_index(prefix.as_bytes())
+        self.here().store.prefix_index(prefix.as_bytes())
     }
 
     /// The blocking queries that wait: for an index above which, and until when.
@@ -87,5 +105,9 @@ impl Consul {
     /// How many blocking queries wait.
     pub fn waiting(&self) -> usize {
         self.parked.len()
+    }
+
+    fn here(&self) -> &Tables {
+        self.state.tables(&Tenancy::default())
     }
 }

@@ -8,11 +8,13 @@ use serde::Serialize;
 use super::acl::Authority;
 use super::answer;
 use super::blocking::{Read, View, Watch};
-use super::call::{Call, Outcome};
+use super::call::{Asked, Call, Outcome};
 use super::go;
-use super::options::{self, Options};
-use super::sessions;
-use super::state::State;
+use super::keys;
+use super::limits::Errand;
+use super::options::Options;
+use super::profile::Unclean;
+use super::state::Tables;
 use super::store::Entry;
 use super::{Consul, Kind};
 
@@ -22,6 +24,15 @@ pub(super) const MAX_VALUE: usize = 512 * 1024;
 /// Answers a request for the key that stands in its path after `/v1/kv/`.
 pub(super) fn serve(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Outcome, Response> {
     let options = Options::parse(&call.target.query)?;
+    let release = call.release();
+    let key = match release.unclean {
+        Unclean::Redirected => key.to_vec(),
+        Unclean::EncodedCleaned => keys::cleaned(key),
+    };
+    if let Some(fault) = keys::fault(release.keys, &key) {
+        return Err(answer::failure(format!("invalid key name, {fault}")));
+    }
+    let key = key.as_slice();
     match call.method {
         Method::Get => get(consul, call, options, key),
         Method::Put => put(consul, call, key).map(Outcome::Ready),
@@ -51,24 +62,25 @@ fn get(
     } else {
         Read::Key {
             key: key.to_vec(),
-            raw: query.has("raw"),
+            raw: query.has("raw").then_some(call.release().raw_content_type),
         }
     };
-    options::refuse_namespace(query)?;
+    let tenancy = call.tenancy()?;
     consul.count(Kind::KvRead);
-    consul.forward(call, options.stale)?;
+    consul.forward(call, options.errand())?;
     let authority = consul.authorize(call)?;
-    Ok(Outcome::Read {
+    Ok(Outcome::Read(Asked {
+        tenancy,
         read,
         options,
         authority,
         pretty: call.pretty,
-    })
+    }))
 }
 
 fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Response> {
     let query = &call.target.query;
-    options::refuse_namespace(query)?;
+    let tenancy = call.tenancy()?;
     if key.is_empty() {
         return Err(answer::bad_request("Missing key name"));
     }
@@ -80,47 +92,48 @@ fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Respons
         return Err(answer::text(
             413,
             format!(
-                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See \
-                 https://www.consul.io/docs/agent/options.html#kv_max_value_size.",
-                call.body.len()
+                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See {}#kv_max_value_size.",
+                call.body.len(),
+                call.release().pages
             ),
         ));
     }
     consul.count(Kind::KvWrite);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if !authority.writes_key(key) {
-        return Err(answer::permission_denied());
+        return Err(authority.denied("key:write", key));
     }
     let mut entry = Entry::new(key, call.body.to_vec(), flags);
-    let state = &mut consul.state;
+    let before_fault = call.release().before_key_fault;
+    let failure = |fault: String| answer::failure(format!("{before_fault}{fault}"));
+    let delayed = || {
+        let tables = consul.state.tables(&tenancy);
+        tables.sessions.is_delayed(call.now, key)
+    };
+    if !query.has("release") && query.has("acquire") && delayed() {
+        return Ok(answer::json(&false, call.pretty));
+    }
+    let index = consul.state.next_index();
+    let tables = consul.state.tables_mut(&tenancy);
     let written = if let Some(session) = query.get("release") {
         entry.session = session.into();
-        unlock(state, entry).map_err(answer::failure)?.is_some()
+        unlock(tables, index, entry).map_err(failure)?.is_some()
     } else if let Some(session) = query.get("acquire") {
         entry.session = session.into();
-        if state.sessions.is_delayed(call.now, key) {
-            return Ok(answer::json(&false, call.pretty));
-        }
-        let index = state.next_index();
-        lock(state, index, entry)
-            .map_err(answer::failure)?
-            .is_some()
+        lock(tables, index, entry).map_err(failure)?.is_some()
+    } else if let Some(cas) = cas {
+        tables.store.set_cas(index, cas, entry).is_some()
     } else {
-        let index = state.next_index();
-        if let Some(cas) = cas {
-            state.store.set_cas(index, cas, entry).is_some()
-        } else {
-            state.store.set(index, entry, false);
-            true
-        }
+        tables.store.set(index, entry, false);
+        true
     };
     Ok(answer::json(&written, call.pretty))
 }
 
 fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Response> {
     let query = &call.target.query;
-    options::refuse_namespace(query)?;
+    let tenancy = call.tenancy()?;
     call.refuse_conflicting(&["recurse", "cas"])?;
     let recurse = query.has("recurse");
     if key.is_empty() && !recurse {
@@ -128,7 +141,7 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
     }
     let cas = query.get("cas").map(parse_number).transpose()?;
     consul.count(Kind::KvWrite);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let permitted = if recurse {
         authority.writes_tree(key)
@@ -136,10 +149,10 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
         authority.writes_key(key)
     };
     if !permitted {
-        return Err(answer::permission_denied());
+        return Err(authority.denied("key:write", key));
     }
     let index = consul.state.next_index();
-    let store = &mut consul.state.store;
+    let store = &mut consul.state.tables_mut(&tenancy).store;
     let deleted = match cas {
         Some(cas) => store.delete_cas(call.now, index, cas, key),
         None if recurse => {
@@ -155,57 +168,51 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
 }
 
 /// Acquires a key, or gives the agent's text for why its session can't.
-pub(super) fn lock(state: &mut State, index: u64, entry: Entry) -> Result<Option<Entry>, String> {
+pub(super) fn lock(tables: &mut Tables, index: u64, entry: Entry) -> Result<Option<Entry>, String> {
     if entry.session.is_empty() {
         return Err("missing session".into());
     }
-    let id = sessions::parse_id(&entry.session)?;
-    if state.sessions.get(&id).is_none() {
+    let id = tables.sessions.key_of(&entry.session)?;
+    if tables.sessions.get(&id).is_none() {
         return Err(format!("invalid session {}", go::quote(&entry.session)));
     }
-    Ok(state.store.lock(index, entry))
+    Ok(tables.store.lock(index, entry))
 }
 
 /// Releases a key, or gives the agent's text for what is missing.
-fn unlock(state: &mut State, entry: Entry) -> Result<Option<Entry>, String> {
-    let index = state.next_index();
-    unlock_at(state, index, entry)
-}
-
-/// Releases a key as part of the write at `index`.
-pub(super) fn unlock_at(
-    state: &mut State,
+pub(super) fn unlock(
+    tables: &mut Tables,
     index: u64,
     entry: Entry,
 ) -> Result<Option<Entry>, String> {
     if entry.session.is_empty() {
         return Err("missing session".into());
     }
-    Ok(state.store.unlock(index, entry))
+    Ok(tables.store.unlock(index, entry))
 }
 
 /// One key as it now stands.
 pub(super) fn view_key(
-    state: &State,
+    tables: &Tables,
     authority: &Authority,
     key: &[u8],
-    raw: bool,
+    raw: Option<&'static str>,
     pretty: bool,
 ) -> Result<View, Response> {
     if !authority.reads_key(key) {
-        return Err(answer::permission_denied());
+        return Err(authority.denied("key:read", key));
     }
-    let Some(entry) = state.store.get(key) else {
+    let Some(entry) = tables.store.get(key) else {
         return Ok(View {
-            index: state.store.table_index(),
-            watch: Watch::MissingKey(state.store.node_of_key(key)),
+            index: tables.store.table_index(),
+            watch: Watch::MissingKey(tables.store.node_of_key(key)),
             response: answer::not_found(),
             filtered: false,
         });
     };
-    let response = if raw {
+    let response = if let Some(content_type) = raw {
         Response::new(200, entry.value())
-            .with_header("Content-Type", "text/plain")
+            .with_header("Content-Type", content_type)
             .with_header("X-Content-Type-Options", "nosniff")
             .with_header("Content-Security-Policy", "sandbox")
     } else {
@@ -221,13 +228,13 @@ pub(super) fn view_key(
 
 /// All keys below a prefix, or only their names up to a separator, as they now stand.
 pub(super) fn view_tree(
-    state: &State,
+    tables: &Tables,
     authority: &Authority,
     prefix: &[u8],
     shape: TreeShape<'_>,
     pretty: bool,
 ) -> View {
-    let (seen, hidden): (Vec<_>, Vec<_>) = state
+    let (seen, hidden): (Vec<_>, Vec<_>) = tables
         .store
         .list(prefix)
         .partition(|entry| authority.reads_key(&entry.key));
@@ -243,8 +250,8 @@ pub(super) fn view_tree(
         }
     };
     View {
-        index: state.store.prefix_index(prefix),
-        watch: Watch::Tree(state.store.node_of_prefix(prefix)),
+        index: tables.store.prefix_index(prefix),
+        watch: Watch::Tree(tables.store.node_of_prefix(prefix)),
         response,
         filtered: !hidden.is_empty(),
     }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! It answers as Consul 1.8.7 does, which a table of scripts and any number of random ones prove,
-//! run on both; where a newer version differs in a way that matters to a client, there is a
-//! switch. Its one server is its own leader and serves the datacenter `dc1`; requests may come
+//! run on both, or as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
+//! one server is its own leader and serves the datacenter `dc1`; requests may come
 //! [through agents](Consul::submit_through) of other nodes.
 //!
 //! Time is what the caller says it is: every method that can let time pass takes `now`.
@@ -34,6 +34,7 @@
 //! | what | why |
 //! |---|---|
 //! | Other endpoints than `/v1/kv/`, `/v1/txn`, `/v1/session/`, `/v1/status/leader` and `peers`, `/v1/agent/self` are unknown, and of the last only a part is shown | A semaphore needs no others |
+//! | In Enterprise every namespace and partition is there, the catalog is one for all of them, and entries don't show theirs | Nothing of Enterprise was run |
 //! | Other methods than `GET`, `PUT` and `DELETE` don't exist | The core's `Request` has no others |
 //! | Of operations on the catalog a transaction knows `get`, `set` and `cas` of nodes; it passes over those on services and checks | They are what an operator's methods are for |
 //! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |
@@ -55,9 +56,12 @@ mod catalog;
 mod go;
 mod go_json;
 mod inspect;
+mod keys;
 mod kv;
+mod limits;
 mod operator;
 mod options;
+mod profile;
 mod radix;
 mod route;
 mod session;
@@ -67,7 +71,9 @@ mod state;
 mod status;
 mod store;
 mod target;
+mod tenancy;
 mod txn;
+mod txn_body;
 mod txn_node;
 
 use core::time::Duration;
@@ -77,22 +83,24 @@ use semaphore_core::adapter::{Instant, Request, Response};
 
 pub use acl::{Access, Policy};
 pub use inspect::Kind;
+pub use limits::RequestLimits;
 pub use operator::Snapshot;
+pub use profile::{Edition, Profile, Version};
 pub use sessions::{Behavior, Session};
 pub use store::Entry;
+pub use tenancy::Tenancy;
 
 use acl::{Acl, Authority};
 use answer::Freshness;
 use blocking::{Parked, Views};
-use call::{Call, Outcome};
-use options::Options;
+use call::{Asked, Call, Outcome};
+use limits::{Errand, Limiter};
 use state::State;
 
 /// The name of the agent's own node.
 pub const NODE: &str = "mock";
 
 const DATACENTER: &str = "dc1";
-const VERSION: &str = "1.8.7";
 
 /// What the agent adds to a wait at most, as a fraction of it.
 const JITTER_FRACTION: u32 = 16;
@@ -100,6 +108,8 @@ const JITTER_FRACTION: u32 = 16;
 /// A Consul agent in memory. The [module](self) tells how to drive it.
 #[derive(Clone)]
 pub struct Consul {
+    profile: Profile,
+    limiter: Limiter,
     state: State,
     acl: Acl,
     /// When the leader was lost, while there is none.
@@ -121,9 +131,17 @@ impl Consul {
     /// A new agent, its own leader, with nothing stored. `seed` decides the ids of sessions and
     /// the jitter of waits.
     pub fn new(seed: u64) -> Self {
+        Self::with_profile(seed, Profile::default())
+    }
+
+    /// The same of another release or edition.
+    pub fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
+        let profile = profile.into();
         Self {
-            state: State::new(NODE),
-            acl: Acl::default(),
+            profile,
+            limiter: Limiter::default(),
+            state: State::new(NODE, profile.rules().session_ids),
+            acl: Acl::new(profile.rules()),
             leaderless_since: None,
             node: NODE.into(),
             parked: BTreeMap::new(),
@@ -137,6 +155,8 @@ impl Consul {
     /// Another agent of this cluster as it is at this moment, which learns of nothing from now on.
     pub(crate) fn lagging(&self) -> Self {
         let mut agent = Self {
+            profile: self.profile,
+            limiter: self.limiter.clone(),
             state: self.state.clone(),
             acl: self.acl.clone(),
             leaderless_since: self.leaderless_since,
@@ -164,7 +184,14 @@ impl Consul {
 
     /// No session ends by its TTL any more, until it is renewed.
     pub(crate) fn stop_timers(&mut self) {
-        self.state.sessions.stop_all_timers();
+        self.state
+            .in_each(|tables| tables.sessions.stop_all_timers());
+    }
+
+    /// All sessions live as if they were renewed now.
+    fn restart_timers(&mut self, now: Instant) {
+        self.state
+            .in_each(|tables| tables.sessions.restart_all_timers(now));
     }
 
     /// A new agent that leaves nothing to chance: the ids of its sessions count up, and its waits
@@ -199,14 +226,7 @@ impl Consul {
         self.submitted += 1;
         let node = node.unwrap_or(&self.node).to_owned();
         match route::serve(self, now, &node, request) {
-            Ok(Outcome::Read {
-                read,
-                options,
-                authority,
-                pretty,
-            }) => {
-                self.read(now, exchange, read, options, authority, pretty);
-            }
+            Ok(Outcome::Read(asked)) => self.read(now, exchange, asked),
             Ok(Outcome::Ready(response)) | Err(response) => {
                 self.ready.push_back((exchange, response));
             }
@@ -231,7 +251,7 @@ impl Consul {
     /// a blocking query's wait is over.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waits = self.parked.values().map(|parked| parked.deadline).min();
-        let expiry = self.state.sessions.next_expiry();
+        let expiry = self.state.next_expiry();
         waits.into_iter().chain(expiry).min()
     }
 
@@ -239,36 +259,37 @@ impl Consul {
     /// nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(at) = self.poll_timeout().filter(|at| *at <= now) {
-            while let Some(id) = self.state.sessions.expired(at) {
-                self.state.end_session(at, &id);
-            }
+            while self.state.end_expired(at) {}
             self.wake();
             self.end_waits(at);
         }
-        self.state.store.reap(now);
-        self.state.sessions.reap(now);
+        self.state.in_each(|tables| {
+            tables.store.reap(now);
+            tables.sessions.reap(now);
+        });
     }
 
     /// Answers a read, or parks it.
-    fn read(
-        &mut self,
-        now: Instant,
-        exchange: Exchange,
-        read: blocking::Read,
-        options: Options,
-        authority: Authority,
-        pretty: bool,
-    ) {
+    fn read(&mut self, now: Instant, exchange: Exchange, asked: Asked) {
         let freshness = self.freshness(now);
-        let view = match read.view(&self.state, &authority, pretty) {
+        let Asked {
+            tenancy,
+            read,
+            options,
+            authority,
+            pretty,
+        } = asked;
+        let tables = self.state.tables(&tenancy);
+        let view = match read.view(tables, &authority, pretty) {
             Ok(view) => view,
             Err(refusal) => {
+                let refusal = self.stamped(refusal);
                 self.ready.push_back((exchange, refusal));
                 return;
             }
         };
         let (index, watch) = (view.index, view.watch.clone());
-        let response = present(view, freshness, &authority);
+        let response = self.stamped(present(view, freshness, &authority));
         if options.min_index == 0 || index.max(1) > options.min_index {
             self.ready.push_back((exchange, response));
             return;
@@ -281,6 +302,7 @@ impl Consul {
         self.parked.insert(
             exchange,
             Parked {
+                tenancy,
                 read,
                 authority,
                 pretty,
@@ -295,27 +317,33 @@ impl Consul {
 
     /// Lets the blocking queries look again whose watch covers what changed.
     fn wake(&mut self) {
-        let touched = self.state.store.take_touched();
-        let sessions = self.state.sessions.take_touched();
-        if touched.keys.is_empty() && sessions.is_empty() {
+        let changes = self.state.take_changes();
+        if changes.is_empty() {
             return;
         }
-        let woken: Vec<_> = self
-            .parked
-            .iter()
-            .filter(|(_, parked)| parked.is_woken_by(&self.state, &touched, &sessions))
-            .map(|(exchange, _)| *exchange)
-            .collect();
+        let is_woken = |parked: &Parked| {
+            let mut changes = changes.iter();
+            changes.any(|it| parked.is_woken_by(&self.state, it))
+        };
+        let woken = self.parked.iter().filter(|(_, parked)| is_woken(parked));
+        let woken: Vec<_> = woken.map(|(exchange, _)| *exchange).collect();
         let mut views = Views::default();
         for exchange in woken {
             let Some(mut parked) = self.parked.remove(&exchange) else {
                 continue;
             };
             match views.view(&self.state, &parked) {
-                Err(refusal) => self.ready.push_back((exchange, refusal)),
+                Err(refusal) => {
+                    let refusal = self.stamped(refusal);
+                    self.ready.push_back((exchange, refusal));
+                }
                 Ok(view) => {
                     let (index, watch) = (view.index, view.watch.clone());
                     let response = present(view, parked.freshness, &parked.authority);
+                    let response = self.stamped(response);
+                    if parked.is_still_missing(&watch) && !self.profile.rules().neighbours_wake {
+                        parked.min_index = parked.min_index.max(index);
+                    }
                     if index.max(1) > parked.min_index {
                         self.ready.push_back((exchange, response));
                     } else {
@@ -343,10 +371,11 @@ impl Consul {
         }
     }
 
-    /// Refuses a request that the leader would have to answer while there is none.
-    fn forward(&self, call: &Call, stale: bool) -> Result<(), Response> {
+    /// Refuses a request that the leader would have to answer while there is none, and one too many.
+    fn forward(&mut self, call: &Call, errand: Errand) -> Result<(), Response> {
         call.check_datacenter()?;
-        if stale || self.has_leader() {
+        self.limiter.admit(call.now, errand)?;
+        if errand == (Errand::Read { stale: true }) || self.has_leader() {
             Ok(())
         } else {
             Err(answer::failure("No cluster leader"))
@@ -364,8 +393,18 @@ impl Consul {
             .ok_or_else(|| answer::text(403, "ACL not found"))
     }
 
+    /// The answer of an endpoint, with what every answer of the release has.
+    fn stamped(&self, response: Response) -> Response {
+        if self.profile.rules().default_policy_header {
+            response.with_header("X-Consul-Default-Acl-Policy", self.acl.default_policy())
+        } else {
+            response
+        }
+    }
+
     fn freshness(&self, now: Instant) -> Freshness {
         Freshness {
+            tells_backend: self.profile.rules().query_backend_header,
             known_leader: self.has_leader(),
             last_contact: self
                 .leaderless_since

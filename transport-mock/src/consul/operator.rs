@@ -4,7 +4,8 @@ use semaphore_core::adapter::Instant;
 
 use super::Consul;
 use super::acl::Policy;
-use super::sessions;
+use super::limits::{Limiter, RequestLimits};
+use super::profile::Profile;
 use super::state::State;
 
 /// A snapshot of the whole state, to go back to with [`Consul::restore`], or for a new leader to
@@ -17,8 +18,12 @@ impl Consul {
     /// says, lock delays begin, and blocking queries wake. An unknown id changes nothing.
     pub fn destroy_session(&mut self, now: Instant, id: &str) {
         self.handle_timeout(now);
-        if let Ok(id) = sessions::parse_id(id) {
-            self.state.end_session(now, &id);
+        match self.state.find_session(id) {
+            Some((tenancy, key)) => self.state.end_session(now, &tenancy, &key),
+            // It is a write, whatever it finds.
+            None => {
+                self.state.next_index();
+            }
         }
         self.wake();
     }
@@ -31,7 +36,7 @@ impl Consul {
     /// When it is negative or no number.
     pub fn set_session_lifetime(&mut self, ttls: f64) {
         assert!(ttls >= 0.0, "a session can't live for {ttls} TTLs");
-        self.state.sessions.lifetime = ttls;
+        self.state.in_each(|tables| tables.sessions.lifetime = ttls);
     }
 
     /// How long a lock delay lasts, in multiples of what its session says: 1, unless this says otherwise. A
@@ -44,7 +49,8 @@ impl Consul {
             multiple >= 0.0,
             "a lock delay can't last {multiple} times its length"
         );
-        self.state.sessions.lock_delay_length = multiple;
+        self.state
+            .in_each(|tables| tables.sessions.lock_delay_length = multiple);
     }
 
     /// Marks a node's health check as critical, adding both when they are new. The sessions that
@@ -92,7 +98,7 @@ impl Consul {
         self.handle_timeout(now);
         if self.leaderless_since.is_none() {
             self.leaderless_since = Some(now);
-            self.state.sessions.stop_all_timers();
+            self.stop_timers();
         }
     }
 
@@ -103,7 +109,26 @@ impl Consul {
         self.handle_timeout(now);
         self.leaderless_since = None;
         self.state.next_index();
-        self.state.sessions.restart_all_timers(now);
+        self.restart_timers(now);
+    }
+
+    /// From now on requests are limited, or no more.
+    ///
+    /// # Panics
+    /// When there are limits, and the [profile](super::Profile) is of a release that has none: one before 1.15.
+    pub fn set_request_limits(&mut self, now: Instant, limits: Option<RequestLimits>) {
+        let release = self.profile.rules();
+        assert!(
+            limits.is_none() || release.has_request_limits,
+            "Consul {} has no limits of requests",
+            release.version
+        );
+        self.limiter = limits.map_or_else(Limiter::default, |it| Limiter::new(now, it));
+    }
+
+    /// The release and the edition.
+    pub fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// As many writes elsewhere in the cluster as to move the index on by so much.
@@ -131,8 +156,8 @@ impl Consul {
     pub fn restore(&mut self, now: Instant, snapshot: &Snapshot) {
         self.handle_timeout(now);
         self.state.restore(snapshot.0.clone());
-        self.state.sessions.restart_all_timers(now);
-        self.state.sessions.end_lock_delays();
+        self.restart_timers(now);
+        self.state.in_each(|it| it.sessions.end_lock_delays());
         for (exchange, parked) in core::mem::take(&mut self.parked) {
             self.ready.push_back((exchange, parked.last));
         }
@@ -146,8 +171,8 @@ impl Consul {
     }
 
     /// Whether a read by a token that is known says that something was left out, in the header
-    /// `X-Consul-Results-Filtered-By-ACLs`: newer agents do (1.11 and up), 1.8 does not. Off at
-    /// first.
+    /// `X-Consul-Results-Filtered-By-ACLs`: newer agents do (1.11 and up), 1.8 does not. At first it is as the
+    /// [profile](super::Profile) has it.
     pub fn set_acl_reports_filtering(&mut self, reports: bool) {
         self.acl.reports_filtering = reports;
     }

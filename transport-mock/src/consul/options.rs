@@ -6,6 +6,7 @@ use semaphore_core::adapter::Response;
 
 use super::answer;
 use super::go;
+use super::limits::Errand;
 use super::target::Query;
 
 const DEFAULT_WAIT: Duration = Duration::from_mins(5);
@@ -51,22 +52,16 @@ impl Options {
         })
     }
 
+    /// What the servers are asked for.
+    pub(super) fn errand(&self) -> Errand {
+        Errand::Read { stale: self.stale }
+    }
+
     /// How long a blocking query waits, before the jitter that the agent adds.
     pub(super) fn wait(&self) -> Duration {
         match self.wait {
             None | Some(Duration::ZERO) => DEFAULT_WAIT,
             Some(wait) => wait.min(MAX_WAIT),
         }
-    }
-}
-
-/// Refuses what only Consul Enterprise knows.
-pub(super) fn refuse_namespace(query: &Query) -> Result<(), Response> {
-    match query.filled("ns") {
-        None => Ok(()),
-        Some(_) => Err(answer::bad_request(
-            "Bad request: Invalid query parameter: \"ns\" - \
-             Namespaces are a Consul Enterprise feature",
-        )),
     }
 }

@@ -18,12 +18,13 @@ pub(super) fn serve(
 ) -> Result<Outcome, Response> {
     let method = request.method();
     let is_get = method == Method::Get;
-    let target =
-        Target::parse(request.target()).ok_or_else(|| answer::bad_request("400 Bad Request"))?;
+    let release = consul.profile.rules();
+    let target = Target::parse(request.target(), release.semicolon_parts);
+    let target = target.ok_or_else(|| answer::bad_request("400 Bad Request"))?;
     if !target.is_printable() {
         return Err(Response::new(400, ""));
     }
-    let cleaned = target.cleaned();
+    let cleaned = target.cleaned(release.unclean);
     let path = cleaned.as_ref().unwrap_or(&target.path).clone();
     let with_slash = [path.as_slice(), b"/"].concat();
     let moved = match (find(&path), find(&with_slash)) {
@@ -31,11 +32,37 @@ pub(super) fn serve(
         _ => cleaned.as_ref(),
     };
     if let Some(path) = moved {
-        return Err(answer::redirect(&target.location(path), is_get));
+        let location = target.location(path);
+        return Err(answer::redirect(release.redirect, &location, is_get));
     }
     let Some((endpoint, rest)) = find(&path) else {
-        return Err(answer::not_found());
+        let is_below = path.starts_with(b"/v1/");
+        let [below, elsewhere] = release.no_such_path;
+        return Err(answer::no_such_path(if is_below {
+            below
+        } else {
+            elsewhere
+        }));
     };
+    let rest = rest.to_vec();
+    match enter(consul, now, node, request, target, endpoint, &rest) {
+        Ok(Outcome::Ready(response)) => Ok(Outcome::Ready(consul.stamped(response))),
+        Ok(read) => Ok(read),
+        Err(response) => Err(consul.stamped(response)),
+    }
+}
+
+/// The same at an endpoint.
+fn enter(
+    consul: &mut Consul,
+    now: Instant,
+    node: &str,
+    request: &Request,
+    target: Target,
+    endpoint: Endpoint,
+    rest: &[u8],
+) -> Result<Outcome, Response> {
+    let method = request.method();
     if target.query.is_malformed() {
         return Err(Response::new(500, ""));
     }
@@ -54,6 +81,7 @@ pub(super) fn serve(
         body: request.body(),
         token: token.or_else(|| header.map(|(_, token)| token.to_owned())),
         pretty: target.query.has("pretty"),
+        profile: consul.profile,
         target,
     };
     let name = String::from_utf8_lossy(rest);

@@ -6,12 +6,14 @@ use serde::Serialize;
 use super::acl::Authority;
 use super::answer::{self, Freshness};
 use super::blocking::{Read, View, Watch};
-use super::call::{Call, Outcome};
+use super::call::{Asked, Call, Outcome};
 use super::go;
-use super::options::{self, Options};
+use super::limits::Errand;
+use super::options::Options;
 use super::session_body;
-use super::sessions::{self, Behavior, Session};
-use super::state::State;
+use super::sessions::{Behavior, Session};
+use super::state::{State, Tables};
+use super::tenancy::Tenancy;
 use super::{Consul, Kind};
 
 const MIN_TTL_NANOS: i64 = 10_000_000_000;
@@ -25,7 +27,7 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
         id: &'a str,
     }
 
-    options::refuse_namespace(&call.target.query)?;
+    let tenancy = call.tenancy()?;
     let mut wanted = session_body::Wanted::of_node(call.node);
     if !call.body.is_empty() {
         wanted
@@ -33,19 +35,22 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
             .map_err(|fault| answer::bad_request(format!("Request decode failed: {fault}")))?;
     }
     consul.count(Kind::SessionCreate);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     if wanted.node.is_empty() {
         return Err(answer::failure("Must provide Node"));
     }
     let authority = consul.authorize(call)?;
     if !authority.writes_sessions_of(&wanted.node) {
-        return Err(answer::permission_denied());
+        return Err(authority.denied("session:write", &wanted.node));
     }
     let behavior = parse_behavior(&wanted.behavior)?;
     let ttl_length = parse_ttl(&wanted.ttl)?;
     let id = consul.new_session_id();
     let index = consul.state.next_index();
-    validate_checks(&consul.state, &wanted)?;
+    validate_checks(&consul.state, &wanted).map_err(|fault| {
+        let before = call.release().before_session_fault;
+        answer::failure(format!("{before}{fault}"))
+    })?;
     let session = Session {
         id: id.clone(),
         name: wanted.name,
@@ -60,8 +65,9 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
         modify_index: index,
         ttl_length,
     };
-    let key = sessions::parse_id(&id).map_err(answer::failure)?;
-    consul.state.sessions.insert(call.now, &key, session);
+    let sessions = &mut consul.state.tables_mut(&tenancy).sessions;
+    let key = sessions.key_of(&id).map_err(answer::failure)?;
+    sessions.insert(call.now, &key, session);
     Ok(Outcome::Ready(answer::json(
         &Created { id: &id },
         call.pretty,
@@ -71,75 +77,84 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
 /// `PUT /v1/session/renew/<id>`
 pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
     Options::parse(&call.target.query)?;
-    let key = required_id(call, id)?;
+    let (tenancy, key) = required_id(consul, call, id)?;
     consul.count(Kind::SessionRenew);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let key = key.map_err(answer::failure)?;
-    let Some(session) = consul.state.sessions.get(&key).cloned() else {
+    let sessions = &mut consul.state.tables_mut(&tenancy).sessions;
+    let Some(session) = sessions.get(&key).cloned() else {
         return Err(answer::text(404, format!("Session id '{id}' not found")));
     };
     if !authority.writes_sessions_of(&session.node) {
-        return Err(answer::permission_denied());
+        return Err(authority.denied("session:write", &session.node));
     }
-    consul.state.sessions.restart_timer(call.now, &key);
+    sessions.restart_timer(call.now, &key);
     Ok(Outcome::Ready(answer::json(&[session], call.pretty)))
 }
 
 /// `PUT /v1/session/destroy/<id>`
 pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
-    let key = required_id(call, id)?;
+    let (tenancy, key) = required_id(consul, call, id)?;
     consul.count(Kind::SessionDestroy);
-    consul.forward(call, false)?;
+    consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if authority.is_enforced() {
         let key = key
             .as_ref()
             .map_err(|fault| answer::failure(format!("Session lookup failed: {fault}")))?;
-        let session = consul.state.sessions.get(key);
-        if session.is_some_and(|session| !authority.writes_sessions_of(&session.node)) {
-            return Err(answer::permission_denied());
+        let session = consul.state.tables(&tenancy).sessions.get(key);
+        let hidden = session.filter(|session| !authority.writes_sessions_of(&session.node));
+        if let Some(session) = hidden {
+            return Err(authority.denied("session:write", &session.node));
         }
     }
     let key = key.map_err(answer::failure)?;
-    consul.state.end_session(call.now, &key);
+    consul.state.end_session(call.now, &tenancy, &key);
     Ok(Outcome::Ready(answer::json(&true, call.pretty)))
 }
 
 /// `GET /v1/session/info/<id>`
 pub(super) fn info(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
     let options = Options::parse(&call.target.query)?;
-    let key = required_id(call, id)?;
-    read(consul, call, options, key.map(|id| Read::Session { id }))
+    let (tenancy, key) = required_id(consul, call, id)?;
+    let wanted = key.map(|id| Read::Session { id });
+    read(consul, call, tenancy, options, wanted)
 }
 
 /// `GET /v1/session/list`
 pub(super) fn list(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
     let options = Options::parse(&call.target.query)?;
-    options::refuse_namespace(&call.target.query)?;
-    read(consul, call, options, Ok(Read::Sessions))
+    let tenancy = call.tenancy()?;
+    read(consul, call, tenancy, options, Ok(Read::Sessions))
 }
 
 /// `GET /v1/session/node/<name>`
 pub(super) fn of_node(consul: &mut Consul, call: &Call, node: &str) -> Result<Outcome, Response> {
     let options = Options::parse(&call.target.query)?;
-    options::refuse_namespace(&call.target.query)?;
+    let tenancy = call.tenancy()?;
     if node.is_empty() {
         return Err(answer::bad_request("Missing node name"));
     }
     let node = node.to_owned();
-    read(consul, call, options, Ok(Read::NodeSessions { node }))
+    read(
+        consul,
+        call,
+        tenancy,
+        options,
+        Ok(Read::NodeSessions { node }),
+    )
 }
 
 /// One session as it now stands.
-pub(super) fn view_one(state: &State, authority: &Authority, id: &[u8], pretty: bool) -> View {
-    let found = state.sessions.get(id);
+pub(super) fn view_one(tables: &Tables, authority: &Authority, id: &[u8], pretty: bool) -> View {
+    let found = tables.sessions.get(id);
     let seen = found.filter(|session| authority.reads_sessions_of(&session.node));
     View {
-        index: state.sessions.table_index(),
+        index: tables.sessions.table_index(),
         watch: match found {
             Some(_) => Watch::Session,
-            None => Watch::MissingSession(state.sessions.node_of_id(id)),
+            None => Watch::MissingSession(tables.sessions.node_of_id(id)),
         },
         response: answer::json(&seen.into_iter().collect::<Vec<_>>(), pretty),
         filtered: found.is_some() && seen.is_none(),
@@ -148,18 +163,18 @@ pub(super) fn view_one(state: &State, authority: &Authority, id: &[u8], pretty: 
 
 /// All sessions, or those of one node, as they now stand.
 pub(super) fn view_all(
-    state: &State,
+    tables: &Tables,
     authority: &Authority,
     node: Option<&str>,
     pretty: bool,
 ) -> View {
-    let (seen, hidden): (Vec<_>, Vec<_>) = state
+    let (seen, hidden): (Vec<_>, Vec<_>) = tables
         .sessions
         .iter()
         .filter(|session| node.is_none_or(|node| session.is_on(node)))
         .partition(|session| authority.reads_sessions_of(&session.node));
     View {
-        index: state.sessions.table_index(),
+        index: tables.sessions.table_index(),
         watch: Watch::Sessions,
         response: answer::json(&seen, pretty),
         filtered: !hidden.is_empty(),
@@ -170,35 +185,43 @@ pub(super) fn view_all(
 fn read(
     consul: &mut Consul,
     call: &Call,
+    tenancy: Tenancy,
     options: Options,
     read: Result<Read, String>,
 ) -> Result<Outcome, Response> {
     let unfresh = |response| {
         let freshness = Freshness {
+            tells_backend: call.release().query_backend_header,
             known_leader: false,
             last_contact: core::time::Duration::ZERO,
         };
         freshness.stamp_at(0, response)
     };
     consul.count(Kind::SessionRead);
-    consul.forward(call, options.stale).map_err(unfresh)?;
+    consul.forward(call, options.errand()).map_err(unfresh)?;
     let authority = consul.authorize(call).map_err(unfresh)?;
     let read = read.map_err(answer::failure).map_err(unfresh)?;
-    Ok(Outcome::Read {
+    Ok(Outcome::Read(Asked {
+        tenancy,
         read,
         options,
         authority,
         pretty: call.pretty,
-    })
+    }))
 }
 
-/// The id out of a path; whether it is one is only looked at by the leader.
-fn required_id(call: &Call, id: &str) -> Result<Result<Vec<u8>, String>, Response> {
-    options::refuse_namespace(&call.target.query)?;
+/// The id out of a path, and where its session would be; whether it is an id is only looked at by the leader.
+fn required_id(
+    consul: &Consul,
+    call: &Call,
+    id: &str,
+) -> Result<(Tenancy, Result<Vec<u8>, String>), Response> {
+    let tenancy = call.tenancy()?;
     if id.is_empty() {
         return Err(answer::bad_request("Missing session"));
     }
-    Ok(sessions::parse_id(id))
+    let key = consul.state.tables(&tenancy).sessions.key_of(id);
+    Ok((tenancy, key))
 }
 
 fn parse_behavior(behavior: &str) -> Result<Behavior, Response> {
@@ -225,20 +248,14 @@ fn parse_ttl(ttl: &str) -> Result<core::time::Duration, Response> {
     Ok(core::time::Duration::from_nanos(nanos.unsigned_abs()))
 }
 
-fn validate_checks(state: &State, wanted: &session_body::Wanted) -> Result<(), Response> {
+fn validate_checks(state: &State, wanted: &session_body::Wanted) -> Result<(), String> {
     if !state.catalog.has(&wanted.node) {
-        return Err(answer::failure("Missing node registration"));
+        return Err("Missing node registration".to_owned());
     }
     for check in wanted.checks() {
         match state.catalog.check(&wanted.node, check) {
-            None => {
-                let text = format!("Missing check '{check}' registration");
-                return Err(answer::failure(text));
-            }
-            Some(false) => {
-                let text = format!("Check '{check}' is in critical state");
-                return Err(answer::failure(text));
-            }
+            None => return Err(format!("Missing check '{check}' registration")),
+            Some(false) => return Err(format!("Check '{check}' is in critical state")),
             Some(true) => {}
         }
     }

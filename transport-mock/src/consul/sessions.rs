@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use semaphore_core::adapter::Instant;
 use serde::Serialize;
 
+use super::profile::SessionIds;
 use super::radix;
 
 /// A lock delay above this counts as this when the session ends.
@@ -112,6 +113,7 @@ impl Session {
 /// The sessions that live, when they will end, and the lock delays of those that ended.
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
+    ids: SessionIds,
     /// In multiples of the TTL.
     pub(super) lifetime: f64,
     /// How long a lock delay lasts, in multiples of what its session says.
@@ -123,9 +125,10 @@ pub(super) struct Sessions {
     touched: Vec<Vec<u8>>,
 }
 
-impl Default for Sessions {
-    fn default() -> Self {
+impl Sessions {
+    pub(super) fn new(ids: SessionIds) -> Self {
         Self {
+            ids,
             lifetime: LIFETIME,
             lock_delay_length: 1.0,
             table: BTreeMap::new(),
@@ -135,9 +138,16 @@ impl Default for Sessions {
             touched: Vec::new(),
         }
     }
-}
 
-impl Sessions {
+    /// By what the tables know the session of this id, or the agent's text for what is wrong with it.
+    pub(super) fn key_of(&self, id: &str) -> Result<Vec<u8>, String> {
+        match self.ids {
+            SessionIds::Uuids => parse_id(id),
+            // Ended by a zero byte, so that none is a prefix of another.
+            SessionIds::Texts => Ok([id.to_ascii_lowercase().as_bytes(), &[0]].concat()),
+        }
+    }
+
     pub(super) fn get(&self, id: &[u8]) -> Option<&Session> {
         self.table.get(id)
     }
@@ -261,7 +271,7 @@ impl Sessions {
 }
 
 /// The 16 bytes of a session's id, or the agent's text for what is wrong with it.
-pub(super) fn parse_id(id: &str) -> Result<Vec<u8>, String> {
+fn parse_id(id: &str) -> Result<Vec<u8>, String> {
     let fault = |text: &str| Err(format!("failed session lookup: index error: {text}"));
     if id.len() != 36 {
         return fault("UUID must be 36 characters");

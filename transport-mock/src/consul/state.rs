@@ -1,10 +1,14 @@
 //! What all servers agree on, and the writes that reach across its tables.
 
+use std::collections::BTreeMap;
+
 use semaphore_core::adapter::Instant;
 
 use super::catalog::Catalog;
+use super::profile::SessionIds;
 use super::sessions::{self, Behavior, Sessions};
-use super::store::Store;
+use super::store::{Store, Touched};
+use super::tenancy::Tenancy;
 
 /// What an idle agent's log has seen when it has just come up.
 const FIRST_INDEX: u64 = 12;
@@ -13,22 +17,109 @@ const FIRST_INDEX: u64 = 12;
 #[derive(Clone, Debug)]
 pub(super) struct State {
     raft_index: u64,
+    /// Those that have ever had something in them, and the default one.
+    tables: BTreeMap<Tenancy, Tables>,
+    /// What a namespace has in it that is new.
+    nothing: Tables,
+    pub(super) catalog: Catalog,
+}
+
+/// What a namespace of a partition has of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Tables {
     pub(super) store: Store,
     pub(super) sessions: Sessions,
-    pub(super) catalog: Catalog,
+}
+
+/// What changed in one namespace.
+pub(super) struct Changes {
+    pub(super) tenancy: Tenancy,
+    pub(super) touched: Touched,
+    pub(super) sessions: Vec<Vec<u8>>,
 }
 
 impl State {
     /// The state of a new cluster of one node.
-    pub(super) fn new(node: &str) -> Self {
+    pub(super) fn new(node: &str, ids: SessionIds) -> Self {
         let mut catalog = Catalog::default();
         catalog.register(node, FIRST_INDEX);
+        let nothing = Tables {
+            store: Store::default(),
+            sessions: Sessions::new(ids),
+        };
         Self {
             raft_index: FIRST_INDEX,
-            store: Store::default(),
-            sessions: Sessions::default(),
+            tables: BTreeMap::from([(Tenancy::default(), nothing.clone())]),
+            nothing,
             catalog,
         }
+    }
+
+    /// What this namespace has in it.
+    pub(super) fn tables(&self, tenancy: &Tenancy) -> &Tables {
+        self.tables.get(tenancy).unwrap_or(&self.nothing)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn tables_mut(&mut self, tenancy: &Tenancy) -> &mut Tables {
+        let tables = self.tables.entry(tenancy.clone());
+        tables.or_insert_with(|| self.nothing.clone())
+    }
+
+    /// Those of every namespace.
+    pub(super) fn all_tables(&self) -> impl Iterator<Item = (&Tenancy, &Tables)> {
+        self.tables.iter()
+    }
+
+    /// Changes something in every namespace, and in those to come.
+    pub(super) fn in_each(&mut self, mut change: impl FnMut(&mut Tables)) {
+        let tables = self.tables.values_mut();
+        tables.chain([&mut self.nothing]).for_each(&mut change);
+    }
+
+    /// What changed since the last call, where something did.
+    pub(super) fn take_changes(&mut self) -> Vec<Changes> {
+        let mut changes = Vec::new();
+        for (tenancy, tables) in &mut self.tables {
+            let touched = tables.store.take_touched();
+            let sessions = tables.sessions.take_touched();
+            if !touched.keys.is_empty() || !sessions.is_empty() {
+                changes.push(Changes {
+                    tenancy: tenancy.clone(),
+                    touched,
+                    sessions,
+                });
+            }
+        }
+        changes
+    }
+
+    /// When the next session ends.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        let tables = self.tables.values();
+        tables.filter_map(|it| it.sessions.next_expiry()).min()
+    }
+
+    /// Ends the session whose time was up first, if one's is.
+    pub(super) fn end_expired(&mut self, now: Instant) -> bool {
+        let mut tables = self.tables.iter();
+        let expired = tables.find_map(|(tenancy, tables)| {
+            let id = tables.sessions.expired(now)?;
+            Some((tenancy.clone(), id))
+        });
+        if let Some((tenancy, id)) = &expired {
+            self.end_session(now, tenancy, id);
+        }
+        expired.is_some()
+    }
+
+    /// The session of this id, wherever it is, and the key of its table.
+    pub(super) fn find_session(&self, id: &str) -> Option<(Tenancy, Vec<u8>)> {
+        self.tables.iter().find_map(|(tenancy, tables)| {
+            let key = tables.sessions.key_of(id).ok()?;
+            tables.sessions.get(&key)?;
+            Some((tenancy.clone(), key))
+        })
     }
 
     /// The index of the last write.
@@ -53,9 +144,11 @@ impl State {
     }
 
     /// Ends a session: its keys are released or deleted, and their lock delays begin.
-    pub(super) fn end_session(&mut self, now: Instant, id: &[u8]) {
+    pub(super) fn end_session(&mut self, now: Instant, tenancy: &Tenancy, id: &[u8]) {
         let index = self.next_index();
-        self.end_session_at(now, index, id);
+        if let Some(tables) = self.tables.get_mut(tenancy) {
+            tables.end_session_at(now, index, id);
+        }
     }
 
     /// Marks a check as critical, which ends the sessions that are tied to it.
@@ -90,10 +183,9 @@ impl State {
 
     /// Counts all indexes anew from a new cluster's first one, keeping their order.
     pub(super) fn reset_index(&mut self) {
-        let mut indexes: Vec<u64> = self
-            .store
-            .indexes()
-            .chain(self.sessions.indexes())
+        let tables = self.tables.values();
+        let mut indexes: Vec<u64> = tables
+            .flat_map(|it| it.store.indexes().chain(it.sessions.indexes()))
             .chain(self.catalog.indexes())
             .filter(|index| *index != 0)
             .collect();
@@ -103,8 +195,10 @@ impl State {
             0 => 0,
             old => FIRST_INDEX + (1..).zip(&indexes).take_while(|(_, i)| **i <= old).count() as u64,
         };
-        self.store.renumber(renumber);
-        self.sessions.renumber(renumber);
+        for tables in self.tables.values_mut() {
+            tables.store.renumber(renumber);
+            tables.sessions.renumber(renumber);
+        }
         self.catalog.renumber(renumber);
         self.raft_index = FIRST_INDEX + indexes.len() as u64;
     }
@@ -127,17 +221,21 @@ impl State {
 
     fn end_sessions(&mut self, now: Instant, ends: impl Fn(&sessions::Session) -> bool) {
         let index = self.next_index();
-        let ended: Vec<_> = self
-            .sessions
-            .iter()
-            .filter(|session| ends(session))
-            .filter_map(|session| sessions::parse_id(session.id()).ok())
-            .collect();
-        for id in ended {
-            self.end_session_at(now, index, &id);
+        for tables in self.tables.values_mut() {
+            let ended: Vec<_> = tables
+                .sessions
+                .iter()
+                .filter(|session| ends(session))
+                .filter_map(|session| tables.sessions.key_of(session.id()).ok())
+                .collect();
+            for id in ended {
+                tables.end_session_at(now, index, &id);
+            }
         }
     }
+}
 
+impl Tables {
     fn end_session_at(&mut self, now: Instant, index: u64, id: &[u8]) {
         let Some(session) = self.sessions.remove(index, id) else {
             return;
@@ -146,9 +244,8 @@ impl State {
             .store
             .list(b"")
             .filter(|entry| {
-                entry
-                    .session()
-                    .and_then(|held| sessions::parse_id(held).ok())
+                let held = entry.session();
+                held.and_then(|held| self.sessions.key_of(held).ok())
                     .as_deref()
                     == Some(id)
             })

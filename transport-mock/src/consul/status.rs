@@ -28,8 +28,9 @@ pub(super) fn peers(consul: &mut Consul, call: &Call) -> Result<Outcome, Respons
 /// `GET /v1/agent/self`: the part of it by which clients learn the node and the version.
 pub(super) fn agent_self(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
     consul.count(Kind::Other);
-    if !consul.authorize(call)?.reads_agent(call.node) {
-        return Err(answer::permission_denied());
+    let authority = consul.authorize(call)?;
+    if !authority.reads_agent(call.node) {
+        return Err(authority.denied("agent:read", call.node));
     }
     let node = call.node;
     let described = json!({
@@ -37,7 +38,7 @@ pub(super) fn agent_self(consul: &mut Consul, call: &Call) -> Result<Outcome, Re
             "Datacenter": super::DATACENTER,
             "NodeName": node,
             "Server": true,
-            "Version": super::VERSION,
+            "Version": call.release().version,
         },
         "Member": { "Name": node, "Addr": "127.0.0.1", "Status": 1 },
     });

@@ -3,6 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 
 use super::go;
+use super::profile::Unclean;
 
 /// What Go leaves alone when it writes a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
@@ -34,12 +35,14 @@ pub(super) struct Target {
     /// The path, decoded: any bytes.
     pub(super) path: Vec<u8>,
     pub(super) query: Query,
+    /// The path as it was sent.
+    raw_path: Vec<u8>,
     raw_query: Option<String>,
 }
 
 impl Target {
-    /// Takes a target apart, or `None` when Go's server refuses it before any handler sees it.
-    pub(super) fn parse(target: &str) -> Option<Self> {
+    /// Takes a target apart, with or without semicolons that part parameters, or `None` when Go's server refuses it before any handler sees it.
+    pub(super) fn parse(target: &str, semicolon_parts: bool) -> Option<Self> {
         if target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) || !target.starts_with('/') {
             return None;
         }
@@ -49,7 +52,8 @@ impl Target {
         };
         Some(Self {
             path: decode(path)?,
-            query: Query::parse(raw_query.unwrap_or_default()),
+            raw_path: path.as_bytes().to_vec(),
+            query: Query::parse(raw_query.unwrap_or_default(), semicolon_parts),
             raw_query: raw_query.map(str::to_owned),
         })
     }
@@ -61,9 +65,13 @@ impl Target {
             .all(go::is_printable)
     }
 
-    /// The path as it should be, if it is not so already.
-    pub(super) fn cleaned(&self) -> Option<Vec<u8>> {
-        Some(clean(&self.path)).filter(|clean| *clean != self.path)
+    /// The path as it should be, if it is not so already: as it is meant, or only as it was sent.
+    pub(super) fn cleaned(&self, unclean: Unclean) -> Option<Vec<u8>> {
+        let path = match unclean {
+            Unclean::Redirected => &self.path,
+            Unclean::EncodedCleaned => &self.raw_path,
+        };
+        Some(clean(path)).filter(|clean| clean != path)
     }
 
     /// The address of `path` with this target's query.
@@ -76,7 +84,7 @@ impl Target {
     }
 }
 
-/// The parameters of a query, in order of appearance. A semicolon parts them, too.
+/// The parameters of a query, in order of appearance. A semicolon parts them, too, or is a fault.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
     parameters: Vec<(String, String)>,
@@ -84,8 +92,11 @@ pub(super) struct Query {
 }
 
 impl Query {
-    fn parse(raw: &str) -> Self {
-        let mut query = Self::default();
+    fn parse(raw: &str, semicolon_parts: bool) -> Self {
+        let mut query = Self {
+            malformed: !semicolon_parts && raw.contains(';'),
+            ..Self::default()
+        };
         for part in raw.split(['&', ';']).filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             match (decode_form(name), decode_form(value)) {

@@ -1,74 +1,93 @@
 //! `PUT /v1/txn`: several operations on keys, all or none.
 
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use std::collections::BTreeSet;
+
 use semaphore_core::adapter::Response;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::acl::Authority;
-use super::answer;
+use super::answer::{self, Freshness};
 use super::call::{Call, Outcome};
 use super::go;
-use super::go_json::{self, Field};
-use super::kv::{self, MAX_VALUE, Shown};
+use super::keys;
+use super::kv::{self, Shown};
+use super::limits::Errand;
 use super::options::Options;
-use super::state::State;
+use super::profile::{KeyRule, Release, UnknownVerb};
+use super::state::{State, Tables};
 use super::store::Entry;
+use super::tenancy::Tenancy;
+use super::txn_body;
 use super::txn_node::{NodeOperation, ShownNode};
 use super::{Consul, Kind};
 
-const MAX_OPERATIONS: usize = 64;
-
-/// Go does not mind bits beyond the last byte.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
-);
-
 /// Answers a transaction. One that only reads bypasses the log and shows its freshness.
 pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
-    let operations = parse(call.body)?;
+    let operations = txn_body::parse(call)?;
     let writes = operations.iter().any(Operation::is_write);
-    let options = if writes {
-        Options::default()
+    let errand = if writes {
+        Errand::Write
     } else {
-        Options::parse(&call.target.query)?
+        Options::parse(&call.target.query)?.errand()
     };
     consul.count(Kind::Txn);
-    consul.forward(call, options.stale)?;
+    consul.forward(call, errand)?;
     let authority = consul.authorize(call)?;
     let freshness = consul.freshness(call.now);
+    let release = call.release();
     let state = &mut consul.state;
     let mut errors = pre_check(state, call, &authority, &operations);
     let mut results = Vec::new();
-    if errors.is_empty() {
+    let mut filtered = false;
+    let is_begun = errors.is_empty();
+    if is_begun {
         let index = if writes { state.next_index() } else { 0 };
         let catalog = state.catalog.clone();
-        state.store.begin();
+        let places: BTreeSet<_> = operations.iter().filter_map(Operation::tenancy).collect();
+        for place in &places {
+            state.tables_mut(place).store.begin();
+        }
         for (at, operation) in (0..).zip(&operations) {
             match operation.apply(state, call, index, &authority) {
-                Ok(shown) => results.extend(shown),
+                Ok(shown) => {
+                    filtered |= shown.filtered;
+                    results.extend(shown.seen);
+                }
                 Err(what) => errors.push(Fault { op_index: at, what }),
             }
         }
-        if errors.is_empty() {
-            state.store.commit();
-        } else {
-            state.store.roll_back();
+        for place in places {
+            let store = &mut state.tables_mut(place).store;
+            if errors.is_empty() {
+                store.commit();
+            } else {
+                store.roll_back();
+            }
+        }
+        if !errors.is_empty() {
             state.catalog = catalog;
         }
     }
     let status = if errors.is_empty() { 200 } else { 409 };
+    // A newer agent that has not begun says nothing of how fresh it is.
+    let freshness = Freshness {
+        known_leader: freshness.known_leader && (is_begun || !release.tells_reads_more),
+        ..freshness
+    };
+    let more = ReadMetaMore {
+        not_modified: false,
+        backend: 0,
+        results_filtered: filtered && authority.is_told_of_filtering(),
+    };
     let answer = Answer {
         results: errors.is_empty().then_some(results),
         errors: Some(errors).filter(|errors| !errors.is_empty()),
         read: (!writes).then_some(ReadMeta {
-            index: 0,
+            index: u64::from(release.tells_reads_more && is_begun),
             last_contact: 0,
             known_leader: freshness.known_leader,
             consistency_level: "",
+            more: release.tells_reads_more.then_some(more),
         }),
     };
     let response = answer::json_with(status, &answer, call.pretty);
@@ -95,6 +114,18 @@ struct ReadMeta {
     last_contact: u64,
     known_leader: bool,
     consistency_level: &'static str,
+    #[serde(flatten)]
+    more: Option<ReadMetaMore>,
+}
+
+/// What newer agents tell besides.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ReadMetaMore {
+    not_modified: bool,
+    backend: u64,
+    #[serde(rename = "ResultsFilteredByACLs")]
+    results_filtered: bool,
 }
 
 #[derive(Serialize)]
@@ -111,8 +142,14 @@ struct Fault {
     what: String,
 }
 
+/// What an operation shows, and whether something was left out.
+struct Seen {
+    seen: Vec<OneResult>,
+    filtered: bool,
+}
+
 /// One operation.
-enum Operation {
+pub(super) enum Operation {
     Key(KeyOperation),
     Node(NodeOperation),
 }
@@ -125,6 +162,27 @@ impl Operation {
         }
     }
 
+    /// What the agent that is asked finds wrong with its key.
+    pub(super) fn fault_of_key(&self, release: &Release) -> Option<String> {
+        let Self::Key(operation) = self else {
+            return None;
+        };
+        let (rule, key) = (release.keys_of_transactions, &operation.entry.key);
+        if rule == KeyRule::TidyAndRelative && key.is_empty() {
+            return Some("empty key name is not allowed".to_owned());
+        }
+        let fault = keys::fault(rule, key)?;
+        Some(format!("invalid key name, {fault}"))
+    }
+
+    /// Where its key is; the catalog is one for all.
+    fn tenancy(&self) -> Option<&Tenancy> {
+        match self {
+            Self::Key(operation) => Some(&operation.tenancy),
+            Self::Node(_) => None,
+        }
+    }
+
     /// Applies it: what it shows to whom may see it, or the agent's text for why it failed.
     fn apply(
         &self,
@@ -132,22 +190,27 @@ impl Operation {
         call: &Call,
         index: u64,
         authority: &Authority,
-    ) -> Result<Vec<OneResult>, String> {
+    ) -> Result<Seen, String> {
         match self {
             Self::Key(operation) => {
-                let shown = operation.apply(state, call, index)?;
+                let tables = state.tables_mut(&operation.tenancy);
+                let shown = operation.apply(tables, call, index)?;
+                let all = shown.len();
                 let seen = shown
                     .into_iter()
                     .filter(|(_, key)| authority.reads_key(key));
-                Ok(seen.map(|(shown, _)| OneResult::Key(shown)).collect())
+                let seen: Vec<_> = seen.map(|(shown, _)| OneResult::Key(shown)).collect();
+                let filtered = seen.len() < all;
+                Ok(Seen { seen, filtered })
             }
             Self::Node(operation) => {
                 let shown = operation.apply(state, index)?;
                 let is_seen = authority.reads_node(operation.name());
-                Ok(is_seen
-                    .then_some(OneResult::Node(shown))
-                    .into_iter()
-                    .collect())
+                let seen = is_seen.then_some(OneResult::Node(shown));
+                Ok(Seen {
+                    seen: seen.into_iter().collect(),
+                    filtered: !is_seen,
+                })
             }
         }
     }
@@ -162,11 +225,12 @@ impl Operation {
 }
 
 /// One operation on a key, its verb not yet looked at.
-struct KeyOperation {
-    verb: String,
-    entry: Entry,
+pub(super) struct KeyOperation {
+    pub(super) tenancy: Tenancy,
+    pub(super) verb: String,
+    pub(super) entry: Entry,
     /// The index to compare with, where the verb compares one.
-    index: u64,
+    pub(super) index: u64,
 }
 
 impl KeyOperation {
@@ -177,11 +241,24 @@ impl KeyOperation {
         )
     }
 
-    /// Applies the operation to the state: what it shows, each with its key, or the agent's text
+    /// Whether there is such a verb.
+    fn is_known(&self, release: &Release) -> bool {
+        let reads = [
+            "get",
+            "get-tree",
+            "check-session",
+            "check-index",
+            "check-not-exists",
+        ];
+        let is_newer = release.get_or_empty && self.verb == "get-or-empty";
+        self.is_write() || is_newer || reads.contains(&self.verb.as_str())
+    }
+
+    /// Applies the operation to the tables of its namespace: what it shows, each with its key, or the agent's text
     /// for why it failed.
     fn apply(
         &self,
-        state: &mut State,
+        tables: &mut Tables,
         call: &Call,
         index: u64,
     ) -> Result<Vec<(Shown, Vec<u8>)>, String> {
@@ -191,42 +268,49 @@ impl KeyOperation {
         let written = |entry: &Entry| vec![(Shown::without_value(entry), entry.key.clone())];
         let read = |entry: &Entry| (Shown::new(entry), entry.key.clone());
         match self.verb.as_str() {
-            "set" => Ok(written(&state.store.set(index, entry, false))),
-            "cas" => match state.store.set_cas(index, self.index, entry) {
+            "set" => Ok(written(&tables.store.set(index, entry, false))),
+            "cas" => match tables.store.set_cas(index, self.index, entry) {
                 Some(entry) => Ok(written(&entry)),
                 None => Err(format!("failed to set key {name}, index is stale")),
             },
-            "lock" => match kv::lock(state, index, entry)? {
+            "lock" => match kv::lock(tables, index, entry)? {
                 Some(entry) => Ok(written(&entry)),
                 None => Err(format!("failed to lock key {name}, lock is already held")),
             },
-            "unlock" => match kv::unlock_at(state, index, entry)? {
+            "unlock" => match kv::unlock(tables, index, entry)? {
                 Some(entry) => Ok(written(&entry)),
                 None => Err(format!(
                     "failed to unlock key {name}, lock isn't held, or is held by another session"
                 )),
             },
             "delete" => {
-                state.store.delete(call.now, index, key);
+                tables.store.delete(call.now, index, key);
                 Ok(Vec::new())
             }
             "delete-cas" => {
-                if state.store.delete_cas(call.now, index, self.index, key) {
+                if tables.store.delete_cas(call.now, index, self.index, key) {
                     Ok(Vec::new())
                 } else {
                     Err(format!("failed to delete key {name}, index is stale"))
                 }
             }
             "delete-tree" => {
-                state.store.delete_tree(call.now, index, key);
+                tables.store.delete_tree(call.now, index, key);
                 Ok(Vec::new())
             }
-            "get" => match state.store.get(key) {
+            "get" => match tables.store.get(key) {
                 Some(entry) => Ok(vec![read(entry)]),
                 None => Err(format!("key {name} doesn't exist")),
             },
-            "get-tree" => Ok(state.store.list(key).map(read).collect()),
-            "check-session" => match state.store.get(key) {
+            "get-or-empty" if call.release().get_or_empty => {
+                let found = tables.store.get(key);
+                Ok(vec![found.map_or_else(
+                    || read(&Entry::new(key, Vec::new(), 0)),
+                    read,
+                )])
+            }
+            "get-tree" => Ok(tables.store.list(key).map(read).collect()),
+            "check-session" => match tables.store.get(key) {
                 None => Err(format!("failed to check session, key {name} doesn't exist")),
                 Some(found) if found.session != self.entry.session => Err(format!(
                     "failed session check for key {name}, current session {} != {}",
@@ -235,7 +319,7 @@ impl KeyOperation {
                 )),
                 Some(found) => Ok(written(found)),
             },
-            "check-index" => match state.store.get(key) {
+            "check-index" => match tables.store.get(key) {
                 None => Err(format!("failed to check index, key {name} doesn't exist")),
                 Some(found) if found.modify_index != self.index => Err(format!(
                     "failed index check for key {name}, current modify index {} != {}",
@@ -243,7 +327,7 @@ impl KeyOperation {
                 )),
                 Some(found) => Ok(written(found)),
             },
-            "check-not-exists" => match state.store.get(key) {
+            "check-not-exists" => match tables.store.get(key) {
                 Some(_) => Err(format!("key {name} exists")),
                 None => Ok(Vec::new()),
             },
@@ -256,16 +340,22 @@ impl KeyOperation {
         if key.is_empty() && self.verb != "delete-tree" {
             return Some("Must provide key".to_owned());
         }
-        let is_permitted = match self.verb.as_str() {
-            "delete-tree" => authority.writes_tree(key),
-            "get" | "get-tree" => true,
-            "check-session" | "check-index" => authority.reads_key(key),
-            _ => authority.writes_key(key),
+        let release = call.release();
+        if release.unknown_verb == UnknownVerb::FoundAtOnce && !self.is_known(release) {
+            return Some(format!("unknown KV operation: {}", self.verb));
+        }
+        let (is_permitted, permission) = match self.verb.as_str() {
+            "delete-tree" => (authority.writes_tree(key), "key:write"),
+            "get" | "get-tree" => (true, "key:read"),
+            "get-or-empty" if release.get_or_empty => (true, "key:read"),
+            "check-session" | "check-index" => (authority.reads_key(key), "key:read"),
+            _ => (authority.writes_key(key), "key:write"),
         };
         if !is_permitted {
-            return Some("Permission denied".to_owned());
+            return Some(authority.denial(permission, key));
         }
-        let is_delayed = self.verb == "lock" && state.sessions.is_delayed(call.now, key);
+        let sessions = &state.tables(&self.tenancy).sessions;
+        let is_delayed = self.verb == "lock" && sessions.is_delayed(call.now, key);
         is_delayed.then(|| {
             let name = go::quote(&self.entry.key());
             format!("failed to lock key {name} due to lock delay")
@@ -287,132 +377,4 @@ fn pre_check(
             Some(Fault { op_index, what })
         })
         .collect()
-}
-
-fn parse(body: &[u8]) -> Result<Vec<Operation>, Response> {
-    if body.len() > MAX_VALUE {
-        return Err(answer::text(
-            413,
-            format!(
-                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See \
-                 https://www.consul.io/docs/agent/options.html#txn_max_req_len.",
-                body.len()
-            ),
-        ));
-    }
-    let unparsable = |fault: String| answer::bad_request(format!("Failed to parse body: {fault}"));
-    let operations = match go_json::decode(body).map_err(unparsable)? {
-        Value::Array(operations) => operations,
-        Value::Null => Vec::new(),
-        other => {
-            let fault = go_json::kind(&other);
-            return Err(unparsable(format!(
-                "json: cannot unmarshal {fault} into Go value of type api.TxnOps"
-            )));
-        }
-    };
-    let count = operations.len();
-    let operations = operations
-        .iter()
-        .map(|operation| parse_one(operation).map_err(unparsable))
-        .collect::<Result<Vec<_>, _>>()?;
-    if count > MAX_OPERATIONS {
-        return Err(answer::text(
-            413,
-            format!("Transaction contains too many operations ({count} > {MAX_OPERATIONS})"),
-        ));
-    }
-    Ok(operations.into_iter().flatten().collect())
-}
-
-/// One operation of the array; nothing stands for one that the agent passes over.
-fn parse_one(operation: &Value) -> Result<Option<Operation>, String> {
-    let members = match operation {
-        Value::Object(members) => members,
-        Value::Null => return Ok(None),
-        other => {
-            let fault = go_json::kind(other);
-            return Err(format!(
-                "json: cannot unmarshal {fault} into Go value of type api.TxnOp"
-            ));
-        }
-    };
-    refuse_unknown(members, &["KV", "Node", "Service", "Check"])?;
-    let fields = match go_json::member(members, "KV") {
-        None | Some(Value::Null) => {
-            return Ok(NodeOperation::parse(members)?.map(Operation::Node));
-        }
-        Some(Value::Object(fields)) => fields,
-        Some(other) => {
-            return Err(
-                Field::new(members, "TxnOp", "KV").mismatch(go_json::kind(other), "api.KVTxnOp")
-            );
-        }
-    };
-    refuse_unknown(
-        fields,
-        &[
-            "Verb",
-            "Key",
-            "Value",
-            "Flags",
-            "Index",
-            "Session",
-            "Namespace",
-        ],
-    )?;
-    let field = |name| Field::new(fields, "KVTxnOp.KV", name);
-    let value = match go_json::member(fields, "Value") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::String(value)) => decode_base64(value)?,
-        Some(Value::Array(bytes)) => bytes
-            .iter()
-            .map(|byte| decode_byte(byte, &field("Value")))
-            .collect::<Result<_, _>>()?,
-        Some(other) => {
-            return Err(field("Value").mismatch(go_json::kind(other), "[]uint8"));
-        }
-    };
-    let key = field("Key").text()?.unwrap_or_default();
-    let flags = field("Flags").number()?.unwrap_or_default();
-    let mut entry = Entry::new(key.as_bytes(), value, flags);
-    entry.session = field("Session").text()?.unwrap_or_default();
-    Ok(Some(Operation::Key(KeyOperation {
-        verb: field("Verb").text_of("api.KVOp")?.unwrap_or_default(),
-        entry,
-        index: field("Index").number()?.unwrap_or_default(),
-    })))
-}
-
-/// Go takes a value also as an array of numbers.
-fn decode_byte(byte: &Value, field: &Field<'_>) -> Result<u8, String> {
-    let number = match byte {
-        Value::Null => return Ok(0),
-        Value::Number(number) => number,
-        other => return Err(field.mismatch(go_json::kind(other), "uint8")),
-    };
-    let byte = number.as_u64().and_then(|byte| u8::try_from(byte).ok());
-    byte.ok_or_else(|| field.mismatch(&format!("number {number}"), "uint8"))
-}
-
-fn refuse_unknown(members: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
-    let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
-    match members.keys().find(|name| !is_known(name)) {
-        None => Ok(()),
-        Some(name) => Err(format!("json: unknown field {}", go::quote(name))),
-    }
-}
-
-/// Go passes over line breaks.
-fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
-    let text = text.replace(['\r', '\n'], "");
-    BASE64.decode(&text).map_err(|fault| {
-        let at = match fault {
-            base64::DecodeError::InvalidByte(at, _)
-            | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            base64::DecodeError::InvalidLength(_) => text.len() / 4 * 4,
-            base64::DecodeError::InvalidPadding => text.len(),
-        };
-        format!("illegal base64 data at input byte {at}")
-    })
 }

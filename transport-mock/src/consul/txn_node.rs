@@ -71,7 +71,7 @@ impl NodeOperation {
     /// What the leader checks before it reaches the log.
     pub(super) fn check(&self, authority: &Authority) -> Option<String> {
         let is_permitted = !self.is_write() || authority.writes_node(&self.name);
-        (!is_permitted).then(|| "Permission denied".to_owned())
+        (!is_permitted).then(|| authority.denial("node:write", self.name.as_bytes()))
     }
 
     /// Applies it: the node as it then is, or the agent's text for why it failed.

@@ -31,7 +31,7 @@ use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
 use self::sockets::Sockets;
 pub(crate) use self::sockets::{Pool, Socket};
-use crate::consul::{Consul, Exchange};
+use crate::consul::{Consul, Exchange, Profile};
 use crate::fault::{Faults, Rules};
 use crate::stats::Stats;
 use crate::timeline::Timeline;
@@ -131,11 +131,11 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, profile: Profile) -> Self {
         Self {
             now: Instant::ORIGIN,
             timeline: Timeline::new(),
-            consul: Consul::new(seed),
+            consul: Consul::with_profile(seed, profile),
             rules: Rules::default(),
             faults: Faults::none(),
             latency: Duration::from_millis(1)..=Duration::from_millis(1),

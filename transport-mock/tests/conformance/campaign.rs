@@ -14,7 +14,6 @@ use real_agent::Agent;
 
 use crate::agent;
 use crate::compare;
-use crate::memory::Memory;
 use crate::random;
 use crate::real::Real;
 use crate::run::{self, Comparison, Observed, Record};
@@ -113,7 +112,7 @@ fn compare_in_time(script: &Script, prefix: &str, agent: &Agent) -> Timed {
     for attempt in 0..MOST_ATTEMPTS {
         let prefix = format!("{prefix}-{}", name_of(attempt));
         let mut real = Real::new(agent);
-        let comparison = run::compare(script, &prefix, &mut Memory::new(), &mut real);
+        let comparison = run::compare(script, &prefix, &mut real);
         if real.longest_phase() > random::LONGEST_PHASE {
             too_slow += 1;
             continue;
@@ -145,7 +144,7 @@ fn compare_alone(script: &Script, prefix: &str, agent: &mut Agent) -> Comparison
     }
     let mut real = Real::new(agent);
     real.clean_up();
-    run::compare(script, prefix, &mut Memory::new(), &mut real)
+    run::compare(script, prefix, &mut real)
 }
 
 /// The shortest script that shows a difference, with its answers, if it shows one again.
@@ -164,7 +163,7 @@ fn shortest(script: &Script, prefix: &str, agent: &mut Agent) -> Option<String> 
         let prefix = format!("{prefix}-{}", name_of(attempts));
         let mut real = Real::new(agent).impatient();
         real.clean_up();
-        run::compare(script, &prefix, &mut Memory::new(), &mut real).differences
+        run::compare(script, &prefix, &mut real).differences
     };
     let mut differences = Some(attempt(script)).filter(|found| !found.is_empty())?;
     let short = shrink(script.clone(), random::SCENE, |script| {

@@ -10,11 +10,12 @@ use std::fmt::Write;
 use semaphore_core::adapter::Response;
 use serde_json::Value;
 
+use crate::meaning::{self, Words};
 use crate::run::{Observed, Record};
 use crate::script::{Compare, Script, Step, Wire};
 
 /// The headers that clients go by.
-const HEADERS: [&str; 7] = [
+const HEADERS: [&str; 10] = [
     "Content-Type",
     "Location",
     "Allow",
@@ -22,6 +23,9 @@ const HEADERS: [&str; 7] = [
     "X-Consul-Lastcontact",
     "X-Content-Type-Options",
     "Content-Security-Policy",
+    "X-Consul-Default-Acl-Policy",
+    "X-Consul-Query-Backend",
+    "X-Consul-Results-Filtered-By-ACLs",
 ];
 
 /// What an index follows in texts and addresses.
@@ -34,21 +38,35 @@ const BEFORE_AN_INDEX: [&str; 6] = [
     "ModifyIndex\": ",
 ];
 
+/// A step whose observations differ, by its number from one on.
+pub(crate) struct Difference {
+    pub(crate) script: String,
+    pub(crate) step: usize,
+    pub(crate) told: String,
+}
+
 /// Describes every step whose observations differ.
-pub(crate) fn differences(script: &Script, memory: &Record, real: &Record) -> Vec<String> {
-    let memory = describe(script, memory);
-    let real = describe(script, real);
+pub(crate) fn differences(
+    script: &Script,
+    memory: &Record,
+    real: &Record,
+    words: Words,
+) -> Vec<Difference> {
+    let memory = describe(script, memory, words);
+    let real = describe(script, real, words);
     let steps = script.steps.iter().zip(memory.iter().zip(&real));
     let differing = (1..)
         .zip(steps)
         .filter(|(_, (_, (memory, real)))| memory != real);
     differing
-        .map(|(number, (step, (memory, real)))| {
-            format!(
+        .map(|(number, (step, (memory, real)))| Difference {
+            script: script.name.clone(),
+            step: number,
+            told: format!(
                 "{}\n  step {number}: {}\n  memory: {memory}\n  real:   {real}",
                 script.name,
                 label(step)
-            )
+            ),
         })
         .collect()
 }
@@ -71,7 +89,7 @@ pub(crate) fn label(step: &Step) -> String {
     }
 }
 
-fn describe(script: &Script, record: &Record) -> Vec<String> {
+fn describe(script: &Script, record: &Record, words: Words) -> Vec<String> {
     let mut queries: BTreeMap<&str, &Wire> = BTreeMap::new();
     let mut answers = Vec::new();
     for (step, observed) in script.steps.iter().zip(&record.observed) {
@@ -100,6 +118,7 @@ fn describe(script: &Script, record: &Record) -> Vec<String> {
             .map(|(rank, index)| (index, rank))
             .collect(),
         sessions: &record.sessions,
+        words,
     };
     answers
         .iter()
@@ -173,18 +192,31 @@ fn is_index(name: &str) -> bool {
 struct Normaliser<'a> {
     ranks: BTreeMap<u64, usize>,
     sessions: &'a Names,
+    words: Words,
 }
 
 impl Normaliser<'_> {
     fn answer(&self, wire: &Wire, response: &Response) -> String {
-        let mut text = response.status().to_string();
+        let free = self.words != Words::TheSame;
+        let refusal = meaning::of_refusal(wire, response).filter(|_| free);
+        let mut text = match response.status() {
+            301 | 307 if self.words == Words::FreeOfGo => "redirect".to_owned(),
+            status => status.to_string(),
+        };
         if wire.compare == Compare::StatusOnly {
             return text;
         }
         for name in HEADERS {
-            if let Some(value) = response.header(name) {
-                let _ = write!(text, " | {name}: {}", self.rank_numbers(&self.named(value)));
-            }
+            let Some(value) = response.header(name) else {
+                continue;
+            };
+            let value = match name {
+                "Content-Type" if refusal.is_some() => continue,
+                // How a text is encoded, releases say or do not.
+                "Content-Type" if free => value.split(';').next().unwrap_or_default(),
+                _ => value,
+            };
+            let _ = write!(text, " | {name}: {}", self.rank_numbers(&self.named(value)));
         }
         if let (Some(index), true) = (
             response.header("X-Consul-Index"),
@@ -192,7 +224,8 @@ impl Normaliser<'_> {
         ) {
             let _ = write!(text, " | index {}", self.ranked(index));
         }
-        let _ = write!(text, " | {}", self.body(wire, response.body()));
+        let body = refusal.unwrap_or_else(|| self.body(wire, response.body()));
+        let _ = write!(text, " | {body}");
         text
     }
 

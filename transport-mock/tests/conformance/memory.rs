@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use semaphore_core::adapter::{Instant, Request, Response};
-use transport_mock::consul::{Consul, Exchange, Policy};
+use transport_mock::consul::{Consul, Exchange, Policy, Profile};
 
 use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
@@ -25,9 +25,10 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new() -> Self {
+    /// One of this release and edition.
+    pub(crate) fn of(profile: Profile) -> Self {
         Self {
-            consul: Consul::new(0),
+            consul: Consul::with_profile(0, profile),
             now: Instant::ORIGIN,
             queries: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -40,15 +41,14 @@ impl Memory {
     pub(crate) fn with_paces(seed: u64) -> Self {
         Self {
             paces: Some(fastrand::Rng::with_seed(seed)),
-            ..Self::new()
+            ..Self::of(Profile::default())
         }
     }
 
-    /// One with access control.
-    pub(crate) fn with_acl() -> Self {
-        let mut memory = Self::new();
-        memory.consul.set_acl_default_deny();
-        memory
+    /// The same with access control.
+    pub(crate) fn with_acl(mut self) -> Self {
+        self.consul.set_acl_default_deny();
+        self
     }
 
     fn collect(&mut self) {

@@ -8,9 +8,11 @@ use real_agent::Agent;
 use semaphore_core::Token;
 use semaphore_core::adapter::{Method, Request, Response};
 use serde_json::{Value, json};
-use transport_mock::consul::{Access, NODE};
+use transport_mock::consul::{Access, NODE, Profile, Version};
 
 use crate::http::{Connections, NO_ANSWER, PATIENCE, Query};
+use crate::meaning::Words;
+use crate::memory::Memory;
 use crate::parked::{self, Goroutine};
 use crate::run::Backend;
 use crate::script::{Lever, Rule, secret};
@@ -21,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const IMPATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Real {
+    profile: Profile,
+    words: Words,
     connections: Connections,
     queries: BTreeMap<&'static str, Started>,
     management_token: Option<Token>,
@@ -41,7 +45,15 @@ struct Started {
 
 impl Real {
     pub(crate) fn new(agent: &Agent) -> Self {
+        let profile = Profile::nearest(agent.version());
+        let is_known = profile.version.release() == agent.version();
         Self {
+            profile,
+            // The words were written down of one release.
+            words: match profile.version {
+                Version::V1_8 if is_known => Words::TheSame,
+                _ => Words::FreeOfGo,
+            },
             connections: Connections::new(agent.addr()),
             queries: BTreeMap::new(),
             management_token: None,
@@ -66,6 +78,20 @@ impl Real {
             patience: IMPATIENCE,
             ..self
         }
+    }
+
+    /// The Consul in memory that it is compared with.
+    pub(crate) fn memory(&self) -> Memory {
+        let memory = Memory::of(self.profile);
+        match self.management_token {
+            Some(_) => memory.with_acl(),
+            None => memory,
+        }
+    }
+
+    /// How closely what both say is compared.
+    pub(crate) fn words(&self) -> Words {
+        self.words
     }
 
     /// Whether it answers at all.

@@ -8,6 +8,7 @@ use semaphore_core::adapter::{Request, Response};
 use serde_json::Value;
 
 use crate::compare;
+use crate::real::Real;
 use crate::script::{Lever, Save, Script, Step, Wire, secret};
 
 /// A Consul: the one in memory, or the real one.
@@ -52,16 +53,14 @@ pub(crate) struct Comparison {
     pub(crate) differences: Vec<String>,
 }
 
-/// Runs a script on the Consul in memory, then on the real agent, and describes what differs.
-pub(crate) fn compare(
-    script: &Script,
-    prefix: &str,
-    memory: &mut impl Backend,
-    real: &mut impl Backend,
-) -> Comparison {
-    let memory = run(script, prefix, memory, None);
+/// Runs a script on the Consul in memory that is of the real agent's release, then on the real agent, and describes
+/// what differs.
+pub(crate) fn compare(script: &Script, prefix: &str, real: &mut Real) -> Comparison {
+    let words = real.words();
+    let memory = run(script, prefix, &mut real.memory(), None);
     let real = run(script, prefix, real, Some(&memory));
-    let differences = compare::differences(script, &memory, &real);
+    let differences = compare::differences(script, &memory, &real, words);
+    let differences = differences.into_iter().map(|it| it.told).collect();
     Comparison { real, differences }
 }
 

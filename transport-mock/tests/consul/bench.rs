@@ -5,7 +5,7 @@ use std::time::Duration;
 use semaphore_core::Token;
 use semaphore_core::adapter::{Instant, Method, Request, Response};
 use serde_json::Value;
-use transport_mock::consul::{Consul, Exchange};
+use transport_mock::consul::{Consul, Exchange, Profile};
 
 pub(crate) struct Bench {
     pub(crate) consul: Consul,
@@ -14,8 +14,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        Self::of(Profile::default())
+    }
+
+    /// A Consul of this release and edition.
+    pub(crate) fn of(profile: impl Into<Profile>) -> Self {
         Self {
-            consul: Consul::new(1),
+            consul: Consul::with_profile(1, profile),
             now: Instant::ORIGIN,
         }
     }

@@ -6,6 +6,7 @@ mod election;
 mod gateway;
 mod holding;
 mod own_node;
+mod profile;
 mod server;
 mod sharing;
 mod slow;
@@ -17,6 +18,7 @@ use fastrand::Rng;
 use semaphore_core::sans_io::{Dialect, Response};
 use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
+use transport_mock::consul::Profile;
 
 use super::{
     Deed, End, FASTEST_CLOCK, HostPlan, How, Place, Plan, SLOWEST_CLOCK, Sort, StrangerPlan, Told,
@@ -47,6 +49,7 @@ impl Plan {
         slow::draw_slow(&mut plan, &mut mixed(seed ^ SLOW));
         own_node::draw_own_nodes(&mut plan, &mut mixed(seed ^ OWN_NODES));
         holding::draw_holding(&mut plan, &mut mixed(seed ^ HOLDING));
+        profile::draw_profile(&mut plan, &mut mixed(seed ^ PROFILES));
         plan
     }
 }
@@ -76,6 +79,9 @@ const OWN_NODES: u64 = 0x006f_776e_6e6f_6465;
 
 /// Sets what is drawn about agents that hold requests apart from the rest.
 const HOLDING: u64 = 0x0068_6f6c_6469_6e67;
+
+/// Sets what is drawn about releases of Consul apart from the rest.
+const PROFILES: u64 = 0x7072_6f66_696c_6573;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -163,6 +169,7 @@ impl Draft {
             lock_delay_length: 1.0 / server_clock,
             access_control: access_control.then(|| pick(rng, &[Told::InHeader, Told::NotAtAll])),
             holding: None,
+            profile: Profile::default(),
             storm: self.storm,
             hosts,
             dialect: dialect(rng, &strangers),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use semaphore_core::sans_io::{Dialect, SessionOptions};
 use semaphore_core::{Behavior, Encoding};
 use transport_mock::Fault;
+use transport_mock::consul::Profile;
 
 pub use deed::{Deed, Fate, Gateway, Hidden};
 pub use pieces::{Piece, Pieces};
@@ -69,6 +70,9 @@ pub struct Plan {
     pub access_control: Option<Told>,
     /// How agents hold requests while there is no leader, unless they refuse them at once.
     pub holding: Option<Holding>,
+    /// Of which release and edition Consul is. In an Enterprise world our hosts name the namespace that strangers have
+    /// without naming one.
+    pub profile: Profile,
     /// How long things go wrong. Then it is quiet.
     pub storm: Duration,
     /// Where our users are.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use semaphore_core::Encoding;
 use semaphore_core::sans_io::Dialect;
+use transport_mock::consul::Profile;
 
 use super::{
     Deed, End, Fate, Hidden, Holding, How, Place, Plan, Shared, Sort, Stranger, Told, Trouble, Turn,
@@ -115,6 +116,9 @@ fn write_world(f: &mut fmt::Formatter<'_>, plan: &Plan) -> fmt::Result {
         Some(Told::NotAtAll) => {
             writeln!(f, "tokens are asked for; filtered reads don't say so")?;
         }
+    }
+    if plan.profile != Profile::default() {
+        writeln!(f, "Consul is {}", plan.profile)?;
     }
     if let Some(Holding { wait, late }) = plan.holding {
         let (least, most) = wait;

@@ -133,7 +133,7 @@ impl Run<'_> {
             host: host.number,
             prefix: host.prefix,
             key: self.prefixes[host.prefix].lock_key(),
-            scope: self.scope(&format!("node-{}", host.number)),
+            scope: self.scope_of_ours(&format!("node-{}", host.number)),
             wire: Arc::new(wire()),
             process: process.clone(),
             truth: truth.clone(),

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
 use semaphore_core::{Prefix, Scope, Token};
-use transport_mock::consul::Snapshot;
+use transport_mock::consul::{Edition, Snapshot};
 use transport_mock::{MockConsul, MockProcess, PooledClient, Task};
 
 use self::book::Book;
@@ -64,7 +64,7 @@ pub struct Outcome {
 
 /// Executes a plan, to its end or to the first violation.
 pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
-    let world = MockConsul::new(plan.seed);
+    let world = MockConsul::with_profile(plan.seed, plan.profile);
     world.set_tracing(keeps_story);
     let figures = std::sync::Mutex::new(Figures::default());
     let (end, mut taken) = branches::count(|| {
@@ -88,6 +88,7 @@ pub fn run(plan: &Plan, keeps_story: bool) -> Outcome {
     taken.append(&mut figures.branches);
     figures.branches = taken;
     figures.schedules = 1;
+    figures.consuls.insert(plan.profile.name(), 1);
     figures.virtual_time = world.now().since_origin();
     figures.requests = world.stats().total_requests();
     figures.violations = u64::from(violation.is_some());
@@ -307,6 +308,15 @@ impl<'a> Run<'a> {
         match Token::new(token) {
             Ok(token) if self.plan.access_control.is_some() => Scope::new().with_token(token),
             _ => Scope::new(),
+        }
+    }
+
+    /// What our hosts' requests carry: in Enterprise they name the namespace that strangers have unasked.
+    fn scope_of_ours(&self, token: &str) -> Scope {
+        let scope = self.scope(token);
+        match self.plan.profile.edition {
+            Edition::Community => scope,
+            Edition::Enterprise => scope.clone().with_namespace("default").unwrap_or(scope),
         }
     }
 

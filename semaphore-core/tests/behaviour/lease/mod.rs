@@ -8,6 +8,7 @@ mod outages;
 mod own_node;
 mod partition;
 mod release_too_late;
+mod request_limits;
 mod rotated_tokens;
 mod session;
 mod standing_clock;

@@ -8,6 +8,7 @@ mod farewell;
 mod fencing;
 mod handles;
 mod limit;
+mod namespaces;
 mod release;
 mod scope;
 mod several_permits;

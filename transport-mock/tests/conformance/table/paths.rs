@@ -23,6 +23,15 @@ pub(crate) fn scripts() -> Vec<Script> {
             ],
         ),
         script(
+            "a partition is passed over, or refused",
+            [
+                put("/v1/kv/{p}/k?partition=part", "v"),
+                get("/v1/kv/{p}/k?partition=part"),
+                get("/v1/kv/{p}/k"),
+                put("/v1/session/renew/none?partition=part", ""),
+            ],
+        ),
+        script(
             "a redirect of a write has no body",
             [
                 put("/v1/kv/{p}//k?cas=1", "v"),

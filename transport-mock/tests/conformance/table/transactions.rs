@@ -5,6 +5,20 @@ use crate::script::{Script, delete, get, plain_session, put, script, session, tx
 pub(crate) fn scripts() -> Vec<Script> {
     vec![
         script(
+            "a transaction is about one namespace, whatever it and its operations name, and knows no partition",
+            [
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Namespace":"team"}}]"#),
+                put(
+                    "/v1/txn?ns=team&partition=part",
+                    r#"[{"KV":{"Verb":"set","Key":"{p}/l"}}]"#,
+                ),
+                get("/v1/kv/{p}/?keys"),
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Partition":"part"}}]"#),
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Namespace":5}}]"#),
+                txn(r#"[{"KV":{"Verb":"get-or-empty","Key":"{p}/none"}}]"#),
+            ],
+        ),
+        script(
             "writes answer with their new indexes and without values",
             [
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"dg==","Flags":7}}]"#),

@@ -1,0 +1,98 @@
+//! Rate limits of requests, as `limits.request_limits` sets them on an agent from 1.15 on.
+
+use semaphore_core::adapter::{Instant, Response};
+
+use super::answer;
+
+/// How much of the rate may come at once: what comes in so many seconds.
+const BURST_SECONDS: f64 = 10.0;
+
+/// How many requests a server serves, as `limits.request_limits` with `mode = "enforcing"`. Ten seconds' worth may
+/// come at once.
+///
+/// What is refused is not applied, and not told when to come again. What changes something is refused with 503, since
+/// only the leader could do it, and everything else with 429. A renewal changes something. `/v1/status/…` and `/v1/agent/self`
+/// are not limited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RequestLimits {
+    /// Reads in a second, or `None` for any number.
+    pub read_rate: Option<f64>,
+    /// Writes in a second, or `None` for any number.
+    pub write_rate: Option<f64>,
+}
+
+/// What a request wants of the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Errand {
+    /// To read; with `stale` any of them may answer.
+    Read { stale: bool },
+    /// To change something, which the leader does.
+    Write,
+}
+
+/// The limits, and how much of them is left.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limiter {
+    reads: Option<Bucket>,
+    writes: Option<Bucket>,
+}
+
+impl Limiter {
+    pub(super) fn new(now: Instant, limits: RequestLimits) -> Self {
+        let bucket = |rate: Option<f64>| rate.map(|rate| Bucket::full(now, rate));
+        Self {
+            reads: bucket(limits.read_rate),
+            writes: bucket(limits.write_rate),
+        }
+    }
+
+    /// Takes a request's share, or refuses it.
+    pub(super) fn admit(&mut self, now: Instant, errand: Errand) -> Result<(), Response> {
+        let bucket = match errand {
+            Errand::Read { .. } => &mut self.reads,
+            Errand::Write => &mut self.writes,
+        };
+        let is_admitted = bucket.as_mut().is_none_or(|bucket| bucket.take(now));
+        match errand {
+            _ if is_admitted => Ok(()),
+            Errand::Read { .. } => Err(answer::text(
+                429,
+                "rate limit exceeded, try again later or against a different server",
+            )),
+            Errand::Write => Err(answer::text(
+                503,
+                "rate limit exceeded for operation that can only be performed by the leader, try again later",
+            )),
+        }
+    }
+}
+
+/// What a rate has left to give.
+#[derive(Clone, Debug)]
+struct Bucket {
+    rate: f64,
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn full(now: Instant, rate: f64) -> Self {
+        let left = rate * BURST_SECONDS;
+        Self {
+            rate,
+            left,
+            at: now,
+        }
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        let gained = now.saturating_since(self.at).as_secs_f64() * self.rate;
+        self.left = (self.left + gained).min(self.rate * BURST_SECONDS);
+        self.at = self.at.max(now);
+        let is_enough = self.left >= 1.0;
+        if is_enough {
+            self.left -= 1.0;
+        }
+        is_enough
+    }
+}

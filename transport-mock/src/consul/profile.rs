@@ -1,0 +1,353 @@
+//! Which Consul it is: a release and an edition, and the one table of what differs between them.
+//!
+//! [`RELEASES`] says of each release what it changed to the one before; whoever behaves differently reads
+//! it there, and nowhere else is a version compared. 1.8 was run side by side with this Consul in memory, 1.23 was
+//! recorded (`tests/conformance/recorded`), and 1.15 and 1.22 are what was read in Consul's own code. Nothing of
+//! Enterprise was run.
+
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+/// A release and an edition of Consul. Unless told otherwise, a Consul in memory is 1.8, Community.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Profile {
+    /// The release.
+    pub version: Version,
+    /// The edition.
+    pub edition: Edition,
+}
+
+/// A release of Consul.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Version {
+    /// 1.8.7, which every script of the conformance tests is run on.
+    #[default]
+    V1_8,
+    /// 1.15, which has rate limits.
+    V1_15,
+    /// 1.22, which looks at keys on `/v1/kv` and cleans them.
+    V1_22,
+    /// 1.23-dev, which looks at keys in transactions, too.
+    V1_23,
+}
+
+/// An edition of Consul.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Edition {
+    /// Without namespaces and partitions: a request that names one is refused, except to `/v1/txn`.
+    #[default]
+    Community,
+    /// With namespaces and, from 1.11, partitions, each with keys and sessions of its own. All of them are there; the catalog of
+    /// nodes is one for all. A token's own namespace is always `default`.
+    Enterprise,
+}
+
+impl Profile {
+    /// Every profile there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let editions = [Edition::Community, Edition::Enterprise];
+        Version::ALL.into_iter().flat_map(move |version| {
+            editions
+                .into_iter()
+                .map(move |edition| Self { version, edition })
+        })
+    }
+
+    /// The profile that is nearest to a release, by its major and minor number: the newest that is not newer, or
+    /// else the oldest.
+    pub fn nearest(release: (u32, u32)) -> Self {
+        let mut versions = Version::ALL.into_iter().rev();
+        let version = versions.find(|it| it.release() <= release);
+        Self {
+            version: version.unwrap_or_default(),
+            edition: Edition::Community,
+        }
+    }
+
+    /// What it is called, such as `1.22 Enterprise`.
+    pub const fn name(self) -> &'static str {
+        match (self.version, self.edition) {
+            (Version::V1_8, Edition::Community) => "1.8",
+            (Version::V1_15, Edition::Community) => "1.15",
+            (Version::V1_22, Edition::Community) => "1.22",
+            (Version::V1_23, Edition::Community) => "1.23",
+            (Version::V1_8, Edition::Enterprise) => "1.8 Enterprise",
+            (Version::V1_15, Edition::Enterprise) => "1.15 Enterprise",
+            (Version::V1_22, Edition::Enterprise) => "1.22 Enterprise",
+            (Version::V1_23, Edition::Enterprise) => "1.23 Enterprise",
+        }
+    }
+
+    /// For how long agents hold a request while there is no leader, at least and at most, and how long after a later
+    /// read a write was seen applied that its client had given up. What
+    /// [`MockConsul::hold_without_leader`](crate::MockConsul::hold_without_leader) wants to know.
+    pub fn without_leader(self) -> (RangeInclusive<Duration>, Duration) {
+        let (least, most) = self.rules().held_for;
+        (least..=most, self.rules().late)
+    }
+
+    pub(super) fn rules(self) -> &'static Release {
+        match self.version {
+            Version::V1_8 => &RELEASES[0],
+            Version::V1_15 => &RELEASES[1],
+            Version::V1_22 => &RELEASES[2],
+            Version::V1_23 => &RELEASES[3],
+        }
+    }
+}
+
+impl From<Version> for Profile {
+    fn from(version: Version) -> Self {
+        Self {
+            version,
+            edition: Edition::Community,
+        }
+    }
+}
+
+impl Version {
+    /// Every release there is a profile of, the oldest first.
+    pub const ALL: [Self; 4] = [Self::V1_8, Self::V1_15, Self::V1_22, Self::V1_23];
+
+    /// Its major and minor number.
+    pub const fn release(self) -> (u32, u32) {
+        match self {
+            Self::V1_8 => (1, 8),
+            Self::V1_15 => (1, 15),
+            Self::V1_22 => (1, 22),
+            Self::V1_23 => (1, 23),
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Profile::from(*self).name())
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a release does that another does differently.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a difference of its own"
+)]
+pub(super) struct Release {
+    /// What `/v1/agent/self` says.
+    pub(super) version: &'static str,
+
+    // Texts.
+    /// Before the text of a parameter that only Enterprise knows.
+    pub(super) before_invalid_parameter: &'static str,
+    /// Before what a session's creation meets in the log.
+    pub(super) before_session_fault: &'static str,
+    /// Before what a write of a key meets in the log.
+    pub(super) before_key_fault: &'static str,
+    pub(super) denial: Denial,
+    /// Where a body that is too large is told what to read.
+    pub(super) pages: &'static str,
+    /// The bodies of a 404 for a path that is none, below `/v1/` and elsewhere.
+    pub(super) no_such_path: [&'static str; 2],
+
+    // Paths and keys.
+    pub(super) redirect: Redirect,
+    pub(super) unclean: Unclean,
+    /// Whether a semicolon parts parameters; otherwise it makes the query malformed.
+    pub(super) semicolon_parts: bool,
+    pub(super) keys: KeyRule,
+    /// The same in transactions.
+    pub(super) keys_of_transactions: KeyRule,
+
+    // Sessions.
+    pub(super) session_ids: SessionIds,
+
+    // Transactions.
+    pub(super) most_operations: usize,
+    pub(super) get_or_empty: bool,
+    pub(super) unknown_verb: UnknownVerb,
+    /// Whether a transaction that reads tells the index 1, and what newer answers have besides.
+    pub(super) tells_reads_more: bool,
+
+    // Headers and reads.
+    pub(super) default_policy_header: bool,
+    pub(super) query_backend_header: bool,
+    pub(super) raw_content_type: &'static str,
+    /// Whether `X-Consul-Results-Filtered-By-ACLs` is sent, to those who have a token.
+    pub(super) reports_filtering: bool,
+    /// Whether a change near a missing key ends a poll on it.
+    pub(super) neighbours_wake: bool,
+
+    // Limits, and no leader.
+    pub(super) has_request_limits: bool,
+    /// Whether partitions are known: Community refuses them then.
+    pub(super) knows_partitions: bool,
+    pub(super) held_for: (Duration, Duration),
+    pub(super) late: Duration,
+}
+
+/// How a 403 is worded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Denial {
+    /// `Permission denied`
+    Bare,
+    /// With whose token lacks which permission on what.
+    Explained,
+}
+
+/// The status of a redirect: Go 1.26 has another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Redirect {
+    /// 301, after which many clients send a `GET`.
+    Moved,
+    /// 307, after which they repeat the request.
+    Temporary,
+}
+
+/// What becomes of a path with empty or dot segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unclean {
+    /// It is redirected, also when they are percent-encoded.
+    Redirected,
+    /// It is redirected as it was sent; what was percent-encoded is cleaned in silence.
+    EncodedCleaned,
+}
+
+/// Which keys are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyRule {
+    /// All.
+    Any,
+    /// None with a space at either end or a segment `..`, nor one whose percent-decoded form differs and has a space
+    /// or `..`.
+    Tidy,
+    /// Nor one that begins with a slash, or is empty.
+    TidyAndRelative,
+}
+
+/// What a session's id is to the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionIds {
+    /// A UUID: another text is a fault.
+    Uuids,
+    /// A text: one that is no UUID is unknown, as others are.
+    Texts,
+}
+
+/// What a verb meets that there is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnknownVerb {
+    /// The permission to write is asked for, and the log refuses it.
+    FoundWhenApplied,
+    /// It is refused before anything else is looked at.
+    FoundAtOnce,
+}
+
+const V1_8: Release = Release {
+    version: "1.8.7",
+    before_invalid_parameter: "Bad request: ",
+    before_session_fault: "",
+    before_key_fault: "",
+    denial: Denial::Bare,
+    pages: "https://www.consul.io/docs/agent/options.html",
+    no_such_path: ["", ""],
+    redirect: Redirect::Moved,
+    unclean: Unclean::Redirected,
+    semicolon_parts: true,
+    keys: KeyRule::Any,
+    keys_of_transactions: KeyRule::Any,
+    session_ids: SessionIds::Uuids,
+    most_operations: 64,
+    get_or_empty: false,
+    unknown_verb: UnknownVerb::FoundWhenApplied,
+    tells_reads_more: false,
+    default_policy_header: false,
+    query_backend_header: false,
+    raw_content_type: "text/plain",
+    reports_filtering: false,
+    neighbours_wake: true,
+    has_request_limits: false,
+    knows_partitions: false,
+    held_for: (Duration::from_millis(7_100), Duration::from_millis(7_100)),
+    late: Duration::from_millis(300),
+};
+
+/// What 1.23 was seen to do and no source dates, 1.15 and 1.22 do, too.
+const V1_15: Release = Release {
+    version: "1.15.0",
+    before_invalid_parameter: "",
+    before_session_fault: "apply failed: ",
+    before_key_fault: "raft apply failed: ",
+    denial: Denial::Explained,
+    pages: "https://developer.hashicorp.com/docs/agent/config/config-files",
+    no_such_path: [
+        "Invalid URL path: not a recognized HTTP API endpoint",
+        "Invalid URL path: if attempting to use the HTTP API, ensure the path starts with '/v1/'",
+    ],
+    semicolon_parts: false,
+    session_ids: SessionIds::Texts,
+    most_operations: 128,
+    get_or_empty: true,
+    unknown_verb: UnknownVerb::FoundAtOnce,
+    tells_reads_more: true,
+    default_policy_header: true,
+    query_backend_header: true,
+    raw_content_type: "text/plain; charset=utf-8",
+    reports_filtering: true,
+    neighbours_wake: false,
+    has_request_limits: true,
+    knows_partitions: true,
+    held_for: (Duration::from_millis(8_600), Duration::from_secs(18)),
+    late: Duration::from_millis(4_700),
+    ..V1_8
+};
+
+const V1_22: Release = Release {
+    version: "1.22.0",
+    unclean: Unclean::EncodedCleaned,
+    keys: KeyRule::Tidy,
+    ..V1_15
+};
+
+const V1_23: Release = Release {
+    version: "1.23.0-dev",
+    redirect: Redirect::Temporary,
+    keys: KeyRule::TidyAndRelative,
+    keys_of_transactions: KeyRule::TidyAndRelative,
+    ..V1_22
+};
+
+/// What each release does, in the order of [`Version::ALL`].
+static RELEASES: [Release; 4] = [V1_8, V1_15, V1_22, V1_23];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_profile_has_the_rules_of_its_own_release() {
+        for version in Version::ALL {
+            let (major, minor) = version.release();
+            let found = Profile::from(version).rules().version;
+            assert!(found.starts_with(&format!("{major}.{minor}.")), "{found}");
+            assert_eq!(version.to_string(), format!("{major}.{minor}"));
+        }
+    }
+
+    #[test]
+    fn a_release_in_between_is_as_the_one_before() {
+        let nearest = |release| Profile::nearest(release).version;
+        assert_eq!(nearest((1, 4)), Version::V1_8);
+        assert_eq!(nearest((1, 14)), Version::V1_8);
+        assert_eq!(nearest((1, 15)), Version::V1_15);
+        assert_eq!(nearest((1, 22)), Version::V1_22);
+        assert_eq!(nearest((2, 0)), Version::V1_23);
+    }
+}
