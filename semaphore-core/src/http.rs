@@ -38,7 +38,9 @@ impl fmt::Display for Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Priority {
-    /// What a hold lives by, or a slot becomes free by: renewals and releases.
+    /// What a hold lives by: the renewal of a session, and what confirms it.
+    Renewal,
+    /// What a slot becomes free by.
     Urgent,
     /// Every other write.
     Write,

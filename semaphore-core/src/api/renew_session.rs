@@ -24,7 +24,7 @@ impl RenewSession<'_> {
     pub fn request(&self, scope: &Scope) -> Request {
         let path = format!("/v1/session/renew/{}", self.session);
         Request::new(Method::Put, Target::new(&path).scoped(scope))
-            .with_priority(Priority::Urgent)
+            .with_priority(Priority::Renewal)
             .with_token(scope.token().cloned())
     }
 

@@ -5,7 +5,7 @@ use futures_util::future::{Either, select};
 
 use super::lanes::{Lane, Lanes};
 use super::places::{AT_ONCE, Fate};
-use super::{Connections, Pass};
+use super::{Connections, Pass, rates};
 use crate::http::{Method, Request, Response};
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
@@ -21,6 +21,8 @@ impl Connections {
             let left = ends.saturating_since(lanes.now());
             let sent = request.clone().with_timeout(left);
             let (answer, refusal) = pass.send(lanes, sent, Fate::Dropped).await;
+            let (now, is_refused) = (lanes.now(), rates::is_refused(&answer));
+            self.with(|places| places.answered(now, request.priority(), is_refused));
             match refusal {
                 None => {
                     if answer.is_ok() {
@@ -64,14 +66,24 @@ impl Connections {
         if let Ok(Some(pass)) = place.try_recv() {
             return Ok(pass);
         }
-        let sleep = lanes.sleep(ends.saturating_since(now));
-        match select(place, sleep).await {
-            Either::Left((Ok(pass), _)) => Ok(pass),
-            _ => Err(TransportError::with_source(
-                TransportErrorKind::NoRoom,
-                "too many requests of this transport are under way",
-            )),
+        loop {
+            let now = lanes.now();
+            let waits_until = self.with(|places| {
+                places.pass_time(now);
+                places.waits_until(request.priority())
+            });
+            let until = waits_until.unwrap_or(ends).min(ends);
+            let sleep = lanes.sleep(until.saturating_since(now));
+            match select(&mut place, sleep).await {
+                Either::Left((Ok(pass), _)) => return Ok(pass),
+                Either::Right(_) if lanes.now() < ends => {}
+                _ => break,
+            }
         }
+        Err(TransportError::with_source(
+            TransportErrorKind::NoRoom,
+            "too many requests of this transport are under way",
+        ))
     }
 
     /// Wakes those who wait for what a request may have changed.

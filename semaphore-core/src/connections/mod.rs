@@ -21,6 +21,7 @@
 //! - A ceiling can't see other transports of the same address, nor other users of this process's descriptors
 //!   and threads. There a refusal teaches: for a while no connection is opened, polls are parked, and
 //!   short requests share those that are open.
+//! - An agent may serve only so many requests a second. When it refuses a renewal for that, everything else waits.
 //!
 //! | file | says |
 //! |---|---|
@@ -28,11 +29,13 @@
 //! | `lanes` | what an adapter brings |
 //! | `exchange` | one request from its lane to its answer |
 //! | `parked` | a poll that has no lane |
+//! | `rates` | what waits when the agent refuses requests for their number |
 
 mod exchange;
 mod lanes;
 mod parked;
 mod places;
+mod rates;
 #[cfg(test)]
 mod tests;
 

@@ -13,6 +13,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use super::lanes::Lane;
+use super::rates::Rates;
 use crate::defect::{Defect, is_on};
 use crate::http::Priority;
 use crate::machine::jitter;
@@ -36,6 +37,7 @@ pub(super) struct Places<W> {
     most_polls: usize,
     /// Until when the agent may count each short request that was given up.
     held: Vec<Instant>,
+    rates: Rates,
     /// The latest time that was told.
     now: Instant,
     rng: fastrand::Rng,
@@ -115,6 +117,7 @@ impl<W: Waiter> Places<W> {
             refusals: 0,
             most_polls: polls,
             held: Vec::new(),
+            rates: Rates::default(),
             now: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -238,6 +241,18 @@ impl<W: Waiter> Places<W> {
         }
     }
 
+    /// A request of this priority was answered, or refused for the number of them.
+    pub(super) fn answered(&mut self, now: Instant, priority: Priority, is_refused: bool) {
+        self.pass_time(now);
+        self.rates.answered(now, priority, is_refused);
+    }
+
+    /// Until when a request of this priority is not sent, since the agent serves too few.
+    pub(super) fn waits_until(&self, priority: Priority) -> Option<Instant> {
+        let until = self.rates.waits_until(self.now);
+        until.filter(|_| priority != Priority::Renewal)
+    }
+
     /// Everyone who has a lane now, and whether a connection is open on it.
     pub(super) fn admit(&mut self) -> Vec<(W, Lane, bool)> {
         let mut admitted = Vec::new();
@@ -247,6 +262,9 @@ impl<W: Waiter> Places<W> {
                 continue;
             }
             let priority = entry.key().priority;
+            if !self.rates.allows(self.now, priority) {
+                break;
+            }
             let Some(no) = self.free_short(priority) else {
                 break;
             };
@@ -292,7 +310,7 @@ impl<W: Waiter> Places<W> {
         Ticket { priority, no }
     }
 
-    fn pass_time(&mut self, now: Instant) {
+    pub(super) fn pass_time(&mut self, now: Instant) {
         self.now = self.now.max(now);
         let now = self.now;
         self.held.retain(|until| now < *until);
@@ -366,7 +384,7 @@ impl<W: Waiter> Places<W> {
             return all_settled.then(|| self.shorts.iter().position(is_free))?;
         }
         let kept_free = match priority {
-            Priority::Urgent => 0,
+            Priority::Renewal | Priority::Urgent => 0,
             _ => usable.len() / KEPT_FREE,
         };
         let is_free = |no: &usize| matches!(self.shorts[*no].state, State::Free);
@@ -379,7 +397,8 @@ impl<W: Waiter> Places<W> {
 
     fn free_poll(&self) -> Option<usize> {
         let most = self.most_polls.clamp(1, self.polls.len().max(1));
-        if self.is_shut() || self.busy_polls() >= most {
+        let is_limited = self.rates.waits_until(self.now).is_some();
+        if is_limited || self.is_shut() || self.busy_polls() >= most {
             return None;
         }
         let is_free = |no: &usize| matches!(self.polls[*no].state, State::Free);

@@ -1,19 +1,29 @@
-//! Agents that limit requests (`limits.request_limits`, from 1.15 on): renewals are writes, and come through.
+//! Agents that limit requests (`limits.request_limits`, from 1.15 on). A renewal counts as a write there, like a claim:
+//! renewals come through first.
 
 use semaphore_core::Semaphore;
-use transport_mock::MockConsul;
 use transport_mock::consul::{RequestLimits, Version};
+use transport_mock::{MockConsul, PooledClient};
 
 use crate::support::*;
 
-/// A world whose servers serve so many requests in a second.
-fn limited(read_rate: f64, write_rate: f64) -> MockConsul {
-    let world = MockConsul::with_profile(1, Version::V1_15);
+/// A world of agents that can have limits.
+fn world(seed: u64) -> MockConsul {
+    MockConsul::with_profile(seed, Version::V1_15)
+}
+
+/// From now on servers serve so many requests in a second.
+fn limit(world: &MockConsul, read_rate: f64, write_rate: f64) {
     world.set_request_limits(Some(RequestLimits {
         read_rate: Some(read_rate),
         write_rate: Some(write_rate),
     }));
-    world
+}
+
+/// How many writes and how many reads were refused for the limits.
+fn refused(world: &MockConsul) -> [usize; 2] {
+    let trace = world.trace();
+    [" < 503 ", " < 429 "].map(|status| trace.matches(status).count())
 }
 
 async fn turn(semaphore: Semaphore) {
@@ -21,9 +31,25 @@ async fn turn(semaphore: Semaphore) {
     permit.release().await.expect("released");
 }
 
+/// Takes turns without end, as fast as it is served.
+async fn is_busy(semaphore: Semaphore) {
+    loop {
+        if let Ok(permit) = semaphore.acquire().await {
+            drop(permit.release().await);
+        }
+    }
+}
+
+/// One of several semaphores that share the connections of one process.
+fn of_process(transport: &PooledClient, prefix: &str) -> Semaphore {
+    let builder = builder_of(prefix, 1).ttl(secs(10));
+    builder.connect(transport.clone()).expect("valid settings")
+}
+
 #[test]
 fn a_hold_lasts_where_reads_and_writes_are_scarce() {
-    let world = limited(1.0, 1.0);
+    let world = world(1);
+    limit(&world, 1.0, 1.0);
     let holder = semaphore(&world, "a", 1);
     let permit = world.run(holder.acquire()).expect("a permit");
     let waiter = semaphore(&world, "b", 1);
@@ -34,17 +60,62 @@ fn a_hold_lasts_where_reads_and_writes_are_scarce() {
     world.run(waits);
 }
 
+/// One semaphore of a process is held while thirty others of it are as busy as they can be, for two minutes. Which
+/// refusals there were.
+fn hold_beside_busy_ones(seed: u64, read_rate: f64, write_rate: f64) -> [usize; 2] {
+    let world = world(seed);
+    let transport = world.client("a").pooled(64).expect("a valid number");
+    let held = of_process(&transport, "held");
+    let permit = world.run(held.acquire()).expect("a slot");
+    let tasks: Vec<_> = (0..30)
+        .map(|number| of_process(&transport, &format!("busy/{number}")))
+        .map(|semaphore| world.start(is_busy(semaphore)))
+        .collect();
+    world.advance(millis(200));
+    limit(&world, read_rate, write_rate);
+    for second in 0..120 {
+        world.advance(secs(1));
+        let is_held = permit.is_held();
+        assert!(is_held, "seed {seed}, second {second}\n{}", world.trace());
+    }
+    let refused = refused(&world);
+    for task in tasks {
+        task.abort();
+    }
+    world.set_request_limits(None);
+    world.run(permit.release()).expect("released");
+    world.advance(secs(60));
+    assert_nothing_left(&world);
+    refused
+}
+
+#[test]
+fn a_hold_outlives_limits_that_leave_few_writes_but_what_renewals_take() {
+    for seed in 0..3 {
+        let [writes, _] = hold_beside_busy_ones(seed, 20.0, 12.0);
+        assert!(writes > 1_000, "seed {seed}: {writes}");
+    }
+}
+
+#[test]
+fn a_hold_outlives_limits_that_leave_few_reads_but_what_confirms_renewals() {
+    for seed in 0..3 {
+        let [_, reads] = hold_beside_busy_ones(seed, 5.0, 15.0);
+        assert!(reads > 1_000, "seed {seed}: {reads}");
+    }
+}
+
 #[test]
 fn everybody_gets_in_where_more_come_than_writes_are_allowed() {
-    let world = limited(5.0, 3.0);
+    let world = world(1);
+    limit(&world, 5.0, 3.0);
     let turns: Vec<_> = (0..20)
         .map(|host| world.start(turn(semaphore(&world, &format!("node-{host}"), 1))))
         .collect();
     for turn in turns {
         world.run(turn);
     }
-    let trace = world.trace();
-    let refused = [" < 503 ", " < 429 "].map(|status| trace.matches(status).count());
+    let refused = refused(&world);
     assert!(refused.iter().all(|count| *count > 10), "{refused:?}");
     world.set_request_limits(None);
     world.advance(secs(60));

@@ -51,6 +51,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Contender.modify_index", "index of a key"),
     ("ContenderKey.former", "index of a key"),
     ("ContenderKey.retry_at", "due"),
+    ("ContenderKey.unsettled_until", "due"),
     ("Cursor.index", "index of the prefix"),
     ("Cursor.sent_at", "measured from"),
     ("Deleting", "moment"),

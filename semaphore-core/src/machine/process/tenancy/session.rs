@@ -376,7 +376,7 @@ impl Session {
             }
             (State::Adopting(session) | State::Live(session, _), _) if self.wants_inquiry() => {
                 let request = SessionInfo { session }.request(scope);
-                (Sent::Inquiry, request.with_priority(Priority::Urgent))
+                (Sent::Inquiry, request.with_priority(Priority::Renewal))
             }
             (State::Adopting(session) | State::Live(session, _), _) => {
                 (Sent::Renewal, RenewSession { session }.request(scope))
