@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::Participant;
-use super::contender::Phase;
 use crate::id::SessionId;
 use crate::record::Record;
 use crate::time::Instant;
@@ -43,7 +42,7 @@ impl Participant {
         let ours = self.roster.all().filter(|own| {
             let is_shown =
                 |session: &SessionId| record.is_some_and(|it| it.holds(session.as_str()));
-            matches!(own.phase(), Phase::Held(_)) && !own.session_id().is_some_and(is_shown)
+            own.is_held() && !own.session_id().is_some_and(is_shown)
         });
         let held = u32::try_from(shown + ours.count()).unwrap_or(u32::MAX);
         Some(Availability {

@@ -4,10 +4,10 @@
 //! failure it rests, for an eighth of the time for which it has tried: what lasted for 38 s is over 5 s
 //! after Consul is back, and what never ends takes one request a minute.
 
-use core::time::Duration;
 use std::collections::BTreeMap;
 
 use crate::defect::{Defect, is_on};
+use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Contender;
@@ -29,9 +29,8 @@ impl Participant {
         let Some(since) = self.roster.all().filter_map(left_at).min() else {
             return;
         };
-        let tried_for = now.saturating_since(since);
-        let rest = (tried_for / 8).clamp(self.settings.retry_cap(), LONGEST_REST);
-        self.roster.rest_until(now + rest);
+        let until = rest_after_failure(since, now, &self.settings.session);
+        self.roster.rest_until(until);
     }
 
     /// Until when nothing is sent.
@@ -76,8 +75,6 @@ impl Participant {
         }
     }
 }
-
-const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// So many contenders of one participant are remembered at most.
 const MOST_LEFT_BEHIND: usize = 64;

@@ -5,7 +5,7 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::service::Service;
 use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::contender::{Contender, Part, Phase};
+use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::{From, InFlight, Participant};
 use crate::time::Instant;
 
@@ -149,7 +149,7 @@ impl Participant {
             return false;
         };
         let contender = self.roster.get(no);
-        contender.is_some_and(|it| matches!(it.phase(), Phase::Held(_)))
+        contender.is_some_and(Contender::is_held)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::standings::{Changing, Standings};
 use super::admission::ContenderNo;
-use super::contender::{Contender, Part, Phase, Presence, Spare};
+use super::contender::{Contender, Part, Presence, Spare};
 use super::settings::Settings;
 use super::spare::Spares;
 use crate::http::Request;
@@ -108,7 +108,7 @@ impl Roster {
 
     /// Whether all of these have their slot for this acquisition.
     pub(super) fn all_hold(&self, numbers: &[ContenderNo], acquire: CommandId) -> bool {
-        let holds = |it: &Contender| it.phase() == Phase::Held(acquire);
+        let holds = |it: &Contender| it.held_for() == Some(acquire);
         numbers.iter().all(|no| self.get(*no).is_some_and(holds))
     }
 
@@ -229,7 +229,7 @@ impl Roster {
     /// Who of those that hold and have a request to send has the first deadline.
     pub(super) fn most_urgent(&self, now: Instant) -> Option<ContenderNo> {
         let due = self.due(now);
-        let held = due.filter(|(_, it)| matches!(it.phase(), Phase::Held(_)));
+        let held = due.filter(|(_, it)| it.is_held());
         let first = held.min_by_key(|(no, it)| (it.deadline(), *no));
         first.map(|(no, _)| no)
     }

@@ -12,7 +12,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Room, Situation, Turn};
-use crate::machine::semaphore::contender::{Phase, Spare};
+use crate::machine::semaphore::contender::Spare;
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
@@ -140,7 +140,7 @@ impl Participant {
         // The view may show a contender of ours that does not know of its entry yet: it would be
         // taken for somebody ahead.
         let mut wanting = self.roster.those(Group::Wanting);
-        let is_entering = wanting.any(|(_, own)| own.phase() == Phase::Entering);
+        let is_entering = wanting.any(|(_, own)| own.is_entering());
         if self.ledger.claim().is_some() || !is_planable || is_entering {
             return None;
         }
@@ -161,7 +161,7 @@ impl Participant {
             // The youngest has waited least; one whose claim is out may be needed.
             let is_claiming = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
-                contender.is_some_and(|it| it.phase() == Phase::Claiming)
+                contender.is_some_and(|it| it.is_claiming())
             };
             let (claiming, mut others): (Vec<_>, Vec<_>) =
                 wanting.into_iter().partition(is_claiming);

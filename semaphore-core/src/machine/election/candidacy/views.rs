@@ -4,7 +4,8 @@ use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Seen, Term};
+use crate::machine::election::candidacy::phase::State;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Seen, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
@@ -62,15 +63,15 @@ impl Candidacy {
         if !is_ours && was_acquired_since(former.as_ref(), self.shown()) {
             self.pace.somebody_led();
         }
-        match self.phase {
-            Phase::Campaigning => self.judge(now, settings),
-            Phase::Leading(term) => {
+        match self.phase.state() {
+            State::Campaigning => self.judge(now, settings),
+            State::Leading(term) => {
                 let session = self.session.id()?.clone();
-                let lost = loss(self.shown(), &session, term)
+                let lost = loss(self.shown(), &session, *term)
                     .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
-            Phase::Leaving { .. } | Phase::Gone => None,
+            State::Leaving(_) | State::Gone { .. } => None,
         }
     }
 
@@ -121,7 +122,7 @@ impl Candidacy {
             session,
         };
         self.session.hold(now);
-        self.phase = Phase::Leading(term);
+        self.phase.elected(term);
         self.may_hold = true;
         self.pace.clear();
         Some(CandidacyEvent::Elected(Term { token, sequencer }))

@@ -5,7 +5,8 @@ use crate::defect::{Defect, is_on};
 use crate::error::{Error, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Writing};
+use crate::machine::election::candidacy::phase::State;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::process::encoding::Encoding;
@@ -146,14 +147,14 @@ impl Candidacy {
         self.pace.refused(now, rng);
         // An attempt before it whose outcome was unknown had been resolved.
         self.may_hold = self.is_leading();
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
+        match self.phase.state() {
+            State::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
             // Then it is not ours, as it seems.
-            Phase::Leading(_) => {
+            State::Leading(_) => {
                 self.unresolved = Some(moment);
                 None
             }
-            Phase::Leaving { .. } | Phase::Gone => None,
+            State::Leaving(_) | State::Gone { .. } => None,
         }
     }
 
@@ -170,7 +171,7 @@ impl Candidacy {
                 self.may_hold = false;
             }
             Err(error) if error.is_permanent() && !error.is_anothers() => {
-                self.leave_failure = Some(error);
+                self.phase.refused(error);
                 self.may_hold = false;
             }
             Err(error) => {
@@ -186,10 +187,10 @@ impl Candidacy {
         if !error.is_permanent() {
             return None;
         }
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
-            Phase::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            Phase::Leaving { .. } | Phase::Gone => None,
+        match self.phase.state() {
+            State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
+            State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
+            State::Leaving(_) | State::Gone { .. } => None,
         }
     }
 }

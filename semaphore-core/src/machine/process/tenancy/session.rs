@@ -33,7 +33,7 @@ use crate::api::{
     CreateSession, DestroySession, RegisterNode, RenewSession, SessionInfo, is_filtered,
 };
 use crate::defect::{Defect, is_on};
-use crate::error::RequestError;
+use crate::error::{Lost, RequestError};
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
 use crate::machine::process::latency::Latency;
@@ -182,6 +182,15 @@ impl Session {
 
     pub(in crate::machine) fn is_gone(&self) -> bool {
         matches!(self.state, State::Gone(_))
+    }
+
+    /// What whoever holds or leads by it loses when its lease is over.
+    pub(in crate::machine) fn lease_expired(&self) -> Option<Lost> {
+        let last_failure = self.failure.as_ref().map(RequestError::at_face_value);
+        Some(Lost::LeaseExpired {
+            session: self.id()?.clone(),
+            last_failure: last_failure.cloned(),
+        })
     }
 
     pub(in crate::machine) fn has_ended(&self) -> bool {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::SessionId;
 use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::contender::{Contender, Phase};
+use crate::machine::semaphore::contender::Contender;
 use crate::time::Instant;
 
 /// Contenders that have something in common. One may be in several.
@@ -39,10 +39,10 @@ impl Group {
         match self {
             Self::Wanting => contender.is_wanting(),
             Self::HandingOver => contender.is_handing_over(),
-            Self::Held => matches!(contender.phase(), Phase::Held(_)),
+            Self::Held => contender.is_held(),
             Self::Withdrawing => contender.must_withdraw(),
             Self::LeftBehind => contender.is_left_behind(),
-            Self::Gone => contender.phase() == Phase::Gone,
+            Self::Gone => contender.is_gone(),
         }
     }
 }
