@@ -36,6 +36,7 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::departure::{Departure, rest_after_failure};
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::timers::Timer;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
@@ -211,18 +212,19 @@ impl Candidacy {
         matches!(part, Part::Session(no) if self.session.is_creation(no))
     }
 
-    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
+    /// What it waits for.
+    pub(super) fn timers(&self, now: Instant) -> [(Timer, Option<Instant>); 4] {
         let session = self.session_is_active().then(|| self.session.timeout());
-        let write = self.wants_write(now).then(|| self.pace.due());
-        let read = self.wants_read().then(|| self.rest.due());
         let end = match self.phase.state() {
             State::Leading(_) => self.deadline(),
             _ => self.leaves_until(),
         };
-        [session.flatten(), write, read, end]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            (Timer::End, end),
+            (Timer::Request, session.flatten()),
+            (Timer::Write, self.wants_write(now).then(|| self.pace.due())),
+            (Timer::Read, self.wants_read().then(|| self.rest.due())),
+        ]
     }
 
     pub(super) fn transmit(

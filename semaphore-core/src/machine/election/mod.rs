@@ -54,6 +54,7 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Requests;
 use crate::machine::process::service::Service;
+use crate::machine::process::timers::{Timer, Timers};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -215,6 +216,23 @@ impl Candidate {
         Some(read.request(settings.scope()))
     }
 
+    /// What it waits for.
+    fn timers(&self) -> Timers {
+        let timers = Timers::after(self.timed_at)
+            .with(Timer::Caller, self.callers.queue().timeout())
+            .with(Timer::Creation, self.requests.orphans().timeout())
+            .with(Timer::Respawn, self.respawn.timeout())
+            .with(Timer::Poll, self.watch.timeout());
+        let Some(candidacy) = &self.candidacy else {
+            return timers;
+        };
+        let rest = candidacy.rests_until();
+        let rest = rest.filter(|_| self.callers.queue().is_empty());
+        let rested = |due: Instant| rest.map_or(due, |rest| due.max(rest));
+        let all = candidacy.timers(self.timed_at).into_iter();
+        timers.with_all(all.map(|(timer, due)| (timer, due.map(rested))))
+    }
+
     fn let_time_pass(&mut self, now: Instant) {
         let event = self
             .candidacy
@@ -291,23 +309,7 @@ impl Machine for Candidate {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let candidacy = self.candidacy.as_ref();
-        [
-            self.watch.timeout(),
-            candidacy.and_then(|it| {
-                let rest = it.rests_until().filter(|_| self.callers.queue().is_empty());
-                let due = it.timeout(self.timed_at)?;
-                Some(rest.map_or(due, |rest| due.max(rest)))
-            }),
-            self.callers.queue().timeout(),
-            self.respawn.timeout(),
-            self.requests.orphans().timeout(),
-        ]
-        .into_iter()
-        .flatten()
-        // What was due by then has been done, or waits for an answer to make room.
-        .filter(|at| *at > self.timed_at)
-        .min()
+        self.timers().timeout()
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -66,6 +66,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
 use crate::machine::process::service::Service;
+use crate::machine::process::timers::{Timer, Timers};
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Part;
 use crate::machine::semaphore::ledger::Ledger;
@@ -263,6 +264,21 @@ impl Participant {
         hold.is_some_and(|hold| self.roster.all_hold(&hold.of.contenders, acquire))
     }
 
+    /// What it waits for.
+    fn timers(&self) -> Timers {
+        Timers::after(self.timed_at)
+            .with(Timer::Caller, self.callers.queue().timeout())
+            .with_all(self.roster.timers(self.timed_at))
+            .with(Timer::Creation, self.requests.orphans().timeout())
+            .with(Timer::Write, self.ledger.timeout())
+            .with(Timer::Poll, self.watch.timeout())
+            .with(Timer::Read, self.watch.refresh_timeout())
+            .with(Timer::FirstView, self.first_view_until())
+            .with(Timer::Question, self.vanished.asks_at(&self.settings))
+            .with(Timer::LockDelay, self.vanished.lock_delay_until())
+            .resting_until(self.rests_until())
+    }
+
     /// The present, in the order of what is sent and learned.
     fn moment(&self) -> Moment {
         self.requests.moment()
@@ -291,23 +307,7 @@ impl Machine for Participant {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        [
-            self.watch.timeout(),
-            self.watch.refresh_timeout(),
-            self.ledger.timeout(),
-            self.vanished.timeout(&self.settings),
-            self.callers.queue().timeout(),
-            self.roster.timeout_after(self.timed_at),
-            self.first_view_until(),
-            self.requests.orphans().timeout(),
-            self.rests_until(),
-        ]
-        .into_iter()
-        .flatten()
-        // What was due by then has been done, or waits for an answer to make room.
-        .filter(|at| *at > self.timed_at)
-        .min()
-        .map(|at| self.rests_until().map_or(at, |rest| at.max(rest)))
+        self.timers().timeout()
     }
 
     fn handle_timeout(&mut self, now: Instant) {

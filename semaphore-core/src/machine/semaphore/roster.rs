@@ -17,6 +17,7 @@ use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::timers::Timer;
 use crate::time::Instant;
 use crate::view::{Key, View};
 
@@ -255,11 +256,14 @@ impl Roster {
         self.get_mut(no)?.transmit(now, settings)
     }
 
-    /// The first of our times after this one.
-    pub(super) fn timeout_after(&self, after: Instant) -> Option<Instant> {
-        let others = [self.spares.timeout(), self.respawn.timeout()];
-        let others = others.into_iter().flatten().filter(|at| *at > after);
-        others.chain(self.standings.timeout_after(after)).min()
+    /// What our contenders wait for after this time.
+    pub(super) fn timers(&self, after: Instant) -> [(Timer, Option<Instant>); 4] {
+        [
+            (Timer::End, self.standings.ends_after(after)),
+            (Timer::Request, self.standings.due_after(after)),
+            (Timer::Respawn, self.respawn.timeout()),
+            (Timer::Spares, self.spares.timeout()),
+        ]
     }
 
     /// After one that could not go on, another comes after a wait only.

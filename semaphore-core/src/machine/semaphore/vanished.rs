@@ -211,13 +211,14 @@ impl Vanished {
             .collect()
     }
 
-    pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+    /// When the first lock delay is over that our own clock waits for.
+    pub(in crate::machine) fn lock_delay_until(&self) -> Option<Instant> {
         let waiting = self.missing.values().filter(|it| it.only_waits());
-        let over = waiting.map(Missing::until).min();
-        self.asks_at(settings).into_iter().chain(over).min()
+        waiting.map(Missing::until).min()
     }
 
-    fn asks_at(&self, settings: &Settings) -> Option<Instant> {
+    /// When the next question is due.
+    pub(in crate::machine) fn asks_at(&self, settings: &Settings) -> Option<Instant> {
         if self.asked.is_some() {
             return None;
         }

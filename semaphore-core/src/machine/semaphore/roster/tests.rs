@@ -1,6 +1,7 @@
 use crate::error::RequestError;
 use crate::http::Response;
 use crate::machine::fixture::{Shown, at, settings};
+use crate::machine::process::timers::Timers;
 use crate::machine::semaphore::roster::*;
 
 const BASE: crate::id::Index = crate::id::Index(50);
@@ -96,7 +97,8 @@ impl Bench {
         assert!(ended.eq(self.those(|it| is_over(it.ends_at()))));
         let times = roster.all().flat_map(|it| [it.due_at(), it.ends_at()]);
         let later = times.flatten().filter(|time| *time > at(now));
-        assert_eq!(roster.timeout_after(at(now)), later.min());
+        let timers = Timers::after(at(now)).with_all(roster.timers(at(now)));
+        assert_eq!(timers.timeout(), later.min());
         for session in roster.all().filter_map(Contender::session_id) {
             assert!(roster.is_ours(session.as_str()));
         }
