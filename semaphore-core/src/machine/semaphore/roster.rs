@@ -12,11 +12,13 @@ use super::admission::ContenderNo;
 use super::contender::{Contender, Part, Presence, Spare};
 use super::settings::Settings;
 use super::spare::Spares;
+use crate::defect::{Defect, is_on};
 use crate::http::Request;
 use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::timers::Timer;
 use crate::time::Instant;
 use crate::view::{Key, View};
@@ -60,8 +62,29 @@ impl Roster {
         self.spares.is_empty() && self.standings.group(Group::LeftBehind).len() == self.len()
     }
 
-    pub(super) fn rest_until(&mut self, until: Instant) {
-        self.rest = Some(until);
+    /// A request failed, and nothing is left to do but for those that are left behind: they rest.
+    pub(super) fn rest_after_failure(&mut self, now: Instant, settings: &Settings) {
+        let left_at = self.all().filter_map(|it| it.left_at(settings));
+        if let Some(since) = left_at.min() {
+            self.rest = Some(rest_after_failure(since, now, &settings.session));
+        }
+    }
+
+    /// Of more that are left behind than can be remembered the oldest are given up.
+    pub(super) fn bound_left_behind(&mut self) {
+        let left = self.numbers_of(Group::LeftBehind);
+        let most = if is_on(Defect::ReleaseGivenUp) {
+            0
+        } else {
+            MOST_LEFT_BEHIND
+        };
+        let excess = left.len().saturating_sub(most);
+        for no in left.into_iter().take(excess) {
+            if let Some(mut contender) = self.get_mut(no) {
+                tracing::warn!(name: "given-up", session = ?contender.session_id(), "leaves a session to its TTL");
+                contender.abandon();
+            }
+        }
     }
 
     pub(super) fn rests_until(&self) -> Option<Instant> {
@@ -298,6 +321,9 @@ impl Roster {
         &mut self.spares
     }
 }
+
+/// So many contenders of one participant are remembered at most that could not leave.
+const MOST_LEFT_BEHIND: usize = 64;
 
 /// In how many views in a row contenders may be missing before views are held to be incomplete.
 const MAX_UNSEEN: u32 = 3;

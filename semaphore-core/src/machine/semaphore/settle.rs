@@ -12,7 +12,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Room, Situation, Turn};
-use crate::machine::semaphore::contender::Spare;
+use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
@@ -161,7 +161,7 @@ impl Participant {
             // The youngest has waited least; one whose claim is out may be needed.
             let is_claiming = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
-                contender.is_some_and(|it| it.is_claiming())
+                contender.is_some_and(Contender::is_claiming)
             };
             let (claiming, mut others): (Vec<_>, Vec<_>) =
                 wanting.into_iter().partition(is_claiming);
@@ -266,7 +266,7 @@ impl Participant {
                 self.watch.stop_refresh();
                 self.vanished.suspect(BTreeSet::new());
                 self.knowledge.forget();
-                self.requests.services().forget();
+                self.requests.forget_services();
                 self.ledger.take_claim();
                 self.ledger.unplan();
             }
@@ -281,10 +281,10 @@ impl Participant {
         }
         // The one under way goes on.
         if !self.watch.is_polling() {
-            let from = self.watch_from(now);
+            let from = self.outlook().watch_from(now);
             self.watch.want_from(from);
         }
-        let focus = self.focus(now);
+        let focus = self.outlook().focus(now);
         self.watch.look_at(focus);
         if self.watch.is_for_another() {
             self.restart_watch(now);
@@ -329,7 +329,7 @@ impl Participant {
             self.watch.refresh(now);
         }
         // A poll of something else under way can last for long: then patience decides.
-        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
+        let looks_ahead = matches!(self.outlook().focus(now), Focus::Ahead { .. })
             && (!self.watch.is_polling() || self.watch.is_looking_ahead());
         let is_patched =
             observed.view.source() == Source::NewerRecord && self.roster.has_any(Group::Held);

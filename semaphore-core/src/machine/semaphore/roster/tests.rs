@@ -97,8 +97,8 @@ impl Bench {
         assert!(ended.eq(self.those(|it| is_over(it.ends_at()))));
         let times = roster.all().flat_map(|it| [it.due_at(), it.ends_at()]);
         let later = times.flatten().filter(|time| *time > at(now));
-        let timers = Timers::after(at(now)).with_all(roster.timers(at(now)));
-        assert_eq!(timers.timeout(), later.min());
+        let table = Timers::after(at(now)).with_all(roster.timers(at(now)));
+        assert_eq!(table.timeout(), later.min());
         for session in roster.all().filter_map(Contender::session_id) {
             assert!(roster.is_ours(session.as_str()));
         }
