@@ -50,7 +50,7 @@ struct Driver<M: Machine> {
     shared: Arc<Shared<M>>,
     transport: Arc<dyn Transport>,
     runtime: Arc<dyn Runtime>,
-    requests: Requests,
+    requests: Exchanges,
     alarm: Alarm,
     /// For how long somebody else goes on when this is dropped.
     farewell: Duration,
@@ -67,7 +67,7 @@ impl<M: Machine> Driver<M> {
             shared,
             transport,
             runtime,
-            requests: Requests::default(),
+            requests: Exchanges::default(),
             alarm: Alarm::default(),
             farewell,
         }
@@ -187,14 +187,14 @@ pub(crate) async fn run<T: Task>(
 
 /// The requests under way.
 #[derive(Default)]
-struct Requests {
+struct Exchanges {
     running: FuturesUnordered<Abortable<BoxFuture<'static, Answered>>>,
     aborts: BTreeMap<RequestId, AbortHandle>,
 }
 
 type Answered = (RequestId, Result<Response, TransportError>);
 
-impl Requests {
+impl Exchanges {
     fn send(&mut self, transport: &Arc<dyn Transport>, transmit: Transmit) {
         let Transmit { id, request } = transmit;
         tracing::trace!(?id, ?request, "sending");

@@ -124,8 +124,8 @@ pub struct Term {
 }
 
 impl Candidacy {
-    /// `is_blind` says that no answer will show the key at once, so that it must be read.
-    pub(super) fn new(settings: &ElectionSettings, moment: Moment, is_blind: bool) -> Self {
+    /// Where no answer will show the key at once, it must be read: `unseen_since` then.
+    pub(super) fn new(settings: &ElectionSettings, unseen_since: Option<Moment>) -> Self {
         let cap = settings.session.retry_cap();
         Self {
             session: Session::new(&settings.session),
@@ -133,7 +133,7 @@ impl Candidacy {
             seen: None,
             writing: None,
             pace: Pace::new(cap),
-            unresolved: is_blind.then_some(moment),
+            unresolved: unseen_since,
             is_outdated: false,
             is_reading: false,
             rest: Pause::new(cap),

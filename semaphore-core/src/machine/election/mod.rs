@@ -45,7 +45,7 @@ use crate::error::{Error, Refusal};
 use crate::http::{Method, Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
-use crate::machine::callers::{Callers, Owner, Patience, Ticket};
+use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::pause::Pause;
@@ -348,7 +348,7 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         // Belief ends by the clock, whoever looks at it first.
         self.let_time_pass(now);
-        if self.callers.give_back(command, Owner::Released).is_some() {
+        if self.callers.give_back(command, Caller::Released).is_some() {
             self.step_down(now, command, None);
         } else {
             self.callers.done(command, Ok(()));

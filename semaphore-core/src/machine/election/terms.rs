@@ -7,7 +7,7 @@ use crate::election_key::ElectionKey;
 use crate::error::{Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
-use crate::machine::callers::Owner;
+use crate::machine::callers::Caller;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term};
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
@@ -210,9 +210,10 @@ impl Candidate {
         }
         if self.candidacy.is_none() && wanted && self.respawn.is_over(now) {
             self.watch.start();
-            let is_blind = self.watch.is_polling();
-            let moment = self.requests.moment();
-            self.candidacy = Some(Candidacy::new(&self.settings, moment, is_blind));
+            // The poll under way may last.
+            let is_polling = self.watch.is_polling();
+            let unseen_since = is_polling.then(|| self.requests.moment());
+            self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
         if !wanted && self.candidacy.is_none() {
             self.respawn.end();
@@ -253,7 +254,7 @@ impl Candidate {
     fn end_leading(&mut self, failure: Option<RequestError>) {
         if let Some(campaign) = self.leader.take()
             && let Some(hold) = self.callers.forget(campaign)
-            && hold.owner == Owner::Released
+            && hold.caller == Caller::Released
         {
             let result = failure.map_or(Ok(()), |error| Err(Error::Request(error)));
             self.callers.done(campaign, result);

@@ -48,7 +48,7 @@ impl Participant {
         let Some(claim) = self.ledger.claim() else {
             return;
         };
-        if view.lock_index().0 == claim.token.0 {
+        if view.record_index().0 == claim.token.0 {
             return;
         }
         let all_admitted = claim.contenders.iter().all(|no| {

@@ -377,7 +377,7 @@ impl Contender {
         settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
-        let is_after = matches!(self.presence, Presence::Yes(base) if base < view.lock_index());
+        let is_after = matches!(self.presence, Presence::Yes(base) if base < view.record_index());
         if !is_after || matches!(view.key(&session), Key::Tied(_)) {
             return None;
         }

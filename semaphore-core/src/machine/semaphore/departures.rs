@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::id::CommandId;
-use crate::machine::callers::Owner;
+use crate::machine::callers::Caller;
 use crate::machine::contract::Machine as _;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::SessionSource;
@@ -34,7 +34,7 @@ impl Participant {
                     && hold.lost.is_none()
                 {
                     hold.lost = Some(reason.clone());
-                    if hold.owner == Owner::Present {
+                    if hold.caller == Caller::Present {
                         self.callers.lost(acquire, reason);
                     }
                 }
@@ -82,14 +82,14 @@ impl Participant {
 
     /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
     /// slot passes to it; otherwise it is freed.
-    pub(super) fn give_back(&mut self, now: Instant, acquire: CommandId, owner: Owner) {
+    pub(super) fn give_back(&mut self, now: Instant, acquire: CommandId, caller: Caller) {
         let keeps_session = self.roster.spares().released_at(now);
         let is_passed = self.is_passed_on(now, acquire);
         if !is_passed {
             self.look_before_write();
         }
         let moment = self.moment();
-        let Some(hold) = self.callers.give_back(acquire, owner) else {
+        let Some(hold) = self.callers.give_back(acquire, caller) else {
             return;
         };
         let contenders = if is_passed {
@@ -168,7 +168,7 @@ impl Participant {
             .callers
             .take_given_back(|hold| hold.of.contenders.iter().all(is_gone));
         for (acquire, hold) in done {
-            if hold.owner == Owner::Released {
+            if hold.caller == Caller::Released {
                 let result = match (hold.lost, hold.of.failure) {
                     (Some(lost), _) => Err(Error::Lost(lost)),
                     (None, Some(failure)) => Err(Error::Request(failure)),

@@ -110,7 +110,7 @@ impl Knowledge {
         let sent = known.map_or(sent, |known| known.sent.max(sent));
         let is_seen = match self.record_look {
             RecordLook::Not | RecordLook::Now => true,
-            RecordLook::After(index) => view.lock_index() >= index,
+            RecordLook::After(index) => view.record_index() >= index,
         };
         if is_seen {
             self.record_look = RecordLook::Not;

@@ -57,7 +57,7 @@ use crate::error::{Error, Refusal, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
-use crate::machine::callers::{Callers, Owner, Patience, Ticket};
+use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
@@ -358,7 +358,7 @@ impl Machine for Participant {
         self.callers.take(acquire);
         self.drop_claim(now, acquire);
         if self.callers.hold(acquire).is_some() {
-            self.give_back(now, acquire, Owner::Gone);
+            self.give_back(now, acquire, Caller::Gone);
         }
         self.settle(now);
     }
@@ -373,7 +373,7 @@ impl Machine for Participant {
             self.let_time_pass(now, no);
         }
         if self.callers.hold(acquire).is_some() {
-            self.give_back(now, acquire, Owner::Released);
+            self.give_back(now, acquire, Caller::Released);
         } else {
             self.callers.done(acquire, Ok(()));
         }

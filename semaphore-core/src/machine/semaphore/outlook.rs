@@ -85,7 +85,7 @@ impl Outlook<'_> {
         let Some(observed) = self.knowledge.current() else {
             return Focus::Prefix;
         };
-        let index = observed.view.lock_index();
+        let index = observed.view.record_index();
         let has_record = observed.view.record().is_some();
         let holds = self.roster.has_any(Group::Held);
         match self.next_ahead(now, observed) {

@@ -81,7 +81,7 @@ impl Participant {
             None => {}
             Some(Err(_)) if is_on(Defect::GarbageOverwritten) => {}
             Some(Err(conflict)) => {
-                let (key, conflict) = (self.settings.prefix.lock_key(), conflict.clone());
+                let (key, conflict) = (self.settings.prefix.record_key(), conflict.clone());
                 self.fail_waiting(now, |_| Error::Conflict {
                     key: key.clone(),
                     conflict: conflict.clone(),
@@ -136,7 +136,7 @@ impl Participant {
         }
         let is_planable = self
             .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent);
+            .may_plan(now, observed.view.record_index(), observed.sent);
         // The view may show a contender of ours that does not know of its entry yet: it would be
         // taken for somebody ahead.
         let mut wanting = self.roster.those(Group::Wanting);
@@ -229,8 +229,8 @@ impl Participant {
             .is_some_and(|head| head.patience == Patience::None);
         is_try
             && self.knowledge.current().is_none_or(|observed| {
-                let lock_index = observed.view.lock_index();
-                !self.ledger.may_plan(now, lock_index, observed.sent)
+                let record_index = observed.view.record_index();
+                !self.ledger.may_plan(now, record_index, observed.sent)
             })
     }
 
@@ -290,12 +290,14 @@ impl Participant {
             self.restart_watch(now);
         }
         let known = self.knowledge.newest();
-        let lock_index = known.map(|observed| observed.view.lock_index());
+        let record_index = known.map(|observed| observed.view.record_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
         // Only the key of a caller's session may be somebody else's.
         let is_waited_for =
             !self.settings.owns_sessions() && self.roster.all().any(|it| it.needs_read(sent));
-        if self.knowledge.is_doubted() || is_waited_for || self.ledger.needs_read(lock_index, sent)
+        if self.knowledge.is_doubted()
+            || is_waited_for
+            || self.ledger.needs_read(record_index, sent)
         {
             self.watch.refresh(now);
         }
@@ -318,7 +320,7 @@ impl Participant {
         };
         if !self
             .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent)
+            .may_plan(now, observed.view.record_index(), observed.sent)
         {
             self.ledger.unplan();
             return;

@@ -257,7 +257,7 @@ impl Participant {
     /// The record as a poll of it alone shows it. Says whether it is another than at this index.
     fn handle_record(&mut self, now: Instant, polled: Index, lock: Option<Lock>) -> bool {
         let moment = self.moment();
-        let Some(known) = self.knowledge.view().map(View::lock_index) else {
+        let Some(known) = self.knowledge.view().map(View::record_index) else {
             return true;
         };
         if let Some(lock) = &lock

@@ -266,7 +266,7 @@ impl Participant {
             self.ledger.take_claim();
         }
         if let Some(observed) = self.knowledge.newest_mut()
-            && observed.view.lock_index() == sent.write.base
+            && observed.view.record_index() == sent.write.base
         {
             observed.outdate();
         }
@@ -286,7 +286,7 @@ impl Participant {
             return;
         };
         // Otherwise a view has overtaken the answer.
-        if observed.view.lock_index() != sent.write.base {
+        if observed.view.record_index() != sent.write.base {
             return;
         }
         observed.view.write_record(sent.write.record, after.index);

@@ -22,9 +22,9 @@ impl Presence {
         match self {
             Self::No => None,
             Self::Maybe(base) => {
-                (view.lock_index() != base || is_on(Defect::ReadSettles)).then_some(base)
+                (view.record_index() != base || is_on(Defect::ReadSettles)).then_some(base)
             }
-            Self::Yes(base) => (view.lock_index() != base || confirmed).then_some(base),
+            Self::Yes(base) => (view.record_index() != base || confirmed).then_some(base),
         }
     }
 }
