@@ -8,6 +8,8 @@
 //! told by its index any more, and polls ask for the leader's word as well.
 //!
 //! Following needs no session and writes nothing.
+//!
+//! Sources: Consul's documentation of blocking queries (an index that went backwards) and of consistency modes.
 
 use core::time::Duration;
 use std::collections::VecDeque;

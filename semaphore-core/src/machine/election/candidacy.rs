@@ -15,6 +15,9 @@
 //!   election and shows another term. The value is written whenever the key shows another one.
 //! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
 //!   of ours that has become something else than an election's is left alone.
+//!
+//! Sources: Consul's guide to leader elections; its documentation of the KV endpoint (`release` by a session that does not
+//! have the key is answered `false` and changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes that were given up.
 
 mod pace;
 mod phase;

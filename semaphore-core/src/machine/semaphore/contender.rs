@@ -6,6 +6,9 @@
 //! order they act. What the record says of the contender is its [`Presence`]. The record itself is
 //! written by the participant, for all its contenders. What happens on the way out is in [`leaving`]; a turn may be
 //! followed by another with the same session or in the same slot: see [`succession`].
+//!
+//! Sources: Consul's guide to semaphores (a session, a contender key that it acquires, then the record by `cas`); its
+//! documentation of sessions (what an invalidation does to the keys: `Behavior`).
 
 mod leaving;
 mod phase;
@@ -189,6 +192,7 @@ impl Contender {
     /// The record names it now, unless a view has shown since that it does not: a write's answer
     /// may come late, when the session is gone without which the record can't be settled.
     pub(in crate::machine) fn admitted(&mut self, base: Index) {
+        // Without this an answer that comes late would bring a presence back that a view has settled.
         if self.presence != Presence::No {
             self.presence = Presence::Yes(base);
         }
@@ -321,7 +325,8 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session(no) => {
-                // By separate requests nothing ties a claim to the session.
+                // By separate requests nothing ties a claim to the session: a renewal that no leader has confirmed might
+                // admit by a session that has ended (docs/CONSUL.md, "What ends a session").
                 let is_held_by = self.is_held() || settings.encoding == Encoding::Requests;
                 let settings = &settings.session;
                 self.session
@@ -507,7 +512,7 @@ impl Contender {
             return None;
         }
         // What an invalidation leaves behind depends on the session's behavior. A caller's session
-        // most likely has Consul's default, which is to release.
+        // most likely has Consul's default, which is to release (its documentation of sessions).
         let event = match event {
             KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
             KeyEvent::Freed => KeyEvent::SessionGone,

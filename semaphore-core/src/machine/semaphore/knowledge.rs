@@ -1,4 +1,7 @@
 //! What is known of the prefix: the newest view, how good it is, and what in it is doubted.
+//!
+//! The answer of a transaction comes from the leader after it was applied (Consul's documentation of transactions: all
+//! operations or none, in the order of its log). So it is as good as a read that the leader confirms, and saves it.
 
 use core::time::Duration;
 

@@ -325,7 +325,9 @@ impl Roster {
 /// So many contenders of one participant are remembered at most that could not leave.
 const MOST_LEFT_BEHIND: usize = 64;
 
-/// In how many views in a row contenders may be missing before views are held to be incomplete.
+/// In how many views in a row contenders may be missing before views are held to be incomplete. To 1.10, and to a request without
+/// a token, an agent leaves out in silence what may not be read (docs/CONSUL.md, "Limits and timeouts"): each contender would be
+/// replaced by another for ever.
 const MAX_UNSEEN: u32 = 3;
 
 #[cfg(test)]

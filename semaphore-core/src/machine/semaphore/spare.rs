@@ -1,5 +1,7 @@
 //! Sessions of contenders that have left, kept for the next turn for as long as there is reason to
 //! expect one: the caller before came back soon after a release. Without a next turn they are destroyed.
+//!
+//! To make and to destroy a session are two writes of Consul's log (`cost` in the tests of behaviour counts them).
 
 use core::time::Duration;
 

@@ -23,6 +23,9 @@
 //!
 //! Only a restored snapshot brings sessions back, and it interrupts every poll: until then, the dead
 //! need to be asked for only once.
+//!
+//! Sources: Consul's documentation of sessions (a lock delay keeps a key from being acquired after an invalidation, 60 s at
+//! most); docs/CONSUL.md, "What ends a session" and the rows of "Limits and timeouts" on what a token may not see.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

@@ -61,8 +61,8 @@ impl Participant {
         }
     }
 
-    /// An agent that takes no such key, as one from 1.22 may after an upgrade, never will: who holds would go on renewing,
-    /// and never learn of an eviction.
+    /// An agent that takes no such key, as one from 1.22 may after an upgrade (docs/CONSUL.md, "Keys"), never will: who holds
+    /// would go on renewing, and never learn of an eviction.
     pub(super) fn end_unreadable(&mut self, now: Instant, error: &RequestError) {
         if !matches!(error, RequestError::InvalidKey { .. }) {
             return;
@@ -77,6 +77,10 @@ impl Participant {
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
     /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
     /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
+    ///
+    /// Sources: Consul's documentation of blocking queries (an index may go backwards, after a restore) and of consistency modes;
+    /// docs/CONSUL.md, "Limits and timeouts": it does so without a restore, too, 15 minutes after a deletion. Without this a
+    /// view of the past could free a slot that is held.
     pub(super) fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = self.knowledge.newest()
             && !is_on(Defect::OlderViewAccepted)
@@ -172,7 +176,8 @@ impl Participant {
                 contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
             if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
-                // An agent that lags behind does not show it yet.
+                // An agent that lags behind does not show it yet: by default a server answers by its lease (Consul's
+                // documentation of consistency modes).
                 self.knowledge.doubt(moment);
                 continue;
             }
@@ -220,7 +225,7 @@ impl Participant {
                 if is_news || !is_early {
                     self.watch.key_answered(now);
                 } else {
-                    // An agent ends all polls when a snapshot is restored.
+                    // An agent ends all polls when a snapshot is restored, with the index of before (`reader::cursor`).
                     self.watch.refresh(now);
                     self.watch.failed(now, &mut self.rng);
                 }

@@ -1,4 +1,7 @@
 //! What a candidacy sees of the key, and what that means for it.
+//!
+//! Only what was asked for after the last answer, or has a higher `ModifyIndex`, is news: a poll tells of the moment at which it is
+//! answered, so that answers overtake each other. Without this a leader would take an older sighting for its loss.
 
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;

@@ -19,6 +19,7 @@ impl Candidacy {
         if self.is_leaving() {
             let ours = self.shown_as_own();
             let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
+            // `?release` writes its body as the value (Consul's documentation of the KV endpoint; seen on 1.8.7).
             // The key is to go on saying what it has said for us. A value that was asked for and perhaps never
             // written is no more than a guess. What has become something else keeps its own.
             let anothers = ours.filter(|key| key.foreign_flags().is_some());

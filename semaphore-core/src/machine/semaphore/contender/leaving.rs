@@ -3,6 +3,10 @@
 //! Out of the record, the key deleted, the session destroyed: each step is tried until Consul has answered. What it
 //! refuses for good is left out. What it refuses for now, or what something else in its place answers, is told to whose it
 //! was, and tried again in the background.
+//!
+//! The order is what keeps the queue short: a record that names a session without a key is a dead holder's to all others, who
+//! would leave the place alone for its lock delay. And a key outlives its session where that only releases it (Consul's
+//! documentation of sessions), so that the key goes first.
 
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;

@@ -18,6 +18,10 @@ impl Presence {
     /// The base of the write in question, if `view` shows what became of it. A record that has
     /// moved beyond the base can't be changed from there any more; one that has not may yet be,
     /// unless that write is known to have been applied.
+    ///
+    /// Sources: Consul's documentation of the KV endpoint (`cas` applies only at that `ModifyIndex`); docs/CONSUL.md, "Limits and
+    /// timeouts": a write that was given up may be applied seconds after a read that has not shown it. So no read settles one,
+    /// only an index that has moved.
     pub(super) fn settled_by(self, view: &View, confirmed: bool) -> Option<Index> {
         match self {
             Self::No => None,
