@@ -32,7 +32,7 @@ pub(in crate::machine) enum Timer {
     ///
     /// Source: Consul's guide to leader elections: a lock delay refuses attempts, and no event tells of its end.
     Write,
-    /// The next poll, from when on one is wanted and the budget has room (`reader::poller`, `semaphore::watching`); or the one
+    /// The next poll, from when on one is wanted and the budget has room (`reader::poller`, `semaphore::outlook`); or the one
     /// under way may be given up for another.
     ///
     /// Source: Consul's documentation of blocking queries: clients limit their rate themselves.
