@@ -156,7 +156,7 @@ impl Candidacy {
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        matches!(self.phase.state(), State::Gone { .. })
+        matches!(self.phase.state(), State::Gone(_))
     }
 
     /// Until when it may believe that it leads.
@@ -380,7 +380,7 @@ impl Candidacy {
     fn session_is_active(&self) -> bool {
         match self.phase.state() {
             State::Leaving(_) => self.session.is_ending(),
-            State::Gone { .. } => false,
+            State::Gone(_) => false,
             State::Campaigning | State::Leading(_) => true,
         }
     }
@@ -406,7 +406,7 @@ impl Candidacy {
                 is_resolved && self.shown().is_some_and(|key| key.value != self.value)
             }
             State::Leaving(_) => self.must_release(),
-            State::Gone { .. } => false,
+            State::Gone(_) => false,
         }
     }
 
@@ -428,7 +428,7 @@ impl Candidacy {
         }
         match self.phase.state() {
             State::Campaigning | State::Leading(_) => self.unresolved.is_some() || self.is_outdated,
-            State::Leaving(_) | State::Gone { .. } => false,
+            State::Leaving(_) | State::Gone(_) => false,
         }
     }
 
@@ -458,7 +458,7 @@ impl Candidacy {
                 None
             }
             // It goes on for as long as the lease does.
-            State::Leading(_) | State::Gone { .. } => None,
+            State::Leading(_) | State::Gone(_) => None,
         }
     }
 
@@ -487,7 +487,7 @@ impl Candidacy {
                 let session = self.session.id()?.clone();
                 Some(CandidacyEvent::Lost(Lost::SessionGone { session }))
             }
-            State::Leaving(_) | State::Gone { .. } => None,
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 }

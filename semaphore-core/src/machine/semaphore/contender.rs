@@ -103,7 +103,7 @@ impl Contender {
 
     /// Whether nothing of it is left, or nothing more can be done.
     pub(in crate::machine) fn is_gone(&self) -> bool {
-        matches!(self.phase.state(), State::Gone { .. })
+        matches!(self.phase.state(), State::Gone(_))
     }
 
     pub(in crate::machine) fn presence(&self) -> Presence {
@@ -487,7 +487,7 @@ impl Contender {
     fn session_is_active(&self) -> bool {
         match self.phase.state() {
             State::Leaving(_) => self.session.is_ending(),
-            State::Gone { .. } => false,
+            State::Gone(_) => false,
             _ => true,
         }
     }
@@ -495,7 +495,7 @@ impl Contender {
     fn key_is_active(&self) -> bool {
         match self.phase.state() {
             State::Leaving(_) => self.presence == Presence::No,
-            State::Gone { .. } => false,
+            State::Gone(_) => false,
             _ => true,
         }
     }

@@ -71,16 +71,6 @@ enum Ownership {
     Unproven,
 }
 
-impl Ownership {
-    /// It shows our reservation.
-    fn proven(self) -> Self {
-        match self {
-            Self::Unproven => Self::Reserved,
-            proven => proven,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
@@ -351,7 +341,7 @@ impl ContenderKey {
         }
         match (sent, outcome) {
             (KeyRequest::Reservation, Ok(true)) => {
-                self.ownership = self.ownership.proven();
+                self.ownership = Ownership::Reserved;
                 self.proceed_from(State::Reserving, State::Acquiring);
             }
             (KeyRequest::Reservation, Ok(false)) => {
@@ -427,7 +417,7 @@ impl ContenderKey {
                 // Still in the pace that the attempt before it has set.
                 Key::Absent => self.state = State::Reserving,
                 Key::Free(orphan) if orphan.flags == self.nonce => {
-                    self.ownership = self.ownership.proven();
+                    self.ownership = Ownership::Reserved;
                     self.proceed(State::Acquiring);
                 }
                 Key::Tied(_) | Key::Free(_) | Key::Taken => {

@@ -26,10 +26,7 @@ pub(super) enum State {
     /// On its way out, until nothing is left.
     Leaving(Leaving),
     /// Nothing of it is left, or nothing more can be done.
-    Gone {
-        /// Why it could not leave in order.
-        failure: Option<RequestError>,
-    },
+    Gone(Leaving),
 }
 
 #[derive(Clone, Debug)]
@@ -65,8 +62,7 @@ impl Phase {
     /// Why it could not leave in order, if it could not.
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
         match &self.0 {
-            State::Leaving(leaving) => leaving.departure.failure(),
-            State::Gone { failure } => failure.as_ref(),
+            State::Leaving(leaving) | State::Gone(leaving) => leaving.departure.failure(),
             State::Campaigning | State::Leading(_) => None,
         }
     }
@@ -91,7 +87,7 @@ impl Phase {
 
     /// It starts on the way out, unless it is on it. Says whether it does.
     pub(super) fn left(&mut self, departure: Departure) -> bool {
-        if matches!(self.0, State::Leaving(_) | State::Gone { .. }) {
+        if matches!(self.0, State::Leaving(_) | State::Gone(_)) {
             return false;
         }
         self.0 = State::Leaving(Leaving {
@@ -124,7 +120,8 @@ impl Phase {
 
     /// Nothing of it is left, or nothing more can be done.
     pub(super) fn ended(&mut self) {
-        let failure = self.leave_failure().cloned();
-        self.0 = State::Gone { failure };
+        if let State::Leaving(leaving) = &self.0 {
+            self.0 = State::Gone(leaving.clone());
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Candidacy {
                     .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
-            State::Leaving(_) | State::Gone { .. } => None,
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 

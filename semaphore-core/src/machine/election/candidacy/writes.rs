@@ -155,7 +155,7 @@ impl Candidacy {
                 self.unresolved = Some(moment);
                 None
             }
-            State::Leaving(_) | State::Gone { .. } => None,
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 
@@ -191,7 +191,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            State::Leaving(_) | State::Gone { .. } => None,
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 }

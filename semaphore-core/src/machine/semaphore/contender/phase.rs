@@ -1,14 +1,14 @@
 //! Where a contender is. Each change of it is a transition here, and each is in this drawing.
 //!
 //! ```text
-//!                key acquired              a write that admits it goes out
-//!  Entering ───────────────────▶ Waiting ─────────────────────────────────▶ Claiming ──applied──▶ Held
-//!    │ │  ▲                        │ ▲ ▲    (a slot that passes: refused)      │ │                │ │
-//!    │ │  │                        │ │ └─────────────────────────────────────┘ │                │ │
-//!    │ │  └──── the record does not name it: its key is looked for again ──────┤                │ │
-//!    │ └── has no key yet: enters and claims in one step ──▶ Claiming          │                │ │
-//!    │                             │ └──── its slot passes to the next of our queue ─────────────┘ │
-//!    ▼                             ▼                                           ▼                  ▼
+//!              key acquired            a write that admits it goes out           applied
+//!  Entering ──────────────────▶ Waiting ──────────────────────────────▶ Claiming ────────▶ Held
+//!   ▲  │ │                       │  ▲ ▲                                  ▲ │ │ │            │ │
+//!   │  │ └─ a newcomer, which enters and claims in one step ─────────────┘ │ │ │            │ │
+//!   │  │                         │  │ └── refused, and the slot passes ────┘ │ │            │ │
+//!   │  │                         │  └──── its slot passes to the next caller ┼─┼────────────┘ │
+//!   └──┼── the record does not name it ──────────────────────────────────────┘ │              │
+//!      ▼                         ▼                                             ▼              ▼
 //!  Leaving: out of the record ─▶ key deleted ─▶ session destroyed, or kept for the next turn ─▶ Gone
 //! ```
 
@@ -32,11 +32,7 @@ pub(super) enum State {
     /// On its way out, until nothing is left.
     Leaving(Leaving),
     /// Nothing of it is left, or nothing more can be done.
-    Gone {
-        session: SessionFate,
-        /// Why it could not leave in order.
-        failure: Option<RequestError>,
-    },
+    Gone(Leaving),
 }
 
 /// Which slot it waits for.
@@ -96,23 +92,22 @@ impl Phase {
         }
     }
 
-    /// Why it could not leave in order, if it could not.
-    pub(super) fn leave_failure(&self) -> Option<&RequestError> {
+    fn leaving_or_gone(&self) -> Option<&Leaving> {
         match &self.0 {
-            State::Leaving(leaving) => leaving.departure.failure(),
-            State::Gone { failure, .. } => failure.as_ref(),
+            State::Leaving(leaving) | State::Gone(leaving) => Some(leaving),
             _ => None,
         }
     }
 
+    /// Why it could not leave in order, if it could not.
+    pub(super) fn leave_failure(&self) -> Option<&RequestError> {
+        self.leaving_or_gone()?.departure.failure()
+    }
+
     /// Whether its session serves the next turn, as far as can be said now.
     pub(super) fn keeps_session(&self) -> bool {
-        match &self.0 {
-            State::Leaving(Leaving { session, .. }) | State::Gone { session, .. } => {
-                *session == SessionFate::Kept
-            }
-            _ => false,
-        }
+        let leaving = self.leaving_or_gone();
+        leaving.is_some_and(|it| it.session == SessionFate::Kept)
     }
 
     /// Its key is acquired.
@@ -126,7 +121,7 @@ impl Phase {
     pub(super) fn claimed(&mut self) {
         self.0 = match self.0 {
             State::Waiting(slot) | State::Claiming(slot) => State::Claiming(slot),
-            // A defect may claim for whoever has left.
+            // A newcomer.
             _ => State::Claiming(Slot::Free),
         };
     }
@@ -144,7 +139,7 @@ impl Phase {
             State::Claiming(_) => self.0 = State::Entering,
             State::Waiting(slot) => *slot = Slot::Free,
             State::Leaving(leaving) => leaving.withdraw_failure = None,
-            State::Entering | State::Held(_) | State::Gone { .. } => {}
+            State::Entering | State::Held(_) | State::Gone(_) => {}
         }
     }
 
@@ -160,7 +155,7 @@ impl Phase {
 
     /// It starts on the way out, unless it is on it. Says whether it does.
     pub(super) fn left(&mut self, departure: Departure, session: SessionFate) -> bool {
-        if matches!(self.0, State::Leaving(_) | State::Gone { .. }) {
+        if self.leaving_or_gone().is_some() {
             return false;
         }
         self.0 = State::Leaving(Leaving {
@@ -173,8 +168,8 @@ impl Phase {
 
     /// Its session is not for the next turn any more: what is left of it would pass for a part of that.
     pub(super) fn end_session(&mut self) {
-        if let State::Leaving(Leaving { session, .. }) | State::Gone { session, .. } = &mut self.0 {
-            *session = SessionFate::Ended;
+        if let State::Leaving(leaving) | State::Gone(leaving) = &mut self.0 {
+            leaving.session = SessionFate::Ended;
         }
     }
 
@@ -194,13 +189,9 @@ impl Phase {
 
     /// Nothing of it is left, or nothing more can be done.
     pub(super) fn ended(&mut self) {
-        let failure = self.leave_failure().cloned();
-        let session = if self.keeps_session() {
-            SessionFate::Kept
-        } else {
-            SessionFate::Ended
-        };
-        self.0 = State::Gone { session, failure };
+        if let State::Leaving(leaving) = &self.0 {
+            self.0 = State::Gone(leaving.clone());
+        }
     }
 }
 
