@@ -161,7 +161,7 @@ impl<'b, B: Backend> Scene<'b, B> {
         (answer.status == 200).then(|| answer.json().unwrap()[0].clone())
     }
 
-    pub fn lock_key(&self) -> String {
+    pub fn record_key(&self) -> String {
         format!("{}/.lock", self.prefix)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! No machine has a clock. Whoever drives it asks when to come back, and is told the first time of all that the rooms wait
 //! for; what a room does then is its own. The rows say which rooms those are, and why anything has to happen by the clock.
+//! A follower has one of them, [`Timer::Poll`], and needs no table.
 
 use crate::time::Instant;
 
