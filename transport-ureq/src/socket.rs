@@ -54,26 +54,27 @@ impl Transport for Socket {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        let timeout = timeout.for_write();
+        let deadline = Deadline::new(timeout.for_write());
         let mut stream = &self.stream.0;
         let mut left = &self.buffers.output()[..amount];
-        within(timeout, |remaining| {
-            stream.set_write_timeout(remaining)?;
-            while !left.is_empty() {
-                match stream.write(left)? {
-                    0 => return Err(ErrorKind::WriteZero.into()),
-                    written => left = &left[written..],
-                }
+        while !left.is_empty() {
+            let written = deadline.attempt(|remaining| {
+                stream.set_write_timeout(remaining)?;
+                stream.write(left)
+            })?;
+            if written == 0 {
+                return Err(Error::Io(ErrorKind::WriteZero.into()));
             }
-            Ok(())
-        })
+            left = &left[written..];
+        }
+        Ok(())
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
-        let timeout = timeout.for_read();
+        let deadline = Deadline::new(timeout.for_read());
         let mut stream = &self.stream.0;
         let input = self.buffers.input_append_buf();
-        let amount = within(timeout, |remaining| {
+        let amount = deadline.attempt(|remaining| {
             stream.set_read_timeout(remaining)?;
             stream.read(input)
         })?;
@@ -90,30 +91,41 @@ impl Transport for Socket {
     }
 }
 
-/// Does it, again after each signal, in the time that is left of the timeout.
-fn within<T>(
+/// Until when something may take.
+struct Deadline {
+    began: Instant,
     timeout: NextTimeout,
-    mut attempt: impl FnMut(Option<Duration>) -> io::Result<T>,
-) -> Result<T, Error> {
-    if timeout.after.is_zero() {
-        return Err(Error::Timeout(timeout.reason));
+}
+
+impl Deadline {
+    fn new(timeout: NextTimeout) -> Self {
+        let began = Instant::now();
+        Self { began, timeout }
     }
-    let began = Instant::now();
-    let all = timeout.not_zero().map(|duration| *duration);
-    loop {
-        let remaining = all.map(|all| all.saturating_sub(began.elapsed()));
-        if remaining.is_some_and(|remaining| remaining.is_zero()) {
-            return Err(Error::Timeout(timeout.reason));
+
+    /// Tries it with the time that is left, and again after each signal.
+    fn attempt<T>(
+        &self,
+        mut attempt: impl FnMut(Option<Duration>) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        let is_over = || Error::Timeout(self.timeout.reason);
+        if self.timeout.after.is_zero() {
+            return Err(is_over());
         }
-        match attempt(remaining) {
-            Ok(done) => return Ok(done),
-            Err(error) => match error.kind() {
-                ErrorKind::Interrupted => {}
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                    return Err(Error::Timeout(timeout.reason));
-                }
-                _ => return Err(Error::Io(error)),
-            },
+        loop {
+            let all = self.timeout.not_zero();
+            let remaining = all.map(|all| all.saturating_sub(self.began.elapsed()));
+            if remaining == Some(Duration::ZERO) {
+                return Err(is_over());
+            }
+            match attempt(remaining) {
+                Ok(done) => return Ok(done),
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut => return Err(is_over()),
+                    _ => return Err(Error::Io(error)),
+                },
+            }
         }
     }
 }
