@@ -1,10 +1,14 @@
 use std::env;
 use std::fs;
+#[cfg(feature = "tls")]
+use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Client;
-use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Connections, Lane, MOST_CONNECTIONS};
-use semaphore_core::{BuildError, Scope, Token};
+use semaphore_core::adapter::{
+    AgentEnvironment, AgentUrl, BasicAuth, Connections, Lane, MOST_CONNECTIONS,
+};
+use semaphore_core::{BuildError, InvalidInput, Scope, Token};
 use tokio::runtime::Handle;
 
 use crate::clients::Clients;
@@ -28,6 +32,7 @@ pub struct TransportBuilder {
     max_body: usize,
     /// What requests carry unless a handle is told otherwise.
     defaults: Scope,
+    basic_auth: Result<Option<BasicAuth>, InvalidInput>,
     max_connections: usize,
     connection: Connection,
     client: Option<Client>,
@@ -41,8 +46,13 @@ pub(crate) struct Connection {
     pub(crate) ca_cert: Option<Vec<u8>>,
     #[cfg(feature = "tls")]
     pub(crate) client_cert: Option<(Vec<u8>, Vec<u8>)>,
+    /// What named it, and where it is. It counts where there is no `ca_cert`.
+    #[cfg(feature = "tls")]
+    ca_path: Option<(&'static str, PathBuf)>,
     #[cfg(feature = "tls")]
     server_name: Option<String>,
+    #[cfg(feature = "tls")]
+    pub(crate) accepts_any: bool,
 }
 
 impl TransportBuilder {
@@ -51,6 +61,7 @@ impl TransportBuilder {
             url,
             max_body: DEFAULT_MAX_BODY,
             defaults: Scope::new(),
+            basic_auth: Ok(None),
             max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
@@ -58,22 +69,23 @@ impl TransportBuilder {
     }
 
     /// The agent that the environment names, with the options of the environment, as the `consul`
-    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`), `CONSUL_HTTP_SSL`,
-    /// `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY` and `CONSUL_TLS_SERVER_NAME`. `CONSUL_NAMESPACE` and
-    /// `CONSUL_PARTITION` hold for each handle that names no other.
+    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`; a socket as `unix:///path`), `CONSUL_HTTP_SSL`,
+    /// `CONSUL_HTTP_AUTH`, `CONSUL_CACERT` or else `CONSUL_CAPATH`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`,
+    /// `CONSUL_TLS_SERVER_NAME` and `CONSUL_HTTP_SSL_VERIFY`. `CONSUL_NAMESPACE` and `CONSUL_PARTITION` hold for each handle
+    /// that names no other. The token is set on the handle, see [`token_source_from_env`](crate::token_source_from_env).
     ///
-    /// Certificates are always verified, and no proxy of the environment is used: [`AgentEnvironment::read`] says which
-    /// variables are refused. The token is set on the handle, see
-    /// [`token_source_from_env`](crate::token_source_from_env).
+    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are never used: an agent is near, and a proxy would see the token. Who needs
+    /// one gives a [`client`](Self::client) that has it.
     ///
     /// # Errors
-    /// [`BuildError::Environment`], [`BuildError::File`] or
+    /// [`BuildError::Environment`] for what can't be understood: a truth value that is misspelt, too. [`BuildError::File`] or
     /// [`BuildError::ClientCertificateIncomplete`].
     pub fn from_env() -> Result<Self, BuildError> {
         let found =
             AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
         let mut builder = Self::new(Ok(found.url.clone()));
         builder.defaults = found.scope.clone();
+        builder.basic_auth = Ok(found.basic_auth.clone());
         #[cfg(feature = "tls")]
         let builder = builder.with_tls_of(found)?;
         Ok(builder)
@@ -95,6 +107,13 @@ impl TransportBuilder {
         self
     }
 
+    /// Sends this user and password with each request, as HTTP Basic authentication, beside the ACL token. Consul doesn't ask
+    /// for them; what stands before it may. Without TLS everybody on the way can read them.
+    pub fn basic_auth(mut self, user: impl AsRef<str>, password: impl AsRef<str>) -> Self {
+        self.basic_auth = BasicAuth::new(user.as_ref(), password.as_ref()).map(Some);
+        self
+    }
+
     /// Gives up opening a connection after this long; the request then counts as not sent. By
     /// default [`DEFAULT_CONNECT_TIMEOUT`].
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
@@ -106,6 +125,14 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     pub fn ca_cert(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.connection.ca_cert = Some(pem.into());
+        self
+    }
+
+    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. They are
+    /// read by [`build`](Self::build). A file without a certificate is an error. [`ca_cert`](Self::ca_cert) goes before it.
+    #[cfg(feature = "tls")]
+    pub fn ca_path(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.connection.ca_path = Some(("ca_path", folder.into()));
         self
     }
 
@@ -122,6 +149,15 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     pub fn tls_server_name(mut self, name: impl Into<String>) -> Self {
         self.connection.server_name = Some(name.into());
+        self
+    }
+
+    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. Whoever can answer in the
+    /// agent's place then reads the ACL token and the password, and says who holds what: more can hold than the limit allows. A
+    /// warning in the log says so when the transport is built.
+    #[cfg(feature = "tls")]
+    pub fn danger_accept_any_certificate(mut self, accepts_any: bool) -> Self {
+        self.connection.accepts_any = accepts_any;
         self
     }
 
@@ -143,11 +179,16 @@ impl TransportBuilder {
     /// [`BuildError`], before anything is sent; outside of a runtime [`BuildError::Backend`] with [`NoRuntime`].
     pub fn build(self) -> Result<ReqwestTransport, BuildError> {
         let url = self.url?;
+        let basic_auth = self.basic_auth.map_err(BuildError::BasicAuth)?;
         let handle =
             Handle::try_current().map_err(|error| BuildError::Backend(NoRuntime(error).into()))?;
+        #[cfg(not(unix))]
+        if url.socket().is_some() {
+            return Err(BuildError::NoUnixSockets);
+        }
         let connections = Connections::new(self.max_connections, seed())?;
         let (recipe, url) = match self.client {
-            Some(_) if self.connection != Connection::default() => {
+            Some(_) if self.connection != Connection::default() || url.socket().is_some() => {
                 return Err(BuildError::OptionsOfOwnClient);
             }
             Some(client) => (Recipe::Own(client), url),
@@ -162,6 +203,7 @@ impl TransportBuilder {
             clients,
             url,
             max_body: self.max_body,
+            basic_auth,
             handle,
             origin: boot_time::Instant::now(),
             farewell: Farewell::default(),
@@ -176,6 +218,9 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
         let certificates = found.certificates(|path| fs::read(path))?;
+        let ca_path = found.ca_path.map(|path| ("CONSUL_CAPATH", path.into()));
+        self.connection.ca_path = ca_path;
+        self.connection.accepts_any = !found.verifies;
         self.connection.ca_cert = certificates.authorities;
         self.connection.client_cert = certificates.client;
         self.connection.server_name = found.tls_server_name;
@@ -184,7 +229,7 @@ impl TransportBuilder {
 }
 
 impl std::fmt::Debug for TransportBuilder {
-    /// Shows the address and the limit, never a key.
+    /// Shows the address and the limit, never a key or a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TransportBuilder")
             .field("url", &self.url)
@@ -203,6 +248,8 @@ pub(crate) enum Recipe {
 /// What our clients have in common.
 pub(crate) struct Ours {
     connect_timeout: Duration,
+    #[cfg(unix)]
+    socket: Option<std::path::PathBuf>,
     #[cfg(feature = "tls")]
     tls: crate::tls::Config,
 }
@@ -229,6 +276,11 @@ impl Recipe {
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(lane.idle_time())
             .connect_timeout(ours.connect_timeout);
+        #[cfg(unix)]
+        let client = match &ours.socket {
+            Some(path) => client.unix_socket(path.as_path()),
+            None => client,
+        };
         #[cfg(feature = "tls")]
         let client = ours.tls.apply(client);
         client.build()
@@ -236,12 +288,27 @@ impl Recipe {
 }
 
 impl Connection {
+    /// Reads the folder of authorities, and tells what is not verified.
+    #[cfg(feature = "tls")]
+    fn trusting(mut self, url: &AgentUrl) -> Result<Self, BuildError> {
+        if let (None, Some((variable, path))) = (&self.ca_cert, &self.ca_path) {
+            self.ca_cert = Some(crate::ca_path::read(variable, path)?);
+        }
+        if self.accepts_any && url.is_https() {
+            tracing::warn!(agent = %url, "any certificate is taken for the agent's: whoever answers in its place sees the token");
+        }
+        Ok(self)
+    }
+
     /// How to make clients with these options, and the URL to ask them for.
     #[cfg(feature = "tls")]
     fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
-        let mut tls = crate::tls::Config::new(&self, &url)?;
-        let connect_timeout = self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-        let asked = match self.server_name {
+        let this = self.trusting(&url)?;
+        let mut tls = crate::tls::Config::new(&this, &url)?;
+        let connect_timeout = this.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
+        #[cfg(unix)]
+        let socket = url.socket().map(Into::into);
+        let asked = match this.server_name {
             Some(name) if url.is_https() => {
                 tls.resolve_as(&url);
                 url.with_host(&name).map_err(BuildError::ServerName)?
@@ -250,6 +317,8 @@ impl Connection {
         };
         let ours = Ours {
             connect_timeout,
+            #[cfg(unix)]
+            socket,
             tls,
         };
         Ok((Recipe::Ours(Box::new(ours)), asked))
@@ -260,8 +329,12 @@ impl Connection {
         if url.is_https() {
             return Err(BuildError::TlsNotBuilt);
         }
-        let connect_timeout = self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-        Ok((Recipe::Ours(Box::new(Ours { connect_timeout })), url))
+        let ours = Ours {
+            connect_timeout: self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            #[cfg(unix)]
+            socket: url.socket().map(Into::into),
+        };
+        Ok((Recipe::Ours(Box::new(ours)), url))
     }
 }
 

@@ -22,6 +22,8 @@
 //! | `clients` | a client for each connection |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
+//! | `unverified` | TLS with whoever answers |
+//! | `ca_path` | a folder of those who are trusted |
 //! | `runtime` | clock, timer and tasks of tokio |
 //! | `farewell` | what is done when that runtime has gone |
 //!
@@ -33,6 +35,8 @@
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 
 mod builder;
+#[cfg(feature = "tls")]
+mod ca_path;
 mod clients;
 mod failure;
 mod farewell;
@@ -41,6 +45,8 @@ mod runtime;
 mod tls;
 mod token_file;
 mod transport;
+#[cfg(feature = "tls")]
+mod unverified;
 mod wire;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};

@@ -13,6 +13,7 @@ use semaphore_core::BuildError;
 use semaphore_core::adapter::AgentUrl;
 
 use crate::builder::Connection;
+use crate::unverified::Unverified;
 
 /// The TLS configuration of every client, and how each finds the agent.
 pub(crate) struct Config {
@@ -88,7 +89,7 @@ fn trust(
     url: &AgentUrl,
     provider: Arc<CryptoProvider>,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, BuildError> {
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| BuildError::Backend(error.into()))?;
     let mut roots = RootCertStore::empty();
@@ -100,6 +101,7 @@ fn trust(
                     .map_err(|error| BuildError::CaCertificate(error.into()))?;
             }
         }
+        _ if options.accepts_any => {}
         // Reading the platform's authorities takes milliseconds that plain `http` has no use for.
         None if url.is_https() => {
             return builder
@@ -107,6 +109,11 @@ fn trust(
                 .map_err(|error| BuildError::PlatformVerifier(error.into()));
         }
         None => {}
+    }
+    if options.accepts_any {
+        let verifier = Arc::new(Unverified(provider));
+        let builder = builder.dangerous();
+        return Ok(builder.with_custom_certificate_verifier(verifier));
     }
     Ok(builder.with_root_certificates(roots))
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use reqwest::header::{CONTENT_LENGTH, HeaderValue};
 use reqwest::{Client, Url};
 use semaphore_core::adapter::{
-    AgentUrl, Instant, Lane, Lanes, Method, Request, Response, TransportError,
+    AgentUrl, BasicAuth, Instant, Lane, Lanes, Method, Request, Response, TransportError,
 };
 use tokio::runtime::Handle;
 
@@ -21,6 +21,7 @@ pub(crate) struct Wire {
     pub(crate) clients: Clients,
     pub(crate) url: AgentUrl,
     pub(crate) max_body: usize,
+    pub(crate) basic_auth: Option<BasicAuth>,
     pub(crate) handle: Handle,
     pub(crate) origin: boot_time::Instant,
     pub(crate) farewell: Farewell,
@@ -31,10 +32,12 @@ impl Wire {
     pub(crate) fn anew(&self) -> impl FnOnce(Handle) -> Self + Send + use<> {
         let clients = self.clients.anew();
         let (url, max_body, origin) = (self.url.clone(), self.max_body, self.origin);
+        let basic_auth = self.basic_auth.clone();
         move |handle| Self {
             clients,
             url,
             max_body,
+            basic_auth,
             handle,
             origin,
             farewell: Farewell::default(),
@@ -97,6 +100,7 @@ impl Wire {
 impl Lanes for Wire {
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
         let client = self.clients.of(lane).map_err(failure::misconfigured)?;
+        let request = request.with_basic_auth(self.basic_auth.clone());
         let mut exchange = pin!(self.exchange(client, request));
         // Sockets and timers of tokio panic when they are polled outside of its runtime.
         poll_fn(|context| {

@@ -1,9 +1,13 @@
 use std::env;
 use std::fs;
+#[cfg(feature = "tls")]
+use std::path::PathBuf;
 use std::time::Duration;
 
-use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Connections, Lane, MOST_CONNECTIONS};
-use semaphore_core::{BuildError, Scope, Token};
+use semaphore_core::adapter::{
+    AgentEnvironment, AgentUrl, BasicAuth, Connections, Lane, MOST_CONNECTIONS,
+};
+use semaphore_core::{BuildError, InvalidInput, Scope, Token};
 
 use crate::client::Agents;
 use crate::dial::Dial;
@@ -25,6 +29,7 @@ pub struct TransportBuilder {
     max_body: usize,
     /// What requests carry unless a handle is told otherwise.
     defaults: Scope,
+    basic_auth: Result<Option<BasicAuth>, InvalidInput>,
     max_connections: usize,
     connection: Connection,
     client: Option<Agents>,
@@ -38,8 +43,13 @@ pub(crate) struct Connection {
     pub(crate) ca_cert: Option<Vec<u8>>,
     #[cfg(feature = "tls")]
     pub(crate) client_cert: Option<(Vec<u8>, Vec<u8>)>,
+    /// What named it, and where it is. It counts where there is no `ca_cert`.
+    #[cfg(feature = "tls")]
+    ca_path: Option<(&'static str, PathBuf)>,
     #[cfg(feature = "tls")]
     server_name: Option<String>,
+    #[cfg(feature = "tls")]
+    pub(crate) accepts_any: bool,
 }
 
 impl TransportBuilder {
@@ -48,6 +58,7 @@ impl TransportBuilder {
             url,
             max_body: DEFAULT_MAX_BODY,
             defaults: Scope::new(),
+            basic_auth: Ok(None),
             max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
@@ -55,22 +66,23 @@ impl TransportBuilder {
     }
 
     /// The agent that the environment names, with the options of the environment, as the `consul`
-    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`), `CONSUL_HTTP_SSL`,
-    /// `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY` and `CONSUL_TLS_SERVER_NAME`. `CONSUL_NAMESPACE` and
-    /// `CONSUL_PARTITION` hold for each handle that names no other.
+    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`; a socket as `unix:///path`), `CONSUL_HTTP_SSL`,
+    /// `CONSUL_HTTP_AUTH`, `CONSUL_CACERT` or else `CONSUL_CAPATH`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`,
+    /// `CONSUL_TLS_SERVER_NAME` and `CONSUL_HTTP_SSL_VERIFY`. `CONSUL_NAMESPACE` and `CONSUL_PARTITION` hold for each handle
+    /// that names no other. The token is set on the handle, see [`token_source_from_env`](crate::token_source_from_env).
     ///
-    /// Certificates are always verified, and no proxy of the environment is used: [`AgentEnvironment::read`] says which
-    /// variables are refused. The token is set on the handle, see
-    /// [`token_source_from_env`](crate::token_source_from_env).
+    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are never used: an agent is near, and a proxy would see the token. Who needs
+    /// one gives a [`client`](Self::client) that has it.
     ///
     /// # Errors
-    /// [`BuildError::Environment`], [`BuildError::File`] or
+    /// [`BuildError::Environment`] for what can't be understood: a truth value that is misspelt, too. [`BuildError::File`] or
     /// [`BuildError::ClientCertificateIncomplete`].
     pub fn from_env() -> Result<Self, BuildError> {
         let found =
             AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
         let mut builder = Self::new(Ok(found.url.clone()));
         builder.defaults = found.scope.clone();
+        builder.basic_auth = Ok(found.basic_auth.clone());
         #[cfg(feature = "tls")]
         let builder = builder.with_tls_of(found)?;
         Ok(builder)
@@ -92,6 +104,13 @@ impl TransportBuilder {
         self
     }
 
+    /// Sends this user and password with each request, as HTTP Basic authentication, beside the ACL token. Consul doesn't ask
+    /// for them; what stands before it may. Without TLS everybody on the way can read them.
+    pub fn basic_auth(mut self, user: impl AsRef<str>, password: impl AsRef<str>) -> Self {
+        self.basic_auth = BasicAuth::new(user.as_ref(), password.as_ref()).map(Some);
+        self
+    }
+
     /// Gives up opening a connection after this long; the request then counts as not sent. By
     /// default [`DEFAULT_CONNECT_TIMEOUT`].
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
@@ -103,6 +122,14 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     pub fn ca_cert(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.connection.ca_cert = Some(pem.into());
+        self
+    }
+
+    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. They are
+    /// read by [`build`](Self::build). A file without a certificate is an error. [`ca_cert`](Self::ca_cert) goes before it.
+    #[cfg(feature = "tls")]
+    pub fn ca_path(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.connection.ca_path = Some(("ca_path", folder.into()));
         self
     }
 
@@ -119,6 +146,15 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     pub fn tls_server_name(mut self, name: impl Into<String>) -> Self {
         self.connection.server_name = Some(name.into());
+        self
+    }
+
+    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. Whoever can answer in the
+    /// agent's place then reads the ACL token and the password, and says who holds what: more can hold than the limit allows. A
+    /// warning in the log says so when the transport is built.
+    #[cfg(feature = "tls")]
+    pub fn danger_accept_any_certificate(mut self, accepts_any: bool) -> Self {
+        self.connection.accepts_any = accepts_any;
         self
     }
 
@@ -139,9 +175,14 @@ impl TransportBuilder {
     /// [`BuildError`], before anything is sent.
     pub fn build(self) -> Result<UreqTransport, BuildError> {
         let url = self.url?;
+        let basic_auth = self.basic_auth.map_err(BuildError::BasicAuth)?;
+        #[cfg(not(unix))]
+        if url.socket().is_some() {
+            return Err(BuildError::NoUnixSockets);
+        }
         let connections = Connections::new(self.max_connections, seed())?;
         let agents = match self.client {
-            Some(_) if self.connection != Connection::default() => {
+            Some(_) if self.connection != Connection::default() || url.socket().is_some() => {
                 return Err(BuildError::OptionsOfOwnClient);
             }
             Some(agents) => agents,
@@ -151,6 +192,7 @@ impl TransportBuilder {
         Ok(UreqTransport::from_parts(
             url,
             max_body,
+            basic_auth,
             agents,
             connections,
             self.defaults,
@@ -160,6 +202,9 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
         let certificates = found.certificates(|path| fs::read(path))?;
+        let ca_path = found.ca_path.map(|path| ("CONSUL_CAPATH", path.into()));
+        self.connection.ca_path = ca_path;
+        self.connection.accepts_any = !found.verifies;
         self.connection.ca_cert = certificates.authorities;
         self.connection.client_cert = certificates.client;
         self.connection.server_name = found.tls_server_name;
@@ -168,7 +213,7 @@ impl TransportBuilder {
 }
 
 impl std::fmt::Debug for TransportBuilder {
-    /// Shows the address and the limit, never a key.
+    /// Shows the address and the limit, never a key or a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TransportBuilder")
             .field("url", &self.url)
@@ -178,6 +223,18 @@ impl std::fmt::Debug for TransportBuilder {
 }
 
 impl Connection {
+    /// Reads the folder of authorities, and tells what is not verified.
+    #[cfg(feature = "tls")]
+    fn trusting(mut self, url: &AgentUrl) -> Result<Self, BuildError> {
+        if let (None, Some((variable, path))) = (&self.ca_cert, &self.ca_path) {
+            self.ca_cert = Some(crate::ca_path::read(variable, path)?);
+        }
+        if self.accepts_any && url.is_https() {
+            tracing::warn!(agent = %url, "any certificate is taken for the agent's: whoever answers in its place sees the token");
+        }
+        Ok(self)
+    }
+
     /// How to make agents with these options.
     fn agents(self, url: &AgentUrl) -> Result<Agents, BuildError> {
         let config = ureq::config::Config::builder()
@@ -194,14 +251,16 @@ impl Connection {
             // A worker that rests for shorter closes its connection when it ends.
             .max_idle_age(Lane::Short(0).idle_time());
         #[cfg(feature = "tls")]
-        let config = config.tls_config(crate::tls::config(&self, url)?);
+        let this = self.trusting(url)?;
+        #[cfg(feature = "tls")]
+        let config = config.tls_config(crate::tls::config(&this, url)?);
         #[cfg(not(feature = "tls"))]
         if url.is_https() {
             return Err(BuildError::TlsNotBuilt);
         }
         let dial = Dial::new(url);
         #[cfg(feature = "tls")]
-        let dial = match self.server_name {
+        let dial = match this.server_name {
             Some(name) if url.is_https() => dial
                 .with_server_name(url, &name)
                 .map_err(BuildError::ServerName)?,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use semaphore_core::adapter::AgentUrl;
@@ -15,12 +17,21 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::RustlsConnector;
 use ureq::unversioned::transport::{ConnectionDetails, Connector, NextTimeout, TcpConnector};
 
+#[cfg(unix)]
+use crate::socket::Socket;
+
+#[cfg(not(unix))]
+type Socket = ();
+
 /// Opens connections to the agent. All clones share one TLS configuration, and with it the
 /// tickets that resume a session.
 #[derive(Clone)]
 pub(crate) struct Dial {
     /// The agent's address when its URL holds one, so that nothing needs to be resolved.
     address: Option<SocketAddr>,
+    /// Where the agent is instead, if it is no address of the network.
+    #[cfg(unix)]
+    socket: Option<PathBuf>,
     #[cfg(feature = "tls")]
     tls: Arc<RustlsConnector>,
     #[cfg(feature = "tls")]
@@ -32,6 +43,8 @@ impl Dial {
         let ip = url.host().parse::<IpAddr>().ok();
         Self {
             address: ip.map(|ip| SocketAddr::new(ip, url.port())),
+            #[cfg(unix)]
+            socket: url.socket().map(PathBuf::from),
             #[cfg(feature = "tls")]
             tls: Arc::default(),
             #[cfg(feature = "tls")]
@@ -51,6 +64,18 @@ impl Dial {
         Ok(self)
     }
 
+    #[cfg(unix)]
+    fn socket(&self, details: &ConnectionDetails) -> Result<Option<Socket>, Error> {
+        let path = self.socket.as_deref();
+        path.map(|path| Socket::connect(path, details)).transpose()
+    }
+
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as on Unix")]
+    fn socket(&self, _: &ConnectionDetails) -> Result<Option<Socket>, Error> {
+        Ok(None)
+    }
+
     fn resolve(&self, details: &ConnectionDetails) -> Result<ResolvedSocketAddrs, Error> {
         match self.address {
             Some(address) => {
@@ -65,7 +90,8 @@ impl Dial {
     }
 }
 
-type Tcp = <TcpConnector as Connector>::Out;
+/// What is open already, or TCP.
+type Tcp = <TcpConnector as Connector<Socket>>::Out;
 #[cfg(feature = "tls")]
 type Opened = <RustlsConnector as Connector<Tcp>>::Out;
 #[cfg(not(feature = "tls"))]
@@ -74,16 +100,17 @@ type Opened = Tcp;
 impl Connector for Dial {
     type Out = Opened;
 
-    fn connect(
-        &self,
-        details: &ConnectionDetails,
-        chained: Option<()>,
-    ) -> Result<Option<Opened>, Error> {
+    fn connect(&self, details: &ConnectionDetails, _: Option<()>) -> Result<Option<Opened>, Error> {
+        let socket = self.socket(details)?;
+        let addrs = match socket {
+            Some(_) => details.addrs.clone(),
+            None => self.resolve(details)?,
+        };
         let addressed = ConnectionDetails {
-            addrs: self.resolve(details)?,
+            addrs,
             ..copy(details)
         };
-        let opened = TcpConnector::default().connect(&addressed, chained)?;
+        let opened = TcpConnector::default().connect(&addressed, socket)?;
         #[cfg(feature = "tls")]
         let opened = self.tls.connect(
             &ConnectionDetails {

@@ -31,10 +31,11 @@
 //! | `workers` | the threads: start, rest, cancel, end |
 //! | `sync` | what they share and wait with |
 //! | `client` | one request and its answer, on a worker's thread |
-//! | `dial` | how a connection is opened |
+//! | `dial`, `socket` | how a connection is opened, and one to a socket of the file system |
 //! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
+//! | `ca_path` | a folder of those who are trusted |
 //! | `runtime`, `on_smol` | clock and timer |
 //! | `tasks` | the thread of all tasks |
 //! | `reactor` | what timers need, started in time |
@@ -53,6 +54,8 @@
 //! [`Lane`]: semaphore_core::adapter::Lane
 
 mod builder;
+#[cfg(feature = "tls")]
+mod ca_path;
 mod client;
 mod connection;
 mod dial;
@@ -61,6 +64,8 @@ mod failure;
 mod on_smol;
 mod reactor;
 mod runtime;
+#[cfg(unix)]
+mod socket;
 mod sync;
 mod tasks;
 #[cfg(feature = "tls")]

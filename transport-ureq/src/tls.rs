@@ -30,7 +30,7 @@ pub(crate) fn config(options: &Connection, url: &AgentUrl) -> Result<TlsConfig, 
         }
         None => RootCerts::PlatformVerifier,
     };
-    if url.is_https() && options.ca_cert.is_none() {
+    if url.is_https() && options.ca_cert.is_none() && !options.accepts_any {
         rustls_platform_verifier::Verifier::new(Arc::clone(&provider))
             .map_err(|error| BuildError::PlatformVerifier(error.into()))?;
     }
@@ -39,6 +39,7 @@ pub(crate) fn config(options: &Connection, url: &AgentUrl) -> Result<TlsConfig, 
         .unversioned_rustls_crypto_provider(provider)
         .root_certs(roots)
         .client_cert(client_cert)
+        .disable_verification(options.accepts_any)
         .build())
 }
 
