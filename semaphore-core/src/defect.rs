@@ -74,6 +74,8 @@ defects! {
     LimitExceeded,
     /// The fencing token is the place in the queue.
     TokenOfQueue,
+    /// All that one write admits have one fencing token.
+    TokenRepeated,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed,
     /// A view that was asked for before the known one is taken for news.

@@ -91,12 +91,22 @@ pub struct CommandId(pub(crate) u64);
 /// term of one election. Hand it to the
 /// resource with every operation, and let the resource refuse any that is lower than one seen.
 ///
-/// Of a semaphore it is the `ModifyIndex` of the record that the claim replaced: a check-and-set
-/// succeeds once per `ModifyIndex`, and Consul's indexes only rise. Of an election it is the
-/// `ModifyIndex` of the key in the leader's term. A snapshot that an administrator restores takes
-/// them back: let the resource forget what it has seen, then.
+/// Of a semaphore it is 64 times the `ModifyIndex` of the record that the claim replaced, and the number of the
+/// acquisition among those that the same write admits: a check-and-set succeeds once per `ModifyIndex`, Consul's indexes
+/// only rise, and a transaction has room for fewer than 64. Of an election it is the `ModifyIndex` of the key in the leader's
+/// term. A snapshot that an administrator restores takes them back: let the resource forget what it has seen, then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(pub u64);
+
+impl FencingToken {
+    /// Of the acquisition with this number among those that a write admits, which replaces the record of this index.
+    pub(crate) fn of_claim(replaced: Index, number: u64) -> Self {
+        Self(replaced.0.saturating_mul(CLAIMS_OF_A_WRITE) | number)
+    }
+}
+
+/// More than one write can admit: a transaction has 64 operations, two of which are none of theirs.
+const CLAIMS_OF_A_WRITE: u64 = 64;
 
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

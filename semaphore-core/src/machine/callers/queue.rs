@@ -64,6 +64,11 @@ impl Queue {
         self.tickets.first_key_value().map(|(_, ticket)| ticket)
     }
 
+    /// Those who wait, in order.
+    pub(in crate::machine) fn first(&self) -> impl Iterator<Item = &Ticket> {
+        self.tickets.values()
+    }
+
     pub(in crate::machine) fn is_empty(&self) -> bool {
         self.tickets.is_empty()
     }

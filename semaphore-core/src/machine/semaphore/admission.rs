@@ -14,7 +14,9 @@
 //!   waiting for are overtaken then, and not waited for again for a while.
 //! - Whoever comes when a slot is free and nobody waits enters and is admitted in one step.
 //! - Several permits are admitted in one write or not at all.
-//! - One write admits one acquisition: it has a fencing token of its own.
+//! - One write admits as many acquisitions as it is the turn of, in the order of our queue, and as fit into a
+//!   transaction: the record is one key, which is written once in each round of requests, however many wait. Each of them has
+//!   a fencing token of its own.
 //! - A write always changes the value, if only in its white space. One that did not would leave the
 //!   record's `ModifyIndex`, and with it every other write from that index, as they were.
 //!
@@ -41,8 +43,10 @@ pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) view: &'a View,
     /// The limit of a record that is still to be created.
     pub(in crate::machine) limit: u32,
-    /// How many permits the first of our queue wants, if somebody waits.
-    pub(in crate::machine) wanted: Option<u32>,
+    /// How many permits each of those wants who wait first in our queue.
+    pub(in crate::machine) wanted: &'a [u32],
+    /// How many operations a transaction has for what belongs to a write; see [`Situation::admit`].
+    pub(in crate::machine) steps: usize,
     /// Our contenders that may be admitted, first come first.
     pub(in crate::machine) admissible: &'a [(ContenderNo, SessionId)],
     /// Our contenders that could enter and be admitted in one step.
@@ -69,6 +73,7 @@ pub(in crate::machine) struct Write {
     pub(in crate::machine) record: Record,
     /// What it names as `cas`.
     pub(in crate::machine) base: Index,
+    /// Of all acquisitions that it admits, one after the other, in the order of our queue.
     pub(in crate::machine) admit: Vec<ContenderNo>,
     pub(in crate::machine) withdraw: Vec<ContenderNo>,
 }
@@ -139,7 +144,7 @@ impl Situation<'_> {
         let mut record = found.clone();
         let withdraw = self.withdraw(&mut record);
         self.prune(&mut record);
-        let (admit, turn) = self.admit(&mut record);
+        let (admit, turn) = self.admit(&mut record, withdraw.len());
         if record == *found && !is_on(Defect::FenceWithoutChange) {
             record.respell();
         }
@@ -172,7 +177,7 @@ impl Situation<'_> {
     }
 
     fn create(&self) -> Option<Write> {
-        (self.wanted.is_some() && !self.admissible.is_empty()).then(|| Write {
+        (!self.wanted.is_empty() && !self.admissible.is_empty()).then(|| Write {
             record: Record::new(self.limit),
             base: Index::ZERO,
             admit: Vec::new(),
@@ -250,39 +255,67 @@ impl Situation<'_> {
         SessionId::new(holder).is_ok_and(|session| self.withheld.contains(&session))
     }
 
-    fn admit(&self, record: &mut Record) -> (Vec<ContenderNo>, Turn) {
-        let Some(wanted) = self.wanted.map(|wanted| wanted as usize) else {
-            return (Vec::new(), Turn::NotYet);
-        };
+    /// Admits those whose turn it is. Each takes two operations of the transaction at most, and the keys of those who leave
+    /// have theirs; the first of our queue is admitted in any case.
+    fn admit(&self, record: &mut Record, leaving: usize) -> (Vec<ContenderNo>, Turn) {
         let free = free(&self.without_admissible(record));
-        if let Some((newcomer, session)) = self.newcomer(wanted, free) {
-            record.add(session.as_str());
-            return (vec![*newcomer], Turn::Now);
+        let steps = self.steps.saturating_sub(leaving);
+        let newcomers = self.newcomers(free.min(steps.max(1)));
+        if !newcomers.is_empty() {
+            for (_, session) in newcomers {
+                record.add(session.as_str());
+            }
+            return (newcomers.iter().map(|(no, _)| *no).collect(), Turn::Now);
         }
-        if wanted > free || wanted > self.admissible.len() {
-            return (Vec::new(), Turn::NotYet);
-        }
-        if self.ahead().count() + wanted > free && !self.patience_is_over {
-            return (Vec::new(), Turn::BehindOthers);
-        }
+        let (admitted, turn) = self.turns(free, steps / 2);
         // Whoever of ours has a slot in the record claims that one: beside it none may be free.
         let has_slot = |session: &SessionId| record.holds(session.as_str());
         let (with_slot, without): (Vec<_>, Vec<_>) = self
             .admissible
             .iter()
             .partition(|(_, session)| has_slot(session));
-        let admitted: Vec<_> = with_slot.into_iter().chain(without).take(wanted).collect();
+        let admitted: Vec<_> = with_slot.into_iter().chain(without).take(admitted).collect();
         for (_, session) in &admitted {
             record.add(session.as_str());
         }
-        (admitted.iter().map(|(no, _)| *no).collect(), Turn::Now)
+        (admitted.iter().map(|(no, _)| *no).collect(), turn)
+    }
+
+    /// How many of our contenders may claim, for as many of our queue as it is the turn of: one after the other, and all that
+    /// one wants or nothing. And how the first of them stands.
+    fn turns(&self, free: usize, most: usize) -> (usize, Turn) {
+        let mut admitted = 0;
+        let mut turn = Turn::NotYet;
+        for wanted in self.wanted.iter().map(|wanted| *wanted as usize) {
+            let is_first = admitted == 0;
+            let upon = admitted + wanted;
+            if upon > free || upon > self.admissible.len() || !is_first && upon > most {
+                break;
+            }
+            if self.ahead_of(admitted).count() + upon > free {
+                // Out of turn goes the first alone: who is passed by is not waited for from then on.
+                if is_first && self.patience_is_over {
+                    return (wanted, Turn::Now);
+                }
+                if is_first {
+                    turn = Turn::BehindOthers;
+                }
+                break;
+            }
+            (admitted, turn) = (upon, Turn::Now);
+        }
+        (admitted, turn)
     }
 
     /// Whoever finds a free slot and nobody who waits for it need not queue.
-    fn newcomer(&self, wanted: usize, free: usize) -> Option<&(ContenderNo, SessionId)> {
-        let is_welcome =
-            wanted == 1 && free > 0 && self.admissible.is_empty() && self.ahead().next().is_none();
-        self.newcomers.first().filter(|_| is_welcome)
+    fn newcomers(&self, free: usize) -> &[(ContenderNo, SessionId)] {
+        let wanted = self.wanted.iter().take_while(|wanted| **wanted == 1);
+        let is_welcome = self.admissible.is_empty() && self.ahead().next().is_none();
+        let most = if is_welcome { wanted.count() } else { 0 };
+        let newcomers = self.newcomers.len();
+        self.newcomers
+            .get(..newcomers.min(most).min(free))
+            .unwrap_or_default()
     }
 
     /// The record less what an earlier hold with a session of the caller's has left in it: it is
@@ -299,11 +332,18 @@ impl Situation<'_> {
 
     /// Those who wait ahead of the first of our queue and have to be waited for.
     pub(in crate::machine) fn ahead(&self) -> impl Iterator<Item = &SessionId> {
-        let first = match self.admissible.first().map(|(_, us)| self.view.key(us)) {
+        self.ahead_of(0)
+    }
+
+    /// Those who wait ahead of one of our contenders and have to be waited for, but for those of ours before it.
+    fn ahead_of(&self, rank: usize) -> impl Iterator<Item = &SessionId> {
+        let place_of = |(_, us): &(ContenderNo, SessionId)| match self.view.key(us) {
             // It need not be among the waiters: an earlier hold may have left it in the record.
-            Some(Key::Tied(first)) => Some(place(first)),
+            Key::Tied(first) => Some(place(first)),
             _ => None,
         };
+        let first = self.admissible.get(rank).and_then(place_of);
+        let before = self.admissible.get(..rank).unwrap_or_default();
         let leaving = self.leaving_sessions();
         self.view
             .waiters()
@@ -311,6 +351,7 @@ impl Situation<'_> {
             .map(|waiter| &waiter.session)
             .filter(|session| !self.overtaken.contains(session))
             .filter(move |session| !leaving.contains(session.as_str()))
+            .filter(|session| !before.iter().any(|(_, ours)| ours == *session))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
+use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::ledger::{Claim, Sent};
 use crate::machine::semaphore::roster::Group;
@@ -35,33 +36,29 @@ impl Participant {
                 contender.admitted(sent.write.base);
             }
         }
-        if !sent.write.admit.is_empty()
-            && let Some(claim) = self.ledger.take_claim()
-        {
-            self.grant(now, claim);
+        if !sent.write.admit.is_empty() {
+            for claim in self.ledger.take_claims() {
+                self.grant(now, claim);
+            }
         }
     }
 
-    /// A claim whose answer was lost: every contender it admits is in the record, or none is. Where
-    /// they were in it before, that says nothing, and they leave.
-    pub(super) fn settle_claim(&mut self, now: Instant, view: &View) {
-        let Some(claim) = self.ledger.claim() else {
-            return;
-        };
-        if view.record_index().0 == claim.token.0 {
+    /// Claims whose answer was lost: every contender that they admit is in the record, or none is. Where they were in it
+    /// before, that says nothing, and they leave.
+    pub(super) fn settle_claims(&mut self, now: Instant, view: &View) {
+        let is_open = |claim: &Claim| view.record_index() == claim.base;
+        if self.ledger.claims().first().is_none_or(is_open) {
             return;
         }
-        let all_admitted = claim.contenders.iter().all(|no| {
-            self.roster
-                .get(*no)
-                .is_some_and(|contender| matches!(contender.presence(), Presence::Yes(_)))
-        });
-        if let Some(claim) = self.ledger.take_claim()
-            && all_admitted
-            && !claim.was_listed
-        {
-            tracing::debug!(name: "claim-found", "a claim without an answer was applied");
-            self.grant(now, claim);
+        for claim in self.ledger.take_claims() {
+            let is_named = |no: &ContenderNo| {
+                let contender = self.roster.get(*no);
+                contender.is_some_and(|it| matches!(it.presence(), Presence::Yes(_)))
+            };
+            if claim.contenders.iter().all(is_named) && !claim.was_listed {
+                tracing::debug!(name: "claim-found", "a claim without an answer was applied");
+                self.grant(now, claim);
+            }
         }
     }
 
@@ -100,11 +97,8 @@ impl Participant {
     /// A claim that was given up for another one may be the one that was applied. Whom it admitted
     /// has a slot that nobody waits for.
     pub(super) fn dismiss_unclaimed(&mut self, now: Instant) {
-        let claimed = self
-            .ledger
-            .claim()
-            .into_iter()
-            .flat_map(|claim| &claim.contenders);
+        let claims = self.ledger.claims().iter();
+        let claimed = claims.flat_map(|claim| &claim.contenders);
         let claimed: BTreeSet<_> = claimed.collect();
         let is_admitted =
             |it: &Contender| it.is_claiming() && matches!(it.presence(), Presence::Yes(_));

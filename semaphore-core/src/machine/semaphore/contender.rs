@@ -239,7 +239,7 @@ impl Contender {
     /// It holds its slot for this acquisition.
     pub(in crate::machine) fn hold(&mut self, now: Instant, acquire: CommandId) {
         self.session.hold(now);
-        self.phase.granted(acquire);
+        self.phase.granted(now, acquire);
     }
 
     /// The record certainly does not name it, and no write under way can change that.
@@ -275,7 +275,7 @@ impl Contender {
     /// it has given up may take.
     pub(in crate::machine) fn ends_at(&self) -> Option<Instant> {
         match self.phase.state() {
-            State::Held(_) => self.deadline(),
+            State::Held(..) => self.deadline(),
             State::Leaving(leaving) => {
                 let until = leaving.departure().until();
                 let ends = Some(until).filter(|_| !self.is_left_behind());

@@ -122,13 +122,14 @@ impl Participant {
         let is_wanted =
             head.permits == 1 && waiting.count() < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
+        let stays = |no: &ContenderNo| self.roster.get(*no).is_some_and(|it| it.has_slot_for_more(now));
         self.settings.owns_sessions()
             && self.settings.encoding == Encoding::Transactions
             && is_wanted
             && hold.of.contenders.len() == 1
             && self.is_held(now, acquire)
             && view.record().is_some_and(is_kept)
-            && !self.roster.sees_strangers_wait(view)
+            && (!self.roster.sees_strangers_wait(view) || hold.of.contenders.iter().all(stays))
     }
 
     pub(super) fn end_hold(&mut self, now: Instant, acquire: CommandId) {

@@ -34,8 +34,8 @@ pub(in crate::machine) struct Ledger {
     planned: Option<Write>,
     in_flight: Option<Sent>,
     last: Option<Ended>,
-    /// The claim that is under way, or whose outcome is unknown.
-    claim: Option<Claim>,
+    /// The claims of the write that is under way, or whose outcome is unknown.
+    claims: Vec<Claim>,
     retry_at: Option<Instant>,
     conflicts: Backoff,
     failures: Backoff,
@@ -69,6 +69,8 @@ pub(in crate::machine) struct Sent {
 pub(super) struct Claim {
     pub(super) acquire: CommandId,
     pub(super) contenders: Vec<ContenderNo>,
+    /// What the write replaces, and its number among those that the write admits.
+    pub(super) base: Index,
     pub(super) token: FencingToken,
     /// Whether the record named them before: then only the write's answer tells whether it was applied.
     pub(super) was_listed: bool,
@@ -90,7 +92,7 @@ impl Ledger {
             planned: None,
             in_flight: None,
             last: None,
-            claim: None,
+            claims: Vec::new(),
             retry_at: None,
             conflicts: Backoff::new(Duration::from_millis(2), Duration::from_millis(32)),
             failures: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
@@ -155,24 +157,25 @@ impl Ledger {
         }
     }
 
-    /// The claim that is under way, or whose outcome is unknown.
-    pub(super) fn claim(&self) -> Option<&Claim> {
-        self.claim.as_ref()
+    /// The claims that are under way, or whose outcome is unknown: all of one write.
+    pub(super) fn claims(&self) -> &[Claim] {
+        &self.claims
     }
 
-    /// The write that has just gone out is for this acquisition, or for none.
-    pub(super) fn set_claim(&mut self, claim: Option<Claim>) {
-        self.claim = claim;
+    /// The write that has just gone out is for these.
+    pub(super) fn set_claims(&mut self, claims: Vec<Claim>) {
+        self.claims = claims;
     }
 
-    /// What became of the claim is known, or of no more use.
-    pub(super) fn take_claim(&mut self) -> Option<Claim> {
-        self.claim.take()
+    /// What became of the claims is known, or of no more use.
+    pub(super) fn take_claims(&mut self) -> Vec<Claim> {
+        core::mem::take(&mut self.claims)
     }
 
-    /// Takes the claim if it is for this acquisition.
+    /// Takes the claim that is for this acquisition, if there is one.
     pub(super) fn take_claim_of(&mut self, acquire: CommandId) -> Option<Claim> {
-        self.claim.take_if(|claim| claim.acquire == acquire)
+        let at = self.claims.iter().position(|it| it.acquire == acquire)?;
+        Some(self.claims.remove(at))
     }
 
     /// Nothing can be decided at the moment.

@@ -153,7 +153,7 @@ impl Outlook<'_> {
             || self.roster.has_any(Group::Withdrawing);
         let for_others = (waits && !self.is_about_to_enter()).then(|| {
             let is_for_own = later > now
-                && self.ledger.claim().is_none()
+                && self.ledger.claims().is_empty()
                 && self.has_only_own_holders(&observed.view);
             let from = if is_for_own { later } else { now };
             self.answer_awaited(now)

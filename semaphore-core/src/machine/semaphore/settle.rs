@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::{Error, Refusal, RequestError};
 use crate::id::CommandId;
@@ -16,6 +17,8 @@ use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
+use crate::machine::semaphore::settings::Settings;
+use crate::machine::semaphore::writes::MAX_STEPS;
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -141,7 +144,7 @@ impl Participant {
         // taken for somebody ahead.
         let mut wanting = self.roster.those(Group::Wanting);
         let is_entering = wanting.any(|(_, own)| own.is_entering());
-        if self.ledger.claim().is_some() || !is_planable || is_entering {
+        if !self.ledger.claims().is_empty() || !is_planable || is_entering {
             return None;
         }
         let is_short = |room: &Room| room.refusal(head.permits).is_some();
@@ -209,15 +212,16 @@ impl Participant {
             .head()
             .is_some_and(|head| head.permits == 1);
         let view = self.knowledge.view();
-        let is_ours = is_wanted && view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
-        let most = if is_ours {
-            self.callers.queue().wanted()
-        } else {
-            0
+        let is_ours = view.is_some_and(|view| !self.roster.sees_strangers_wait(view));
+        let stays = |no: &ContenderNo| {
+            let contender = self.roster.get(*no);
+            is_wanted && contender.is_some_and(|it| is_ours || it.has_slot_for_more(now))
         };
-        let kept = passing.len().min(most as usize);
-        self.leave(now, &passing[kept..]);
-        u32::try_from(kept).unwrap_or(u32::MAX)
+        let (mut kept, mut leaving): (Vec<_>, Vec<_>) = passing.into_iter().partition(stays);
+        let most = self.callers.queue().wanted() as usize;
+        leaving.extend(kept.split_off(kept.len().min(most)));
+        self.leave(now, &leaving);
+        u32::try_from(kept.len()).unwrap_or(u32::MAX)
     }
 
     /// An instant try looks before it makes a session.
@@ -267,7 +271,7 @@ impl Participant {
                 self.vanished.suspect(BTreeSet::new());
                 self.knowledge.forget();
                 self.requests.forget_services();
-                self.ledger.take_claim();
+                self.ledger.take_claims();
                 self.ledger.unplan();
             }
             return;
@@ -378,10 +382,13 @@ impl Participant {
         observed: &Observed,
         ask: impl FnOnce(&Situation<'_>) -> T,
     ) -> T {
+        let first = self.callers.queue().first().take(MAX_STEPS);
+        let wanted: Vec<_> = first.map(|ticket| ticket.permits).collect();
         ask(&Situation {
             view: &observed.view,
             limit: self.settings.limit,
-            wanted: self.callers.queue().head().map(|head| head.permits),
+            wanted: &wanted,
+            steps: most_steps(&self.settings),
             admissible: &self.roster.admissible(now),
             newcomers: &self.roster.newcomers(now, &self.settings),
             leaving: &self.roster.leaving(),
@@ -394,6 +401,15 @@ impl Participant {
             suspected: self.vanished.suspects(),
         })
     }
+}
+
+/// How many operations a write of the record may have beside it, so that it stays a transaction: who claims or enters sends
+/// its value along.
+fn most_steps(settings: &Settings) -> usize {
+    let value = settings.value.as_bytes().len();
+    // As it is encoded, with the key, the session and their names.
+    let bytes = value.saturating_mul(4) / 3 + 512;
+    MAX_STEPS.min(Txn::MAX_BYTES / 2 / bytes)
 }
 
 /// How many contenders of one participant queue at most ahead of need, so that the next is in the

@@ -144,7 +144,7 @@ impl Participant {
                 .and_then(|mut it| it.observe_record(moment, view, false, &self.settings));
             self.handle_contender_event(now, no, event);
         }
-        self.settle_claim(now, view);
+        self.settle_claims(now, view);
         self.dismiss_unclaimed(now);
     }
 
@@ -189,7 +189,7 @@ impl Participant {
             self.handle_contender_event(now, no, event);
         }
         self.roster.seen();
-        self.settle_claim(now, view);
+        self.settle_claims(now, view);
         self.dismiss_unclaimed(now);
     }
 

@@ -28,7 +28,7 @@ impl Participant {
         if !pruned.is_empty() {
             tracing::debug!(name: "prune", ?pruned, "takes dead holders out of the record");
         }
-        let was_listed = self.lists_any(&write.admit);
+        let claims = self.claims_of(write);
         let leaving = rest.leaving();
         let (write, request) = self.ledger.transmit(rest, &self.settings)?;
         for no in &write.withdraw {
@@ -41,21 +41,36 @@ impl Participant {
                 contender.claim(write.base);
             }
         }
-        let claimed_for = self.callers.queue().head();
-        let claim = claimed_for
-            .filter(|_| !write.admit.is_empty())
-            .map(|head| Claim {
-                acquire: head.id,
-                contenders: write.admit.clone(),
-                token: FencingToken(write.base.0),
-                was_listed,
-            });
         // A slot that is given back is somebody else's next.
         let is_release = !write.withdraw.is_empty();
-        self.ledger.set_claim(claim);
+        self.ledger.set_claims(claims);
         let urgent = is_release.then_some(Priority::Urgent);
         let priority = urgent.unwrap_or(request.priority());
         Some(request.with_priority(priority))
+    }
+
+    /// Whose the contenders are that it admits: of the first of our queue, as many as each wants.
+    fn claims_of(&self, write: &Write) -> Vec<Claim> {
+        let mut left = &write.admit[..];
+        let mut claims = Vec::new();
+        for (number, ticket) in (0..).zip(self.callers.queue().first()) {
+            let Some((contenders, rest)) = left.split_at_checked(ticket.permits as usize) else {
+                break;
+            };
+            if contenders.is_empty() {
+                break;
+            }
+            left = rest;
+            let number = if is_on(Defect::TokenRepeated) { 0 } else { number };
+            claims.push(Claim {
+                acquire: ticket.id,
+                contenders: contenders.to_vec(),
+                base: write.base,
+                token: FencingToken::of_claim(write.base, number),
+                was_listed: self.lists_any(contenders),
+            });
+        }
+        claims
     }
 
     /// What belongs to the same transaction: that those who are admitted are tied to their keys, and
@@ -95,9 +110,10 @@ impl Participant {
             ))
         });
         let leaving: Vec<_> = leaving.collect();
-        // Where they don't fit, the keys are deleted one by one.
-        if rest.steps.len() + leaving.len() <= MAX_STEPS && !is_on(Defect::KeyLeftBehind) {
-            rest.steps.extend(leaving);
+        // What does not fit is deleted one by one.
+        let room = MAX_STEPS.saturating_sub(rest.steps.len());
+        if !is_on(Defect::KeyLeftBehind) {
+            rest.steps.extend(leaving.into_iter().take(room));
         }
         rest
     }
@@ -196,11 +212,10 @@ impl Participant {
                     tracing::debug!(name: "unknown-outcome", %error, "a write of the record may have been applied");
                     self.watch.refresh(now);
                 }
-                if is_on(Defect::UnknownTakenForNotApplied)
-                    && let Some(claim) = self.ledger.take_claim()
-                {
-                    for no in &claim.contenders {
-                        if let Some(mut contender) = self.roster.get_mut(*no) {
+                if is_on(Defect::UnknownTakenForNotApplied) {
+                    let claims = self.ledger.take_claims().into_iter();
+                    for no in claims.flat_map(|claim| claim.contenders) {
+                        if let Some(mut contender) = self.roster.get_mut(no) {
                             contender.withdrawn(moment, &self.settings);
                         }
                     }
@@ -263,7 +278,7 @@ impl Participant {
                     contender.claim_refused(moment, sent.write.base, &self.settings);
                 }
             }
-            self.ledger.take_claim();
+            self.ledger.take_claims();
         }
         if let Some(observed) = self.knowledge.newest_mut()
             && observed.view.record_index() == sent.write.base
@@ -306,4 +321,4 @@ impl Participant {
 const SMALL: usize = 16;
 
 /// How many operations a transaction may have, less the record's and a read of the prefix.
-const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;
+pub(super) const MAX_STEPS: usize = Txn::MAX_OPERATIONS - 2;

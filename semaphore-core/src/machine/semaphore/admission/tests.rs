@@ -16,7 +16,8 @@ fn idle(view: &View) -> Situation<'_> {
     Situation {
         view,
         limit: 2,
-        wanted: None,
+        wanted: &[],
+        steps: 62,
         admissible: &[],
         newcomers: &[],
         leaving: &[],
@@ -72,7 +73,7 @@ fn a_record_that_is_not_there_is_created_without_holders() {
     }
     .view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(A)],
         ..idle(&view)
     };
@@ -99,7 +100,7 @@ fn a_record_is_created_by_the_first_few_and_by_others_when_their_patience_is_ove
         .view();
         for patience_is_over in [false, true] {
             let situation = Situation {
-                wanted: Some(1),
+                wanted: &[1],
                 admissible: &[(ContenderNo(1), session(us))],
                 patience_is_over,
                 ..idle(&view)
@@ -118,7 +119,7 @@ fn a_record_is_created_only_for_somebody_who_waits_in_the_queue() {
     let view = Shown::default().view();
     for situation in [
         Situation {
-            wanted: Some(1),
+            wanted: &[1],
             ..idle(&view)
         },
         Situation {
@@ -138,7 +139,7 @@ fn a_record_is_created_only_for_somebody_who_waits_in_the_queue() {
 fn what_is_no_record_is_left_alone() {
     let view = shown("another's", &[(A, A)]).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(A)],
         leaving: &[leaving(B, Presence::Maybe(Index(50)))],
         patience_is_over: true,
@@ -152,7 +153,7 @@ fn a_claim_replaces_the_record_that_it_was_decided_from() {
     let found = record(2, &[B]);
     let view = shown(&found, &[(A, A), (B, B)]).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(A)],
         ..idle(&view)
     };
@@ -171,7 +172,7 @@ fn a_session_that_is_in_the_record_already_claims_the_slot_that_it_has_there() {
     let found = record(1, &[B]);
     let view = shown(&found, &[(B, B)]).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(B)],
         ..idle(&view)
     };
@@ -197,7 +198,7 @@ fn whoever_claims_prunes_those_who_are_certainly_dead() {
         let found = record(1, &[holder]);
         let view = shown(&found, keys).view();
         let situation = Situation {
-            wanted: Some(1),
+            wanted: &[1],
             admissible: &[ours(A)],
             dead,
             ..idle(&view)
@@ -225,7 +226,7 @@ fn a_holder_whose_key_is_not_tied_to_it_stays_until_it_is_known_to_be_dead() {
         let found = record(1, &[C]);
         let view = shown(&found, keys).view();
         let situation = Situation {
-            wanted: Some(1),
+            wanted: &[1],
             admissible: &[ours(A)],
             patience_is_over: true,
             ..idle(&view)
@@ -278,7 +279,7 @@ fn nobody_is_pruned_or_suspected_while_no_key_of_ours_is_in_view() {
     let found = record(1, &[C]);
     let view = shown(&found, &[(C, "")]).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(A)],
         patience_is_over: true,
         sees_ours: false,
@@ -305,7 +306,7 @@ fn nobody_is_pruned_or_suspected_when_the_server_says_that_it_left_keys_out() {
     assert_eq!(idle(&view).suspects(), NOBODY);
     let dead = BTreeSet::from([session(C)]);
     let claim = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(B)],
         dead: &dead,
         ..idle(&view)
@@ -381,7 +382,7 @@ fn a_slot_that_we_give_back_goes_to_our_next_in_the_same_write() {
     let found = record(1, &[A]);
     let view = shown(&found, &[(A, A), (B, B)]).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(B)],
         leaving: &[leaving(A, Presence::Yes(Index(40)))],
         ..idle(&view)

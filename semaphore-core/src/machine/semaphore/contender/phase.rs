@@ -15,6 +15,7 @@
 use crate::error::RequestError;
 use crate::id::CommandId;
 use crate::machine::process::tenancy::departure::Departure;
+use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(super) struct Phase(State);
@@ -28,7 +29,7 @@ pub(super) enum State {
     /// A write that admits it is out, or its answer was lost.
     Claiming(Slot),
     /// It has a slot, for this acquisition.
-    Held(CommandId),
+    Held(CommandId, Stay),
     /// On its way out, until nothing is left.
     Leaving(Leaving),
     /// Nothing of it is left, or nothing more can be done.
@@ -41,7 +42,14 @@ pub(super) enum Slot {
     /// One that is free.
     Free,
     /// Its own: the record names it from the hold before, and the next of our queue takes over.
-    Passed,
+    Passed(Stay),
+}
+
+/// How long a slot has been in this process, however many have held it in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stay {
+    /// When it was claimed.
+    pub(super) since: Instant,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +81,7 @@ impl Phase {
     /// The acquisition for which it has its slot.
     pub(super) fn held_for(&self) -> Option<CommandId> {
         match self.0 {
-            State::Held(acquire) => Some(acquire),
+            State::Held(acquire, _) => Some(acquire),
             _ => None,
         }
     }
@@ -128,8 +136,8 @@ impl Phase {
 
     /// That write was refused for certain: the slot that passes is still its own.
     pub(super) fn claim_refused(&mut self) {
-        if matches!(self.0, State::Claiming(Slot::Passed)) {
-            self.0 = State::Waiting(Slot::Passed);
+        if let State::Claiming(slot @ Slot::Passed(_)) = self.0 {
+            self.0 = State::Waiting(slot);
         }
     }
 
@@ -139,18 +147,34 @@ impl Phase {
             State::Claiming(_) => self.0 = State::Entering,
             State::Waiting(slot) => *slot = Slot::Free,
             State::Leaving(leaving) => leaving.withdraw_failure = None,
-            State::Entering | State::Held(_) | State::Gone(_) => {}
+            State::Entering | State::Held(..) | State::Gone(_) => {}
         }
     }
 
     /// The record names it, and its slot is for this acquisition.
-    pub(super) fn granted(&mut self, acquire: CommandId) {
-        self.0 = State::Held(acquire);
+    pub(super) fn granted(&mut self, now: Instant, acquire: CommandId) {
+        let stay = match self.0 {
+            State::Claiming(Slot::Passed(stay)) => stay,
+            _ => Stay { since: now },
+        };
+        self.0 = State::Held(acquire, stay);
+    }
+
+    /// How long its slot has been here.
+    pub(super) fn stay(&self) -> Option<Stay> {
+        match self.0 {
+            State::Held(_, stay)
+            | State::Waiting(Slot::Passed(stay))
+            | State::Claiming(Slot::Passed(stay)) => Some(stay),
+            _ => None,
+        }
     }
 
     /// Its hold is over, and its slot is for the next of our queue.
     pub(super) fn passed_on(&mut self) {
-        self.0 = State::Waiting(Slot::Passed);
+        if let State::Held(_, stay) = self.0 {
+            self.0 = State::Waiting(Slot::Passed(stay));
+        }
     }
 
     /// It starts on the way out, unless it is on it. Says whether it does.

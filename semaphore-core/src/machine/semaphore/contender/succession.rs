@@ -6,6 +6,8 @@
 //!   ([`Contender::take_session`], [`Spare`]). The key of the turn before has the same name, so that it is
 //!   told by the index of its creation.
 
+use core::time::Duration;
+
 use crate::id::Index;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::session::Session;
@@ -21,6 +23,11 @@ pub(in crate::machine) struct Spare {
     session: Session,
     former: Index,
 }
+
+/// For how long a slot passes from one local caller to the next while other processes wait. Each of them would
+/// otherwise hand its slots over after every turn, at the cost of a round of requests in which nobody holds: with holds of a few
+/// milliseconds that is most of the time. Whoever holds for longer than this gives way after each hold.
+const SLOT_STAYS: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 impl Spare {
@@ -64,8 +71,14 @@ impl Contender {
     pub(in crate::machine) fn is_handing_over(&self) -> bool {
         matches!(
             self.phase.state(),
-            State::Waiting(Slot::Passed) | State::Claiming(Slot::Passed)
+            State::Waiting(Slot::Passed(_)) | State::Claiming(Slot::Passed(_))
         )
+    }
+
+    /// Whether its slot may pass on within the process although others wait for it: it has not been here for long.
+    pub(in crate::machine) fn has_slot_for_more(&self, now: Instant) -> bool {
+        let stay = self.phase.stay();
+        stay.is_some_and(|stay| now.saturating_since(stay.since) < SLOT_STAYS)
     }
 
     pub(in crate::machine) fn keeps_session(&self) -> bool {
@@ -87,7 +100,7 @@ impl Contender {
         settings: &Settings,
     ) {
         match self.phase.state() {
-            State::Claiming(Slot::Passed) => {
+            State::Claiming(Slot::Passed(_)) => {
                 self.phase.claim_refused();
                 self.presence = Presence::Yes(base);
             }

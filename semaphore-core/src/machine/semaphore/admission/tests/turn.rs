@@ -15,7 +15,7 @@ fn as_many_of_the_queue_may_claim_as_there_are_free_slots() {
         let found = record(limit, &[]);
         let view = shown(&found, &keys).view();
         let situation = Situation {
-            wanted: Some(1),
+            wanted: &[1],
             admissible: &[ours(first)],
             ..idle(&view)
         };
@@ -30,7 +30,7 @@ fn holders_do_not_wait_and_nobody_waits_for_them() {
     let found = record(2, &[A]);
     let view = shown(&found, &queue()).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(B)],
         ..idle(&view)
     };
@@ -44,7 +44,7 @@ fn a_session_that_is_in_the_record_already_has_its_place_in_the_queue() {
         let found = record(limit, &[B]);
         let view = shown(&found, &queue()).view();
         let situation = Situation {
-            wanted: Some(1),
+            wanted: &[1],
             admissible: &[ours(B)],
             ..idle(&view)
         };
@@ -58,7 +58,7 @@ fn a_slot_that_the_record_shows_as_ours_is_taken_before_a_free_one() {
     let found = record(2, &[A, C]);
     let view = shown(&found, &[(A, A), (B, B), (C, C)]).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(B), ours(C)],
         ..idle(&view)
     };
@@ -73,7 +73,7 @@ fn everybody_is_ahead_of_one_whose_key_is_not_in_view_yet() {
     let found = record(2, &[]);
     let view = shown(&found, &[(A, A), (B, B)]).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(C)],
         ..idle(&view)
     };
@@ -86,7 +86,7 @@ fn one_whose_patience_is_over_claims_out_of_turn() {
     let found = record(1, &[]);
     let view = shown(&found, &queue()).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(C)],
         patience_is_over: true,
         ..idle(&view)
@@ -103,7 +103,7 @@ fn patience_gives_nobody_a_slot_that_is_not_free() {
     let found = record(1, &[A]);
     let view = shown(&found, &queue()).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(B)],
         patience_is_over: true,
         ..idle(&view)
@@ -122,7 +122,7 @@ fn those_who_were_overtaken_are_not_waited_for() {
     ] {
         let overtaken = overtaken.iter().map(|id| session(id)).collect();
         let situation = Situation {
-            wanted: Some(1),
+            wanted: &[1],
             admissible: &[ours(C)],
             overtaken: &overtaken,
             ..idle(&view)
@@ -137,7 +137,7 @@ fn those_of_ours_who_leave_are_not_waited_for() {
     let view = shown(&found, &queue()).view();
     for (leaver, turn) in [(A, Turn::Now), (C, Turn::BehindOthers)] {
         let situation = Situation {
-            wanted: Some(1),
+            wanted: &[1],
             admissible: &[ours(B)],
             leaving: &[leaving(leaver, Presence::Maybe(Index(50)))],
             ..idle(&view)
@@ -159,7 +159,7 @@ fn several_permits_are_admitted_in_one_write_or_not_at_all() {
         let found = record(2, holders);
         let view = shown(&found, &queue()).view();
         let situation = Situation {
-            wanted: Some(2),
+            wanted: &[2],
             admissible,
             ..idle(&view)
         };
@@ -175,7 +175,7 @@ fn several_permits_leave_enough_for_those_ahead() {
         let found = record(limit, &[]);
         let view = shown(&found, &queue()).view();
         let situation = Situation {
-            wanted: Some(2),
+            wanted: &[2],
             admissible: &[ours(B), ours(C)],
             ..idle(&view)
         };
@@ -188,7 +188,7 @@ fn one_write_admits_one_acquisition() {
     let found = record(3, &[]);
     let view = shown(&found, &queue()).view();
     let situation = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(A), ours(B), ours(C)],
         ..idle(&view)
     };
@@ -200,7 +200,7 @@ fn nobody_is_admitted_to_a_record_with_more_holders_than_slots() {
     let found = record(1, &[A, B]);
     let view = shown(&found, &queue()).view();
     let claim = Situation {
-        wanted: Some(1),
+        wanted: &[1],
         admissible: &[ours(C)],
         patience_is_over: true,
         ..idle(&view)
