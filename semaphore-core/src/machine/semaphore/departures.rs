@@ -154,6 +154,22 @@ impl Participant {
         self.roster.leave(now, moment, numbers, &self.settings);
     }
 
+    /// These are not needed: the slots that they were for have come in another way. Their sessions serve the next turns,
+    /// if such are expected.
+    pub(super) fn set_aside(&mut self, now: Instant, numbers: &[ContenderNo]) {
+        let moment = self.moment();
+        for no in numbers {
+            let is_kept = self.roster.spares().are_of_use();
+            if let Some(mut contender) = self.roster.get_mut(*no) {
+                if is_kept {
+                    contender.leave_orderly(now, moment, &self.settings);
+                } else {
+                    contender.leave(now, moment, &self.settings);
+                }
+            }
+        }
+    }
+
     /// Takes contenders out of which nothing is left, and tells the callers whose they were.
     pub(super) fn remove_gone(&mut self, now: Instant) {
         let gone = self.roster.take_gone();

@@ -173,7 +173,7 @@ impl Participant {
             wanting = claiming;
             leaving.extend(wanting.split_off(wanting.len().min(wanted)));
             wanting.append(&mut others);
-            self.leave(now, &leaving);
+            self.set_aside(now, &leaving);
         }
         if !self.roster.may_add(now) {
             return;

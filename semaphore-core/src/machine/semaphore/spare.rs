@@ -12,8 +12,9 @@ use crate::time::Instant;
 /// a session is kept for it.
 const SOON: Duration = Duration::from_secs(1);
 
-/// How many sessions are kept at most.
-const MOST: usize = 8;
+/// How many sessions are kept at most: as many as turns can follow one another at a high limit. Each is kept for a second, and
+/// costs a renewal in that time at most.
+const MOST: usize = 64;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spares {
@@ -48,6 +49,11 @@ impl Spares {
     /// Somebody gives a slot back. Says whether its session should be kept.
     pub(super) fn released_at(&mut self, now: Instant) -> bool {
         self.released_at = Some(now);
+        self.are_of_use()
+    }
+
+    /// Whether one more would be of use.
+    pub(super) fn are_of_use(&self) -> bool {
         self.next == Next::Likely && self.kept.len() < MOST
     }
 

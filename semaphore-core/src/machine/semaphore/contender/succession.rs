@@ -116,8 +116,9 @@ impl Contender {
         moment: Moment,
         settings: &Settings,
     ) {
-        // Whoever is on its way already has lost that order.
-        let session = if self.is_held() {
+        // Whoever is on its way already has lost that order, and what a claim has done is yet to be seen.
+        let is_in_order = self.is_held() || self.is_wanting() && self.presence == Presence::No;
+        let session = if is_in_order {
             SessionFate::Kept
         } else {
             self.phase.end_session();
