@@ -77,12 +77,12 @@ pub enum Violation {
         value: String,
     },
     /// Tokens are not in the order of the writes that admitted.
-    #[error("S5: token {token} is not in order with {other}, which was granted too")]
+    #[error("S5: token {token:?} is not in order with {other:?}, which was granted too")]
     TokenOutOfOrder {
-        /// The newer grant's.
-        token: u64,
+        /// The newer grant's: the index of the key, and the number within the write.
+        token: (u64, u64),
         /// Another grant's.
-        other: u64,
+        other: (u64, u64),
     },
     /// A leader learned of its changes in another order than it had asked for them.
     #[error("L1: {caller} was told of its changes out of their order")]

@@ -319,6 +319,8 @@ fn instant(before: &str, nanos: u64) -> Option<Token> {
         "confirmed_at" | "released_at" => Token::Recent(nanos),
         // Since when a holder's key has been gone.
         "since" if is_in("Missing { since: ") => Token::Origin(nanos),
+        // How long a slot has been in the process: a tenth of a second on it makes no difference any more.
+        "since" if is_in("Stay { since: ") => Token::Recent(nanos),
         // Only an error tells how long somebody has waited, and only a timer that is past is
         // compared with the last time that timers were looked at.
         // When Consul last confirmed a view tells users how old it is, and decides nothing.

@@ -34,8 +34,20 @@ pub(crate) trait Actor: Machine + Clone + fmt::Debug {
 pub(crate) struct Won {
     /// The sessions that it rests on.
     pub(crate) sessions: Vec<String>,
-    pub(crate) token: u64,
+    pub(crate) token: Fencing,
 }
+
+/// A fencing token, apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fencing {
+    /// Of the key.
+    pub(crate) index: u64,
+    /// Among those that one write admits.
+    pub(crate) number: u64,
+}
+
+/// One write of the record admits fewer than so many.
+const GRANTS_OF_A_WRITE: u64 = 64;
 
 impl Actor for Participant {
     fn new(scene: &Scene, seed: u64) -> Result<Self, Error> {
@@ -65,7 +77,10 @@ impl Actor for Participant {
         let sequencers = grant.sequencers.iter();
         Won {
             sessions: sequencers.map(|it| it.session.to_string()).collect(),
-            token: grant.token.0,
+            token: Fencing {
+                index: grant.token.0 / GRANTS_OF_A_WRITE,
+                number: grant.token.0 % GRANTS_OF_A_WRITE,
+            },
         }
     }
 
@@ -98,7 +113,10 @@ impl Actor for Candidate {
     fn won(term: &Term) -> Won {
         Won {
             sessions: vec![term.sequencer.session.to_string()],
-            token: term.token.0,
+            token: Fencing {
+                index: term.token.0,
+                number: 0,
+            },
         }
     }
 

@@ -1,10 +1,12 @@
 //! Watches what is written and what is granted: S3, S4 and S5.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use semaphore_core::sans_io::Request;
 use transport_mock::consul::Entry;
 
+use super::actor::Fencing;
 use super::agent::Agent;
 use super::transaction::Transaction;
 use super::values::Values;
@@ -20,7 +22,7 @@ pub(crate) struct Monitor {
     admitted: Vec<(String, u64)>,
     /// Grants, by the index of the write that admitted, with their tokens: the newest, and those that a
     /// grant to come may have to be compared with.
-    grants: Vec<(u64, u64)>,
+    grants: Vec<(u64, Fencing)>,
     /// Sessions that have ended early: by an operator, or with their node.
     destroyed: Vec<String>,
     /// What leaders have asked the key to say.
@@ -164,7 +166,11 @@ impl Monitor {
     }
 
     /// Compares a grant's token with those of other grants, in the order of the writes.
-    pub(crate) fn judge_grant(&mut self, sessions: &[String], token: u64) -> Result<(), Violation> {
+    pub(crate) fn judge_grant(
+        &mut self,
+        sessions: &[String],
+        token: Fencing,
+    ) -> Result<(), Violation> {
         let admitted = self.admitted.iter();
         let write = admitted
             .filter(|(session, _)| sessions.contains(session))
@@ -174,10 +180,19 @@ impl Monitor {
         let Some(write) = write else {
             return Ok(());
         };
-        for (other_write, other) in &self.grants {
-            if (*other_write < write) != (*other < token) || *other == token {
-                let other = *other;
-                return Err(Violation::TokenOutOfOrder { token, other });
+        for (other_write, other) in self.grants.iter().copied() {
+            let is_in_order = match other_write.cmp(&write) {
+                Ordering::Less => other < token,
+                // Admitted by one write, in whatever order.
+                Ordering::Equal => other != token,
+                Ordering::Greater => other > token,
+            };
+            if !is_in_order {
+                let apart = |it: Fencing| (it.index, it.number);
+                return Err(Violation::TokenOutOfOrder {
+                    token: apart(token),
+                    other: apart(other),
+                });
             }
         }
         self.admitted
@@ -210,7 +225,8 @@ impl Monitor {
             let _ = write!(text, "{session} base: Index({index});");
         }
         for (index, token) in &self.grants {
-            let _ = write!(text, "base: Index({index}) base: Index({token});");
+            let (of, number) = (token.index, token.number);
+            let _ = write!(text, "base: Index({index}) base: Index({of}) {number};");
         }
         let _ = write!(text, "{:?}", self.destroyed);
         self.values.show_in(&mut text);

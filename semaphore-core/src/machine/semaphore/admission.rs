@@ -274,7 +274,11 @@ impl Situation<'_> {
             .admissible
             .iter()
             .partition(|(_, session)| has_slot(session));
-        let admitted: Vec<_> = with_slot.into_iter().chain(without).take(admitted).collect();
+        let admitted: Vec<_> = with_slot
+            .into_iter()
+            .chain(without)
+            .take(admitted)
+            .collect();
         for (_, session) in &admitted {
             record.add(session.as_str());
         }

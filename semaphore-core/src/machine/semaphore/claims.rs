@@ -75,7 +75,7 @@ impl Participant {
             self.leave(now, &claim.contenders);
             return;
         }
-        let mut token = claim.token;
+        let mut token = claim.token();
         let mut sequencers = Vec::new();
         for no in &claim.contenders {
             if let Some(mut contender) = self.roster.get_mut(*no) {

@@ -122,7 +122,11 @@ impl Participant {
         let is_wanted =
             head.permits == 1 && waiting.count() < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
-        let stays = |no: &ContenderNo| self.roster.get(*no).is_some_and(|it| it.has_slot_for_more(now));
+        let stays = |no: &ContenderNo| {
+            self.roster
+                .get(*no)
+                .is_some_and(|it| it.has_slot_for_more(now))
+        };
         self.settings.owns_sessions()
             && self.settings.encoding == Encoding::Transactions
             && is_wanted

@@ -69,9 +69,10 @@ pub(in crate::machine) struct Sent {
 pub(super) struct Claim {
     pub(super) acquire: CommandId,
     pub(super) contenders: Vec<ContenderNo>,
-    /// What the write replaces, and its number among those that the write admits.
+    /// What the write replaces.
     pub(super) base: Index,
-    pub(super) token: FencingToken,
+    /// Which of those that the write admits it is.
+    pub(super) number: u64,
     /// Whether the record named them before: then only the write's answer tells whether it was applied.
     pub(super) was_listed: bool,
 }
@@ -84,6 +85,12 @@ struct Ended {
     is_unknown: bool,
     /// Whether this is so of it or of one from the same base before it.
     was_unknown: bool,
+}
+
+impl Claim {
+    pub(super) fn token(&self) -> FencingToken {
+        FencingToken::of_claim(self.base, self.number)
+    }
 }
 
 impl Ledger {

@@ -4,7 +4,7 @@ use crate::api::Txn;
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
-use crate::id::{FencingToken, SessionId};
+use crate::id::SessionId;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::Participant;
@@ -61,12 +61,16 @@ impl Participant {
                 break;
             }
             left = rest;
-            let number = if is_on(Defect::TokenRepeated) { 0 } else { number };
+            let number = if is_on(Defect::TokenRepeated) {
+                0
+            } else {
+                number
+            };
             claims.push(Claim {
                 acquire: ticket.id,
                 contenders: contenders.to_vec(),
                 base: write.base,
-                token: FencingToken::of_claim(write.base, number),
+                number,
                 was_listed: self.lists_any(contenders),
             });
         }

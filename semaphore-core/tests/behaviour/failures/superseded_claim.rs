@@ -101,26 +101,32 @@ fn holders_of(value: &[u8]) -> Vec<String> {
 }
 
 /// Whom a claim names.
-fn claimed(request: &Request) -> Option<String> {
-    record_write(request)?.holders().pop()
+fn claimed(request: &Request) -> Option<Vec<String>> {
+    let holders = record_write(request)?.holders();
+    Some(holders).filter(|it| !it.is_empty())
 }
 
-/// Two callers wait for two slots. The claim for the first is lost, its session's lease runs out,
-/// and another session claims in its place, from the same index; only then is the lost claim applied.
+/// Two callers wait for two slots, the second since the claim for the first is on its way. That is lost, its session's lease
+/// runs out, and another session claims in its place, from the same index; only then is the lost claim applied.
 fn with_a_superseded_claim(permits: [u32; 2]) -> (Bench, [CommandId; 2]) {
     let mut bench = Bench::new(2);
-    let acquires = permits.map(|permits| bench.acquire(permits));
+    let first = bench.acquire(permits[0]);
+    let mut second = None;
     let mut lost: Option<(String, Request)> = None;
     let mut is_superseded = false;
     while !is_superseded {
+        if lost.is_some() && second.is_none() {
+            second = Some(bench.acquire(permits[1]));
+        }
         let now = bench.now;
         bench.step(|consul, request| match (claimed(request), &lost) {
             _ if is_superseded => false,
-            (Some(session), None) => {
+            (Some(sessions), None) => {
+                let [session] = sessions.try_into().expect("the first alone");
                 lost = Some((session, request.clone()));
                 true
             }
-            (Some(session), Some((first, _))) if session == *first => true,
+            (Some(sessions), Some((first, _))) if sessions.contains(first) => true,
             (Some(_), Some((_, lost))) => {
                 consul.submit(now, lost);
                 is_superseded = true;
@@ -132,7 +138,7 @@ fn with_a_superseded_claim(permits: [u32; 2]) -> (Bench, [CommandId; 2]) {
     }
     let admitted = lost.map(|(session, _)| session);
     assert_eq!(bench.holders(), Vec::from_iter(admitted));
-    (bench, acquires)
+    (bench, [first, second.expect("it waits")])
 }
 
 #[test]

@@ -128,11 +128,11 @@ fn a_turn_with_a_kept_session_costs_two_requests() {
 }
 
 #[test]
-fn no_more_than_eight_are_kept() {
+fn no_more_than_sixty_four_are_kept() {
     let world = MockConsul::new(1);
-    let semaphore = semaphore(&world, "a", 12);
+    let semaphore = semaphore(&world, "a", 70);
     for _ in 0..2 {
-        let permits: Vec<_> = (0..12)
+        let permits: Vec<_> = (0..70)
             .map(|_| world.run(semaphore.acquire()).expect("a free slot"))
             .collect();
         for permit in permits {
@@ -140,7 +140,7 @@ fn no_more_than_eight_are_kept() {
         }
     }
     world.advance(millis(5));
-    assert_eq!(session_count(&world), 8, "{}", world.trace());
+    assert_eq!(session_count(&world), 64, "{}", world.trace());
     assert_nothing_left(&world);
 }
 

@@ -1,3 +1,4 @@
+mod batch;
 mod turn;
 
 use base64::Engine as _;
@@ -55,6 +56,11 @@ fn shown<'a>(record: &'a str, keys: &'a [(&'a str, &'a str)]) -> Shown<'a> {
         keys,
         filtered: false,
     }
+}
+
+/// Three who contend, first come first.
+fn queue<'a>() -> [(&'a str, &'a str); 3] {
+    [(A, A), (B, B), (C, C)]
 }
 
 fn record(limit: u32, holders: &[&str]) -> String {

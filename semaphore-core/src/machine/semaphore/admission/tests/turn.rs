@@ -184,18 +184,6 @@ fn several_permits_leave_enough_for_those_ahead() {
 }
 
 #[test]
-fn one_write_admits_one_acquisition() {
-    let found = record(3, &[]);
-    let view = shown(&found, &queue()).view();
-    let situation = Situation {
-        wanted: &[1],
-        admissible: &[ours(A), ours(B), ours(C)],
-        ..idle(&view)
-    };
-    assert_eq!(holders(situation.plan().0.as_ref()), [A]);
-}
-
-#[test]
 fn nobody_is_admitted_to_a_record_with_more_holders_than_slots() {
     let found = record(1, &[A, B]);
     let view = shown(&found, &queue()).view();
@@ -275,9 +263,4 @@ fn a_newcomer_counts_on_the_places_of_the_dead_and_of_ours_who_leave() {
         ..idle(&view)
     };
     assert_eq!(refusal(&situation, 1), None);
-}
-
-/// Three who contend, first come first.
-fn queue<'a>() -> [(&'a str, &'a str); 3] {
-    [(A, A), (B, B), (C, C)]
 }
