@@ -147,8 +147,7 @@ impl Crowd {
 
 impl Figures {
     /// The names of the columns.
-    pub(crate) const HEAD: &'static str =
-        "limit callers processes hold |  turns/s  ideal   % | held  errors | p50 ms   p99 ms | requests  kB a turn";
+    pub(crate) const HEAD: &'static str = "limit callers processes hold |  turns/s  ideal   % | held  errors | p50 ms   p99 ms | requests  kB a turn";
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures to look at")]

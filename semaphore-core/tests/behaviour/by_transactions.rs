@@ -62,5 +62,6 @@ mod cost_once {
     mod connections;
     mod parked_polls;
     mod shared_connections;
+    mod throughput;
     pub(crate) mod wire;
 }
