@@ -58,11 +58,10 @@ impl Grant {
     fn judge(&self, other: &Self, limit: u32) -> Result<(), String> {
         let (one, two) = (&self.name, &other.name);
         let (first, second) = match self.order(other, limit) {
-            Order::Same => return Err(format!("one write gave two grants: {one}, {two}")),
-            Order::OfOneHistory if self.token == other.token => {
+            Order::Same | Order::OfOneHistory if self.token == other.token => {
                 return Err(format!("the same token {}: {one}, {two}", self.token));
             }
-            Order::Unknown | Order::OfOneHistory => return Ok(()),
+            Order::Unknown | Order::Same | Order::OfOneHistory => return Ok(()),
             Order::First => (self, other),
             Order::Second => (other, self),
         };
@@ -103,7 +102,7 @@ impl Grant {
 enum Order {
     First,
     Second,
-    /// Both by the same write.
+    /// Both by the same write, which numbers those that it admits.
     Same,
     /// That can't be told, but their tokens compare.
     OfOneHistory,

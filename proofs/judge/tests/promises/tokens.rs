@@ -53,8 +53,10 @@ fn the_order_in_which_grants_are_told_is_no_matter() {
 }
 
 #[test]
-fn one_write_gives_one_grant() {
-    assert_eq!(verdicts(2, [(10, by(0, 1)), (11, by(0, 1))]), 1);
+fn what_one_write_admits_has_tokens_of_its_own() {
+    assert_eq!(verdicts(2, [(10, by(0, 1)), (11, by(0, 1))]), 0);
+    assert_eq!(verdicts(2, [(11, by(0, 1)), (10, by(0, 1))]), 0);
+    assert_eq!(verdicts(2, [(10, by(0, 1)), (10, by(0, 1))]), 1);
 }
 
 #[test]
@@ -67,16 +69,19 @@ fn tokens_of_indexes_that_were_counted_anew_begin_anew() {
 }
 
 #[test]
-fn of_several_writes_that_may_have_admitted_one_is_enough_and_used_up() {
+fn of_several_writes_that_may_have_admitted_one_is_enough() {
     let first = || limit(2).then(1, &granted(HERE, 10, 1, vec![by(0, 1)]));
     let second = |token, admitted| first().then(2, &granted(HERE, token, 1, admitted));
     let found = [(2, Promise::Fencing)];
     assert_eq!(second(11, vec![by(0, 1), by(0, 2)]).found, []);
     assert_eq!(second(9, vec![by(0, 1), by(0, 2)]).found, found);
     assert_eq!(second(11, vec![]).found, found);
-    let third = second(11, vec![by(0, 1), by(0, 2)]);
-    let third = third.then(3, &granted(HERE, 12, 1, vec![by(0, 1), by(0, 2)]));
-    assert_eq!(third.found, [(3, Promise::Fencing)]);
+    let third = |token| {
+        let second = second(11, vec![by(0, 1), by(0, 2)]);
+        second.then(3, &granted(HERE, token, 1, vec![by(0, 1), by(0, 2)]))
+    };
+    assert_eq!(third(12).found, []);
+    assert_eq!(third(11).found, [(3, Promise::Fencing)]);
 }
 
 #[test]

@@ -55,9 +55,15 @@ impl Crowd {
             })
             .collect();
         world.advance(millis(200));
-        let before = (tally.lock().expect("a tally").0, world.stats().total_requests());
+        let before = (
+            tally.lock().expect("a tally").0,
+            world.stats().total_requests(),
+        );
         world.advance(millis(TIME));
-        let after = (tally.lock().expect("a tally").0, world.stats().total_requests());
+        let after = (
+            tally.lock().expect("a tally").0,
+            world.stats().total_requests(),
+        );
         for caller in callers {
             caller.abort();
         }
@@ -74,7 +80,9 @@ impl Crowd {
 
 #[test]
 fn few_slots_are_used_well_by_one_process_and_by_several() {
-    for (processes, percent, requests) in [(1, 80, 150), (2, 70, 700), (4, 70, 700), (15, 70, 1_200)] {
+    for (processes, percent, requests) in
+        [(1, 80, 150), (2, 70, 700), (4, 70, 700), (15, 70, 1_200)]
+    {
         let crowd = Crowd {
             limit: 3,
             callers: 60,

@@ -87,7 +87,7 @@ fn each_turn_of_the_same_client_is_one_request() {
 }
 
 #[test]
-fn another_host_that_waits_has_its_turn_when_a_slot_has_been_elsewhere_for_a_tenth_of_a_second() {
+fn another_host_that_waits_has_its_turn_when_those_before_it_have_had_a_tenth_of_a_second() {
     for limit in [1, 3] {
         for at in [0, 3, 6, 9] {
             let world = MockConsul::new(at);
@@ -113,11 +113,12 @@ fn another_host_that_waits_has_its_turn_when_a_slot_has_been_elsewhere_for_a_ten
             };
             let before = names(&log).len() - entered.0;
             let waited = world.now().saturating_since(entered.1);
-            // The rest of the tenth of a second, in which each slot has ten turns at most, and the turn that it ends in. For each
-            // slot one grant is on its way, and a contender of the busy client may have an older key.
-            let longest = millis(100 + 10 + 10);
+            // Each slot has at most ten turns in a tenth of a second, and the turn that it ends in. So has the contender of the
+            // busy client for each slot that has an older key. One grant more is on its way.
+            let longest = millis(2 * (100 + 10) + 10);
             assert!(waited <= longest, "{waited:?}\n{}", world.trace());
-            assert!(before <= 13 * limit as usize, "{before}\n{}", world.trace());
+            let most = (2 * 11 + 1) * limit as usize;
+            assert!(before <= most, "{before}\n{}", world.trace());
             world.run(permit.release()).expect("released");
             for task in waiting {
                 world.run(task);
@@ -264,10 +265,11 @@ fn served_before_another(hold: u64) -> usize {
 
 #[test]
 fn who_holds_for_longer_than_a_tenth_of_a_second_gives_way_after_each_hold() {
-    // The contender of the busy client that waits has an older key than the other host's.
-    assert!(served_before_another(150) <= 1);
+    // One turn is given before the other host is noticed, and the contender of the busy client that waits has an older key.
+    let when_long = served_before_another(150);
+    assert!(when_long <= 2, "{when_long}");
     let while_it_stays = served_before_another(20);
-    assert!((2..=6).contains(&while_it_stays), "{while_it_stays}");
+    assert!((3..=11).contains(&while_it_stays), "{while_it_stays}");
 }
 
 #[test]
