@@ -348,7 +348,7 @@ impl Candidacy {
         departure.map(Departure::until)
     }
 
-    /// Gives up: its session's TTL does the rest.
+    /// Gives the way out up: its session's TTL does the rest.
     pub(super) fn abandon(&mut self) {
         self.phase.ended();
     }

@@ -105,7 +105,7 @@ impl Contender {
         Some(departure.began_at(&settings.session))
     }
 
-    /// Gives up: its session's TTL does the rest.
+    /// Gives the way out up: its session's TTL does the rest.
     pub(in crate::machine) fn abandon(&mut self) {
         self.phase.end_session();
         self.phase.ended();

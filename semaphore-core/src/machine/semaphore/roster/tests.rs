@@ -150,6 +150,8 @@ fn a_session_is_ours_in_its_very_spelling_and_for_as_long_as_somebody_has_it() {
     assert!(!bench.roster.is_ours(&id.to_ascii_uppercase()));
     assert!(!bench.roster.is_ours("00000abd-0000-0000-0000-000000000000"));
     assert!(!bench.roster.is_ours("00000abc"));
+    let (now, moment) = (at(200), Moment(200));
+    bench.roster.leave(now, moment, &[no], &bench.settings);
     bench.roster.get_mut(no).unwrap().abandon();
     bench.roster.take_gone();
     assert!(!bench.roster.is_ours(id));
