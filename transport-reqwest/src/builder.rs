@@ -1,14 +1,23 @@
 use std::env;
+#[cfg(feature = "tls")]
 use std::fs;
+#[cfg(feature = "tls")]
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
-use semaphore_core::adapter::{AgentEnvironment, AgentUrl, Connections, Lane, MOST_CONNECTIONS};
+#[cfg(feature = "tls")]
+use semaphore_core::adapter::Pem;
+use semaphore_core::adapter::{
+    AgentEnvironment, AgentUrl, Connections, Instant, Lane, MOST_CONNECTIONS, Servers,
+};
 use semaphore_core::{BuildError, Scope, Token};
 use tokio::runtime::Handle;
 
-use crate::clients::Clients;
+use crate::clients::{Clients, Made};
 use crate::farewell::Farewell;
+use crate::route::{ByRoute, Host, Route};
 use crate::runtime::{NoRuntime, seed};
 use crate::transport::ReqwestTransport;
 use crate::wire::Wire;
@@ -38,11 +47,13 @@ pub struct TransportBuilder {
 pub(crate) struct Connection {
     connect_timeout: Option<Duration>,
     #[cfg(feature = "tls")]
-    pub(crate) ca_cert: Option<Vec<u8>>,
+    pub(crate) ca_cert: Option<Pem>,
     #[cfg(feature = "tls")]
-    pub(crate) client_cert: Option<(Vec<u8>, Vec<u8>)>,
+    pub(crate) client_cert: Option<(Pem, Pem)>,
     #[cfg(feature = "tls")]
     server_name: Option<String>,
+    #[cfg(test)]
+    pub(crate) lookup: Option<transport_conformance::Lookup>,
 }
 
 impl TransportBuilder {
@@ -105,7 +116,15 @@ impl TransportBuilder {
     /// Trusts these authorities, certificates in PEM, instead of the platform's.
     #[cfg(feature = "tls")]
     pub fn ca_cert(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.connection.ca_cert = Some(pem.into());
+        self.connection.ca_cert = Some(Pem::Given(pem.into()));
+        self
+    }
+
+    /// The same with a file of them. It may be replaced: a new connection trusts those that are in it then. A file that can't be
+    /// used, as while it is written, leaves those in use that were in it before; that is logged.
+    #[cfg(feature = "tls")]
+    pub fn ca_cert_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.connection.ca_cert = Some(file("ca_cert_file", path));
         self
     }
 
@@ -113,7 +132,16 @@ impl TransportBuilder {
     /// PEM, too.
     #[cfg(feature = "tls")]
     pub fn client_cert(mut self, pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
-        self.connection.client_cert = Some((pem.into(), key_pem.into()));
+        self.connection.client_cert = Some((Pem::Given(pem.into()), Pem::Given(key_pem.into())));
+        self
+    }
+
+    /// The same with a file of the certificate and one of its key. They may be replaced: a new connection shows what is in them
+    /// then. Files that can't be used, or don't fit together, leave in use what was in them before; that is logged.
+    #[cfg(feature = "tls")]
+    pub fn client_cert_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        let named_by = "client_cert_files";
+        self.connection.client_cert = Some((file(named_by, cert), file(named_by, key)));
         self
     }
 
@@ -156,7 +184,7 @@ impl TransportBuilder {
         let clients = Clients::new(recipe);
         // What is wrong with the options is told now.
         clients
-            .of(Lane::Short(0))
+            .of(Lane::Short(0), Instant::ORIGIN)
             .map_err(|error| BuildError::Backend(error.into()))?;
         let wire = Wire {
             clients,
@@ -175,9 +203,13 @@ impl TransportBuilder {
 
     #[cfg(feature = "tls")]
     fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
-        let certificates = found.certificates(|path| fs::read(path))?;
-        self.connection.ca_cert = certificates.authorities;
-        self.connection.client_cert = certificates.client;
+        // What can't be read is told now.
+        found.certificates(|path| fs::read(path))?;
+        let named = |named_by: &'static str| move |path: String| file(named_by, path);
+        let client = found.client_cert.map(named("CONSUL_CLIENT_CERT"));
+        let key = found.client_key.map(named("CONSUL_CLIENT_KEY"));
+        self.connection.ca_cert = found.ca_cert.map(named("CONSUL_CACERT"));
+        self.connection.client_cert = client.zip(key);
         self.connection.server_name = found.tls_server_name;
         Ok(self)
     }
@@ -203,17 +235,27 @@ pub(crate) enum Recipe {
 /// What our clients have in common.
 pub(crate) struct Ours {
     connect_timeout: Duration,
+    host: Arc<Host>,
+    servers: Arc<Servers>,
     #[cfg(feature = "tls")]
     tls: crate::tls::Config,
 }
 
 impl Recipe {
     /// A client that keeps one connection.
-    pub(crate) fn client(&self, lane: Lane) -> Result<Client, reqwest::Error> {
+    pub(crate) fn client(&self, lane: Lane) -> Result<Made, reqwest::Error> {
         let ours = match self {
             Self::Ours(ours) => ours,
-            Self::Own(client) => return Ok(client.clone()),
+            Self::Own(client) => {
+                let client = client.clone();
+                let route = None;
+                return Ok(Made { client, route });
+            }
         };
+        let route = Arc::new(Route::new(
+            Arc::clone(&ours.host),
+            Arc::clone(&ours.servers),
+        ));
         // What another crate's features could switch on (compression, proxies of the
         // environment) is switched off, so that the bytes counted are the bytes sent.
         let client = Client::builder()
@@ -228,41 +270,56 @@ impl Recipe {
             .http1_only()
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(lane.idle_time())
-            .connect_timeout(ours.connect_timeout);
+            .connect_timeout(ours.connect_timeout)
+            .dns_resolver(ByRoute(Arc::clone(&route)));
         #[cfg(feature = "tls")]
         let client = ours.tls.apply(client);
-        client.build()
+        let client = client.build()?;
+        let route = Some(route);
+        Ok(Made { client, route })
+    }
+
+    /// What the files of certificates hold was refused.
+    pub(crate) fn doubt(&self) {
+        #[cfg(feature = "tls")]
+        if let Self::Ours(ours) = self {
+            ours.tls.doubt();
+        }
     }
 }
 
 impl Connection {
     /// How to make clients with these options, and the URL to ask them for.
-    #[cfg(feature = "tls")]
     fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
-        let mut tls = crate::tls::Config::new(&self, &url)?;
-        let connect_timeout = self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-        let asked = match self.server_name {
-            Some(name) if url.is_https() => {
-                tls.resolve_as(&url);
-                url.with_host(&name).map_err(BuildError::ServerName)?
-            }
-            _ => url,
+        let host = Host {
+            name: url.host().to_owned(),
+            #[cfg(test)]
+            lookup: self.lookup.clone(),
         };
-        let ours = Ours {
-            connect_timeout,
-            tls,
-        };
-        Ok((Recipe::Ours(Box::new(ours)), asked))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
+        #[cfg(not(feature = "tls"))]
         if url.is_https() {
             return Err(BuildError::TlsNotBuilt);
         }
-        let connect_timeout = self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-        Ok((Recipe::Ours(Box::new(Ours { connect_timeout })), url))
+        let ours = Ours {
+            connect_timeout: self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            host: Arc::new(host),
+            servers: Arc::default(),
+            #[cfg(feature = "tls")]
+            tls: crate::tls::Config::new(&self, &url)?,
+        };
+        #[cfg(feature = "tls")]
+        let url = match self.server_name {
+            Some(name) if url.is_https() => url.with_host(&name).map_err(BuildError::ServerName)?,
+            _ => url,
+        };
+        Ok((Recipe::Ours(Box::new(ours)), url))
     }
+}
+
+#[cfg(feature = "tls")]
+fn file(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
+    let path = path.into();
+    Pem::File { named_by, path }
 }
 
 /// The token of the process's environment, see [`AgentEnvironment::token`].
@@ -270,5 +327,5 @@ impl Connection {
 /// # Errors
 /// [`BuildError::File`] or [`BuildError::Environment`].
 pub fn token_from_env() -> Result<Option<Token>, BuildError> {
-    AgentEnvironment::token(|name| env::var(name).ok(), |path| fs::read(path))
+    AgentEnvironment::token(|name| env::var(name).ok(), |path| std::fs::read(path))
 }

@@ -20,8 +20,10 @@
 //! | `transport` | the handle |
 //! | `wire` | one request and its answer |
 //! | `clients` | a client for each connection |
+//! | `route` | which server it goes to |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
+//! | `disk` | files that may be replaced |
 //! | `runtime` | clock, timer and tasks of tokio |
 //! | `farewell` | what is done when that runtime has gone |
 //!
@@ -34,8 +36,10 @@
 
 mod builder;
 mod clients;
+mod disk;
 mod failure;
 mod farewell;
+mod route;
 mod runtime;
 #[cfg(feature = "tls")]
 mod tls;

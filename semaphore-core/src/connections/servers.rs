@@ -68,6 +68,11 @@ impl Servers {
         found.sort_by_key(|it| known.standings.get(&it.ip()).map(Standing::rank));
     }
 
+    /// How many the name stood for when it was resolved last; none if it is an address.
+    pub fn count(&self) -> usize {
+        self.known().standings.len()
+    }
+
     /// No connection could be opened there, or one broke, or there was no answer in time.
     pub fn failed(&self, now: Instant, server: IpAddr) {
         let mut known = self.known();

@@ -23,7 +23,12 @@
 )]
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use semaphore_core::Token;
 use semaphore_core::adapter::{BlockOn, Method, Request, Response, Transport, TransportError};
@@ -78,12 +83,48 @@ pub type BuildError = Box<dyn StdError + Send + Sync>;
 pub struct Options {
     pub url: String,
     pub max_body: Option<usize>,
+    pub connect_timeout: Option<Duration>,
     pub ca_cert: Option<String>,
+    pub ca_cert_file: Option<PathBuf>,
     /// The certificate and its key.
     pub client_cert: Option<(String, String)>,
+    pub client_cert_files: Option<(PathBuf, PathBuf)>,
     pub tls_server_name: Option<String>,
     /// A client of the user's own, which names itself with this `User-Agent`.
     pub own_client: Option<&'static str>,
+    /// What names are resolved by instead of the system. Only an adapter's own unit tests can set it.
+    pub lookup: Option<Lookup>,
+}
+
+/// To which addresses every name leads, for tests.
+#[derive(Clone)]
+pub struct Lookup(Arc<dyn Fn() -> Vec<IpAddr> + Send + Sync>);
+
+impl Lookup {
+    /// They are asked for by each new connection.
+    pub fn new(addresses: impl Fn() -> Vec<IpAddr> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(addresses))
+    }
+
+    /// They, with this port.
+    pub fn addresses(&self, port: u16) -> Vec<SocketAddr> {
+        let found = (self.0)().into_iter();
+        found.map(|ip| SocketAddr::new(ip, port)).collect()
+    }
+}
+
+impl PartialEq for Lookup {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Lookup {}
+
+impl fmt::Debug for Lookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookup").finish_non_exhaustive()
+    }
 }
 
 impl Options {
