@@ -9,6 +9,8 @@
 
 pub use crate::agent_environment::{AgentEnvironment, Certificates};
 pub use crate::agent_url::{AgentUrl, InvalidUrl};
+pub use crate::authorities::read_authorities;
+pub use crate::basic_auth::BasicAuth;
 pub use crate::build_error::InvalidEnvironment;
 pub use crate::connections::{
     Connections, Lane, Lanes, MOST as MOST_CONNECTIONS, Servers, is_no_room,

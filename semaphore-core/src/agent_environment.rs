@@ -1,86 +1,92 @@
 //! What the `CONSUL_*` variables say of the agent, read without I/O: whoever calls brings the environment and the files.
 
 use core::fmt;
+use std::ffi::OsString;
 use std::io;
 
 use crate::agent_url::AgentUrl;
+use crate::basic_auth::BasicAuth;
 use crate::build_error::{BuildError, InvalidEnvironment};
 use crate::input::{InvalidInput, Scope};
 use crate::token::Token;
 
 /// What the environment says of the agent, in the variables of the `consul` command.
 ///
-/// `Debug` does not show the token.
+/// `Debug` does not show the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentEnvironment {
-    /// `CONSUL_HTTP_ADDR`, by default `http://127.0.0.1:8500`, over TLS when `CONSUL_HTTP_SSL` is
-    /// true.
+    /// `CONSUL_HTTP_ADDR`, by default `http://127.0.0.1:8500`, over TLS when it says `https://` or `CONSUL_HTTP_SSL` is
+    /// true: either is enough.
     pub url: AgentUrl,
+    /// `CONSUL_HTTP_AUTH`: a user and a password, which are separated by the first colon.
+    pub basic_auth: Option<BasicAuth>,
     /// `CONSUL_NAMESPACE` and `CONSUL_PARTITION` (Consul Enterprise): what every request names unless a handle is told
     /// otherwise.
     pub scope: Scope,
     /// `CONSUL_CACERT`: the path of a PEM file with the authorities to trust.
     pub ca_cert: Option<String>,
+    /// `CONSUL_CAPATH`: the path of a folder of such files, which counts where there is no `CONSUL_CACERT`. See
+    /// [`read_authorities`](crate::adapter::read_authorities).
+    pub ca_path: Option<String>,
     /// `CONSUL_CLIENT_CERT`: the path of a PEM file.
     pub client_cert: Option<String>,
     /// `CONSUL_CLIENT_KEY`: the path of a PEM file.
     pub client_key: Option<String>,
-    /// `CONSUL_TLS_SERVER_NAME`: the name that the agent's certificate must bear.
+    /// `CONSUL_TLS_SERVER_NAME`: the name that the agent's certificate must bear. A port is cut off.
     pub tls_server_name: Option<String>,
+    /// Whether the agent's certificate is verified: unless `CONSUL_HTTP_SSL_VERIFY` is false.
+    pub verifies: bool,
 }
 
 impl AgentEnvironment {
-    /// Reads the variables through `lookup`. An empty variable counts as unset.
-    ///
-    /// What the `consul` command would heed and this does not is an error: `CONSUL_HTTP_AUTH`, `CONSUL_CAPATH`, and a
-    /// `CONSUL_HTTP_SSL_VERIFY` that turns verification off. `CONSUL_GRPC_*` is for others.
+    /// Reads the variables through `lookup`. An empty variable counts as unset. `CONSUL_GRPC_*` is for others.
     ///
     /// # Errors
-    /// [`InvalidEnvironment`] naming the variable that can't be understood, or is not supported.
-    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, InvalidEnvironment> {
-        let get = |name| lookup(name).filter(|value| !value.is_empty());
-        let mut url: AgentUrl = match get("CONSUL_HTTP_ADDR") {
-            Some(address) => address.parse().map_err(InvalidEnvironment::Address)?,
-            None => DEFAULT_AGENT.parse().map_err(InvalidEnvironment::Address)?,
-        };
-        // An address that says `http://` does not turn off the TLS that was asked for.
-        if let Some(value) = get("CONSUL_HTTP_SSL")
+    /// [`InvalidEnvironment`] naming the variable that can't be understood, or that asks for what can't be. The `consul` command
+    /// takes a misspelt truth value for false; here it is an error.
+    pub fn read<S: Into<OsString>>(
+        lookup: impl Fn(&str) -> Option<S>,
+    ) -> Result<Self, InvalidEnvironment> {
+        let get = |variable| get(&lookup, variable);
+        let address = get("CONSUL_HTTP_ADDR")?;
+        let address = address.as_deref().unwrap_or(DEFAULT_AGENT);
+        let mut url: AgentUrl = address.parse().map_err(InvalidEnvironment::Address)?;
+        // An address that says `http://` does not turn off the TLS that was asked for, and one that says `https://` stays.
+        if let Some(value) = get("CONSUL_HTTP_SSL")?
             && parse_bool(&value).ok_or(InvalidEnvironment::Ssl)?
         {
-            url = url.with_https();
+            url = url.with_https().map_err(InvalidEnvironment::SslOnSocket)?;
         }
-        let verifies = get("CONSUL_HTTP_SSL_VERIFY").map(|value| parse_bool(&value));
-        match verifies {
-            None | Some(Some(true)) => {}
-            Some(Some(false)) => return Err(unsupported("CONSUL_HTTP_SSL_VERIFY")),
-            Some(None) => return Err(InvalidEnvironment::SslVerify),
-        }
-        for variable in ["CONSUL_HTTP_AUTH", "CONSUL_CAPATH"] {
-            if get(variable).is_some() {
-                return Err(unsupported(variable));
-            }
-        }
+        let verifies = match get("CONSUL_HTTP_SSL_VERIFY")? {
+            Some(value) => parse_bool(&value).ok_or(InvalidEnvironment::SslVerify)?,
+            None => true,
+        };
+        let basic_auth = get("CONSUL_HTTP_AUTH")?.map(|text| BasicAuth::parse(&text));
         let mut scope = Scope::new();
-        if let Some(name) = get("CONSUL_NAMESPACE") {
+        if let Some(name) = get("CONSUL_NAMESPACE")? {
             let set = scope.with_namespace(name);
             scope = set.map_err(|source| named("CONSUL_NAMESPACE", source))?;
         }
-        if let Some(name) = get("CONSUL_PARTITION") {
+        if let Some(name) = get("CONSUL_PARTITION")? {
             let set = scope.with_partition(name);
             scope = set.map_err(|source| named("CONSUL_PARTITION", source))?;
         }
         Ok(Self {
             url,
+            basic_auth: basic_auth.transpose().map_err(InvalidEnvironment::Auth)?,
             scope,
-            ca_cert: get("CONSUL_CACERT"),
-            client_cert: get("CONSUL_CLIENT_CERT"),
-            client_key: get("CONSUL_CLIENT_KEY"),
-            tls_server_name: get("CONSUL_TLS_SERVER_NAME"),
+            ca_cert: get("CONSUL_CACERT")?,
+            ca_path: get("CONSUL_CAPATH")?,
+            client_cert: get("CONSUL_CLIENT_CERT")?,
+            client_key: get("CONSUL_CLIENT_KEY")?,
+            tls_server_name: get("CONSUL_TLS_SERVER_NAME")?.map(without_port),
+            verifies,
         })
     }
 
-    /// The certificates in the files that the variables name, read through `read`.
+    /// The certificates in the files that the variables name, read through `read`. Those in the folder
+    /// [`ca_path`](Self::ca_path) are not among them.
     ///
     /// # Errors
     /// [`BuildError::File`] when one can't be read, [`BuildError::ClientCertificateIncomplete`] when
@@ -112,18 +118,22 @@ impl AgentEnvironment {
     /// # Errors
     /// [`BuildError::File`] when the file can't be read, [`BuildError::Environment`] when what was
     /// found can't be sent in a header. The token is not shown.
-    pub fn token(
-        lookup: impl Fn(&str) -> Option<String>,
+    pub fn token<S: Into<OsString>>(
+        lookup: impl Fn(&str) -> Option<S>,
         read: impl Fn(&str) -> io::Result<Vec<u8>>,
     ) -> Result<Option<Token>, BuildError> {
-        let get = |name| lookup(name).filter(|value| !value.is_empty());
-        let content = get(TOKEN_FILE)
+        let get = |variable| get(&lookup, variable).map_err(BuildError::Environment);
+        let content = get(TOKEN_FILE)?
             .map(|path| read_file(TOKEN_FILE, &path, read))
             .transpose()?;
-        content
+        let of_file = content
             .map(|content| String::from_utf8_lossy(&content).trim().to_owned())
-            .filter(|token| !token.is_empty())
-            .or_else(|| get("CONSUL_HTTP_TOKEN"))
+            .filter(|token| !token.is_empty());
+        let found = match of_file {
+            Some(token) => Some(token),
+            None => get("CONSUL_HTTP_TOKEN")?,
+        };
+        found
             .map(Token::new)
             .transpose()
             .map_err(|error| BuildError::Environment(InvalidEnvironment::Token(error)))
@@ -166,12 +176,27 @@ fn read_file(
     })
 }
 
-fn unsupported(variable: &'static str) -> InvalidEnvironment {
-    InvalidEnvironment::Unsupported { variable }
+/// The value of a variable, if it has one that is not empty.
+fn get<S: Into<OsString>>(
+    lookup: impl Fn(&str) -> Option<S>,
+    variable: &'static str,
+) -> Result<Option<String>, InvalidEnvironment> {
+    let value = lookup(variable).map(Into::into);
+    let value = value.map(OsString::into_string).transpose();
+    // What was found is not shown: it may be a secret.
+    let value = value.map_err(|_| InvalidEnvironment::NotUnicode { variable })?;
+    Ok(value.filter(|value| !value.is_empty()))
 }
 
 fn named(variable: &'static str, source: InvalidInput) -> InvalidEnvironment {
     InvalidEnvironment::Name { variable, source }
+}
+
+fn without_port(name: String) -> String {
+    match name.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host.to_owned(),
+        _ => name,
+    }
 }
 
 /// The spellings that the `consul` command understands.

@@ -4,7 +4,8 @@ use core::fmt;
 use core::net::Ipv6Addr;
 use core::str::FromStr;
 
-/// The address of a Consul agent: scheme, host, port, and the path it is served under, if any.
+/// The address of a Consul agent: scheme, host, port, and the path it is served under, if any; or a socket of the file
+/// system.
 ///
 /// It never holds credentials, a query or a fragment, so it can be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,7 @@ pub struct AgentUrl {
     host: String,
     port: Option<u16>,
     path: String,
+    socket: Option<String>,
 }
 
 impl AgentUrl {
@@ -34,25 +36,39 @@ impl AgentUrl {
         self.port.unwrap_or(if self.https { 443 } else { 80 })
     }
 
+    /// The path of the Unix domain socket that the agent listens on, instead of a host and a port. What is sent there is
+    /// plain HTTP, with `localhost` for a host.
+    pub fn socket(&self) -> Option<&str> {
+        self.socket.as_deref()
+    }
+
     /// The URL of a request, given its [target](crate::sans_io::Request::target).
     pub fn join(&self, target: &str) -> String {
-        format!("{self}{target}")
+        match self.socket {
+            Some(_) => format!("http://{LOCALHOST}{target}"),
+            None => format!("{self}{target}"),
+        }
     }
 
     /// The same address over TLS.
-    #[must_use]
-    pub fn with_https(mut self) -> Self {
+    ///
+    /// # Errors
+    /// [`InvalidUrl::SocketOverTls`] when it is a socket of the file system.
+    pub fn with_https(mut self) -> Result<Self, InvalidUrl> {
+        if self.socket.is_some() {
+            return Err(InvalidUrl::SocketOverTls);
+        }
         self.https = true;
-        self
+        Ok(self)
     }
 
     /// The same address under another host name, which must be a DNS name.
     ///
     /// # Errors
-    /// [`InvalidUrl::Host`] when it is not one.
+    /// [`InvalidUrl::Host`] when it is not one, or the address is a socket of the file system.
     pub fn with_host(mut self, name: &str) -> Result<Self, InvalidUrl> {
         let is_address = name.starts_with('[') || name.parse::<core::net::IpAddr>().is_ok();
-        if is_address || !is_host(name) {
+        if self.socket.is_some() || is_address || !is_host(name) {
             return Err(InvalidUrl::Host);
         }
         name.clone_into(&mut self.host);
@@ -63,8 +79,11 @@ impl AgentUrl {
 impl FromStr for AgentUrl {
     type Err = InvalidUrl;
 
-    /// Reads `http://host:port/path`, `https://…`, or `host:port`, which means `http`.
+    /// Reads `http://host:port/path`, `https://…`, `host:port`, which means `http`, or `unix://` and the path of a socket.
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        if let Some(path) = socket_path(text) {
+            return at_socket(path);
+        }
         if text.chars().any(|c| !c.is_ascii_graphic()) {
             return Err(InvalidUrl::Character);
         }
@@ -100,6 +119,7 @@ impl FromStr for AgentUrl {
             host: host.to_owned(),
             port,
             path: path.to_owned(),
+            socket: None,
         })
     }
 }
@@ -107,6 +127,9 @@ impl FromStr for AgentUrl {
 impl fmt::Display for AgentUrl {
     /// The URL without a trailing slash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.socket {
+            return write!(f, "{UNIX}{path}");
+        }
         f.write_str(if self.https { "https://" } else { "http://" })?;
         f.write_str(&self.host)?;
         if let Some(port) = self.port {
@@ -120,10 +143,18 @@ impl fmt::Display for AgentUrl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidUrl {
-    /// Something other than `http://` or `https://`. Sockets of the file system (`unix://`) are
-    /// not supported.
-    #[error("the agent's URL has a scheme other than http and https")]
+    /// Something other than `http://`, `https://` or `unix://`.
+    #[error("the agent's URL has a scheme other than http, https and unix")]
     Scheme,
+    /// After `unix://` there is no path of a socket, or one that is longer than 107 bytes, which no system opens, or that has
+    /// a control character.
+    #[error(
+        "the agent's URL has no path of a socket, or one of over 107 bytes or with a control character"
+    )]
+    Socket,
+    /// TLS was asked for on a socket of the file system.
+    #[error("the agent's URL is a socket of the file system, where TLS is not spoken")]
+    SocketOverTls,
     /// No host, or one that is neither a DNS name nor an IP address.
     #[error("the agent's URL has no valid host")]
     Host,
@@ -147,6 +178,30 @@ pub enum InvalidUrl {
     #[error("the agent's URL has characters that need encoding")]
     Character,
 }
+
+/// What follows `unix://`.
+fn socket_path(text: &str) -> Option<&str> {
+    let (scheme, path) = text.split_at_checked(UNIX.len())?;
+    scheme.eq_ignore_ascii_case(UNIX).then_some(path)
+}
+
+fn at_socket(path: &str) -> Result<AgentUrl, InvalidUrl> {
+    // `sun_path` of Linux has 108 bytes, with the NUL at its end; see unix(7).
+    if !(1..108).contains(&path.len()) || path.chars().any(char::is_control) {
+        return Err(InvalidUrl::Socket);
+    }
+    Ok(AgentUrl {
+        https: false,
+        host: LOCALHOST.to_owned(),
+        port: None,
+        path: String::new(),
+        socket: Some(path.to_owned()),
+    })
+}
+
+const UNIX: &str = "unix://";
+
+const LOCALHOST: &str = "localhost";
 
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), InvalidUrl> {
     if authority.starts_with('[') && !authority.contains(']') {

@@ -17,10 +17,10 @@ pub enum BuildError {
     /// A `CONSUL_*` variable of the environment can't be understood.
     #[error("the environment does not name an agent")]
     Environment(#[source] InvalidEnvironment),
-    /// A file that a `CONSUL_*` variable names can't be read.
+    /// A file or folder that a `CONSUL_*` variable or an option names can't be read.
     #[error("the file {path:?} of {variable} can't be read")]
     File {
-        /// The variable.
+        /// The variable, or the option's name.
         variable: &'static str,
         /// The path it holds.
         path: String,
@@ -36,6 +36,9 @@ pub enum BuildError {
     /// Only one of `CONSUL_CLIENT_CERT` and `CONSUL_CLIENT_KEY` is set.
     #[error("CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY must be set together")]
     ClientCertificateIncomplete,
+    /// The user and the password can't be sent. They are not shown.
+    #[error("the user and the password can't be sent")]
+    BasicAuth(#[source] InvalidInput),
     /// The name to find in the agent's certificate is not a DNS name.
     #[error("the TLS server name is not a DNS name")]
     ServerName(#[source] InvalidUrl),
@@ -45,7 +48,11 @@ pub enum BuildError {
     /// The address is `https://`, but the crate was built without its feature `tls`.
     #[error("https needs the feature `tls`")]
     TlsNotBuilt,
-    /// Options of the connection were set beside a client that has options of its own.
+    /// The address is `unix://`, and this system has no such sockets.
+    #[error("this system has no sockets of the file system")]
+    NoUnixSockets,
+    /// Options of the connection were set beside a client that has options of its own. A socket of the file system is one: set
+    /// it on the client.
     #[error("a client of the user's own takes no further options of the connection")]
     OptionsOfOwnClient,
     /// A transport of no connections was asked for. One is enough; with fewer than a few everything takes longer.
@@ -70,10 +77,15 @@ pub enum InvalidEnvironment {
     /// `CONSUL_HTTP_SSL_VERIFY` is neither true nor false.
     #[error("CONSUL_HTTP_SSL_VERIFY is neither true nor false")]
     SslVerify,
-    /// A variable is set that the `consul` command would heed, and this can't: to ignore it would connect in another way than
-    /// was asked for. Unset it.
-    #[error("{variable} is not supported as it is set here: unset it")]
-    Unsupported {
+    /// `CONSUL_HTTP_SSL` is true, and `CONSUL_HTTP_ADDR` a socket of the file system.
+    #[error("CONSUL_HTTP_SSL is true, but TLS is not spoken at CONSUL_HTTP_ADDR")]
+    SslOnSocket(#[source] InvalidUrl),
+    /// `CONSUL_HTTP_AUTH` is not `user:password`. It is not shown.
+    #[error("CONSUL_HTTP_AUTH is not a user and a password that can be sent")]
+    Auth(#[source] InvalidInput),
+    /// A variable is not Unicode.
+    #[error("{variable} is not valid Unicode")]
+    NotUnicode {
         /// The variable.
         variable: &'static str,
     },

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::basic_auth::BasicAuth;
 use crate::input::{go_duration, parse_go_duration};
 use crate::token::Token;
 
@@ -55,12 +56,13 @@ pub enum Priority {
 
 /// One HTTP request to a Consul agent: everything but the agent's address.
 ///
-/// `Debug` never shows the token, and shows the body by its length only.
+/// `Debug` never shows the token or a password, and shows the body by its length only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     method: Method,
     target: String,
     token: Option<Token>,
+    basic_auth: Option<BasicAuth>,
     body: Vec<u8>,
     timeout: Duration,
     long_poll: bool,
@@ -78,6 +80,7 @@ impl Request {
             method,
             target: target.into(),
             token: None,
+            basic_auth: None,
             body: Vec::new(),
             timeout: Duration::from_secs(10),
             long_poll: false,
@@ -100,6 +103,13 @@ impl Request {
     #[must_use]
     pub fn with_token(mut self, token: Option<Token>) -> Self {
         self.token = token;
+        self
+    }
+
+    /// The same request with this user and password, sent as `Authorization` beside the token.
+    #[must_use]
+    pub fn with_basic_auth(mut self, basic_auth: Option<BasicAuth>) -> Self {
+        self.basic_auth = basic_auth;
         self
     }
 
@@ -215,12 +225,12 @@ impl Request {
             .chain(self.changes.iter().map(String::as_str))
     }
 
-    /// The headers to send beside the ones that HTTP itself asks for. The value of
-    /// `X-Consul-Token` is a secret.
+    /// The headers to send beside the ones that HTTP itself asks for. Their values are secrets.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.token
-            .iter()
-            .map(|token| ("X-Consul-Token", token.reveal()))
+        let token = self.token.iter().map(Token::reveal);
+        let basic_auth = self.basic_auth.iter().map(BasicAuth::reveal_header);
+        let token = token.map(|token| ("X-Consul-Token", token));
+        token.chain(basic_auth.map(|header| ("Authorization", header)))
     }
 
     /// The body. Send it with a `Content-Length`, also when it is empty: Consul ignores a
@@ -262,6 +272,7 @@ impl fmt::Debug for Request {
             .field("method", &self.method)
             .field("target", &self.target)
             .field("token", &self.token)
+            .field("basic_auth", &self.basic_auth)
             .field("body_len", &self.body.len())
             .field("timeout", &self.timeout)
             .field("long_poll", &self.long_poll)
@@ -343,14 +354,20 @@ mod tests {
     fn a_request_shows_everything_but_its_token_and_its_body() {
         let request = Request::new(Method::Put, "/v1/kv/a")
             .with_body("secret")
-            .with_token(Token::new("hidden-token").ok());
+            .with_token(Token::new("hidden-token").ok())
+            .with_basic_auth(BasicAuth::new("user", "hidden-password").ok());
         assert_eq!(
             format!("{request:?}"),
             "Request { method: Put, target: \"/v1/kv/a\", token: Some(Token(hidden)), \
-             body_len: 6, timeout: 10s, long_poll: false, priority: Write, changes: [] }"
+             basic_auth: Some(BasicAuth(hidden)), body_len: 6, timeout: 10s, long_poll: false, priority: Write, changes: [] }"
         );
         let headers: Vec<_> = request.headers().collect();
-        assert_eq!(headers, [("X-Consul-Token", "hidden-token")]);
+        let encoded = "Basic dXNlcjpoaWRkZW4tcGFzc3dvcmQ=";
+        let expected = [
+            ("X-Consul-Token", "hidden-token"),
+            ("Authorization", encoded),
+        ];
+        assert_eq!(headers, expected);
     }
 
     #[test]

@@ -142,6 +142,8 @@ pub mod adapter;
 mod agent_environment;
 mod agent_url;
 mod api;
+mod authorities;
+mod basic_auth;
 mod build_error;
 mod connections;
 #[cfg(feature = "unstable-defects")]

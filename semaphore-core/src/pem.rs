@@ -1,8 +1,9 @@
 //! Where certificates and keys are.
 
 use core::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::authorities::read_authorities;
 use crate::build_error::BuildError;
 use crate::reloaded::Reading;
 
@@ -20,13 +21,20 @@ pub enum Pem {
         /// Where it is.
         path: PathBuf,
     },
+    /// All files of a folder and of the folders in it, which may be replaced.
+    Folder {
+        /// The variable or option that names it, for errors.
+        named_by: &'static str,
+        /// Where it is.
+        path: PathBuf,
+    },
 }
 
 impl Pem {
     /// The document as it is now.
     ///
     /// # Errors
-    /// [`BuildError::File`] when its file can't be read.
+    /// [`BuildError::File`] when its file, or one of its folder, can't be read; see [`read_authorities`].
     pub fn read(&self, reading: &Reading<'_>) -> Result<Vec<u8>, BuildError> {
         match self {
             Self::Given(document) => Ok(document.clone()),
@@ -37,6 +45,10 @@ impl Pem {
                     source,
                 })
             }
+            Self::Folder { named_by, path } => {
+                let list = |path: &Path| reading.list(path);
+                read_authorities(named_by, path, list, |path| reading.read(path))
+            }
         }
     }
 }
@@ -46,6 +58,7 @@ impl fmt::Debug for Pem {
         match self {
             Self::Given(_) => f.write_str("Given(hidden)"),
             Self::File { path, .. } => f.debug_tuple("File").field(path).finish(),
+            Self::Folder { path, .. } => f.debug_tuple("Folder").field(path).finish(),
         }
     }
 }

@@ -24,6 +24,12 @@ pub trait Files: Send + Sync {
     /// # Errors
     /// When it can't be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The files of a folder and of the folders in it, or the path itself if that is a file.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
 }
 
 /// What is made of files: made anew when one of them has changed, or when its last state was [doubted](Self::doubt).
@@ -38,8 +44,12 @@ pub struct Reloaded<T> {
 
 type Make<T> = dyn Fn(&Reading<'_>) -> Result<T, BuildError> + Send + Sync;
 
-/// Each file that was read, as it was just before.
-type Seen = BTreeMap<PathBuf, Option<Stamp>>;
+/// What was read, as it was just before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    files: BTreeMap<PathBuf, Option<Stamp>>,
+    folders: BTreeMap<PathBuf, Vec<PathBuf>>,
+}
 
 struct Known<T> {
     value: T,
@@ -63,8 +73,20 @@ impl Reading<'_> {
     pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         // Asked first: a change meanwhile is seen the next time.
         let stamp = self.files.stamp(path);
-        self.seen.borrow_mut().insert(path.to_owned(), stamp);
+        let mut seen = self.seen.borrow_mut();
+        seen.files.insert(path.to_owned(), stamp);
         self.files.read(path)
+    }
+
+    /// The files of the folder and of the folders in it, or the path itself if that is a file.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let found = listed(self.files, path)?;
+        let mut seen = self.seen.borrow_mut();
+        seen.folders.insert(path.to_owned(), found.clone());
+        Ok(found)
     }
 }
 
@@ -94,10 +116,7 @@ impl<T: Clone> Reloaded<T> {
     /// It, as the files say now. Looks at the files, so ask where that may take a moment.
     pub fn current(&self) -> T {
         let mut known = self.known();
-        let is_same = |(path, stamp): (&PathBuf, &Option<Stamp>)| {
-            stamp.is_some() && self.files.stamp(path) == *stamp
-        };
-        if !known.is_doubted && known.seen.iter().all(is_same) {
+        if !known.is_doubted && known.seen.is_as_it_was(&*self.files) {
             return known.value.clone();
         }
         known.is_doubted = false;
@@ -105,7 +124,7 @@ impl<T: Clone> Reloaded<T> {
         match made {
             Ok(value) => {
                 if known.seen != seen {
-                    tracing::info!(name: "files-replaced", files = ?seen.keys(), "what is in the files now is in use");
+                    tracing::info!(name: "files-replaced", files = ?seen.files.keys(), "what is in the files now is in use");
                 }
                 *known = Known {
                     value,
@@ -118,7 +137,7 @@ impl<T: Clone> Reloaded<T> {
             Err(error) => {
                 if known.unusable.as_ref() != Some(&seen) {
                     let error = causes(&error);
-                    tracing::warn!(name: "files-unusable", files = ?seen.keys(), error, "what was in the files before stays in use");
+                    tracing::warn!(name: "files-unusable", files = ?seen.files.keys(), error, "what was in the files before stays in use");
                     known.unusable = Some(seen);
                 }
             }
@@ -126,20 +145,44 @@ impl<T: Clone> Reloaded<T> {
         known.value.clone()
     }
 
-    /// Reads the files again at the next use, whatever their stamps say: what was made of them did not serve.
+    /// It, as it was when the files were looked at last.
+    pub fn last(&self) -> T {
+        self.known().value.clone()
+    }
+
+    /// Reads the files again at the next look, whatever their stamps say: what was made of them did not serve.
     pub fn doubt(&self) {
         let mut known = self.known();
-        known.is_doubted = !known.seen.is_empty();
+        known.is_doubted = known.seen != Seen::default();
     }
 
     /// Whether it was made of no file, and stays as it is.
     pub fn is_fixed(&self) -> bool {
-        self.known().seen.is_empty()
+        self.known().seen == Seen::default()
     }
 
     fn known(&self) -> MutexGuard<'_, Known<T>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Seen {
+    fn is_as_it_was(&self, files: &dyn Files) -> bool {
+        let is_same_file = |(path, stamp): (&PathBuf, &Option<Stamp>)| {
+            stamp.is_some() && files.stamp(path) == *stamp
+        };
+        let is_same_folder = |(path, found): (&PathBuf, &Vec<PathBuf>)| {
+            listed(files, path).is_ok_and(|it| it == *found)
+        };
+        self.files.iter().all(is_same_file) && self.folders.iter().all(is_same_folder)
+    }
+}
+
+/// In an order that does not depend on the system.
+fn listed(files: &dyn Files, path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = files.list(path)?;
+    found.sort_unstable();
+    Ok(found)
 }
 
 impl<T> fmt::Debug for Reloaded<T> {
@@ -228,6 +271,12 @@ mod tests {
             file.map(|(_, content)| content.as_bytes().to_vec())
                 .ok_or(io::ErrorKind::NotFound.into())
         }
+
+        /// Whatever the folder.
+        fn list(&self, _: &Path) -> io::Result<Vec<PathBuf>> {
+            let state = self.0.lock().unwrap();
+            Ok(state.files.keys().map(PathBuf::from).collect())
+        }
     }
 
     fn unreadable(source: io::Error) -> BuildError {
@@ -310,6 +359,29 @@ mod tests {
         disk.write("cert", 1, "first");
         disk.reads();
         assert_eq!(pair.current(), "first");
+        assert_eq!(disk.reads(), 0);
+    }
+
+    #[test]
+    fn a_file_that_comes_into_a_folder_or_goes_is_seen() {
+        let disk = disk();
+        let all = Reloaded::new(disk.clone(), |reading| {
+            let found = reading.list(Path::new("folder")).map_err(unreadable)?;
+            let read = found.iter().map(|path| reading.read(path));
+            let contents = read.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+            Ok(contents.concat())
+        });
+        let all = all.unwrap();
+        assert_eq!(all.current(), b"firstfirst");
+        disk.write("another", 1, "!");
+        assert_eq!(all.current(), b"!firstfirst");
+        disk.remove("key");
+        assert_eq!(all.current(), b"!first");
+        disk.write("cert", 2, "second");
+        assert_eq!(all.last(), b"!first", "not looked at");
+        assert_eq!(all.current(), b"!second");
+        disk.reads();
+        assert_eq!(all.current(), b"!second");
         assert_eq!(disk.reads(), 0);
     }
 

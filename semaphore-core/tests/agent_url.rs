@@ -2,7 +2,9 @@
 
 use std::io;
 
-use semaphore_core::adapter::{AgentEnvironment, AgentUrl, InvalidEnvironment, InvalidUrl};
+use semaphore_core::adapter::{
+    AgentEnvironment, AgentUrl, BasicAuth, InvalidEnvironment, InvalidUrl,
+};
 use semaphore_core::{BuildError, Scope};
 
 fn parse(text: &str) -> Result<AgentUrl, InvalidUrl> {
@@ -58,7 +60,10 @@ fn another_host_name_must_be_a_dns_name() {
 #[test]
 fn each_bad_address_has_its_own_reason() {
     for (address, reason) in [
-        ("unix:///run/consul.sock", InvalidUrl::Scheme),
+        ("unix:/run/consul.sock", InvalidUrl::Port),
+        ("unix://", InvalidUrl::Socket),
+        ("unix:///run/con\nsul.sock", InvalidUrl::Socket),
+        ("unixpacket:///run/consul.sock", InvalidUrl::Scheme),
         ("ftp://consul", InvalidUrl::Scheme),
         ("", InvalidUrl::Host),
         ("http://", InvalidUrl::Host),
@@ -84,6 +89,37 @@ fn each_bad_address_has_its_own_reason() {
     ] {
         assert_eq!(parse(address), Err(reason), "{address:?}");
     }
+}
+
+#[test]
+fn a_socket_of_the_file_system_is_a_path_without_a_host() {
+    for (address, path) in [
+        ("unix:///run/consul.sock", "/run/consul.sock"),
+        ("UNIX:///run/my consul?/ü.sock", "/run/my consul?/ü.sock"),
+        ("unix://consul.sock", "consul.sock"),
+    ] {
+        let url = parse(address).unwrap();
+        assert_eq!(url.socket(), Some(path));
+        assert_eq!(url.to_string(), format!("unix://{path}"));
+        assert_eq!(url.join("/v1/kv/a?raw"), "http://localhost/v1/kv/a?raw");
+        assert!(!url.is_https());
+    }
+    assert_eq!(parse("http://consul").unwrap().socket(), None);
+    let of_len = |len: usize| parse(&format!("unix://{}", "s".repeat(len)));
+    assert!(of_len(107).is_ok());
+    assert_eq!(of_len(108), Err(InvalidUrl::Socket));
+}
+
+#[test]
+fn tls_on_a_socket_is_refused() {
+    let url = parse("unix:///run/consul.sock").unwrap();
+    assert_eq!(url.clone().with_https(), Err(InvalidUrl::SocketOverTls));
+    assert_eq!(url.with_host("consul"), Err(InvalidUrl::Host));
+    let address = ("CONSUL_HTTP_ADDR", "unix:///run/consul.sock");
+    let both = environment(&[address, ("CONSUL_HTTP_SSL", "true")]).unwrap_err();
+    let reason = InvalidEnvironment::SslOnSocket(InvalidUrl::SocketOverTls);
+    assert_eq!(both, reason);
+    assert!(environment(&[address, ("CONSUL_HTTP_SSL", "false")]).is_ok());
 }
 
 #[test]
@@ -151,27 +187,57 @@ fn namespace_and_partition_are_what_requests_name() {
 }
 
 #[test]
-fn what_would_be_ignored_is_refused() {
-    for (variable, value) in [
-        ("CONSUL_HTTP_AUTH", "user:password"),
-        ("CONSUL_CAPATH", "/etc/ssl/certs"),
-        ("CONSUL_HTTP_SSL_VERIFY", "false"),
-    ] {
-        let refused = environment(&[(variable, value)]).unwrap_err();
-        assert_eq!(refused, InvalidEnvironment::Unsupported { variable });
-        let told = format!("{refused} {refused:?}");
-        assert!(
-            told.contains(variable) && !told.contains("password"),
-            "{told}"
-        );
+fn a_user_and_a_password_are_read_and_not_shown() {
+    let found = environment(&[("CONSUL_HTTP_AUTH", "user:s3c:ret")]).unwrap();
+    assert_eq!(found.basic_auth, BasicAuth::new("user", "s3c:ret").ok());
+    assert!(!format!("{found:?}").contains("ret"));
+    assert_eq!(environment(&[]).unwrap().basic_auth, None);
+    let refused = environment(&[("CONSUL_HTTP_AUTH", "user:s3c\nret")]).unwrap_err();
+    assert!(matches!(refused, InvalidEnvironment::Auth(_)));
+    let told = format!("{refused} {refused:?}");
+    assert!(told.contains("CONSUL_HTTP_AUTH") && !told.contains("s3c"));
+}
+
+#[test]
+fn certificates_are_verified_unless_the_environment_says_that_they_are_not() {
+    let verifies = |value| environment(&[("CONSUL_HTTP_SSL_VERIFY", value)]).map(|it| it.verifies);
+    for (value, expected) in [("", true), ("True", true), ("false", false), ("0", false)] {
+        assert_eq!(verifies(value), Ok(expected), "{value:?}");
     }
-    let misspelt = environment(&[("CONSUL_HTTP_SSL_VERIFY", "flase")]).unwrap_err();
-    assert_eq!(misspelt, InvalidEnvironment::SslVerify);
-    environment(&[
-        ("CONSUL_HTTP_SSL_VERIFY", "True"),
-        ("CONSUL_GRPC_ADDR", "x"),
-    ])
-    .unwrap();
+    for misspelt in ["flase", "no", "FaLsE", " false"] {
+        assert_eq!(verifies(misspelt), Err(InvalidEnvironment::SslVerify));
+    }
+}
+
+#[test]
+fn a_folder_of_authorities_is_passed_on_and_variables_for_others_are_left_alone() {
+    let found = environment(&[("CONSUL_CAPATH", "certs"), ("CONSUL_GRPC_CAPATH", "x")]);
+    assert_eq!(found.unwrap().ca_path.as_deref(), Some("certs"));
+}
+
+#[test]
+fn the_server_name_loses_its_port() {
+    let name = |text| environment(&[("CONSUL_TLS_SERVER_NAME", text)]).map(|it| it.tls_server_name);
+    for text in ["server.dc1.consul", "server.dc1.consul:8501"] {
+        assert_eq!(name(text).unwrap().as_deref(), Some("server.dc1.consul"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_not_unicode_is_named_and_not_shown() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+    let broken = |named: &'static str| {
+        move |name: &str| (name == named).then(|| OsString::from_vec(b"sec\xff".to_vec()))
+    };
+    for variable in ["CONSUL_HTTP_ADDR", "CONSUL_CACERT", "CONSUL_HTTP_AUTH"] {
+        let refused = AgentEnvironment::read(broken(variable)).unwrap_err();
+        assert_eq!(refused, InvalidEnvironment::NotUnicode { variable });
+    }
+    let refused = AgentEnvironment::token(broken("CONSUL_HTTP_TOKEN"), files).unwrap_err();
+    let told = format!("{refused} {refused:?}");
+    assert!(told.contains("CONSUL_HTTP_TOKEN") && !told.contains("sec"));
 }
 
 #[test]

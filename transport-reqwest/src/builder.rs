@@ -1,7 +1,7 @@
 use std::env;
 #[cfg(feature = "tls")]
 use std::fs;
-#[cfg(feature = "tls")]
+#[cfg(any(feature = "tls", unix))]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use reqwest::Client;
 #[cfg(feature = "tls")]
 use semaphore_core::adapter::Pem;
 use semaphore_core::adapter::{
-    AgentEnvironment, AgentUrl, Connections, Instant, Lane, MOST_CONNECTIONS, Servers,
+    AgentEnvironment, AgentUrl, BasicAuth, Connections, Instant, Lane, MOST_CONNECTIONS, Servers,
 };
-use semaphore_core::{BuildError, Scope, Token};
+use semaphore_core::{BuildError, InvalidInput, Scope, Token};
 use tokio::runtime::Handle;
 
 use crate::clients::{Clients, Made};
@@ -37,6 +37,7 @@ pub struct TransportBuilder {
     max_body: usize,
     /// What requests carry unless a handle is told otherwise.
     defaults: Scope,
+    basic_auth: Result<Option<BasicAuth>, InvalidInput>,
     max_connections: usize,
     connection: Connection,
     client: Option<Client>,
@@ -50,8 +51,13 @@ pub(crate) struct Connection {
     pub(crate) ca_cert: Option<Pem>,
     #[cfg(feature = "tls")]
     pub(crate) client_cert: Option<(Pem, Pem)>,
+    /// A folder. It counts where there is no `ca_cert`.
+    #[cfg(feature = "tls")]
+    ca_path: Option<Pem>,
     #[cfg(feature = "tls")]
     server_name: Option<String>,
+    #[cfg(feature = "tls")]
+    pub(crate) accepts_any: bool,
     #[cfg(test)]
     pub(crate) lookup: Option<transport_conformance::Lookup>,
 }
@@ -62,6 +68,7 @@ impl TransportBuilder {
             url,
             max_body: DEFAULT_MAX_BODY,
             defaults: Scope::new(),
+            basic_auth: Ok(None),
             max_connections: MOST_CONNECTIONS,
             connection: Connection::default(),
             client: None,
@@ -69,22 +76,23 @@ impl TransportBuilder {
     }
 
     /// The agent that the environment names, with the options of the environment, as the `consul`
-    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`), `CONSUL_HTTP_SSL`,
-    /// `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY` and `CONSUL_TLS_SERVER_NAME`. `CONSUL_NAMESPACE` and
-    /// `CONSUL_PARTITION` hold for each handle that names no other.
+    /// command reads them: `CONSUL_HTTP_ADDR` (by default `127.0.0.1:8500`; a socket as `unix:///path`), `CONSUL_HTTP_SSL`,
+    /// `CONSUL_HTTP_AUTH`, `CONSUL_CACERT` or else `CONSUL_CAPATH`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`,
+    /// `CONSUL_TLS_SERVER_NAME` and `CONSUL_HTTP_SSL_VERIFY`. `CONSUL_NAMESPACE` and `CONSUL_PARTITION` hold for each handle
+    /// that names no other. The token is set on the handle, see [`token_source_from_env`](crate::token_source_from_env).
     ///
-    /// Certificates are always verified, and no proxy of the environment is used: [`AgentEnvironment::read`] says which
-    /// variables are refused. The token is set on the handle, see
-    /// [`token_source_from_env`](crate::token_source_from_env).
+    /// `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are never used: an agent is near, and a proxy would see the token. Who needs
+    /// one gives a [`client`](Self::client) that has it.
     ///
     /// # Errors
-    /// [`BuildError::Environment`], [`BuildError::File`] or
+    /// [`BuildError::Environment`] for what can't be understood: a truth value that is misspelt, too. [`BuildError::File`] or
     /// [`BuildError::ClientCertificateIncomplete`].
     pub fn from_env() -> Result<Self, BuildError> {
         let found =
             AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
         let mut builder = Self::new(Ok(found.url.clone()));
         builder.defaults = found.scope.clone();
+        builder.basic_auth = Ok(found.basic_auth.clone());
         #[cfg(feature = "tls")]
         let builder = builder.with_tls_of(found)?;
         Ok(builder)
@@ -103,6 +111,13 @@ impl TransportBuilder {
     /// `limits.http_max_conns_per_client` says otherwise: let all that run on a machine stay below it.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.max_connections = most;
+        self
+    }
+
+    /// Sends this user and password with each request, as HTTP Basic authentication, beside the ACL token. Consul doesn't ask
+    /// for them; what stands before it may. Without TLS everybody on the way can read them.
+    pub fn basic_auth(mut self, user: impl AsRef<str>, password: impl AsRef<str>) -> Self {
+        self.basic_auth = BasicAuth::new(user.as_ref(), password.as_ref()).map(Some);
         self
     }
 
@@ -125,6 +140,15 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     pub fn ca_cert_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.connection.ca_cert = Some(file("ca_cert_file", path));
+        self
+    }
+
+    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. A file
+    /// without a certificate is an error. They may be replaced, as those of [`ca_cert_file`](Self::ca_cert_file). That and
+    /// [`ca_cert`](Self::ca_cert) go before it.
+    #[cfg(feature = "tls")]
+    pub fn ca_path(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.connection.ca_path = Some(self::folder("ca_path", folder));
         self
     }
 
@@ -153,6 +177,15 @@ impl TransportBuilder {
         self
     }
 
+    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. Whoever can answer in the
+    /// agent's place then reads the ACL token and the password, and says who holds what: more can hold than the limit allows. A
+    /// warning in the log says so when the transport is built.
+    #[cfg(feature = "tls")]
+    pub fn danger_accept_any_certificate(mut self, accepts_any: bool) -> Self {
+        self.connection.accepts_any = accepts_any;
+        self
+    }
+
     /// Sends through this client instead of one of our own. What it does to a request is then
     /// its owner's choice: proxies, TLS, connection pool.
     ///
@@ -171,11 +204,16 @@ impl TransportBuilder {
     /// [`BuildError`], before anything is sent; outside of a runtime [`BuildError::Backend`] with [`NoRuntime`].
     pub fn build(self) -> Result<ReqwestTransport, BuildError> {
         let url = self.url?;
+        let basic_auth = self.basic_auth.map_err(BuildError::BasicAuth)?;
         let handle =
             Handle::try_current().map_err(|error| BuildError::Backend(NoRuntime(error).into()))?;
+        #[cfg(not(unix))]
+        if url.socket().is_some() {
+            return Err(BuildError::NoUnixSockets);
+        }
         let connections = Connections::new(self.max_connections, seed())?;
         let (recipe, url) = match self.client {
-            Some(_) if self.connection != Connection::default() => {
+            Some(_) if self.connection != Connection::default() || url.socket().is_some() => {
                 return Err(BuildError::OptionsOfOwnClient);
             }
             Some(client) => (Recipe::Own(client), url),
@@ -190,6 +228,7 @@ impl TransportBuilder {
             clients,
             url,
             max_body: self.max_body,
+            basic_auth,
             handle,
             origin: boot_time::Instant::now(),
             farewell: Farewell::default(),
@@ -209,6 +248,8 @@ impl TransportBuilder {
         let client = found.client_cert.map(named("CONSUL_CLIENT_CERT"));
         let key = found.client_key.map(named("CONSUL_CLIENT_KEY"));
         self.connection.ca_cert = found.ca_cert.map(named("CONSUL_CACERT"));
+        self.connection.ca_path = found.ca_path.map(|path| folder("CONSUL_CAPATH", path));
+        self.connection.accepts_any = !found.verifies;
         self.connection.client_cert = client.zip(key);
         self.connection.server_name = found.tls_server_name;
         Ok(self)
@@ -216,7 +257,7 @@ impl TransportBuilder {
 }
 
 impl std::fmt::Debug for TransportBuilder {
-    /// Shows the address and the limit, never a key.
+    /// Shows the address and the limit, never a key or a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TransportBuilder")
             .field("url", &self.url)
@@ -237,6 +278,8 @@ pub(crate) struct Ours {
     connect_timeout: Duration,
     host: Arc<Host>,
     servers: Arc<Servers>,
+    #[cfg(unix)]
+    socket: Option<PathBuf>,
     #[cfg(feature = "tls")]
     tls: crate::tls::Config,
 }
@@ -272,6 +315,11 @@ impl Recipe {
             .pool_idle_timeout(lane.idle_time())
             .connect_timeout(ours.connect_timeout)
             .dns_resolver(ByRoute(Arc::clone(&route)));
+        #[cfg(unix)]
+        let client = match &ours.socket {
+            Some(path) => client.unix_socket(path.as_path()),
+            None => client,
+        };
         #[cfg(feature = "tls")]
         let client = ours.tls.apply(client);
         let client = client.build()?;
@@ -289,31 +337,53 @@ impl Recipe {
 }
 
 impl Connection {
+    /// With the folder of authorities where that counts. Tells what is not verified.
+    #[cfg(feature = "tls")]
+    fn trusting(mut self, url: &AgentUrl) -> Self {
+        self.ca_cert = self.ca_cert.or(self.ca_path.take());
+        if self.accepts_any && url.is_https() {
+            tracing::warn!(agent = %url, "any certificate is taken for the agent's: whoever answers in its place sees the token");
+        }
+        self
+    }
+
     /// How to make clients with these options, and the URL to ask them for.
     fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
+        #[cfg(feature = "tls")]
+        let this = self.trusting(&url);
+        #[cfg(not(feature = "tls"))]
+        let this = self;
         let host = Host {
             name: url.host().to_owned(),
             #[cfg(test)]
-            lookup: self.lookup.clone(),
+            lookup: this.lookup.clone(),
         };
         #[cfg(not(feature = "tls"))]
         if url.is_https() {
             return Err(BuildError::TlsNotBuilt);
         }
         let ours = Ours {
-            connect_timeout: self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            connect_timeout: this.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
             host: Arc::new(host),
             servers: Arc::default(),
+            #[cfg(unix)]
+            socket: url.socket().map(Into::into),
             #[cfg(feature = "tls")]
-            tls: crate::tls::Config::new(&self, &url)?,
+            tls: crate::tls::Config::new(&this, &url)?,
         };
         #[cfg(feature = "tls")]
-        let url = match self.server_name {
+        let url = match this.server_name {
             Some(name) if url.is_https() => url.with_host(&name).map_err(BuildError::ServerName)?,
             _ => url,
         };
         Ok((Recipe::Ours(Box::new(ours)), url))
     }
+}
+
+#[cfg(feature = "tls")]
+fn folder(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
+    let path = path.into();
+    Pem::Folder { named_by, path }
 }
 
 #[cfg(feature = "tls")]

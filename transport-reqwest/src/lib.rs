@@ -23,6 +23,7 @@
 //! | `route` | which server it goes to |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
+//! | `unverified` | TLS with whoever answers |
 //! | `disk` | files that may be replaced |
 //! | `runtime` | clock, timer and tasks of tokio |
 //! | `farewell` | what is done when that runtime has gone |
@@ -45,6 +46,8 @@ mod runtime;
 mod tls;
 mod token_file;
 mod transport;
+#[cfg(feature = "tls")]
+mod unverified;
 mod wire;
 
 pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, token_from_env};

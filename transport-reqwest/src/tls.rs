@@ -17,6 +17,7 @@ use semaphore_core::adapter::{AgentUrl, Pem, Reading, Reloaded};
 
 use crate::builder::Connection;
 use crate::disk::Disk;
+use crate::unverified::Unverified;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -63,6 +64,7 @@ impl Config {
 struct Making {
     ca_cert: Option<Pem>,
     client_cert: Option<(Pem, Pem)>,
+    accepts_any: bool,
     /// Made once: it reads the platform's authorities.
     platform: Option<Arc<Verifier>>,
     provider: Arc<CryptoProvider>,
@@ -75,13 +77,15 @@ impl Making {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, BuildError> {
         // Reading the platform's authorities takes milliseconds that plain `http` has no use for.
-        let platform = (url.is_https() && options.ca_cert.is_none())
+        let is_asked = url.is_https() && options.ca_cert.is_none() && !options.accepts_any;
+        let platform = is_asked
             .then(|| Verifier::new(Arc::clone(provider)))
             .transpose()
             .map_err(|error| BuildError::PlatformVerifier(error.into()))?;
         Ok(Self {
             ca_cert: options.ca_cert.clone(),
             client_cert: options.client_cert.clone(),
+            accepts_any: options.accepts_any,
             platform: platform.map(Arc::new),
             provider: Arc::clone(provider),
         })
@@ -95,6 +99,11 @@ impl Making {
                 Some(verifier)
             }
             None => self.platform.clone().map(|platform| platform as _),
+        };
+        let verifier = if self.accepts_any {
+            Some(Arc::new(Unverified(Arc::clone(&self.provider))) as _)
+        } else {
+            verifier
         };
         let client = match &self.client_cert {
             Some((cert, key)) => {
@@ -135,12 +144,12 @@ struct Current {
     client: Option<Arc<CertifiedKey>>,
 }
 
-/// The same, as the files say when a connection is opened. One that is open goes on.
+/// The same, as the files say when a connection is opened: what is asked first looks at them. One that is open goes on.
 struct Credentials(Reloaded<Current>);
 
-impl Credentials {
-    fn verifier(&self) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-        let verifier = self.0.current().verifier;
+impl Current {
+    fn verifier(self) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+        let verifier = self.verifier;
         verifier.ok_or_else(|| Error::General("there is no authority".to_owned()))
     }
 }
@@ -154,8 +163,8 @@ impl ServerCertVerifier for Credentials {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.verifier()?
-            .verify_server_cert(certificate, intermediates, name, ocsp, now)
+        let verifier = self.0.current().verifier()?;
+        verifier.verify_server_cert(certificate, intermediates, name, ocsp, now)
     }
 
     fn verify_tls12_signature(
@@ -164,8 +173,8 @@ impl ServerCertVerifier for Credentials {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier()?
-            .verify_tls12_signature(message, certificate, signature)
+        let verifier = self.0.last().verifier()?;
+        verifier.verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -174,23 +183,23 @@ impl ServerCertVerifier for Credentials {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier()?
-            .verify_tls13_signature(message, certificate, signature)
+        let verifier = self.0.last().verifier()?;
+        verifier.verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let verifier = self.verifier();
+        let verifier = self.0.current().verifier();
         verifier.map_or_else(|_| Vec::new(), |it| it.supported_verify_schemes())
     }
 }
 
 impl ResolvesClientCert for Credentials {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.0.current().client
+        self.0.last().client
     }
 
     fn has_certs(&self) -> bool {
-        self.0.current().client.is_some()
+        self.0.last().client.is_some()
     }
 }
 

@@ -40,8 +40,8 @@ impl ReqwestTransport {
 
     /// A transport to the agent at `url` with options.
     ///
-    /// `url` is `http://host:port`, `https://host:port` or `host:port`. A path in it, as of an
-    /// agent behind a proxy, is put before the path of each request.
+    /// `url` is `http://host:port`, `https://host:port` or `host:port`, or `unix:///path` of a socket that the agent listens
+    /// on. A path after the port, as of an agent behind a proxy, is put before the path of each request.
     pub fn builder(url: impl AsRef<str>) -> TransportBuilder {
         TransportBuilder::new(url.as_ref().parse().map_err(BuildError::Url))
     }

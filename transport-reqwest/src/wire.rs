@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use reqwest::Url;
 use reqwest::header::{CONTENT_LENGTH, HeaderValue};
 use semaphore_core::adapter::{
-    AgentUrl, Instant, Lane, Lanes, Method, Request, Response, TransportError, TransportErrorKind,
+    AgentUrl, BasicAuth, Instant, Lane, Lanes, Method, Request, Response, TransportError,
+    TransportErrorKind,
 };
 use tokio::runtime::Handle;
 
@@ -21,6 +22,7 @@ pub(crate) struct Wire {
     pub(crate) clients: Clients,
     pub(crate) url: AgentUrl,
     pub(crate) max_body: usize,
+    pub(crate) basic_auth: Option<BasicAuth>,
     pub(crate) handle: Handle,
     pub(crate) origin: boot_time::Instant,
     pub(crate) farewell: Farewell,
@@ -31,10 +33,12 @@ impl Wire {
     pub(crate) fn anew(&self) -> impl FnOnce(Handle) -> Self + Send + use<> {
         let clients = self.clients.anew();
         let (url, max_body, origin) = (self.url.clone(), self.max_body, self.origin);
+        let basic_auth = self.basic_auth.clone();
         move |handle| Self {
             clients,
             url,
             max_body,
+            basic_auth,
             handle,
             origin,
             farewell: Farewell::default(),
@@ -121,19 +125,20 @@ impl Wire {
             };
             refusals += 1;
             self.clients.recipe.doubt();
+            route.failed(self.now());
             // One of several servers may be ahead of the others, or behind, while certificates are replaced.
             if refusals >= route.servers.count() || self.now() >= ends {
                 let kind = route.servers.refused_by_tls(self.now());
                 return Err(failure::before_answer(error, kind));
             }
-            route.failed(self.now());
         }
     }
 }
 
 /// Whether it says something of the server that it came from, or of the way there.
 fn is_of_the_server(error: &TransportError) -> bool {
-    error.kind() != TransportErrorKind::NoRoom
+    use TransportErrorKind::{Misconfigured, NoRoom};
+    !matches!(error.kind(), Misconfigured | NoRoom)
 }
 
 #[async_trait]
@@ -141,6 +146,7 @@ impl Lanes for Wire {
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
         let made = self.clients.of(lane, self.now());
         let made = made.map_err(failure::misconfigured)?;
+        let request = request.with_basic_auth(self.basic_auth.clone());
         let mut exchange = pin!(self.exchange(made, request));
         // Sockets and timers of tokio panic when they are polled outside of its runtime.
         poll_fn(|context| {

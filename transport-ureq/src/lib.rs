@@ -31,10 +31,12 @@
 //! | `workers` | the threads: start, rest, cancel, end |
 //! | `sync` | what they share and wait with |
 //! | `client` | one request and its answer, on a worker's thread |
-//! | `dial` | how a connection is opened |
+//! | `dial`, `socket` | how a connection is opened, and one to a socket of the file system |
+//! | `peers` | which server it goes to |
 //! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
+//! | `disk` | files that may be replaced |
 //! | `runtime`, `on_smol` | clock and timer |
 //! | `tasks` | the thread of all tasks |
 //! | `reactor` | what timers need, started in time |
@@ -56,11 +58,15 @@ mod builder;
 mod client;
 mod connection;
 mod dial;
+mod disk;
 mod failure;
 #[cfg(feature = "smol")]
 mod on_smol;
+mod peers;
 mod reactor;
 mod runtime;
+#[cfg(unix)]
+mod socket;
 mod sync;
 mod tasks;
 #[cfg(feature = "tls")]

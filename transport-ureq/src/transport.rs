@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_io::Timer;
 use async_trait::async_trait;
 use semaphore_core::adapter::{
-    AgentUrl, Connections, Instant, Lane, Lanes, Request, Response, Transport, TransportError,
+    AgentUrl, BasicAuth, Connections, Instant, Lane, Lanes, Request, Response, Transport,
+    TransportError,
 };
 use semaphore_core::{BuildError, Scope};
 
@@ -42,6 +43,7 @@ pub struct UreqTransport {
 /// What requests are sent with.
 pub(crate) struct Wire {
     url: Arc<AgentUrl>,
+    basic_auth: Option<BasicAuth>,
     workers: Workers,
     origin: boot_time::Instant,
 }
@@ -58,8 +60,8 @@ impl UreqTransport {
 
     /// A transport to the agent at `url` with options.
     ///
-    /// `url` is `http://host:port`, `https://host:port` or `host:port`. A path in it, as of an
-    /// agent behind a proxy, is put before the path of each request.
+    /// `url` is `http://host:port`, `https://host:port` or `host:port`, or `unix:///path` of a socket that the agent listens
+    /// on. A path after the port, as of an agent behind a proxy, is put before the path of each request.
     pub fn builder(url: impl AsRef<str>) -> TransportBuilder {
         TransportBuilder::new(url.as_ref().parse().map_err(BuildError::Url))
     }
@@ -75,6 +77,7 @@ impl UreqTransport {
     pub(crate) fn from_parts(
         url: AgentUrl,
         max_body: usize,
+        basic_auth: Option<BasicAuth>,
         agents: Agents,
         connections: Connections,
         defaults: Scope,
@@ -82,6 +85,7 @@ impl UreqTransport {
         let url = Arc::new(url);
         let wire = Wire {
             url: Arc::clone(&url),
+            basic_auth,
             workers: Workers::new(url, max_body, agents),
             origin: boot_time::Instant::now(),
         };
@@ -115,6 +119,7 @@ impl Wire {
 #[async_trait]
 impl Lanes for Wire {
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
+        let request = request.with_basic_auth(self.basic_auth.clone());
         self.workers.start(lane, request)?.await
     }
 

@@ -2,10 +2,10 @@
 //! adapter, no HTTP library, no async: a thread and a socket for each request.
 //!
 //! `cargo run --bin by_hand`, on a Consul in memory or on the agent at `CONSUL_HTTP_ADDR` (plain
-//! HTTP, no TLS).
+//! HTTP or `unix://`; no TLS and no token).
 
 use std::error::Error;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::TcpStream;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -84,13 +84,33 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn send(url: &AgentUrl, request: &Request) -> Result<Response, TransportError> {
     // Whether the agent saw the request is the one thing that the core must know of a failure.
     let failed = |kind| move |error: io::Error| TransportError::with_source(kind, error);
-    let mut stream = TcpStream::connect((url.host(), url.port()))
-        .map_err(failed(TransportErrorKind::NotSent))?;
-    exchange(&mut stream, url, request).map_err(failed(TransportErrorKind::Unknown))
+    let stream = connect(url, request.timeout()).map_err(failed(TransportErrorKind::NotSent))?;
+    exchange(stream, url, request).map_err(failed(TransportErrorKind::Unknown))
 }
 
-fn exchange(stream: &mut TcpStream, url: &AgentUrl, request: &Request) -> io::Result<Response> {
-    stream.set_read_timeout(Some(request.timeout()))?;
+fn connect(url: &AgentUrl, patience: Duration) -> io::Result<Box<dyn Stream>> {
+    if url.is_https() {
+        return Err(io::Error::other("TLS takes more than a socket"));
+    }
+    #[cfg(unix)]
+    if let Some(path) = url.socket() {
+        let stream = std::os::unix::net::UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(patience))?;
+        return Ok(Box::new(stream));
+    }
+    let stream = TcpStream::connect((url.host(), url.port()))?;
+    stream.set_read_timeout(Some(patience))?;
+    Ok(Box::new(stream))
+}
+
+trait Stream: io::Read + io::Write {}
+impl<T: io::Read + io::Write> Stream for T {}
+
+fn exchange(
+    mut stream: Box<dyn Stream>,
+    url: &AgentUrl,
+    request: &Request,
+) -> io::Result<Response> {
     write!(
         stream,
         "{} {} HTTP/1.1\r\n",

@@ -97,6 +97,10 @@ pub enum InvalidInput {
     /// line break. The token itself is not shown.
     #[error("the ACL token is empty or has characters that an HTTP header can't carry")]
     Token,
+    /// A user and a password that HTTP Basic authentication can't carry: the user has a colon, or either has a control
+    /// character. They are not shown.
+    #[error("the user has a colon, or the user or the password a control character")]
+    BasicAuth,
     /// A name (of a datacenter, namespace, partition, node or check) that is empty or holds a
     /// control character.
     #[error("the {what} {name:?} is empty or has a control character")]

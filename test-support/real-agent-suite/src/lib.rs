@@ -62,6 +62,7 @@ pub mod permits;
 pub mod scene;
 pub mod session_options;
 pub mod silence;
+pub mod sockets;
 pub mod timeout;
 pub mod try_acquire;
 pub mod wrappers;
@@ -224,6 +225,9 @@ macro_rules! tests {
                 the_default_session_has_no_health_checks,
                 a_failing_service_check_ends_the_session,
                 behavior_release_leaves_keys_that_are_collected;
+            sockets:
+                slots_are_held_waited_for_and_lost_through_a_socket,
+                a_hold_outlives_an_agent_that_makes_its_socket_anew;
             timeout:
                 a_wait_ends_with_its_timeout,
                 a_slot_that_is_free_in_time_is_taken;
@@ -332,6 +336,9 @@ macro_rules! tests_of_the_backend {
             loss:
                 a_destroyed_session_is_noticed_and_its_slot_is_free,
                 a_removed_holder_entry_is_noticed;
+            sockets:
+                slots_are_held_waited_for_and_lost_through_a_socket,
+                a_hold_outlives_an_agent_that_makes_its_socket_anew;
             timeout:
                 a_wait_ends_with_its_timeout,
                 a_slot_that_is_free_in_time_is_taken;

@@ -49,6 +49,7 @@ pub struct Builder {
     management_token: Option<String>,
     certificate: Option<Certificate>,
     client_ca: Option<String>,
+    socket: bool,
     role: Role,
     reaped: bool,
 }
@@ -119,6 +120,11 @@ impl Agent {
     /// `http://` and [`Agent::addr`].
     pub fn url(&self) -> String {
         format!("http://{}", self.addr())
+    }
+
+    /// `unix://` and the path of the socket of its HTTP API, which it has when it was built with [`Builder::socket`].
+    pub fn socket_url(&self) -> String {
+        format!("unix://{}", socket(self.scratch.path()).display())
     }
 
     /// Its node's name.
@@ -322,6 +328,12 @@ impl Builder {
         self
     }
 
+    /// Listens on a socket of the file system, too.
+    pub fn socket(mut self) -> Self {
+        self.socket = true;
+        self
+    }
+
     /// Keeps state on disk, so that [`Agent::restart`] finds it again.
     pub fn durable(mut self) -> Self {
         self.role = Role::Durable;
@@ -406,6 +418,10 @@ impl Builder {
             config["retry_join"] = join.collect();
             config["retry_interval"] = json!("1s");
         }
+        if self.socket {
+            let addresses = format!("127.0.0.1 unix://{}", socket(scratch).display());
+            config["addresses"] = json!({ "http": addresses });
+        }
         if let Some(token) = &self.management_token {
             let kind = if binary.version >= (1, 11) {
                 "initial_management"
@@ -432,6 +448,10 @@ impl Builder {
         }
         Ok(())
     }
+}
+
+fn socket(scratch: &Path) -> PathBuf {
+    scratch.join("consul.sock")
 }
 
 fn file(folder: &Path, name: &str, content: &str) -> io::Result<Value> {

@@ -7,7 +7,7 @@ pub fn each_bad_address_is_refused_with_its_reason(backend: &impl Backend) {
         ("", InvalidUrl::Host),
         ("http://:8500", InvalidUrl::Host),
         ("ftp://consul", InvalidUrl::Scheme),
-        ("unix:///run/consul.sock", InvalidUrl::Scheme),
+        ("unix://", InvalidUrl::Socket),
         ("http://consul:port", InvalidUrl::Port),
         ("http://user:secret@consul", InvalidUrl::Credentials),
         ("http://consul/?dc=eu", InvalidUrl::Query),

@@ -114,6 +114,82 @@ pub fn an_address_that_is_none_is_refused(backend: &impl Backend) {
     in_child(&[("CONSUL_HTTP_ADDR", "http://user:secret@127.0.0.1:8500")]);
 }
 
+pub fn a_socket_and_a_password_of_the_environment_are_used(backend: &impl Backend) {
+    if is_child() {
+        let adapter = backend.build_from_env().unwrap();
+        let answer = send(&adapter, get("/v1/a")).unwrap();
+        assert_eq!(answer.body(), b"/v1/a Basic dXNlcjpwYXNzOndvcmQ=");
+        return assert!(!format!("{adapter:?}").contains("word"));
+    }
+    let files = TempDir::new().unwrap();
+    let server = Server::start_on_socket(files.path().join("consul.sock"), |connection| {
+        while let Some(request) = connection.read() {
+            let sent = request.header("authorization").unwrap_or_default();
+            connection.answer(200, &format!("{} {sent}", request.target));
+        }
+    });
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", &server.url()),
+        ("CONSUL_HTTP_AUTH", "user:pass:word"),
+    ]);
+    assert_eq!(server.connections(), 1);
+}
+
+pub fn a_folder_of_authorities_is_trusted_and_https_stays(backend: &impl Backend) {
+    if is_child() {
+        let answer = send(&backend.build_from_env().unwrap(), get("/v1/a")).unwrap();
+        return assert_eq!(answer.body(), b"true");
+    }
+    let (ours, stranger) = (Authority::new(), Authority::new());
+    let server = trusted_by(&ours);
+    let files = TempDir::new().unwrap();
+    write(&files, "stranger.pem", &stranger.pem());
+    write(&files, "ours.crt", &ours.pem());
+    let folder = files.path().to_str().unwrap();
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", &server.url()),
+        ("CONSUL_HTTP_SSL", "false"),
+        ("CONSUL_CAPATH", folder),
+    ]);
+    // A file goes before the folder.
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", &server.url()),
+        ("CONSUL_CACERT", &write(&files, "ca.pem", &ours.pem())),
+        ("CONSUL_CAPATH", "no/such/folder"),
+    ]);
+}
+
+pub fn a_certificate_is_not_verified_when_the_environment_says_so(backend: &impl Backend) {
+    if is_child() {
+        let answer = send(&backend.build_from_env().unwrap(), get("/v1/a")).unwrap();
+        return assert_eq!(answer.body(), b"true");
+    }
+    let server = trusted_by(&Authority::new());
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", &server.url()),
+        ("CONSUL_HTTP_SSL_VERIFY", "false"),
+    ]);
+}
+
+pub fn a_misspelt_word_does_not_turn_verification_off(backend: &impl Backend) {
+    if is_child() {
+        let error = backend.build_from_env().unwrap_err();
+        let source = error.source().and_then(|source| source.downcast_ref());
+        return assert_eq!(source, Some(&InvalidEnvironment::SslVerify));
+    }
+    in_child(&[
+        ("CONSUL_HTTP_ADDR", "https://127.0.0.1:8501"),
+        ("CONSUL_HTTP_SSL_VERIFY", "flase"),
+    ]);
+}
+
+fn trusted_by(authority: &Authority) -> Server {
+    let agent = authority.certify(Names::loopback());
+    Server::start_tls(agent.server_config(None), |connection| {
+        connection.answer_all(200, "true");
+    })
+}
+
 pub fn a_proxy_of_the_environment_is_not_used(backend: &impl Backend) {
     if is_child() {
         let answer = send(&backend.build_from_env().unwrap(), get("/v1/a")).unwrap();

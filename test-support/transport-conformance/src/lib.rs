@@ -49,6 +49,7 @@ pub mod runtime;
 pub mod secrecy;
 pub mod secret;
 pub mod server;
+pub mod sockets;
 pub mod timeouts;
 pub mod tls;
 pub mod unreachable;
@@ -90,6 +91,11 @@ pub struct Options {
     pub client_cert: Option<(String, String)>,
     pub client_cert_files: Option<(PathBuf, PathBuf)>,
     pub tls_server_name: Option<String>,
+    /// A folder of authorities.
+    pub ca_path: Option<PathBuf>,
+    pub accept_any_certificate: bool,
+    /// A user and a password.
+    pub basic_auth: Option<(&'static str, &'static str)>,
     /// A client of the user's own, which names itself with this `User-Agent`.
     pub own_client: Option<&'static str>,
     /// What names are resolved by instead of the system. Only an adapter's own unit tests can set it.
@@ -165,6 +171,10 @@ macro_rules! tests {
                 a_missing_file_is_named_with_its_variable,
                 a_certificate_without_its_key_is_refused,
                 an_address_that_is_none_is_refused,
+                a_socket_and_a_password_of_the_environment_are_used,
+                a_folder_of_authorities_is_trusted_and_https_stays,
+                a_certificate_is_not_verified_when_the_environment_says_so,
+                a_misspelt_word_does_not_turn_verification_off,
                 a_proxy_of_the_environment_is_not_used,
                 the_token_is_read_from_its_file_first;
             hostile_bodies:
@@ -205,7 +215,10 @@ macro_rules! tests {
                 a_read_has_no_body,
                 a_path_in_the_url_comes_before_the_target,
                 a_host_name_is_resolved,
+                an_ipv6_address_is_spoken_to,
                 the_token_travels_in_its_header,
+                a_user_and_a_password_travel_beside_the_token,
+                a_user_and_a_password_that_cant_be_sent_are_refused_and_not_shown,
                 each_request_on_a_kept_connection_has_its_own_token,
                 the_token_is_in_no_error_and_no_debug_output,
                 any_status_is_an_answer,
@@ -214,6 +227,18 @@ macro_rules! tests {
                 time_goes_on_while_sleeping,
                 a_spawned_task_runs_while_nobody_waits_for_it,
                 block_on_returns_when_the_future_ends;
+            sockets:
+                a_request_goes_through_a_socket_of_the_file_system,
+                bodies_larger_than_any_buffer_go_through_a_socket,
+                sequential_requests_share_a_connection_to_a_socket,
+                dropping_the_future_closes_the_connection_to_a_socket,
+                a_silent_agent_on_a_socket_ends_in_a_timeout,
+                an_agent_on_a_socket_that_reads_nothing_ends_in_a_timeout,
+                an_answer_that_trickles_from_a_socket_does_not_outlive_the_timeout,
+                an_answer_from_a_socket_that_is_cut_is_a_bad_answer,
+                a_connection_to_a_socket_that_was_closed_meanwhile_is_not_used,
+                a_socket_on_which_nobody_listens_was_not_applied,
+                a_socket_without_room_was_not_applied;
             timeouts:
                 a_silent_agent_ends_in_a_timeout,
                 an_answer_that_stalls_ends_in_a_timeout,
@@ -236,7 +261,10 @@ macro_rules! tests {
                 an_encrypted_body_that_is_cut_is_a_bad_answer,
                 sequential_requests_share_a_tls_connection,
                 dropping_the_future_closes_the_tls_connection,
-                certificates_and_keys_that_are_none_are_refused_at_once;
+                certificates_and_keys_that_are_none_are_refused_at_once,
+                all_authorities_of_a_folder_are_trusted,
+                a_file_of_the_folder_without_a_certificate_is_named,
+                any_certificate_is_taken_when_that_is_asked_for;
             unreachable:
                 a_refused_connection_was_not_applied,
                 an_unknown_host_was_not_applied;

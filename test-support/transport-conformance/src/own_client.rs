@@ -30,14 +30,24 @@ pub fn a_client_of_the_users_own_sends_the_requests(backend: &impl Backend) {
 }
 
 pub fn a_client_of_the_users_own_takes_no_options_of_the_connection(backend: &impl Backend) {
-    let options = Options {
+    let to = |url: &str| Options {
         own_client: Some("my-client/1"),
-        ca_cert: Some(String::new()),
-        ..Options::to("https://127.0.0.1:8501")
+        ..Options::to(url)
     };
-    let error = backend.build(options).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "a client of the user's own takes no further options of the connection"
-    );
+    let ca_cert = Options {
+        ca_cert: Some(String::new()),
+        ..to("https://127.0.0.1:8501")
+    };
+    let accept_any_certificate = Options {
+        accept_any_certificate: true,
+        ..to("https://127.0.0.1:8501")
+    };
+    let socket = to("unix:///run/consul.sock");
+    for options in [ca_cert, accept_any_certificate, socket] {
+        let error = backend.build(options).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a client of the user's own takes no further options of the connection"
+        );
+    }
 }

@@ -73,12 +73,65 @@ pub fn a_host_name_is_resolved(backend: &impl Backend) {
     assert_eq!(answer.body(), b"here");
 }
 
+pub fn an_ipv6_address_is_spoken_to(backend: &impl Backend) {
+    let server = Server::start_at("[::1]:0", |connection| {
+        while let Some(request) = connection.read() {
+            connection.answer(200, request.header("host").unwrap());
+        }
+    });
+    let answer = send(&backend.to(server.url() + "/consul"), get("/v1/a")).unwrap();
+    let host = String::from_utf8(answer.body().to_vec()).unwrap();
+    assert_eq!(format!("http://{host}"), server.url());
+}
+
 pub fn the_token_travels_in_its_header(backend: &impl Backend) {
     let token = Token::new("b1gs33cr3t").unwrap();
     let request = arrived(backend, "", get("/v1/kv/a").with_token(Some(token)));
     assert_eq!(request.header("X-Consul-Token"), Some("b1gs33cr3t"));
     let request = arrived(backend, "", get("/v1/kv/a"));
     assert_eq!(request.header("X-Consul-Token"), None);
+}
+
+pub fn a_user_and_a_password_travel_beside_the_token(backend: &impl Backend) {
+    let (arrived, arrivals) = mpsc::channel();
+    let server = Server::start(move |connection| {
+        while let Some(request) = connection.read() {
+            arrived.send(request).unwrap();
+            connection.answer(200, "true");
+        }
+    });
+    for own_client in [None, Some("my-client/1")] {
+        let options = Options {
+            basic_auth: Some(("Aladdin", "open sesame")),
+            own_client,
+            ..Options::to(server.url())
+        };
+        let adapter = backend.build(options).unwrap();
+        for secret in [Some("b1gs33cr3t"), None] {
+            let token = secret.map(|secret| Token::new(secret).unwrap());
+            let requests = [get("/v1/a").as_long_poll(), put("/v1/a", "value")];
+            for request in requests.map(|request| request.with_token(token.clone())) {
+                send(&adapter, request).unwrap();
+                let arrived = arrivals.try_recv().unwrap();
+                let sent: Vec<_> = arrived.headers("authorization").collect();
+                assert_eq!(sent, ["Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="]);
+                assert_eq!(arrived.header("x-consul-token"), secret);
+            }
+        }
+    }
+}
+
+pub fn a_user_and_a_password_that_cant_be_sent_are_refused_and_not_shown(backend: &impl Backend) {
+    for basic_auth in [("s3:cret", "a"), ("a", "s3\ncret")] {
+        let options = Options {
+            basic_auth: Some(basic_auth),
+            ..Options::to("http://127.0.0.1:8500")
+        };
+        let error = backend.build(options).unwrap_err();
+        let told = "the user and the password can't be sent";
+        assert_eq!(error.to_string(), told);
+        assert!(!chain(&*error).contains("cret"));
+    }
 }
 
 pub fn each_request_on_a_kept_connection_has_its_own_token(backend: &impl Backend) {

@@ -1,4 +1,4 @@
-//! The token shows up nowhere: in no line of any log, no `Debug`, no error.
+//! Token and password show up nowhere: in no line of any log, no `Debug`, no error.
 //!
 //! These collect what the whole process logs, so each is alone in its process: an adapter calls them
 //! in a test file of its own, not through [`tests!`](crate::tests).
@@ -38,6 +38,9 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     encrypted(backend, &mut shown);
 
     let lines = logs.take();
+    // What is not verified is told.
+    assert!(lines.contains(" WARN transport_"), "no warning");
+    assert!(lines.contains("any certificate is taken for the agent's"));
     for target in [client, "semaphore_core"] {
         assert!(
             lines.contains(&format!(" TRACE {target}")),
@@ -124,6 +127,10 @@ impl Shown {
         self.error(&Token::new(broken.clone()).unwrap_err());
         self.debug(Semaphore::builder("service/db", 2).token(broken.clone()));
         let variable = |name: &str| (name == "CONSUL_HTTP_TOKEN").then(|| broken.clone());
+        let of_auth = |name: &str| (name == "CONSUL_HTTP_AUTH").then(|| broken.clone());
+        self.result(&AgentEnvironment::read(of_auth));
+        let of_auth = |name: &str| (name == "CONSUL_HTTP_AUTH").then(|| format!("user:{SECRET}"));
+        self.result(&AgentEnvironment::read(of_auth));
         self.result(&AgentEnvironment::token(variable, |_| Ok(Vec::new())));
         self.result(
             &Semaphore::builder("service/db", 2)
@@ -223,6 +230,7 @@ fn answered(backend: &impl Backend, shown: &mut Shown) {
         for own_client in [None, Some("my-client/1")] {
             let options = Options {
                 own_client,
+                basic_auth: Some(("user", SECRET)),
                 ..Options::to(server.url())
             };
             let adapter = backend.build(options).unwrap();
@@ -270,13 +278,18 @@ fn encrypted(backend: &impl Backend, shown: &mut Shown) {
     let trusting = |ca: &Authority| Options {
         ca_cert: Some(ca.pem()),
         client_cert: Some((client.pem(), client.key_pem())),
+        basic_auth: Some((SECRET, "password")),
         ..Options::to(server.url())
     };
     let nobody = Options {
         client_cert: None,
         ..trusting(&ours)
     };
-    for options in [trusting(&ours), trusting(&theirs), nobody] {
+    let unverified = Options {
+        accept_any_certificate: true,
+        ..trusting(&theirs)
+    };
+    for options in [trusting(&ours), trusting(&theirs), nobody, unverified] {
         let adapter = backend.build(options).unwrap();
         for _ in 0..2 {
             shown.exchange(&adapter, put("/v1/kv/a", "value"));

@@ -2,23 +2,53 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// Listens on a loopback port and runs the script for each connection on a thread of its own.
+/// Listens on a loopback port, or on a socket of the file system, and runs the script for each connection on a thread of its
+/// own.
 pub struct Server {
-    address: SocketAddr,
+    address: Address,
     https: bool,
     connections: Arc<AtomicUsize>,
     stopped: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
 }
 
+#[derive(Clone)]
+enum Address {
+    Port(SocketAddr),
+    Socket(PathBuf),
+}
+
 impl Server {
     /// A server of plain HTTP.
     pub fn start(script: impl Fn(&mut Connection) + Send + Sync + 'static) -> Self {
-        Self::listen(false, move |stream| {
+        Self::start_at("127.0.0.1:0", script)
+    }
+
+    /// The same, on another address of this machine.
+    pub fn start_at(
+        address: &str,
+        script: impl Fn(&mut Connection) + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(address, false, move |stream| {
+            script(&mut Connection::new(Box::new(stream)));
+        })
+    }
+
+    /// The same, on a socket of the file system, which is made at this path.
+    pub fn start_on_socket(
+        path: impl Into<PathBuf>,
+        script: impl Fn(&mut Connection) + Send + Sync + 'static,
+    ) -> Self {
+        let path = path.into();
+        let listener = UnixListener::bind(&path).unwrap();
+        let accept = move || listener.accept().map(|(stream, _)| stream);
+        Self::accept(Address::Socket(path), false, accept, move |stream| {
             script(&mut Connection::new(Box::new(stream)));
         })
     }
@@ -28,7 +58,7 @@ impl Server {
         config: Arc<rustls::ServerConfig>,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
     ) -> Self {
-        Self::listen(true, move |mut stream| {
+        Self::listen("127.0.0.1:0", true, move |mut stream: TcpStream| {
             let mut tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
             while tls.is_handshaking() {
                 if tls.complete_io(&mut stream).is_err() {
@@ -41,9 +71,23 @@ impl Server {
         })
     }
 
-    fn listen(https: bool, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+    fn listen(
+        address: &str,
+        https: bool,
+        serve: impl Fn(TcpStream) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        let address = Address::Port(listener.local_addr().unwrap());
+        let accept = move || listener.accept().map(|(stream, _)| stream);
+        Self::accept(address, https, accept, serve)
+    }
+
+    fn accept<S: Send + 'static>(
+        address: Address,
+        https: bool,
+        accept: impl Fn() -> io::Result<S> + Send + 'static,
+        serve: impl Fn(S) + Send + Sync + 'static,
+    ) -> Self {
         let connections = Arc::new(AtomicUsize::new(0));
         let stopped = Arc::new(AtomicBool::new(false));
         let serve = Arc::new(serve);
@@ -51,7 +95,8 @@ impl Server {
             let connections = Arc::clone(&connections);
             let stopped = Arc::clone(&stopped);
             move || {
-                for stream in listener.incoming() {
+                loop {
+                    let stream = accept();
                     if stopped.load(Ordering::SeqCst) {
                         return;
                     }
@@ -72,14 +117,22 @@ impl Server {
 
     /// The address, without a trailing slash.
     pub fn url(&self) -> String {
-        let scheme = if self.https { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        match &self.address {
+            Address::Port(address) => format!("{}://{address}", self.scheme()),
+            Address::Socket(path) => format!("unix://{}", path.to_str().unwrap()),
+        }
     }
 
     /// The address with another host, which must be one of this machine.
     pub fn url_at(&self, host: &str) -> String {
-        let scheme = if self.https { "https" } else { "http" };
-        format!("{scheme}://{host}:{}", self.address.port())
+        match &self.address {
+            Address::Port(address) => format!("{}://{host}:{}", self.scheme(), address.port()),
+            Address::Socket(_) => panic!("a socket has no host"),
+        }
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.https { "https" } else { "http" }
     }
 
     /// How many connections were accepted so far.
@@ -92,7 +145,10 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
         // Wakes the acceptor.
-        let _ = TcpStream::connect(self.address);
+        match &self.address {
+            Address::Port(address) => drop(TcpStream::connect(address)),
+            Address::Socket(path) => drop(UnixStream::connect(path)),
+        }
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
         }

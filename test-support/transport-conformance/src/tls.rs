@@ -1,3 +1,4 @@
+use std::fs;
 use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use semaphore_core::adapter::TransportErrorKind;
+use tempfile::TempDir;
 
 use crate::cancellation::{Outcome, send_in_background};
 use crate::server::{Connection, Server};
@@ -392,5 +394,72 @@ pub fn certificates_and_keys_that_are_none_are_refused_at_once(backend: &impl Ba
             "the client certificate and its key can't be used"
         );
         assert!(error.source().is_some());
+    }
+}
+
+pub fn all_authorities_of_a_folder_are_trusted(backend: &impl Backend) {
+    let (first, second) = (Authority::new(), Authority::new());
+    let files = TempDir::new().unwrap();
+    let (folder, below) = (files.path(), files.path().join("below"));
+    fs::create_dir(&below).unwrap();
+    // Without a line's end, as some write them.
+    fs::write(folder.join("first"), first.pem().trim_end()).unwrap();
+    fs::write(below.join("second.pem"), second.pem()).unwrap();
+    // What Kubernetes mounts has links to folders, and one could lead back.
+    std::os::unix::fs::symlink(folder, below.join("again")).unwrap();
+    for authority in [&first, &second] {
+        let server = start(&authority.certify(Names::loopback()), None);
+        let options = Options {
+            ca_path: Some(folder.to_owned()),
+            ..Options::to(server.url())
+        };
+        works(backend, options);
+    }
+    let server = start(&first.certify(Names::loopback()), None);
+    let one_file = Options {
+        ca_path: Some(folder.join("first")),
+        ..Options::to(server.url())
+    };
+    works(backend, one_file);
+    let a_file_goes_first = Options {
+        ca_path: Some(folder.to_owned()),
+        ..trusting(&second, &server)
+    };
+    is_misconfigured(backend, a_file_goes_first);
+}
+
+pub fn a_file_of_the_folder_without_a_certificate_is_named(backend: &impl Backend) {
+    let files = TempDir::new().unwrap();
+    let folder = files.path();
+    let refused = |named: &std::path::Path, reason: &str| {
+        let options = Options {
+            ca_path: Some(folder.to_owned()),
+            ..Options::to("https://127.0.0.1:8501")
+        };
+        let error = backend.build(options).unwrap_err();
+        let told = format!(
+            "the file {:?} of ca_path can't be read",
+            named.display().to_string()
+        );
+        assert_eq!(error.to_string(), told);
+        assert_eq!(error.source().unwrap().to_string(), reason);
+    };
+    refused(folder, "there is no file in it");
+    fs::write(folder.join("ours.pem"), Authority::new().pem()).unwrap();
+    fs::write(folder.join("README"), "no certificate").unwrap();
+    refused(&folder.join("README"), "there is no certificate in it");
+}
+
+pub fn any_certificate_is_taken_when_that_is_asked_for(backend: &impl Backend) {
+    let stranger = Authority::new();
+    let expired = Names::dns("another.host").valid(2001, 2002);
+    for names in [Names::loopback(), expired] {
+        let server = start(&stranger.certify(names), None);
+        let unverified = |accept_any_certificate| Options {
+            accept_any_certificate,
+            ..trusting(&Authority::new(), &server)
+        };
+        works(backend, unverified(true));
+        is_misconfigured(backend, unverified(false));
     }
 }

@@ -45,6 +45,15 @@ fn with(options: Options) -> TransportBuilder {
     if let Some(name) = options.tls_server_name {
         builder = builder.tls_server_name(name);
     }
+    if let Some(folder) = options.ca_path {
+        builder = builder.ca_path(folder);
+    }
+    if options.accept_any_certificate {
+        builder = builder.danger_accept_any_certificate(true);
+    }
+    if let Some((user, password)) = options.basic_auth {
+        builder = builder.basic_auth(user, password);
+    }
     if let Some(user_agent) = options.own_client {
         builder = builder.client(own_client(user_agent));
     }

@@ -57,6 +57,15 @@ fn with(options: Options) -> TransportBuilder {
     if let Some(name) = options.tls_server_name {
         builder = builder.tls_server_name(name);
     }
+    if let Some(folder) = options.ca_path {
+        builder = builder.ca_path(folder);
+    }
+    if options.accept_any_certificate {
+        builder = builder.danger_accept_any_certificate(true);
+    }
+    if let Some((user, password)) = options.basic_auth {
+        builder = builder.basic_auth(user, password);
+    }
     if let Some(user_agent) = options.own_client {
         // As a user would make it, with what ureq does by default.
         let config = ureq::Agent::config_builder().user_agent(user_agent);
