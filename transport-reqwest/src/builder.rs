@@ -39,7 +39,7 @@ pub struct TransportBuilder {
     defaults: Scope,
     basic_auth: Result<Option<BasicAuth>, InvalidInput>,
     max_connections: usize,
-    connection: Connection,
+    pub(crate) connection: Connection,
     client: Option<Client>,
 }
 

@@ -42,6 +42,8 @@ mod failure;
 mod farewell;
 mod route;
 mod runtime;
+#[cfg(all(test, feature = "tls"))]
+mod several_servers;
 #[cfg(feature = "tls")]
 mod tls;
 mod token_file;

@@ -65,6 +65,8 @@ mod on_smol;
 mod peers;
 mod reactor;
 mod runtime;
+#[cfg(all(test, feature = "tls"))]
+mod several_servers;
 #[cfg(unix)]
 mod socket;
 mod sync;

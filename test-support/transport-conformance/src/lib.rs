@@ -45,10 +45,12 @@ pub mod long_polls;
 pub mod own_client;
 pub mod redirects;
 pub mod requests;
+pub mod rotation;
 pub mod runtime;
 pub mod secrecy;
 pub mod secret;
 pub mod server;
+pub mod several_servers;
 pub mod sockets;
 pub mod timeouts;
 pub mod tls;
@@ -142,6 +144,26 @@ impl Options {
     }
 }
 
+/// Makes what is to be done where a name leads to several servers tests of the crate that calls it. They need
+/// [`Options::lookup`], which only the crate's own unit tests can set.
+#[macro_export]
+macro_rules! tests_of_several_servers {
+    ($backend:expr) => {
+        $crate::tests! { @ $backend;
+            several_servers:
+                the_one_server_that_serves_is_found,
+                a_server_that_failed_is_tried_last,
+                a_server_that_falls_silent_is_left,
+                an_open_connection_to_a_server_that_failed_is_not_used,
+                a_server_without_a_leader_for_long_is_left,
+                each_new_connection_resolves_the_name_anew,
+                a_server_with_a_certificate_that_is_not_trusted_is_passed_by,
+                a_server_that_refuses_the_clients_certificate_is_passed_by,
+                a_server_that_never_ends_its_handshake_is_passed_by;
+        }
+    };
+}
+
 /// Makes all behaviours tests of the crate that calls it, for the backend that the expression
 /// gives.
 #[macro_export]
@@ -223,6 +245,14 @@ macro_rules! tests {
                 the_token_is_in_no_error_and_no_debug_output,
                 any_status_is_an_answer,
                 the_headers_of_the_answer_are_handed_over;
+            rotation:
+                replaced_certificates_are_used_for_new_connections,
+                open_connections_go_on_with_the_certificates_they_were_opened_with,
+                who_is_trusted_no_longer_gets_no_new_connection,
+                files_that_cant_be_used_leave_the_last_ones_in_use,
+                a_folder_of_authorities_is_read_again,
+                certificates_of_the_environment_are_replaced,
+                a_file_that_cant_be_used_to_begin_with_is_refused;
             runtime:
                 time_goes_on_while_sleeping,
                 a_spawned_task_runs_while_nobody_waits_for_it,

@@ -1,0 +1,79 @@
+//! Names that lead to several servers, for tests: no option of the builder says where a name leads.
+
+use semaphore_core::Token;
+use transport_conformance::{Backend, BuildError, Options};
+
+use crate::builder::TransportBuilder;
+use crate::transport::UreqTransport;
+
+struct Threads;
+
+impl Backend for Threads {
+    type Adapter = UreqTransport;
+
+    fn build(&self, options: Options) -> Result<UreqTransport, BuildError> {
+        Ok(with(options)?)
+    }
+
+    fn build_from_env(&self) -> Result<UreqTransport, BuildError> {
+        Err("the environment has no lookup".into())
+    }
+
+    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
+        Ok(None)
+    }
+}
+
+#[cfg(feature = "smol")]
+struct Smol;
+
+#[cfg(feature = "smol")]
+impl Backend for Smol {
+    type Adapter = crate::SmolTransport;
+
+    fn build(&self, options: Options) -> Result<crate::SmolTransport, BuildError> {
+        Ok(with(options)?.into())
+    }
+
+    fn build_from_env(&self) -> Result<crate::SmolTransport, BuildError> {
+        Err("the environment has no lookup".into())
+    }
+
+    fn token_from_env(&self) -> Result<Option<Token>, BuildError> {
+        Ok(None)
+    }
+}
+
+fn with(options: Options) -> Result<UreqTransport, crate::BuildError> {
+    let mut builder = UreqTransport::builder(options.url);
+    if let Some(timeout) = options.connect_timeout {
+        builder = builder.connect_timeout(timeout);
+    }
+    if let Some(pem) = options.ca_cert {
+        builder = builder.ca_cert(pem);
+    }
+    if let Some((pem, key)) = options.client_cert {
+        builder = builder.client_cert(pem, key);
+    }
+    builder.resolved_by(options.lookup).build()
+}
+
+impl TransportBuilder {
+    fn resolved_by(mut self, lookup: Option<transport_conformance::Lookup>) -> Self {
+        self.connection.lookup = lookup;
+        self
+    }
+}
+
+mod threads {
+    use super::Threads;
+
+    transport_conformance::tests_of_several_servers!(Threads);
+}
+
+#[cfg(feature = "smol")]
+mod smol {
+    use super::Smol;
+
+    transport_conformance::tests_of_several_servers!(Smol);
+}
