@@ -16,7 +16,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let agent = Agent::find()?;
 
     // Requests have threads of their own. There is no tokio in it.
-    let transport = SmolTransport::new(agent.url().to_string())?;
+    let transport = SmolTransport::from(agent.ureq()?);
     let semaphore = Semaphore::builder("examples/on-smol", 1).connect(transport)?;
 
     let permit = semaphore.acquire_timeout(Duration::from_secs(30)).await?;

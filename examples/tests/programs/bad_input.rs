@@ -69,6 +69,7 @@ fn a_bad_address_is_refused_without_being_shown() {
         ("http://user:secret@127.0.0.1:8500", "credentials"),
         ("ftp://127.0.0.1", "http"),
         ("http://", "host"),
+        ("unix://", "socket"),
     ] {
         for program in [QUICKSTART, CONTEND] {
             let ran = run(program, Consul::At(address), &[]);
@@ -82,6 +83,15 @@ fn a_bad_address_is_refused_without_being_shown() {
 #[test]
 fn an_address_where_nobody_listens_is_told() {
     let address = closed_port().to_string();
+    let gone = Consul::At("unix:///no/such/consul.sock");
+    for backend in ["tokio", "threads", "smol"] {
+        let ran = run(QUICKSTART, gone, &["--backend", backend]);
+        ran.assert_refused(
+            1,
+            "error: no agent answers at unix:///no/such/consul.sock: ",
+        );
+        assert!(ran.stderr.contains("No such file"), "{}", ran.stderr);
+    }
     for program in [QUICKSTART, CONTEND] {
         for backend in ["tokio", "threads", "smol"] {
             let ran = run(program, Consul::At(&address), &["--backend", backend]);

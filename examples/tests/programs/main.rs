@@ -13,4 +13,5 @@ mod elected;
 mod leaders;
 mod quickstart;
 mod short_programs;
+mod sockets;
 mod support;

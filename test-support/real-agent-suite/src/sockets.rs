@@ -1,5 +1,7 @@
 //! An agent that listens on a socket of the file system.
 
+use std::time::Duration;
+
 use real_agent::Agent;
 use semaphore_core::Lost;
 
@@ -35,7 +37,9 @@ pub fn a_hold_outlives_an_agent_that_makes_its_socket_anew(backend: &impl Backen
     let builder = Agent::builder().socket().durable();
     let mut agent = builder.start().unwrap();
     let scene = scene(backend, &agent);
-    let semaphore = scene.semaphore(1);
+    // However slow the machine, the agent is back before the lease is over.
+    let builder = scene.builder(1).ttl(Duration::from_secs(60));
+    let semaphore = scene.connect(builder);
     let permit = scene.acquire(&semaphore);
     agent.restart().unwrap();
     // A release is confirmed by the agent that runs now.
