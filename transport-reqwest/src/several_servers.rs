@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use semaphore_core::Token;
 use tokio::runtime::Runtime;
-use transport_conformance::{Backend, BuildError, Options};
+use transport_conformance::{Backend, BuildError, Lookup, Options};
 
 use crate::builder::TransportBuilder;
 use crate::transport::ReqwestTransport;
@@ -40,11 +40,34 @@ impl Backend for Tokio {
     }
 }
 
+impl real_agent_suite::Backend for Tokio {
+    type Adapter = ReqwestTransport;
+
+    fn build(&self, options: real_agent_suite::Options) -> ReqwestTransport {
+        let _inside = RUNTIME.enter();
+        let lookup = options
+            .lookup
+            .map(|real_agent_suite::Lookup(found)| Lookup::new(move || found()));
+        let builder = ReqwestTransport::builder(options.url);
+        builder.resolved_by(lookup).build().unwrap()
+    }
+}
+
 impl TransportBuilder {
-    fn resolved_by(mut self, lookup: Option<transport_conformance::Lookup>) -> Self {
+    fn resolved_by(mut self, lookup: Option<Lookup>) -> Self {
         self.connection.lookup = lookup;
         self
     }
 }
 
-transport_conformance::tests_of_several_servers!(Tokio);
+mod scripted {
+    use super::Tokio;
+
+    transport_conformance::tests_of_several_servers!(Tokio);
+}
+
+mod real {
+    use super::Tokio;
+
+    real_agent_suite::tests_of_several_servers!(Tokio);
+}

@@ -1,7 +1,7 @@
 //! Names that lead to several servers, for tests: no option of the builder says where a name leads.
 
 use semaphore_core::Token;
-use transport_conformance::{Backend, BuildError, Options};
+use transport_conformance::{Backend, BuildError, Lookup, Options};
 
 use crate::builder::TransportBuilder;
 use crate::transport::UreqTransport;
@@ -58,8 +58,28 @@ fn with(options: Options) -> Result<UreqTransport, crate::BuildError> {
     builder.resolved_by(options.lookup).build()
 }
 
+impl real_agent_suite::Backend for Threads {
+    type Adapter = UreqTransport;
+
+    fn build(&self, options: real_agent_suite::Options) -> UreqTransport {
+        let lookup = options.lookup;
+        let lookup = lookup.map(|real_agent_suite::Lookup(found)| Lookup::new(move || found()));
+        let builder = UreqTransport::builder(options.url);
+        builder.resolved_by(lookup).build().unwrap()
+    }
+}
+
+#[cfg(feature = "smol")]
+impl real_agent_suite::Backend for Smol {
+    type Adapter = crate::SmolTransport;
+
+    fn build(&self, options: real_agent_suite::Options) -> crate::SmolTransport {
+        real_agent_suite::Backend::build(&Threads, options).into()
+    }
+}
+
 impl TransportBuilder {
-    fn resolved_by(mut self, lookup: Option<transport_conformance::Lookup>) -> Self {
+    fn resolved_by(mut self, lookup: Option<Lookup>) -> Self {
         self.connection.lookup = lookup;
         self
     }
@@ -69,6 +89,12 @@ mod threads {
     use super::Threads;
 
     transport_conformance::tests_of_several_servers!(Threads);
+
+    mod real {
+        use super::Threads;
+
+        real_agent_suite::tests_of_several_servers!(Threads);
+    }
 }
 
 #[cfg(feature = "smol")]
@@ -76,4 +102,10 @@ mod smol {
     use super::Smol;
 
     transport_conformance::tests_of_several_servers!(Smol);
+
+    mod real {
+        use super::Smol;
+
+        real_agent_suite::tests_of_several_servers!(Smol);
+    }
 }

@@ -62,14 +62,6 @@ struct Making {
 
 impl Making {
     fn tls_config(&self, reading: &Reading<'_>) -> Result<TlsConfig, BuildError> {
-        let client_cert = match &self.client_cert {
-            Some((cert, key)) => {
-                let (cert, key) = (cert.read(reading)?, key.read(reading)?);
-                let client_cert = client_cert(&cert, &key, &self.provider);
-                Some(client_cert.map_err(BuildError::ClientCertificate)?)
-            }
-            None => None,
-        };
         let roots = match &self.ca_cert {
             Some(pem) => {
                 let pem = pem.read(reading)?;
@@ -77,6 +69,14 @@ impl Making {
                 RootCerts::new_with_certs(&authorities)
             }
             None => RootCerts::PlatformVerifier,
+        };
+        let client_cert = match &self.client_cert {
+            Some((cert, key)) => {
+                let (cert, key) = (cert.read(reading)?, key.read(reading)?);
+                let client_cert = client_cert(&cert, &key, &self.provider);
+                Some(client_cert.map_err(BuildError::ClientCertificate)?)
+            }
+            None => None,
         };
         Ok(TlsConfig::builder()
             .provider(TlsProvider::Rustls)
