@@ -48,6 +48,8 @@ pub fn holds_outlive_the_servers_that_they_are_renewed_through(backend: &impl Ba
     drop(serving);
     let _serving = Proxy::start_at(SocketAddr::new(second, port), agent.addr()).unwrap();
     live_on();
+    // What is waited for in silence is given up after a while only.
+    drop(silent);
     contended.into_iter().for_each(Contended::hand_over);
     assert!(agent.client().sessions().unwrap().is_empty());
 }
