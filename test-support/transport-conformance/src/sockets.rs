@@ -140,19 +140,19 @@ pub fn an_answer_from_a_socket_that_is_cut_is_a_bad_answer(backend: &impl Backen
 }
 
 pub fn a_connection_to_a_socket_that_was_closed_meanwhile_is_not_used(backend: &impl Backend) {
-    let (closed, closes) = mpsc::channel();
+    let (end, ends) = mpsc::channel();
     let (_folder, server) = start(move |connection| {
         connection.read();
         connection.answer(200, "true");
         // Both ways at once, when the script ends.
-        let _ = closed.send(());
+        let _ = end.send(());
     });
     let adapter = backend.to(server.url());
     for _ in 0..5 {
         // One that ends while the request is on its way may be in between.
         let answered = (0..50).any(|_| send(&adapter, put("/v1/kv/a", "")).is_ok());
         assert!(answered);
-        closes.recv().unwrap();
+        ends.recv().unwrap();
     }
     assert!(server.connections() >= 5);
 }
