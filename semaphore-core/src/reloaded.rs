@@ -99,9 +99,9 @@ impl<T: Clone> Reloaded<T> {
         files: impl Files + 'static,
         make: impl Fn(&Reading<'_>) -> Result<T, BuildError> + Send + Sync + 'static,
     ) -> Result<Self, BuildError> {
-        let (seen, made) = read(&files, &make);
+        let (seen, result) = read(&files, &make);
         let known = Known {
-            value: made?,
+            value: result?,
             seen,
             is_doubted: false,
             unusable: None,
@@ -120,8 +120,8 @@ impl<T: Clone> Reloaded<T> {
             return known.value.clone();
         }
         known.is_doubted = false;
-        let (seen, made) = read(&*self.files, &*self.make);
-        match made {
+        let (seen, result) = read(&*self.files, &*self.make);
+        match result {
             Ok(value) => {
                 if known.seen != seen {
                     tracing::info!(name: "files-replaced", files = ?seen.files.keys(), "what is in the files now is in use");
@@ -196,8 +196,8 @@ fn read<T>(files: &dyn Files, make: &Make<T>) -> (Seen, Result<T, BuildError>) {
         files,
         seen: RefCell::default(),
     };
-    let made = make(&reading);
-    (reading.seen.into_inner(), made)
+    let result = make(&reading);
+    (reading.seen.into_inner(), result)
 }
 
 /// An error and all its causes, in one line.

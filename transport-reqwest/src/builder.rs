@@ -121,8 +121,8 @@ impl TransportBuilder {
         self
     }
 
-    /// Gives up opening a connection after this long; the request then counts as not sent. By
-    /// default [`DEFAULT_CONNECT_TIMEOUT`].
+    /// Gives up opening a connection after this long; the request then counts as not sent. Of several addresses that a name
+    /// leads to each gets the same part of it. By default [`DEFAULT_CONNECT_TIMEOUT`].
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connection.connect_timeout = Some(timeout);
         self
@@ -328,6 +328,10 @@ impl Recipe {
     }
 
     /// What the files of certificates hold was refused.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "as with TLS")
+    )]
     pub(crate) fn doubt(&self) {
         #[cfg(feature = "tls")]
         if let Self::Ours(ours) = self {

@@ -24,7 +24,7 @@
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `unverified` | TLS with whoever answers |
-//! | `disk` | files that may be replaced |
+//! | `disk` | the system's files |
 //! | `runtime` | clock, timer and tasks of tokio |
 //! | `farewell` | what is done when that runtime has gone |
 //!

@@ -119,8 +119,8 @@ impl TransportBuilder {
         self
     }
 
-    /// Gives up opening a connection after this long; the request then counts as not sent. By
-    /// default [`DEFAULT_CONNECT_TIMEOUT`].
+    /// Gives up opening a connection after this long; the request then counts as not sent. Of several addresses that a name
+    /// leads to each gets the same part of it. By default [`DEFAULT_CONNECT_TIMEOUT`].
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connection.connect_timeout = Some(timeout);
         self

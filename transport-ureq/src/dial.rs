@@ -153,7 +153,9 @@ impl Dial {
             match opened {
                 Ok(opened) => return Ok((opened, address.ip())),
                 Err(error) => {
-                    self.peers.failed(address.ip());
+                    if !is_lack_of_ours(&error) {
+                        self.peers.failed(address.ip());
+                    }
                     if weight(&error) > weight(&failure) {
                         failure = error;
                     }
@@ -164,6 +166,10 @@ impl Dial {
     }
 
     /// Opens a connection to the only address of the details, unless one is open already.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "as with TLS")
+    )]
     fn open(
         &self,
         details: &ConnectionDetails,
@@ -189,6 +195,10 @@ impl Dial {
     }
 
     /// One side has refused the other's certificate.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "as with TLS")
+    )]
     pub(crate) fn doubt(&self) {
         #[cfg(feature = "tls")]
         self.tls.doubt();
@@ -201,9 +211,13 @@ fn weight(error: &Error) -> u8 {
     match error {
         error if is_refused_by_tls(error, true) => 3,
         Error::HostNotFound => 0,
-        Error::Io(error) if is_no_room(error) => 1,
+        error if is_lack_of_ours(error) => 1,
         _ => 2,
     }
+}
+
+fn is_lack_of_ours(error: &Error) -> bool {
+    matches!(error, Error::Io(error) if is_no_room(error))
 }
 
 /// No connection is opened in less.
@@ -225,12 +239,11 @@ impl Connector for Dial {
         _: Option<()>,
     ) -> Result<Option<Self::Out>, Error> {
         self.peer.set(None);
-        let (opened, server) = match self.socket(details)? {
-            Some(socket) => (self.open(details, Some(socket))?, None),
-            None => {
-                let (opened, server) = self.reach(details)?;
-                (opened, Some(server))
-            }
+        let (opened, server) = if let Some(socket) = self.socket(details)? {
+            (self.open(details, Some(socket))?, None)
+        } else {
+            let (opened, server) = self.reach(details)?;
+            (opened, Some(server))
         };
         self.peer.set(server);
         let peers = Arc::clone(&self.peers);

@@ -36,7 +36,7 @@
 //! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
-//! | `disk` | files that may be replaced |
+//! | `disk` | the system's files |
 //! | `runtime`, `on_smol` | clock and timer |
 //! | `tasks` | the thread of all tasks |
 //! | `reactor` | what timers need, started in time |

@@ -1,5 +1,7 @@
 //! Names that lead to several servers, for tests: no option of the builder says where a name leads.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use semaphore_core::Token;
 use transport_conformance::{Backend, BuildError, Lookup, Options};
 

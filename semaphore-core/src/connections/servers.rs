@@ -88,11 +88,11 @@ impl Servers {
         let mut known = self.known();
         if !is_out_of_service(response) {
             known.has_served = true;
-            let serves = Standing {
+            let good = Standing {
                 serves: true,
                 ..Standing::default()
             };
-            known.standings.insert(server, serves);
+            known.standings.insert(server, good);
             return;
         }
         let standing = known.standings.entry(server).or_default();
@@ -131,6 +131,9 @@ impl Servers {
         let began = known
             .refused
             .filter(|it| now.saturating_since(it.last) < REPLACED);
+        if began.is_none() {
+            tracing::warn!(name: "tls-refused", "one side refuses the other's certificate, which fitted before: tried again for a minute");
+        }
         let since = began.map_or(now, |it| it.since);
         known.refused = Some(Refused { since, last: now });
         if now.saturating_since(since) < REPLACED {

@@ -152,6 +152,7 @@ macro_rules! tests_of_several_servers {
         $crate::tests! { @ $backend;
             several_servers:
                 the_one_server_that_serves_is_found,
+                several_silent_servers_are_passed_by,
                 a_server_that_failed_is_tried_last,
                 a_server_that_falls_silent_is_left,
                 an_open_connection_to_a_server_that_failed_is_not_used,

@@ -105,6 +105,15 @@ pub fn the_one_server_that_serves_is_found(backend: &impl Backend) {
     }
 }
 
+/// Where the time of one request is over before the first that serves is tried, the next one goes on.
+pub fn several_silent_servers_are_passed_by(backend: &impl Backend) {
+    let third = Server::start_at("127.0.0.3:0", one_by_one("third"));
+    let _silent = [FIRST, SECOND].map(|ip| Silent::at(beside(&third, ip)));
+    let adapter = named(backend, &third, [FIRST, SECOND, THIRD]);
+    let request = put("/v1/kv/a", "").with_timeout(SHORT * 3 / 2);
+    assert_eq!(served(&adapter, &request).body(), b"third");
+}
+
 pub fn a_server_that_failed_is_tried_last(backend: &impl Backend) {
     let first = Server::start(frozen);
     let address = beside(&first, SECOND).to_string();
