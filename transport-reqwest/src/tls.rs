@@ -7,7 +7,7 @@ use reqwest::ClientBuilder;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
@@ -127,7 +127,7 @@ impl Making {
     }
 
     fn certified(&self, cert: &[u8], key: &[u8]) -> Result<CertifiedKey, Cause> {
-        let key = PrivateKeyDer::from_pem_slice(key)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(without_lines)?;
         Ok(CertifiedKey::from_der(
             certificates(cert)?,
             key,
@@ -210,9 +210,19 @@ impl fmt::Debug for Credentials {
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Cause> {
-    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>()?;
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(without_lines)?;
     if found.is_empty() {
         return Err("there is no certificate in it".into());
     }
     Ok(found)
+}
+
+/// What is wrong with a document, without a line of it: a key whose lines were joined is one line.
+fn without_lines(error: pem::Error) -> Cause {
+    match error {
+        pem::Error::IllegalSectionStart { .. } => "the line that begins a section is broken".into(),
+        pem::Error::MissingSectionEnd { .. } => "a section has no end".into(),
+        error => error.into(),
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use semaphore_core::BuildError;
@@ -104,17 +104,29 @@ fn client_cert(cert: &[u8], key: &[u8], provider: &CryptoProvider) -> Result<Cli
         .iter()
         .map(|certificate| Certificate::from_der(certificate).to_owned())
         .collect();
-    let private = PrivateKey::from_pem(key)?;
-    CertifiedKey::from_der(chain, PrivateKeyDer::from_pem_slice(key)?, provider)?;
+    let checked = PrivateKeyDer::from_pem_slice(key).map_err(without_lines)?;
+    CertifiedKey::from_der(chain, checked, provider)?;
+    // What ureq says would quote the document.
+    let private = PrivateKey::from_pem(key).map_err(|_| "ureq reads no key in it")?;
     Ok(ClientCert::new_with_certs(&ours, private))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Cause> {
-    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>()?;
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(without_lines)?;
     if found.is_empty() {
         return Err("there is no certificate in it".into());
     }
     Ok(found)
+}
+
+/// What is wrong with a document, without a line of it: a key whose lines were joined is one line.
+fn without_lines(error: pem::Error) -> Cause {
+    match error {
+        pem::Error::IllegalSectionStart { .. } => "the line that begins a section is broken".into(),
+        pem::Error::MissingSectionEnd { .. } => "a section has no end".into(),
+        error => error.into(),
+    }
 }
 
 impl fmt::Debug for Tls {
