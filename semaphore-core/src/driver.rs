@@ -50,7 +50,7 @@ struct Driver<M: Machine> {
     shared: Arc<Shared<M>>,
     transport: Arc<dyn Transport>,
     runtime: Arc<dyn Runtime>,
-    requests: Requests,
+    requests: Exchanges,
     alarm: Alarm,
     /// For how long somebody else goes on when this is dropped.
     farewell: Duration,
@@ -67,7 +67,7 @@ impl<M: Machine> Driver<M> {
             shared,
             transport,
             runtime,
-            requests: Requests::default(),
+            requests: Exchanges::default(),
             alarm: Alarm::default(),
             farewell,
         }
@@ -187,28 +187,35 @@ pub(crate) async fn run<T: Task>(
 
 /// The requests under way.
 #[derive(Default)]
-struct Requests {
+struct Exchanges {
     running: FuturesUnordered<Abortable<BoxFuture<'static, Answered>>>,
     aborts: BTreeMap<RequestId, AbortHandle>,
 }
 
-type Answered = (RequestId, Result<Response, TransportError>);
+pub(crate) type Answered = (RequestId, Result<Response, TransportError>);
 
-impl Requests {
+/// Sends one request of a machine, and waits for its answer.
+pub(crate) fn exchange(
+    transport: &Arc<dyn Transport>,
+    transmit: Transmit,
+) -> BoxFuture<'static, Answered> {
+    let Transmit { id, request } = transmit;
+    tracing::trace!(?id, ?request, "sending");
+    let transport = Arc::clone(transport);
+    Box::pin(async move {
+        let result = transport.send(request).await;
+        let status = result.as_ref().map(Response::status);
+        tracing::trace!(?id, ?status, "answered");
+        (id, result)
+    })
+}
+
+impl Exchanges {
     fn send(&mut self, transport: &Arc<dyn Transport>, transmit: Transmit) {
-        let Transmit { id, request } = transmit;
-        tracing::trace!(?id, ?request, "sending");
-        let transport = Arc::clone(transport);
-        let exchange = async move {
-            let result = transport.send(request).await;
-            let status = result.as_ref().map(Response::status);
-            tracing::trace!(?id, ?status, "answered");
-            (id, result)
-        };
         let (abort, registration) = AbortHandle::new_pair();
-        self.aborts.insert(id, abort);
-        self.running
-            .push(Abortable::new(Box::pin(exchange), registration));
+        self.aborts.insert(transmit.id, abort);
+        let exchange = exchange(transport, transmit);
+        self.running.push(Abortable::new(exchange, registration));
     }
 
     /// Drops them all, and says which they were.

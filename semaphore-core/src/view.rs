@@ -247,7 +247,7 @@ impl View {
 
     /// `ModifyIndex` of the record's key, zero when it does not exist: what a change of it names
     /// as `cas`.
-    pub fn lock_index(&self) -> Index {
+    pub fn record_index(&self) -> Index {
         self.lock
             .as_ref()
             .map_or(Index::ZERO, |lock| lock.modify_index)
@@ -353,7 +353,7 @@ mod tests {
         let contenders: Vec<_> = view.contenders().iter().map(|c| c.create_index).collect();
         assert_eq!(contenders, [Index(10), Index(20), Index(30)]);
         assert_eq!(view.index(), Index(100));
-        assert_eq!(view.lock_index(), Index(50));
+        assert_eq!(view.record_index(), Index(50));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The shape of the core, counted from its source: how large its parts are, how many fields its machines have, and
-//! which files need each other in a circle. `scripts/rooms` prints the counts.
+//! The shape of the core, counted from its source: how large its parts are, how many fields its machines have, in which files
+//! they act as a whole, where phases change, how many bools are kept, and which files need each other in a circle.
+//! `scripts/rooms` prints the counts.
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
@@ -18,6 +19,30 @@ const MACHINES: [&str; 3] = ["Participant", "Candidate", "Follow"];
 /// A machine's state is what its fields say together: nobody has to keep more in mind than so many.
 const MOST_FIELDS: usize = 10;
 
+/// The files that may say what a machine as a whole does. Who adds one moves state into a room first, or asks a function of
+/// the rooms.
+const OF_WHOLE_MACHINES: [&str; 10] = [
+    "machine::election",
+    "machine::election::terms",
+    "machine::follow",
+    "machine::semaphore",
+    "machine::semaphore::claims",
+    "machine::semaphore::departures",
+    "machine::semaphore::settle",
+    "machine::semaphore::traffic",
+    "machine::semaphore::views",
+    "machine::semaphore::writes",
+];
+
+/// Where phases are changed and drawn: each of them may be assigned nowhere else, since its state is private there.
+const PHASES: [&str; 2] = [
+    "machine::election::candidacy::phase",
+    "machine::semaphore::contender::phase",
+];
+
+/// So many fields of the machines' rooms are bools. What means something in one state only belongs into that state.
+const MOST_BOOLS: usize = 28;
+
 /// One file of the core, without its tests.
 struct Source {
     /// As in `machine::ledger`.
@@ -28,6 +53,12 @@ struct Source {
     comments: usize,
     /// The fields of each struct.
     fields: BTreeMap<String, usize>,
+    /// How many of all fields are bools.
+    bools: usize,
+    /// The machines that it says something of as a whole.
+    of_machines: BTreeSet<String>,
+    /// How often it assigns to a field `phase`.
+    phases_assigned: usize,
     /// The paths that it names, from the root of the crate.
     named: BTreeSet<Vec<String>>,
     /// What it shows of others under its own name, and where that is.
@@ -77,6 +108,9 @@ impl Source {
             code: 0,
             comments: 0,
             fields: BTreeMap::new(),
+            bools: 0,
+            of_machines: BTreeSet::new(),
+            phases_assigned: 0,
             named: BTreeSet::new(),
             shown: BTreeMap::new(),
         };
@@ -184,8 +218,34 @@ impl<'ast> Visit<'ast> for Source {
         visit::visit_item_struct(self, item);
     }
 
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        self.bools += usize::from(is_named(&field.ty, "bool"));
+        visit::visit_field(self, field);
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let machines = MACHINES.into_iter();
+        let named = machines.filter(|name| is_named(&item.self_ty, name));
+        self.of_machines.extend(named.map(str::to_owned));
+        visit::visit_item_impl(self, item);
+    }
+
+    fn visit_expr_assign(&mut self, assign: &'ast syn::ExprAssign) {
+        if let syn::Expr::Field(place) = &*assign.left
+            && let syn::Member::Named(field) = &place.member
+        {
+            self.phases_assigned += usize::from(field == "phase");
+        }
+        visit::visit_expr_assign(self, assign);
+    }
+
     /// Where an item may be seen from is no need of it.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
+}
+
+/// Whether a type is the one of this name, without arguments.
+fn is_named(of: &syn::Type, name: &str) -> bool {
+    matches!(of, syn::Type::Path(it) if it.path.is_ident(name))
 }
 
 /// The file in which this path ends, through whatever shows it elsewhere.
@@ -343,6 +403,18 @@ fn report() -> String {
     for (name, fields) in machines(&sources) {
         writeln!(text, "{name:<12} {fields:>6} fields").expect("room");
     }
+    for machine in MACHINES {
+        let files = sources.values();
+        let count = files.filter(|it| it.of_machines.contains(machine)).count();
+        writeln!(text, "{machine:<12} {count:>6} files with an impl of it").expect("room");
+    }
+    let bools = bools(&sources);
+    writeln!(
+        text,
+        "{:<12} {bools:>6} fields in the machine folder",
+        "bools"
+    )
+    .expect("room");
     let needs = needs(&sources);
     let circles = circles(&needs);
     writeln!(text, "{:<12} {:>6}", "circles", circles.len()).expect("room");
@@ -377,6 +449,44 @@ fn no_machine_has_more_fields_than_a_reader_keeps_in_mind() {
     for (name, fields) in machines {
         assert!(fields <= MOST_FIELDS, "{name} has {fields} fields");
     }
+}
+
+fn of_machine_folder(sources: &BTreeMap<Vec<String>, Source>) -> impl Iterator<Item = &Source> {
+    let sources = sources.values();
+    sources.filter(|it| it.module.first().is_some_and(|it| it == "machine"))
+}
+
+fn bools(sources: &BTreeMap<Vec<String>, Source>) -> usize {
+    of_machine_folder(sources).map(|it| it.bools).sum()
+}
+
+#[test]
+fn what_a_machine_does_as_a_whole_stands_in_few_files() {
+    let sources = sources();
+    let files = sources
+        .values()
+        .filter(|source| !source.of_machines.is_empty());
+    let files: Vec<_> = files.map(|source| source.module.join("::")).collect();
+    assert_eq!(files, OF_WHOLE_MACHINES);
+}
+
+#[test]
+fn a_phase_is_changed_in_the_one_file_that_draws_it() {
+    let sources = sources();
+    for file in PHASES {
+        let module: Vec<_> = file.split("::").map(str::to_owned).collect();
+        assert!(sources.contains_key(&module), "{file}");
+    }
+    for source in of_machine_folder(&sources) {
+        let module = source.module.join("::");
+        assert_eq!(source.phases_assigned, 0, "{module} replaces a phase");
+    }
+}
+
+#[test]
+fn no_more_bools_are_kept_than_are_now() {
+    let bools = bools(&sources());
+    assert!(bools <= MOST_BOOLS, "{bools} fields are bools");
 }
 
 #[test]

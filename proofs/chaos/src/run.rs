@@ -231,7 +231,7 @@ fn look_for_ours(admin: &Admin, run: &Run, end: &mut End) -> io::Result<()> {
                 if let Sight::Led { value, .. } = look(admin, place)?
                     && is_ours(&value)
                 {
-                    end.keys.push(place.lock_key());
+                    end.keys.push(place.record_key());
                 }
             }
         }
@@ -263,7 +263,7 @@ fn at_last(run: &Run, admin: &Admin, end: &mut End) -> Result<(), Failure> {
             What::Election => {
                 let sight = look(admin, place).doing("looking for who leads at last")?;
                 if let Sight::Led { .. } = sight {
-                    end.at_last.push(place.lock_key());
+                    end.at_last.push(place.record_key());
                 }
                 let prefix = place.prefix.clone();
                 end.truths.push(Truth { prefix, sight });
@@ -276,7 +276,7 @@ fn at_last(run: &Run, admin: &Admin, end: &mut End) -> Result<(), Failure> {
 /// Leads, which needs nobody else to lead, and says something that everybody who follows has to see.
 fn one_leads_at_last(run: &Run, place: &Place, admin: &Admin) -> Result<(), Failure> {
     let backend = UreqTransport::new(admin.url()).doing("building a transport")?;
-    let election = Election::builder(place.lock_key())
+    let election = Election::builder(place.record_key())
         .ttl(run.ttl)
         .value("first and last")
         .connect_blocking(backend)

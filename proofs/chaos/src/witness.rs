@@ -139,7 +139,7 @@ fn holders(client: &Client, place: &Place) -> io::Result<BTreeSet<String>> {
 /// # Errors
 /// When there is no such answer.
 pub(crate) fn look(client: &Client, place: &Place) -> io::Result<Sight> {
-    let path = format!("/v1/kv/{}?consistent", place.lock_key());
+    let path = format!("/v1/kv/{}?consistent", place.record_key());
     let answer = client.get(&path)?;
     match answer.status {
         404 => return Ok(Sight::Leaderless { value: None }),

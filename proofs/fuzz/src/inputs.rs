@@ -52,7 +52,7 @@ fn prefix(text: &str) {
         consistent: true,
     };
     check_key(&list.request(&scope), &prefix.directory());
-    let lock = prefix.lock_key();
+    let lock = prefix.record_key();
     let cas = CasKey {
         key: &lock,
         index: Index(u64::MAX),

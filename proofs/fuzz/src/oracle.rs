@@ -83,7 +83,7 @@ impl Oracle {
         let Ok(list) = ListKeys::parse(response) else {
             return;
         };
-        let key = self.prefix.lock_key();
+        let key = self.prefix.record_key();
         let entry = list.entries.iter().rfind(|entry| entry.key() == key);
         let value = entry.and_then(|entry| entry.value().ok());
         self.shown.push_back(Shown {
@@ -102,11 +102,11 @@ impl Oracle {
             self.missing.extend(transaction.free_after(response));
             return;
         }
-        let lock = self.prefix.lock_key();
+        let lock = self.prefix.record_key();
         let base = transaction.write_of(&lock).and_then(|it| it.index);
         if let Some(base) = base {
             self.extend(
-                |shown| shown.view.lock_index().0 == base,
+                |shown| shown.view.record_index().0 == base,
                 |before| transaction.entries_after(&lock, before, response),
             );
         } else if let Some(entries) = transaction.entries_after(&lock, &[], response) {
@@ -160,7 +160,7 @@ impl Oracle {
 
     /// A participant sends a transaction.
     fn check_transaction(&self, transaction: &Transaction) {
-        let lock = self.prefix.lock_key();
+        let lock = self.prefix.record_key();
         if transaction.is_probe() {
             let mut sessions = transaction.locks_with();
             assert!(sessions.all(|it| self.is_ours(it)), "asked with another's");
@@ -244,7 +244,7 @@ impl Oracle {
     fn justify(&self, value: &[u8], cas: Option<u64>, allows: impl Fn(&Shown) -> bool) {
         let cas = cas.expect("the record is written by check-and-set only");
         let is_justified = self.shown.iter().rev().any(|shown| {
-            shown.view.lock_index().0 == cas && shown.may_replace(value) && allows(shown)
+            shown.view.record_index().0 == cas && shown.may_replace(value) && allows(shown)
         });
         assert!(
             is_justified,

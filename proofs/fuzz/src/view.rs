@@ -86,10 +86,10 @@ fn check_lock(view: &View, entries: &[Json]) {
         .rfind(|entry| entry["Key"] == "service/db/.lock");
     let Some(entry) = last else {
         assert!(view.lock().is_none());
-        assert_eq!(view.lock_index(), Index::ZERO);
+        assert_eq!(view.record_index(), Index::ZERO);
         return;
     };
-    assert_eq!(view.lock_index(), Index(number(entry, "ModifyIndex")));
+    assert_eq!(view.record_index(), Index(number(entry, "ModifyIndex")));
     let record = base64(entry).map(|value| Record::decode(&value, number(entry, "Flags")));
     assert_eq!(view.record(), record.and_then(Result::ok).as_ref());
 }

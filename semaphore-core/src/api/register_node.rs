@@ -38,7 +38,7 @@ impl RegisterNode<'_> {
             modify_index: 0,
         };
         let body = [Element {
-            node: Operation { verb: "cas", node },
+            node: NodeStep { verb: "cas", node },
         }];
         // Structs of strings and numbers always serialize.
         let body = serde_json::to_vec(&body).unwrap_or_default();
@@ -86,12 +86,12 @@ impl RegisterNode<'_> {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Element<'a> {
-    node: Operation<'a>,
+    node: NodeStep<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Operation<'a> {
+struct NodeStep<'a> {
     verb: &'static str,
     node: Node<'a>,
 }

@@ -8,15 +8,13 @@ use std::sync::Arc;
 
 use futures_util::Stream;
 
+use crate::driver::{Answered, exchange};
 use crate::error::Error;
-use crate::http::Response;
-use crate::id::RequestId;
 use crate::input::LockKey;
 use crate::leader::LeaderStatus;
-use crate::machine::{Follow, LeaderEvent, Transmit};
+use crate::machine::{Follow, LeaderEvent};
 use crate::runtime::{BoxFuture, Runtime};
-use crate::time::Instant;
-use crate::transport::{Transport, TransportError};
+use crate::transport::Transport;
 
 /// Follows an election's leader. Made by [`Discovery::follow`](crate::Discovery::follow).
 ///
@@ -32,12 +30,7 @@ pub struct Follower {
     transport: Arc<dyn Transport>,
     runtime: Arc<dyn Runtime>,
     /// What it waits for: an answer, or the time of the next request.
-    waiting: Option<BoxFuture<'static, Woken>>,
-}
-
-enum Woken {
-    Answered(RequestId, Result<Response, TransportError>),
-    Due,
+    waiting: Option<BoxFuture<'static, Option<Answered>>>,
 }
 
 impl Follower {
@@ -98,42 +91,28 @@ impl Follower {
             let Some(waiting) = &mut self.waiting else {
                 return Poll::Ready(None);
             };
-            let woken = ready!(waiting.as_mut().poll(cx));
+            let answered = ready!(waiting.as_mut().poll(cx));
             self.waiting = None;
-            if let Woken::Answered(id, result) = woken {
+            if let Some((id, result)) = answered {
                 let now = self.runtime.now();
                 self.follow.handle_response(now, id, &result);
             }
         }
     }
 
-    /// What the machine wants next; none when it has ended.
-    fn wait(&mut self) -> Option<BoxFuture<'static, Woken>> {
+    /// What the machine wants next, an answer or that time passes; none when it has ended.
+    fn wait(&mut self) -> Option<BoxFuture<'static, Option<Answered>>> {
         let now = self.runtime.now();
-        match self.follow.poll_transmit(now) {
-            Some(transmit) => Some(self.send(transmit)),
-            None => self.follow.poll_timeout().map(|due| self.sleep(now, due)),
+        if let Some(transmit) = self.follow.poll_transmit(now) {
+            let exchange = exchange(&self.transport, transmit);
+            return Some(Box::pin(async move { Some(exchange.await) }));
         }
-    }
-
-    fn send(&self, transmit: Transmit) -> BoxFuture<'static, Woken> {
-        let Transmit { id, request } = transmit;
-        tracing::trace!(?id, ?request, "sending");
-        let transport = Arc::clone(&self.transport);
-        Box::pin(async move {
-            let result = transport.send(request).await;
-            let status = result.as_ref().map(Response::status);
-            tracing::trace!(?id, ?status, "answered");
-            Woken::Answered(id, result)
-        })
-    }
-
-    fn sleep(&self, now: Instant, due: Instant) -> BoxFuture<'static, Woken> {
+        let wait = self.follow.poll_timeout()?.saturating_since(now);
         let runtime = Arc::clone(&self.runtime);
-        Box::pin(async move {
-            runtime.sleep(due.saturating_since(now)).await;
-            Woken::Due
-        })
+        Some(Box::pin(async move {
+            runtime.sleep(wait).await;
+            None
+        }))
     }
 }
 

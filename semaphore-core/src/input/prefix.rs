@@ -48,7 +48,7 @@ impl Prefix {
     }
 
     /// The key of the record: `<prefix>/.lock`.
-    pub fn lock_key(&self) -> String {
+    pub fn record_key(&self) -> String {
         format!("{}/{LOCK_NAME}", self.0)
     }
 

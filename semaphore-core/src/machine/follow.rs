@@ -8,6 +8,8 @@
 //! told by its index any more, and polls ask for the leader's word as well.
 //!
 //! Following needs no session and writes nothing.
+//!
+//! Sources: Consul's documentation of blocking queries (an index that went backwards) and of consistency modes.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -22,7 +24,7 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::Poller;
-use crate::machine::process::requests::Requests;
+use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -58,8 +60,7 @@ pub struct Follow {
     scope: Scope,
     /// Idle once nothing will happen any more.
     poller: Poller,
-    /// The request under way: until when it may take.
-    requests: Requests<Instant>,
+    requests: Requests<Poll>,
     trust: Trust,
     current: Option<LeaderStatus>,
     is_interrupted: bool,
@@ -76,6 +77,18 @@ struct Trust {
     is_behind: bool,
     /// Whether the request under way asks for the leader's word.
     asks_leader: bool,
+}
+
+/// The request under way: until when it may take.
+#[derive(Clone, Copy, Debug)]
+struct Poll {
+    give_up_at: Instant,
+}
+
+impl Sender for Poll {
+    fn polls(&self) -> bool {
+        true
+    }
 }
 
 impl Trust {
@@ -103,7 +116,7 @@ impl Follow {
             key,
             scope,
             poller,
-            requests: Requests::new(),
+            requests: Requests::new(REQUEST_TIMEOUT, PATIENCE),
             trust: Trust {
                 highest: Index::ZERO,
                 is_behind: false,
@@ -153,8 +166,10 @@ impl Follow {
             consistent: self.trust.asks_leader,
         };
         let request = read.request(&self.scope).answered_within(REQUEST_TIMEOUT);
-        let id = self.requests.sent(now + request.timeout());
-        Some(Transmit { id, request })
+        let poll = Poll {
+            give_up_at: now + request.timeout(),
+        };
+        Some(self.requests.send(now, poll, Service::Reads, request))
     }
 
     /// When to call [`Self::poll_transmit`] again, if no answer comes before.
@@ -169,19 +184,12 @@ impl Follow {
         id: RequestId,
         result: &Result<Response, TransportError>,
     ) {
-        let Some(give_up_at) = self.requests.ended(id) else {
+        let Some(received) = self.requests.receive(now, id, result) else {
             return;
         };
-        let answer = match result {
-            Ok(response) => {
-                let services = self.requests.services();
-                services.judge(now, Service::Reads, response, false, PATIENCE)
-            }
-            Err(error) => Err(RequestError::Transport(error.clone())),
-        };
-        match answer {
+        match received.answer {
             // It lay there while nobody asked, and tells of then.
-            _ if now > give_up_at + LEEWAY => {
+            _ if now > received.from.give_up_at + LEEWAY => {
                 self.poller.ended(now);
                 self.poller.restart();
             }

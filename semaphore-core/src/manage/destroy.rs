@@ -65,7 +65,7 @@ impl Task for Destroy {
         }
         self.has_written = true;
         let delete = DeleteKey {
-            key: &self.prefix.lock_key(),
+            key: &self.prefix.record_key(),
             index: Some(lock.modify_index),
         };
         Ok(Step::Write(delete.request(&self.scope)))

@@ -194,7 +194,7 @@ fn list(prefix: &Prefix, scope: &Scope) -> Request {
 /// The end for a record that is not understood.
 fn conflict<T>(prefix: &Prefix, conflict: &Conflict) -> Step<T> {
     Step::Done(Err(Error::Conflict {
-        key: prefix.lock_key(),
+        key: prefix.record_key(),
         conflict: conflict.clone(),
     }))
 }

@@ -62,7 +62,7 @@ impl Task for Resize {
         }
         record.set_limit(self.limit);
         let write = CasKey {
-            key: &self.prefix.lock_key(),
+            key: &self.prefix.record_key(),
             index: lock.modify_index,
             value: &record.encode(),
             flags: record.flags(),

@@ -167,7 +167,7 @@ mod tests {
     fn a_write_of_ours_replaces_the_record_and_makes_the_view_newer() {
         let mut view = queue(&[A]);
         view.write_record(record(&[B]), Index(110));
-        assert_eq!(view.lock_index(), Index(110));
+        assert_eq!(view.record_index(), Index(110));
         assert_eq!((view.index(), view.version()), (Index(110), Index(110)));
         assert_eq!(waiters(&view), [A, C, D]);
         assert_eq!(contenders(&view), [A, B, C, D]);
@@ -178,7 +178,7 @@ mod tests {
         );
         // A list that is newer than the write stays so.
         view.write_record(record(&[C]), Index(105));
-        assert_eq!(view.lock_index(), Index(105));
+        assert_eq!(view.record_index(), Index(105));
         assert_eq!((view.index(), view.version()), (Index(110), Index(110)));
     }
 
@@ -191,7 +191,7 @@ mod tests {
         });
         assert_eq!(contenders(&view), [B, C, D]);
         assert_eq!(waiters(&view), [D]);
-        assert_eq!(view.lock_index(), Index(120));
+        assert_eq!(view.record_index(), Index(120));
         assert_eq!((view.index(), view.version()), (Index(100), Index(120)));
         assert_eq!(view.source(), Source::NewerRecord);
     }

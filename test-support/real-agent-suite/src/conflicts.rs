@@ -55,7 +55,7 @@ pub fn flags_of_something_else_are_left_alone(backend: &impl Backend) {
 }
 
 fn is_left_alone<B: Backend>(scene: &Scene<'_, B>, content: &str) {
-    let before = scene.entry(&scene.lock_key()).unwrap();
+    let before = scene.entry(&scene.record_key()).unwrap();
     let semaphore = scene.semaphore(3);
     for refused in [
         scene.run(semaphore.acquire()).map(drop),
@@ -65,16 +65,16 @@ fn is_left_alone<B: Backend>(scene: &Scene<'_, B>, content: &str) {
         scene.run(semaphore.inspect()).map(drop),
     ] {
         assert!(
-            matches!(&refused, Err(Error::Conflict { key, .. }) if *key == scene.lock_key()),
+            matches!(&refused, Err(Error::Conflict { key, .. }) if *key == scene.record_key()),
             "{content}: {refused:?}"
         );
     }
     scene.run(semaphore.shutdown());
-    assert_eq!(scene.entry(&scene.lock_key()).unwrap(), before);
+    assert_eq!(scene.entry(&scene.record_key()).unwrap(), before);
     assert!(scene.contenders().is_empty());
     scene
         .admin()
-        .delete(&format!("/v1/kv/{}", scene.lock_key()))
+        .delete(&format!("/v1/kv/{}", scene.record_key()))
         .unwrap();
     scene.assert_nothing_left();
 }
@@ -104,7 +104,7 @@ pub fn each_dialect_of_the_record_is_kept(backend: &impl Backend) {
         assert_eq!(record[name], holders, "{record}");
         assert_eq!(record.as_object().unwrap().len(), 2, "{record}");
         scene.release(permit);
-        let entry = scene.entry(&scene.lock_key()).unwrap();
+        let entry = scene.entry(&scene.record_key()).unwrap();
         assert_eq!(entry["Flags"].as_u64(), Some(flags));
         let empty: Value = serde_json::from_str(empty).unwrap();
         assert_eq!(scene.record(), empty);

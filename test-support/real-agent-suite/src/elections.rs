@@ -242,7 +242,7 @@ pub fn an_election_and_a_semaphore_refuse_each_others_keys(backend: &impl Backen
     let semaphore = scene.semaphore(1);
     let permit = scene.acquire(&semaphore);
     let contender = permit.sequencers()[0].key.clone();
-    for key in [scene.lock_key(), contender] {
+    for key in [scene.record_key(), contender] {
         let before = scene.entry(&key).unwrap();
         let refused = scene.run(candidate(&scene, &key, "one").campaign());
         let Err(Error::NotAnElection { conflict, .. }) = refused else {

@@ -32,7 +32,7 @@ pub fn the_record_is_written_as_go_does(backend: &impl Backend) {
     let permit = scene.acquire(&semaphore);
     let holders = json!({ session(&permit): true });
     assert_eq!(scene.record(), json!({ "Limit": 3, "Holders": holders }));
-    let entry = scene.entry(&scene.lock_key()).unwrap();
+    let entry = scene.entry(&scene.record_key()).unwrap();
     // The last two bits tell those who wait behind that it has claimed.
     assert_eq!(
         entry["Flags"].as_u64().map(|flags| flags | 3),

@@ -129,7 +129,7 @@ pub fn a_semaphores_keys_are_refused_as_an_elections(backend: &impl Backend) {
     let scene = Scene::shared(backend);
     let semaphore = scene.semaphore(1);
     let permit = scene.acquire(&semaphore);
-    for key in [scene.lock_key(), permit.sequencers()[0].key.clone()] {
+    for key in [scene.record_key(), permit.sequencers()[0].key.clone()] {
         let discovery = Discovery::builder(key).connect(scene.adapter()).unwrap();
         let refused = scene.run(discovery.leader());
         let Err(Error::NotAnElection { conflict, .. }) = refused else {

@@ -58,7 +58,7 @@ pub fn a_removed_holder_entry_is_noticed(backend: &impl Backend) {
 pub fn a_removed_record_is_noticed(backend: &impl Backend) {
     let scene = Scene::shared(backend);
     let harm = |_: &Permit| {
-        let path = format!("/v1/kv/{}", scene.lock_key());
+        let path = format!("/v1/kv/{}", scene.record_key());
         assert!(scene.admin().delete(&path).unwrap().is_true());
     };
     let removed = |lost: &Lost| matches!(lost, Lost::RemovedFromHolders { .. });

@@ -20,7 +20,7 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
     let scene = Scene::on(backend, &agent);
     let folder = tempfile::tempdir().unwrap();
     let is_held = || folder.path().join("held").exists();
-    let key = scene.lock_key();
+    let key = scene.record_key();
     let (one, other) = (
         candidate(&scene, &key, "one"),
         candidate(&scene, &key, "other"),

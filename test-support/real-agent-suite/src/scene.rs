@@ -161,7 +161,7 @@ impl<'b, B: Backend> Scene<'b, B> {
         (answer.status == 200).then(|| answer.json().unwrap()[0].clone())
     }
 
-    pub fn lock_key(&self) -> String {
+    pub fn record_key(&self) -> String {
         format!("{}/.lock", self.prefix)
     }
 
@@ -171,13 +171,13 @@ impl<'b, B: Backend> Scene<'b, B> {
 
     /// The record as JSON, null when there is none.
     pub fn record(&self) -> Value {
-        let text = self.entry(&self.lock_key()).map(|entry| value(&entry));
+        let text = self.entry(&self.record_key()).map(|entry| value(&entry));
         text.map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap())
     }
 
     /// Overwrites the record, as an administrator does.
     pub fn write_record(&self, record: &str, flags: u64) {
-        let path = format!("/v1/kv/{}?flags={flags}", self.lock_key());
+        let path = format!("/v1/kv/{}?flags={flags}", self.record_key());
         assert!(self.admin.put(&path, record.as_bytes()).unwrap().is_true());
     }
 

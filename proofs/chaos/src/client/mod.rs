@@ -86,7 +86,7 @@ impl Plan {
     }
 
     fn election(&self, place: &Place) -> Builder<Election> {
-        let builder = Election::builder(place.lock_key())
+        let builder = Election::builder(place.record_key())
             .ttl(self.ttl)
             .session_name(self.session_name(place))
             .value(self.name())

@@ -91,7 +91,7 @@ where
     }
 
     fn follow(&mut self, place: &Place) -> Result<(), Failure> {
-        let discovery = Discovery::builder(place.lock_key()).connect(self.backend.clone());
+        let discovery = Discovery::builder(place.record_key()).connect(self.backend.clone());
         let mut follower = discovery.doing("building a follower")?.follow();
         let (backend, place) = (self.backend.clone(), place.clone());
         let book = Arc::clone(self.book);

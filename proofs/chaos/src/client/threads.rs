@@ -84,7 +84,7 @@ impl Crew<'_> {
     }
 
     fn follow(&mut self, place: &Place) -> Result<(), Failure> {
-        let discovery = Discovery::builder(place.lock_key()).connect(self.backend.clone());
+        let discovery = Discovery::builder(place.record_key()).connect(self.backend.clone());
         let mut follower = discovery.doing("building a follower")?.follow();
         let (book, place) = (Arc::clone(self.book), place.clone());
         let thread = thread::spawn(move || follow(&book, &place, &mut follower));

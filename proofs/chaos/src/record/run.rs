@@ -70,7 +70,7 @@ pub struct Place {
 
 impl Place {
     /// `<prefix>/.lock`: the record of a semaphore, the key of an election.
-    pub fn lock_key(&self) -> String {
+    pub fn record_key(&self) -> String {
         format!("{}/.lock", self.prefix)
     }
 

@@ -8,8 +8,10 @@ pub(super) fn shown(text: &str) -> Shown {
     let text = text.find("next_id: ").map_or(text, |at| &text[at..]);
     let (text, waiting) = without_requests(text);
     let waiting = waiting.into_iter().map(|(id, entry)| {
-        let reads = ["Poll", "Candidacy { part: Read"];
-        let read = reads.into_iter().find(|it| entry.starts_with(it));
+        let from = entry.strip_prefix("InFlight { from: ");
+        let reads = ["Watch", "Candidacy(Read"];
+        let is_from = |it: &&str| from.is_some_and(|from| from.starts_with(it));
+        let read = reads.into_iter().find(is_from);
         (id, entry, read)
     });
     Shown::new(&text, waiting)

@@ -100,7 +100,7 @@ impl Run<'_> {
                 connected.map(Contest::Semaphore)
             }
             Place::Election { lock_delay } => {
-                let mut builder = Election::builder(prefix.lock_key())
+                let mut builder = Election::builder(prefix.record_key())
                     .value(name.as_str())
                     .ttl(host.ttl)
                     .encoding(host.encoding);
@@ -132,7 +132,7 @@ impl Run<'_> {
         (host.follows && is_election).then(|| Follower {
             host: host.number,
             prefix: host.prefix,
-            key: self.prefixes[host.prefix].lock_key(),
+            key: self.prefixes[host.prefix].record_key(),
             scope: self.scope_of_ours(&format!("node-{}", host.number)),
             wire: Arc::new(wire()),
             process: process.clone(),

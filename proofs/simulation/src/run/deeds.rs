@@ -355,7 +355,7 @@ impl Run<'_> {
         };
         let is_election = self.plan.place(prefix).is_election();
         let prefix = &self.prefixes[prefix];
-        let (directory, lock) = (prefix.directory(), prefix.lock_key());
+        let (directory, lock) = (prefix.directory(), prefix.record_key());
         let seen = &self.seen;
         self.world.consul(|consul, _| {
             let policy = match what {

@@ -21,7 +21,7 @@ impl Run<'_> {
         let Some(prefix) = self.prefixes.get(prefix) else {
             return Ok(());
         };
-        let (directory, lock) = (prefix.directory(), prefix.lock_key());
+        let (directory, lock) = (prefix.directory(), prefix.record_key());
         let deleted = self.world.consul(|consul, now| {
             let keys: Vec<_> = consul
                 .entries(&directory)
@@ -47,7 +47,7 @@ impl Run<'_> {
         let key = self
             .prefixes
             .get(prefix)
-            .map(semaphore_core::Prefix::lock_key);
+            .map(semaphore_core::Prefix::record_key);
         let record = self.world.consul(|consul, _| {
             let entry = consul.entry(key.as_deref()?)?;
             Record::decode(entry.value(), entry.flags()).ok()
@@ -105,7 +105,7 @@ impl Run<'_> {
         let Some(prefix) = self.prefixes.get(prefix) else {
             return;
         };
-        let request = request(format!("/v1/kv/{}", prefix.lock_key())).with_token(self.token());
+        let request = request(format!("/v1/kv/{}", prefix.record_key())).with_token(self.token());
         self.world.consul(|consul, now| {
             consul.submit(now, &request);
         });

@@ -130,7 +130,7 @@ impl Run<'_> {
     fn dead_holders(&self, prefix: usize) -> Option<u32> {
         let mut hosts = self.plan.hosts.iter();
         hosts.find(|it| it.prefix == prefix && !self.plan.asks(it))?;
-        let lock = self.prefixes.get(prefix)?.lock_key();
+        let lock = self.prefixes.get(prefix)?.record_key();
         self.world.consul(|consul, _| {
             let entry = consul.entry(&lock)?;
             let record =
@@ -166,7 +166,7 @@ impl Run<'_> {
                 if !is_used {
                     continue;
                 }
-                let lock = prefix.lock_key();
+                let lock = prefix.record_key();
                 let place = self.plan.place(number);
                 let is_election = place.is_election();
                 for entry in consul.entries(&prefix.directory()) {

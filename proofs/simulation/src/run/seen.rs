@@ -50,7 +50,7 @@ impl Seen {
         let own: Vec<_> = own.collect();
         let names = own
             .iter()
-            .map(|(number, it)| (it.prefix.lock_key(), *number));
+            .map(|(number, it)| (it.prefix.record_key(), *number));
         Self {
             turns: Turns::new(plan),
             index: 0,
@@ -149,7 +149,7 @@ impl Seen {
             return;
         };
         let prefix = site.prefix.clone();
-        let key = prefix.lock_key();
+        let key = prefix.record_key();
         let entry = consul.entry(&key);
         let index = entry.map_or(0, transport_mock::consul::Entry::modify_index);
         if site.index == index && writes.is_some() {

@@ -238,8 +238,8 @@ impl Visitor {
     }
 
     async fn store(&self, view: &View, record: &Record) -> Option<bool> {
-        let key = &self.prefix.lock_key();
-        let (index, value, flags) = (view.lock_index(), record.encode(), record.flags());
+        let key = &self.prefix.record_key();
+        let (index, value, flags) = (view.record_index(), record.encode(), record.flags());
         let value = &value;
         let answer = self
             .send(|scope| {

@@ -200,7 +200,7 @@ impl Wire {
         let looks = match self.looks {
             Looks::Record => is_list,
             Looks::Key => {
-                let key = format!("/v1/kv/{}", self.prefix.lock_key());
+                let key = format!("/v1/kv/{}", self.prefix.record_key());
                 !is_list && request.target().starts_with(&key)
             }
             Looks::Elsewhere => false,

@@ -21,7 +21,7 @@ pub(super) use queue::{Patience, Queue, Ticket};
 #[derive(Clone, Debug)]
 pub(super) struct Callers<G, T> {
     queue: Queue,
-    holds: BTreeMap<CommandId, Hold<T>>,
+    holds: BTreeMap<CommandId, Holding<T>>,
     /// Those of the holds whose caller has them no longer.
     given_back: BTreeSet<CommandId>,
     events: VecDeque<Event<G>>,
@@ -32,15 +32,15 @@ pub(super) struct Callers<G, T> {
 
 /// What was granted and is not gone yet.
 #[derive(Clone, Debug)]
-pub(super) struct Hold<T> {
+pub(super) struct Holding<T> {
     pub(super) lost: Option<Lost>,
-    pub(super) owner: Owner,
+    pub(super) caller: Caller,
     pub(super) of: T,
 }
 
 /// Whether somebody still has what was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum Caller {
     /// Its caller has it.
     Present,
     /// Its caller gave it back and wants to know the end.
@@ -117,28 +117,32 @@ impl<G, T> Callers<G, T> {
         self.failure.as_ref()
     }
 
-    pub(super) fn hold(&self, command: CommandId) -> Option<&Hold<T>> {
+    pub(super) fn hold(&self, command: CommandId) -> Option<&Holding<T>> {
         self.holds.get(&command)
     }
 
-    pub(super) fn hold_mut(&mut self, command: CommandId) -> Option<&mut Hold<T>> {
+    pub(super) fn hold_mut(&mut self, command: CommandId) -> Option<&mut Holding<T>> {
         self.holds.get_mut(&command)
     }
 
     /// Its caller has it no longer, and wants to know the end or not.
-    pub(super) fn give_back(&mut self, command: CommandId, owner: Owner) -> Option<&mut Hold<T>> {
+    pub(super) fn give_back(
+        &mut self,
+        command: CommandId,
+        caller: Caller,
+    ) -> Option<&mut Holding<T>> {
         let hold = self.holds.get_mut(&command)?;
-        hold.owner = owner;
+        hold.caller = caller;
         self.given_back.insert(command);
         Some(hold)
     }
 
-    pub(super) fn holds_mut(&mut self) -> impl Iterator<Item = &mut Hold<T>> {
+    pub(super) fn holds_mut(&mut self) -> impl Iterator<Item = &mut Holding<T>> {
         self.holds.values_mut()
     }
 
     /// Whoever had this is told nothing more of it.
-    pub(super) fn forget(&mut self, command: CommandId) -> Option<Hold<T>> {
+    pub(super) fn forget(&mut self, command: CommandId) -> Option<Holding<T>> {
         self.given_back.remove(&command);
         self.holds.remove(&command)
     }
@@ -146,8 +150,8 @@ impl<G, T> Callers<G, T> {
     /// Takes out what was given back and of which nothing is left.
     pub(super) fn take_given_back(
         &mut self,
-        is_over: impl Fn(&Hold<T>) -> bool,
-    ) -> Vec<(CommandId, Hold<T>)> {
+        is_over: impl Fn(&Holding<T>) -> bool,
+    ) -> Vec<(CommandId, Holding<T>)> {
         let given_back = self.given_back.iter().copied();
         let over: Vec<_> = given_back
             .filter(|command| self.hold(*command).is_some_and(&is_over))
@@ -159,9 +163,9 @@ impl<G, T> Callers<G, T> {
     }
 
     pub(super) fn granted(&mut self, command: CommandId, grant: G, of: T) {
-        let hold = Hold {
+        let hold = Holding {
             lost: None,
-            owner: Owner::Present,
+            caller: Caller::Present,
             of,
         };
         self.holds.insert(command, hold);

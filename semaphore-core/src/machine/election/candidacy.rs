@@ -1,14 +1,7 @@
 //! One session's part in an election: from its first request to its last.
 //!
-//! ```text
-//!                 key free, lease valid: acquire          the key shows our session
-//!  Campaigning ────────────────────────────▶ (unresolved) ─────────────────────────▶ Leading
-//!     │   ▲             refused: wait ◀──────────┘  │ it shows another: watch on       │  │ lost,
-//!     │   └─────────────────────────────────────────┘                                  │  │ resigned
-//!     └────────────── leave() ──────────────┬─────────────────────────────────────────┴──┘
-//!                                           ▼
-//!                    Leaving: key released ─▶ session destroyed ─▶ Gone
-//! ```
+//! Its states are drawn in [`phase`], which alone changes them.
+//!
 //! - *Campaigning*: the session is made and renewed while the key is watched. When the key is free
 //!   it is acquired; when that is refused, the lock delay of the leader before may be on, so the next
 //!   attempt waits between half a second and a whole one, unless somebody else is seen to have led: that
@@ -22,14 +15,17 @@
 //!   election and shows another term. The value is written whenever the key shows another one.
 //! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
 //!   of ours that has become something else than an election's is left alone.
+//!
+//! Sources: Consul's guide to leader elections; its documentation of the KV endpoint (`release` by a session that does not
+//! have the key is answered `false` and changes nothing); docs/CONSUL.md, "Limits and timeouts", on writes that were given up.
 
 mod pace;
+mod phase;
 mod views;
 mod writes;
 
-use core::time::Duration;
-
 use self::pace::Pace;
+use self::phase::{Phase, State};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
@@ -37,12 +33,13 @@ use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::machine::election::settings::ElectionSettings;
-use crate::machine::election::term::TermIndexes;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::tenancy::departure::{Departure, rest_after_failure};
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::timers::Timer;
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
@@ -72,14 +69,7 @@ pub(super) struct Candidacy {
     may_hold: bool,
     /// Why the last request failed, where it did.
     failure: Option<RequestError>,
-    /// Why it could not leave in order.
-    leave_failure: Option<RequestError>,
-    /// Until when it rests on its way out.
-    rest_behind: Option<Instant>,
 }
-
-/// The longest rest after a failure of what is left behind.
-const LONGEST_REST: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 struct Seen {
@@ -87,18 +77,6 @@ struct Seen {
     /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
     /// after the poll may be older.
     at: Moment,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Campaigning,
-    Leading(TermIndexes),
-    /// On its way out, until nothing is left. At this time whoever resigned is told that it takes longer.
-    Leaving {
-        until: Instant,
-    },
-    /// Nothing of it is left, or nothing more can be done.
-    Gone,
 }
 
 #[derive(Clone, Debug)]
@@ -149,16 +127,16 @@ pub struct Term {
 }
 
 impl Candidacy {
-    /// `is_blind` says that no answer will show the key at once, so that it must be read.
-    pub(super) fn new(settings: &ElectionSettings, moment: Moment, is_blind: bool) -> Self {
+    /// Where no answer will show the key at once, it must be read: `unseen_since` then.
+    pub(super) fn new(settings: &ElectionSettings, unseen_since: Option<Moment>) -> Self {
         let cap = settings.session.retry_cap();
         Self {
             session: Session::new(&settings.session),
-            phase: Phase::Campaigning,
+            phase: Phase::new(),
             seen: None,
             writing: None,
             pace: Pace::new(cap),
-            unresolved: is_blind.then_some(moment),
+            unresolved: unseen_since,
             is_outdated: false,
             is_reading: false,
             rest: Pause::new(cap),
@@ -166,21 +144,19 @@ impl Candidacy {
             last_shown: None,
             may_hold: false,
             failure: None,
-            leave_failure: None,
-            rest_behind: None,
         }
     }
 
     pub(super) fn is_leading(&self) -> bool {
-        matches!(self.phase, Phase::Leading(_))
+        matches!(self.phase.state(), State::Leading(_))
     }
 
     pub(super) fn is_campaigning(&self) -> bool {
-        self.phase == Phase::Campaigning
+        matches!(self.phase.state(), State::Campaigning)
     }
 
     pub(super) fn is_gone(&self) -> bool {
-        self.phase == Phase::Gone
+        matches!(self.phase.state(), State::Gone(_))
     }
 
     /// Until when it may believe that it leads.
@@ -194,7 +170,7 @@ impl Candidacy {
 
     /// Why it could not leave in order, if it could not.
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
-        self.leave_failure.as_ref().map(RequestError::at_face_value)
+        self.phase.leave_failure().map(RequestError::at_face_value)
     }
 
     /// What the key is to show from now on.
@@ -215,12 +191,9 @@ impl Candidacy {
 
     /// Starts on the way out, from wherever it is.
     pub(super) fn leave(&mut self, now: Instant, settings: &ElectionSettings) {
-        if matches!(self.phase, Phase::Leaving { .. } | Phase::Gone) {
+        if !self.phase.left(Departure::begin(now, &settings.session)) {
             return;
         }
-        self.phase = Phase::Leaving {
-            until: now + settings.session.cleanup_time(),
-        };
         self.session.let_go();
         self.pace.reset();
         self.may_hold &= !is_on(Defect::KeyLeftLocked);
@@ -242,19 +215,19 @@ impl Candidacy {
         matches!(part, Part::Session(no) if self.session.is_creation(no))
     }
 
-    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
+    /// What it waits for.
+    pub(super) fn timers(&self, now: Instant) -> [(Timer, Option<Instant>); 4] {
         let session = self.session_is_active().then(|| self.session.timeout());
-        let write = self.wants_write(now).then(|| self.pace.due());
-        let read = self.wants_read().then(|| self.rest.due());
-        let end = match self.phase {
-            Phase::Leading(_) => self.deadline(),
-            Phase::Leaving { until } => Some(until).filter(|_| !self.is_left_behind()),
-            Phase::Campaigning | Phase::Gone => None,
+        let end = match self.phase.state() {
+            State::Leading(_) => self.deadline(),
+            _ => self.leaves_until(),
         };
-        [session.flatten(), write, read, end]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            (Timer::End, end),
+            (Timer::Request, session.flatten()),
+            (Timer::Write, self.wants_write(now).then(|| self.pace.due())),
+            (Timer::Read, self.wants_read().then(|| self.rest.due())),
+        ]
     }
 
     pub(super) fn transmit(
@@ -318,33 +291,30 @@ impl Candidacy {
             }
         };
         self.settle(settings);
-        if self.is_left_behind() && (self.failure.is_some() || self.session.failure().is_some()) {
-            self.rest_after_failure(now, settings);
+        if self.is_left_behind()
+            && (self.failure.is_some() || self.session.failure().is_some())
+            && let Some(departure) = self.phase.departure()
+        {
+            let began_at = departure.began_at(&settings.session);
+            let until = rest_after_failure(began_at, now, &settings.session);
+            self.phase.rest(until);
         }
         event.or_else(|| self.check_session())
     }
 
     /// Ends belief when the lease is over, and the way out when its time is.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<CandidacyEvent> {
-        match self.phase {
-            Phase::Leading(_) => {
-                let lease = self.session.lease()?;
-                if lease.is_valid(now) {
-                    return None;
-                }
-                Some(CandidacyEvent::Lost(Lost::LeaseExpired {
-                    session: self.session.id()?.clone(),
-                    last_failure: self
-                        .session
-                        .failure()
-                        .map(RequestError::at_face_value)
-                        .cloned(),
-                }))
+        match self.phase.state() {
+            State::Leading(_) => {
+                let is_over = !self.session.lease()?.is_valid(now);
+                let lost = self.session.lease_expired().filter(|_| is_over)?;
+                Some(CandidacyEvent::Lost(lost))
             }
-            Phase::Leaving { until } if until <= now && !self.is_left_behind() => {
+            State::Leaving(_) if self.leaves_until().is_some_and(|until| until <= now) => {
                 let timeout = TransportError::new(TransportErrorKind::Timeout);
                 let last = self.session.failure().or(self.failure.as_ref()).cloned();
-                self.leave_failure = Some(last.unwrap_or(RequestError::Transport(timeout)));
+                self.phase
+                    .refused(last.unwrap_or(RequestError::Transport(timeout)));
                 None
             }
             _ => None,
@@ -356,27 +326,31 @@ impl Candidacy {
         let is_held_up = |failure: &&RequestError| {
             matches!(failure, RequestError::RefusedForNow(_)) || failure.is_anothers()
         };
-        if let Some(failure) = self.failure.as_ref().filter(is_held_up)
-            && self.is_leaving()
-        {
-            self.leave_failure.get_or_insert_with(|| failure.clone());
+        if let Some(failure) = self.failure.as_ref().filter(is_held_up) {
+            self.phase.held_up(failure.clone());
         }
     }
 
     /// Whether Consul has refused what it leaves by, and not for now.
     pub(super) fn is_refused_for_good(&self) -> bool {
         let is_for_good = |it: &RequestError| it.is_permanent() && !it.is_anothers();
-        self.leave_failure.as_ref().is_some_and(is_for_good)
+        self.phase.leave_failure().is_some_and(is_for_good)
     }
 
     /// Whether it leaves in the background: whoever resigned has been told why that takes longer.
     pub(super) fn is_left_behind(&self) -> bool {
-        self.is_leaving() && self.leave_failure.is_some()
+        self.phase.is_left_behind()
+    }
+
+    /// At this time whoever resigned is told that it takes longer.
+    fn leaves_until(&self) -> Option<Instant> {
+        let departure = self.phase.departure().filter(|_| !self.is_left_behind());
+        departure.map(Departure::until)
     }
 
     /// Gives up: its session's TTL does the rest.
     pub(super) fn abandon(&mut self) {
-        self.phase = Phase::Gone;
+        self.phase.ended();
     }
 
     /// Whether nothing is sent, for a while after a failure: nobody here waits for it.
@@ -385,18 +359,7 @@ impl Candidacy {
     }
 
     pub(super) fn rests_until(&self) -> Option<Instant> {
-        self.rest_behind.filter(|_| self.is_left_behind())
-    }
-
-    /// A request failed while it is left behind: the next one comes after an eighth of the time for which it has
-    /// tried, as a semaphore's does.
-    fn rest_after_failure(&mut self, now: Instant, settings: &ElectionSettings) {
-        let Phase::Leaving { until } = self.phase else {
-            return;
-        };
-        let tried_for = now.saturating_since(until - settings.session.cleanup_time());
-        let rest = (tried_for / 8).clamp(settings.session.retry_cap(), LONGEST_REST);
-        self.rest_behind = Some(now + rest);
+        self.phase.rests_until()
     }
 
     fn shown(&self) -> Option<&ElectionKey> {
@@ -410,15 +373,15 @@ impl Candidacy {
     }
 
     fn is_leaving(&self) -> bool {
-        matches!(self.phase, Phase::Leaving { .. })
+        self.phase.departure().is_some()
     }
 
     /// A session that is being made is waited for before it is destroyed.
     fn session_is_active(&self) -> bool {
-        match self.phase {
-            Phase::Leaving { .. } => self.session.is_ending(),
-            Phase::Gone => false,
-            Phase::Campaigning | Phase::Leading(_) => true,
+        match self.phase.state() {
+            State::Leaving(_) => self.session.is_ending(),
+            State::Gone(_) => false,
+            State::Campaigning | State::Leading(_) => true,
         }
     }
 
@@ -437,13 +400,13 @@ impl Candidacy {
             return false;
         }
         let is_resolved = self.unresolved.is_none() && !self.is_outdated;
-        match self.phase {
-            Phase::Campaigning => is_resolved && self.is_free() && self.has_valid_lease(now),
-            Phase::Leading(_) => {
+        match self.phase.state() {
+            State::Campaigning => is_resolved && self.is_free() && self.has_valid_lease(now),
+            State::Leading(_) => {
                 is_resolved && self.shown().is_some_and(|key| key.value != self.value)
             }
-            Phase::Leaving { .. } => self.must_release(),
-            Phase::Gone => false,
+            State::Leaving(_) => self.must_release(),
+            State::Gone(_) => false,
         }
     }
 
@@ -463,9 +426,9 @@ impl Candidacy {
         if self.is_reading || self.writing.is_some() {
             return false;
         }
-        match self.phase {
-            Phase::Campaigning | Phase::Leading(_) => self.unresolved.is_some() || self.is_outdated,
-            Phase::Leaving { .. } | Phase::Gone => false,
+        match self.phase.state() {
+            State::Campaigning | State::Leading(_) => self.unresolved.is_some() || self.is_outdated,
+            State::Leaving(_) | State::Gone(_) => false,
         }
     }
 
@@ -483,19 +446,19 @@ impl Candidacy {
         self.failure = self.session.failure().cloned();
         self.leaving_failed();
         let error = self.failure.clone().filter(RequestError::is_permanent)?;
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
-            Phase::Leaving { .. } => {
+        match self.phase.state() {
+            State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
+            State::Leaving(_) => {
                 if !error.is_anothers() {
                     if self.session.id().is_none() {
                         self.session.abandon();
                     }
-                    self.leave_failure = Some(error);
+                    self.phase.refused(error);
                 }
                 None
             }
             // It goes on for as long as the lease does.
-            Phase::Leading(_) | Phase::Gone => None,
+            State::Leading(_) | State::Gone(_) => None,
         }
     }
 
@@ -510,7 +473,7 @@ impl Candidacy {
             self.session.end(&settings.session);
         }
         if self.session.has_ended() {
-            self.phase = Phase::Gone;
+            self.phase.ended();
         }
     }
 
@@ -518,13 +481,13 @@ impl Candidacy {
         if !self.session.is_gone() {
             return None;
         }
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::SessionGone),
-            Phase::Leading(_) => {
+        match self.phase.state() {
+            State::Campaigning => Some(CandidacyEvent::SessionGone),
+            State::Leading(_) => {
                 let session = self.session.id()?.clone();
                 Some(CandidacyEvent::Lost(Lost::SessionGone { session }))
             }
-            Phase::Leaving { .. } | Phase::Gone => None,
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 }

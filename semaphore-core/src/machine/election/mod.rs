@@ -11,8 +11,8 @@
 //! poll_event                              what happened
 //! poll_abort                              which answers are of no more use
 //! ```
-//! The files: this one has the commands and the state, [`answers`] takes what comes back, [`terms`] says
-//! who leads. The states are drawn in [`candidacy`]: each campaign has a session of its own, made for it and
+//! The files: this one has the commands and the state, [`terms`] says what comes back and who leads. The states are drawn in
+//! [`candidacy`]: each campaign has a session of its own, made for it and
 //! destroyed after it. The key stays, with its last value and without a session: that is how Consul
 //! leaves it, and how its `LockIndex` goes on counting the terms.
 //!
@@ -30,7 +30,6 @@
 //! long run, two attempts a second and one more for each acquisition by somebody else, and one read
 //! after each write whose answer does not tell what became of it.
 
-mod answers;
 mod candidacy;
 mod settings;
 mod term;
@@ -46,14 +45,14 @@ use crate::error::{Error, Refusal};
 use crate::http::{Method, Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
-use crate::machine::callers::{Callers, Owner, Patience, Ticket};
+use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
-use crate::machine::process::requests::Requests;
+use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
+use crate::machine::process::timers::{Timer, Timers};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -66,7 +65,7 @@ pub use settings::ElectionSettings;
 pub struct Candidate {
     settings: ElectionSettings,
     rng: fastrand::Rng,
-    requests: Requests<Sent>,
+    requests: Requests<From>,
     /// Of the key. The leader of the cluster confirms each answer.
     watch: Poller,
     callers: Callers<Term, Leading>,
@@ -94,16 +93,17 @@ struct Change {
     value: Vec<u8>,
 }
 
-/// What was sent.
+/// Which room of a candidate a request is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
-    Poll,
-    Candidacy {
-        part: Part,
-        encoding: Encoding,
-        service: Service,
-        asked_at: Instant,
-    },
+enum From {
+    Watch,
+    Candidacy(Part),
+}
+
+impl Sender for From {
+    fn polls(&self) -> bool {
+        *self == Self::Watch
+    }
 }
 
 impl Candidate {
@@ -115,7 +115,10 @@ impl Candidate {
             watch: Poller::new(Budget::new(INTERVAL, BURST), cap),
             respawn: Pause::new(cap),
             rng: fastrand::Rng::with_seed(seed),
-            requests: Requests::new(),
+            requests: Requests::new(
+                settings.session.request_timeout(),
+                settings.session.lease_time(),
+            ),
             callers: Callers::new(),
             candidacy: None,
             leader: None,
@@ -202,6 +205,22 @@ impl Candidate {
         is_leading && self.leader == Some(campaign)
     }
 
+    /// The next request of the candidacy, if one is due.
+    fn transmit_candidacy(&mut self, now: Instant) -> Option<(Part, Request)> {
+        let candidacy = self.candidacy.as_mut()?;
+        let rests = self.callers.queue().is_empty() && candidacy.rests(now);
+        let is_creation = candidacy.wants_creation();
+        if rests || is_creation && !self.requests.orphans().may_create(now) {
+            return None;
+        }
+        let sent = candidacy.transmit(now, &self.settings)?;
+        if is_creation {
+            let ttl = self.settings.session.ttl();
+            self.requests.orphans_mut().asked(now, ttl);
+        }
+        Some(sent)
+    }
+
     /// The next poll of the key, if it is due.
     fn poll(&mut self, now: Instant) -> Option<Request> {
         self.watch.timeout().filter(|due| *due <= now)?;
@@ -213,6 +232,23 @@ impl Candidate {
             consistent: true,
         };
         Some(read.request(settings.scope()))
+    }
+
+    /// What it waits for.
+    fn timers(&self) -> Timers {
+        let timers = Timers::after(self.timed_at)
+            .with(Timer::Caller, self.callers.queue().timeout())
+            .with(Timer::Creation, self.requests.orphans().timeout())
+            .with(Timer::Respawn, self.respawn.timeout())
+            .with(Timer::Poll, self.watch.timeout());
+        let Some(candidacy) = &self.candidacy else {
+            return timers;
+        };
+        let rest = candidacy.rests_until();
+        let rest = rest.filter(|_| self.callers.queue().is_empty());
+        let rested = |due: Instant| rest.map_or(due, |rest| due.max(rest));
+        let all = candidacy.timers(self.timed_at).into_iter();
+        timers.with_all(all.map(|(timer, due)| (timer, due.map(rested))))
     }
 
     fn let_time_pass(&mut self, now: Instant) {
@@ -229,52 +265,19 @@ impl Machine for Candidate {
     type Grant = Term;
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        let settings = &self.settings;
-        let is_waited_for = !self.callers.queue().is_empty();
-        let may_create = self.requests.orphans().may_create(now);
-        let of_candidacy = self
-            .candidacy
-            .as_mut()
-            .filter(|it| is_waited_for || !it.rests(now))
-            .filter(|it| may_create || !it.wants_creation());
-        let of_candidacy = of_candidacy.and_then(|it| {
-            let is_creation = it.wants_creation();
-            Some((is_creation, it.transmit(now, settings)?))
-        });
-        if of_candidacy
-            .as_ref()
-            .is_some_and(|(is_creation, _)| *is_creation)
-        {
-            let ttl = settings.session.ttl();
-            self.requests.orphans_mut().asked(now, ttl);
-        }
-        let of_candidacy = of_candidacy.map(|(_, sent)| sent);
-        let (sent, request) = if let Some((part, request)) = of_candidacy {
-            // A node is registered by a transaction either way.
-            let encoding = match part {
-                Part::Session(_) => Encoding::Requests,
-                Part::Write | Part::Read => Encoding::of(&request),
-            };
-            let service = match part {
-                Part::Session(_) if request.method() == Method::Get => Service::Inquiries,
-                Part::Session(_) => Service::Sessions,
-                Part::Write => Service::Records,
-                Part::Read => Service::Reads,
-            };
-            let of_candidacy = Sent::Candidacy {
-                part,
-                encoding,
-                service,
-                asked_at: now,
-            };
-            (of_candidacy, request)
-        } else {
-            (Sent::Poll, self.poll(now)?)
+        let (from, request) = match self.transmit_candidacy(now) {
+            Some((part, request)) => (From::Candidacy(part), request),
+            None => (From::Watch, self.poll(now)?),
         };
-        let id = self.requests.sent(sent);
-        let usual = self.settings.session.request_timeout();
-        let request = request.answered_within(self.requests.patience(usual));
-        Some(Transmit { id, request })
+        let service = match from {
+            From::Candidacy(Part::Session(_)) if request.method() == Method::Get => {
+                Service::Inquiries
+            }
+            From::Candidacy(Part::Session(_)) => Service::Sessions,
+            From::Candidacy(Part::Write) => Service::Records,
+            From::Candidacy(Part::Read) | From::Watch => Service::Reads,
+        };
+        Some(self.requests.send(now, from, service, request))
     }
 
     fn poll_abort(&mut self) -> Option<RequestId> {
@@ -287,27 +290,19 @@ impl Machine for Candidate {
         id: RequestId,
         result: Result<Response, TransportError>,
     ) {
-        self.take_response(now, id, &result);
+        let Some(received) = self.requests.receive(now, id, &result) else {
+            return;
+        };
+        // What comes after the lease brings no belief back that has ended.
+        self.let_time_pass(now);
+        let event = self.handle_answer(now, id, received);
+        self.note();
+        self.handle_event(now, event);
+        self.settle(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let candidacy = self.candidacy.as_ref();
-        [
-            self.watch.timeout(),
-            candidacy.and_then(|it| {
-                let rest = it.rests_until().filter(|_| self.callers.queue().is_empty());
-                let due = it.timeout(self.timed_at)?;
-                Some(rest.map_or(due, |rest| due.max(rest)))
-            }),
-            self.callers.queue().timeout(),
-            self.respawn.timeout(),
-            self.requests.orphans().timeout(),
-        ]
-        .into_iter()
-        .flatten()
-        // What was due by then has been done, or waits for an answer to make room.
-        .filter(|at| *at > self.timed_at)
-        .min()
+        self.timers().timeout()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -353,7 +348,7 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         // Belief ends by the clock, whoever looks at it first.
         self.let_time_pass(now);
-        if self.callers.give_back(command, Owner::Released).is_some() {
+        if self.callers.give_back(command, Caller::Released).is_some() {
             self.step_down(now, command, None);
         } else {
             self.callers.done(command, Ok(()));

@@ -1,14 +1,144 @@
-//! Who leads, from the election to the last word about it, and what the key shows meanwhile.
+//! What comes back, and what follows from it: who leads, from the election to the last word about it, and what the key
+//! shows meanwhile.
 
+use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
+use crate::election_key::ElectionKey;
 use crate::error::{Error, Lost, RequestError};
-use crate::id::CommandId;
-use crate::machine::callers::Owner;
-use crate::machine::election::candidacy::{Candidacy, Term};
-use crate::machine::election::{Candidate, Leading, Sent};
+use crate::http::Response;
+use crate::id::{CommandId, RequestId};
+use crate::machine::callers::Caller;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term};
+use crate::machine::election::{Candidate, From, Leading};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::moment::Moment;
+use crate::machine::process::requests::Received;
 use crate::time::Instant;
 
 impl Candidate {
+    /// Takes the answer to a request: it goes to the watch or to the candidacy.
+    pub(super) fn handle_answer(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        received: Received<'_, From>,
+    ) -> Option<CandidacyEvent> {
+        let is_without_transactions = received.refuses_transactions();
+        let Received {
+            from,
+            sent_at,
+            answer,
+            ..
+        } = received;
+        match from {
+            _ if is_without_transactions => {
+                self.do_without_transactions();
+                None
+            }
+            From::Watch => self.handle_poll(now, id, answer),
+            From::Candidacy(part) => self.handle_part(now, id, part, sent_at, answer),
+        }
+    }
+
+    fn handle_poll(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        answer: Result<&Response, RequestError>,
+    ) -> Option<CandidacyEvent> {
+        let shown = answer.and_then(|response| {
+            let (index, found) = ReadKey::parse_at(response)?;
+            Ok((index, found.as_ref().map(ElectionKey::new).transpose()?))
+        });
+        match shown {
+            Ok((index, shown)) => {
+                self.watch.answered(now, index);
+                let moments = (self.requests.moment(), Moment::of(id));
+                let candidacy = self.candidacy.as_mut()?;
+                candidacy.watched(now, shown, moments, &self.settings)
+            }
+            Err(error) => {
+                self.watch.failed(now, &mut self.rng);
+                // A plain read tells at once where Consul is now, also when indexes went backwards meanwhile.
+                self.watch.restart();
+                self.candidacy.as_mut()?.fail(error)
+            }
+        }
+    }
+
+    fn handle_part(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        part: Part,
+        sent_at: Instant,
+        answer: Result<&Response, RequestError>,
+    ) -> Option<CandidacyEvent> {
+        let moments = (self.requests.moment(), Moment::of(id));
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        let candidacy = self.candidacy.as_mut()?;
+        if candidacy.is_creation(part) {
+            let orphans = self.requests.orphans_mut();
+            let ttl = settings.session.ttl();
+            orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
+        }
+        candidacy.handle(now, moments, part, answer, settings, rng)
+    }
+
+    /// The agent refuses transactions: the guide's requests do the same.
+    fn do_without_transactions(&mut self) {
+        self.settings.encoding = Encoding::Requests;
+        if let Some(candidacy) = &mut self.candidacy {
+            candidacy.take_back();
+        }
+    }
+
+    /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
+    /// the next attempt.
+    pub(super) fn note(&mut self) {
+        let Some(candidacy) = &self.candidacy else {
+            return;
+        };
+        self.callers.note(candidacy.failure().cloned());
+        if let Some(error) = candidacy.failure() {
+            for ticket in self.callers.take_tries() {
+                self.callers
+                    .failed(ticket.id, Error::Request(error.at_face_value().clone()));
+            }
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, now: Instant, event: Option<CandidacyEvent>) {
+        match event {
+            None => {}
+            Some(CandidacyEvent::Elected(term)) => self.elect(term),
+            Some(CandidacyEvent::NotAvailable(refusal)) => {
+                for ticket in self.callers.take_tries() {
+                    self.callers.not_available(ticket.id, refusal.clone());
+                }
+            }
+            Some(CandidacyEvent::Lost(reason)) => {
+                if let Some(campaign) = self.leader {
+                    self.lose(now, campaign, reason);
+                }
+            }
+            Some(CandidacyEvent::SessionGone) => {
+                self.respawn.begin(now, &mut self.rng);
+                self.leave(now);
+            }
+            Some(CandidacyEvent::Refused(error)) => {
+                self.fail_waiting(&error);
+                self.leave(now);
+            }
+            Some(CandidacyEvent::ValueRefused(error)) => {
+                if let Some(candidacy) = &mut self.candidacy {
+                    candidacy.keep_value();
+                }
+                self.end_change(Err(Error::Request(error)));
+            }
+        }
+    }
+
     /// The first in the queue leads. If nobody waits any more, the candidacy is left at once.
     pub(super) fn elect(&mut self, term: Term) {
         self.respawn.reset();
@@ -80,13 +210,14 @@ impl Candidate {
         }
         if self.candidacy.is_none() && wanted && self.respawn.is_over(now) {
             self.watch.start();
-            let is_blind = self.watch.is_polling();
-            let moment = self.requests.moment();
-            self.candidacy = Some(Candidacy::new(&self.settings, moment, is_blind));
+            // The poll under way may last.
+            let is_polling = self.watch.is_polling();
+            let unseen_since = is_polling.then(|| self.requests.moment());
+            self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
         if !wanted && self.candidacy.is_none() {
             self.respawn.end();
-            self.requests.services().forget();
+            self.requests.forget_services();
         }
         if !self.candidacy.as_ref().is_some_and(campaigns) {
             self.watch.pause();
@@ -111,7 +242,7 @@ impl Candidate {
             .candidacy
             .take()
             .and_then(|it| it.leave_failure().cloned());
-        self.requests.abort(|sent| *sent != Sent::Poll);
+        self.requests.abort(|from| from != From::Watch);
         // One at a time leads: whatever was lost was lost with this one, or before.
         for hold in self.callers.holds_mut() {
             hold.of.is_over |= hold.lost.is_some();
@@ -123,7 +254,7 @@ impl Candidate {
     fn end_leading(&mut self, failure: Option<RequestError>) {
         if let Some(campaign) = self.leader.take()
             && let Some(hold) = self.callers.forget(campaign)
-            && hold.owner == Owner::Released
+            && hold.caller == Caller::Released
         {
             let result = failure.map_or(Ok(()), |error| Err(Error::Request(error)));
             self.callers.done(campaign, result);

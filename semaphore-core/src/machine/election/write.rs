@@ -8,6 +8,9 @@
 //! The transaction applies only to the very key that was read: so it overwrites nothing that turned
 //! up since, a late copy of it changes nothing, and its answer tells the indexes of the term. The
 //! plain request tells no more than that it was applied; a read after it tells the rest.
+//!
+//! Sources: Consul's documentation of the KV endpoint (`acquire`, `release`, `Flags`) and of transactions (`lock`, `check-index`,
+//! `check-not-exists`).
 
 use crate::api::{
     AcquireKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,

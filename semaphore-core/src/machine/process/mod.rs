@@ -7,3 +7,4 @@ pub(super) mod reader;
 pub(super) mod requests;
 pub(super) mod service;
 pub(super) mod tenancy;
+pub(super) mod timers;

@@ -1,30 +1,71 @@
 //! What is under way: a machine's requests by their ids, which answers are of no more use, and how others like them
-//! have fared.
+//! have fared. Each machine sends and receives through here, whatever it is for.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::http::Response;
+use crate::error::RequestError;
+use crate::http::{Request, Response};
 use crate::id::RequestId;
+use crate::machine::contract::Transmit;
+use crate::machine::process::encoding::Encoding;
 use crate::machine::process::latency::Latency;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::service::Services;
+use crate::machine::process::service::{Service, Services};
 use crate::machine::process::tenancy::orphans::Orphans;
+use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 
-/// The requests of one machine, each with what it was for.
+/// Who sent a request, within one machine.
+pub(in crate::machine) trait Sender: Copy {
+    /// Whether it is the one that polls: how long that takes says nothing of how prompt answers are.
+    fn polls(&self) -> bool;
+}
+
+/// The requests of one machine, each with whose it is.
 #[derive(Clone, Debug)]
-pub(in crate::machine) struct Requests<T> {
+pub(in crate::machine) struct Requests<F> {
     next_id: u64,
-    in_flight: BTreeMap<RequestId, T>,
+    in_flight: BTreeMap<RequestId, InFlight<F>>,
     aborts: VecDeque<RequestId>,
     services: Services,
     latency: Latency,
     orphans: Orphans,
+    /// How long the answer to a short request is waited for.
+    usual: Duration,
+    /// For how long may be refused what was served before.
+    patience: Duration,
 }
 
-impl<T> Requests<T> {
-    pub(in crate::machine) fn new() -> Self {
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct InFlight<F> {
+    from: F,
+    encoding: Encoding,
+    sent_at: Instant,
+    service: Service,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Received<'a, F> {
+    pub(in crate::machine) from: F,
+    pub(in crate::machine) sent_at: Instant,
+    encoding: Encoding,
+    pub(in crate::machine) answer: Result<&'a Response, RequestError>,
+}
+
+impl<F> Received<'_, F> {
+    /// Whether it says that no transaction will ever be served.
+    pub(in crate::machine) fn refuses_transactions(&self) -> bool {
+        let is_refused = |response: &&Response| Encoding::is_refused(response);
+        self.encoding == Encoding::Transactions && self.answer.as_ref().is_ok_and(is_refused)
+    }
+}
+
+impl<F: Sender> Requests<F> {
+    /// The answer to a short one is waited for `usual`ly so long, and what was served before may be refused for `patience`.
+    pub(in crate::machine) fn new(usual: Duration, patience: Duration) -> Self {
         Self {
             next_id: 0,
             in_flight: BTreeMap::new(),
@@ -32,6 +73,8 @@ impl<T> Requests<T> {
             services: Services::default(),
             latency: Latency::default(),
             orphans: Orphans::default(),
+            usual,
+            patience,
         }
     }
 
@@ -47,20 +90,74 @@ impl<T> Requests<T> {
     }
 
     /// A request goes out.
-    pub(in crate::machine) fn sent(&mut self, what: T) -> RequestId {
+    pub(in crate::machine) fn send(
+        &mut self,
+        now: Instant,
+        from: F,
+        service: Service,
+        request: Request,
+    ) -> Transmit {
+        // A node is registered by a transaction, which is no step of a protocol.
+        let encoding = match service {
+            Service::Sessions => Encoding::Requests,
+            _ => Encoding::of(&request),
+        };
+        let in_flight = InFlight {
+            from,
+            encoding,
+            sent_at: now,
+            service,
+        };
         let id = RequestId(self.number());
-        self.in_flight.insert(id, what);
-        id
+        self.in_flight.insert(id, in_flight);
+        let request = request.answered_within(self.latency.patience(self.usual));
+        Transmit { id, request }
     }
 
-    /// Something came back for a request: what it was for; none where nobody waits for it any more.
-    pub(in crate::machine) fn ended(&mut self, id: RequestId) -> Option<T> {
-        self.in_flight.remove(&id)
+    /// Something came back for a request: what it is to be taken for; none where nobody waits for it any more.
+    pub(in crate::machine) fn receive<'a>(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: &'a Result<Response, TransportError>,
+    ) -> Option<Received<'a, F>> {
+        let InFlight {
+            from,
+            encoding,
+            sent_at,
+            service,
+        } = self.in_flight.remove(&id)?;
+        if !from.polls() {
+            self.took(now.saturating_since(sent_at), result);
+        }
+        let is_transaction = encoding == Encoding::Transactions;
+        let answer = match result {
+            Ok(response) => {
+                let (services, patience) = (&mut self.services, self.patience);
+                services.judge(now, service, response, is_transaction, patience)
+            }
+            Err(error) => Err(RequestError::Transport(error.clone())),
+        };
+        Some(Received {
+            from,
+            sent_at,
+            encoding,
+            answer,
+        })
     }
 
-    /// How requests like these have fared.
-    pub(in crate::machine) fn services(&mut self) -> &mut Services {
-        &mut self.services
+    /// What came back for a short request, after so long.
+    fn took(&mut self, time: Duration, result: &Result<Response, TransportError>) {
+        match result {
+            Ok(_) => self.latency.answered(time, self.usual),
+            Err(error) if error.kind() == TransportErrorKind::Timeout => self.latency.timed_out(),
+            Err(_) => {}
+        }
+    }
+
+    /// Nobody needs anything any more: the next use of each service is the first.
+    pub(in crate::machine) fn forget_services(&mut self) {
+        self.services.forget();
     }
 
     /// The sessions that it may have made without knowing.
@@ -72,32 +169,20 @@ impl<T> Requests<T> {
         &mut self.orphans
     }
 
-    /// How long the answer to a short request is waited for, `usual`ly so long.
-    pub(in crate::machine) fn patience(&self, usual: Duration) -> Duration {
-        self.latency.patience(usual)
+    /// How many of these are under way.
+    pub(in crate::machine) fn count(&self, is: impl Fn(F) -> bool) -> usize {
+        self.in_flight.values().filter(|it| is(it.from)).count()
     }
 
-    /// What came back for a short request, after so long.
-    pub(in crate::machine) fn took(
-        &mut self,
-        time: Duration,
-        result: &Result<Response, TransportError>,
-        usual: Duration,
-    ) {
-        match result {
-            Ok(_) => self.latency.answered(time, usual),
-            Err(error) if error.kind() == TransportErrorKind::Timeout => self.latency.timed_out(),
-            Err(_) => {}
-        }
-    }
-
-    pub(in crate::machine) fn under_way(&self) -> impl ExactSizeIterator<Item = &T> {
-        self.in_flight.values()
+    /// When the last of these was sent that are under way.
+    pub(in crate::machine) fn last_sent(&self, is: impl Fn(F) -> bool) -> Option<Instant> {
+        let those = self.in_flight.values().filter(|it| is(it.from));
+        those.map(|it| it.sent_at).max()
     }
 
     /// The answers to these are of no more use.
-    pub(in crate::machine) fn abort(&mut self, is: impl Fn(&T) -> bool) {
-        let stale = self.in_flight.extract_if(.., |_, what| is(what));
+    pub(in crate::machine) fn abort(&mut self, is: impl Fn(F) -> bool) {
+        let stale = self.in_flight.extract_if(.., |_, it| is(it.from));
         self.aborts.extend(stale.map(|(id, _)| id));
     }
 
@@ -109,27 +194,83 @@ impl<T> Requests<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Method;
+    use crate::machine::fixture::at;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum From {
+        Watch,
+        Other(char),
+    }
+
+    impl Sender for From {
+        fn polls(&self) -> bool {
+            *self == Self::Watch
+        }
+    }
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn requests() -> Requests<From> {
+        Requests::new(S * 3, S * 10)
+    }
+
+    fn send(requests: &mut Requests<From>, now: u64, from: From) -> Transmit {
+        let request = Request::new(Method::Put, "/v1/txn");
+        requests.send(at(now), from, Service::Keys, request)
+    }
 
     #[test]
     fn numbers_rise_whatever_they_are_for() {
-        let mut requests = Requests::new();
+        let mut requests = requests();
         assert_eq!(requests.moment(), Moment::START);
         assert_eq!(requests.number(), 1);
-        assert_eq!(requests.sent('a'), RequestId(2));
+        assert_eq!(send(&mut requests, 0, From::Other('a')).id, RequestId(2));
         assert_eq!(requests.number(), 3);
         assert_eq!(requests.moment(), Moment(3));
     }
 
     #[test]
     fn an_answer_counts_once_and_only_while_it_is_waited_for() {
-        let mut requests = Requests::new();
-        let (a, b) = (requests.sent('a'), requests.sent('b'));
-        assert_eq!(requests.ended(a), Some('a'));
-        assert_eq!(requests.ended(a), None);
-        requests.abort(|what| *what == 'b');
+        let mut requests = requests();
+        let a = send(&mut requests, 1, From::Other('a')).id;
+        let b = send(&mut requests, 2, From::Other('b')).id;
+        assert_eq!(requests.last_sent(|_| true), Some(at(2)));
+        let answer = Ok(Response::new(200, "{}"));
+        let received = requests.receive(at(3), a, &answer).unwrap();
+        assert_eq!((received.from, received.sent_at), (From::Other('a'), at(1)));
+        assert!(requests.receive(at(3), a, &answer).is_none());
+        requests.abort(|from| from == From::Other('b'));
         assert_eq!(requests.poll_abort(), Some(b));
         assert_eq!(requests.poll_abort(), None);
-        assert_eq!(requests.ended(b), None);
-        assert_eq!(requests.under_way().len(), 0);
+        assert!(requests.receive(at(3), b, &answer).is_none());
+        assert_eq!(requests.count(|_| true), 0);
+    }
+
+    #[test]
+    fn after_a_slow_answer_the_next_is_waited_for_longer_but_a_poll_is_none() {
+        let mut requests = requests();
+        let poll = send(&mut requests, 0, From::Watch);
+        assert_eq!(poll.request.timeout(), S * 3);
+        let answer = Ok(Response::new(200, "{}"));
+        requests.receive(at(15_000), poll.id, &answer);
+        let short = send(&mut requests, 15_000, From::Other('a'));
+        assert_eq!(short.request.timeout(), S * 3);
+        requests.receive(at(17_000), short.id, &answer);
+        let next = send(&mut requests, 17_000, From::Other('a'));
+        assert_eq!(next.request.timeout(), S * 6);
+    }
+
+    #[test]
+    fn whoever_refuses_a_transaction_for_good_is_told_from_who_refuses_a_session() {
+        let mut requests = requests();
+        let refusal = Ok(Response::new(501, "Not Implemented"));
+        let step = send(&mut requests, 0, From::Other('a')).id;
+        let received = requests.receive(at(0), step, &refusal).unwrap();
+        assert!(received.refuses_transactions());
+        let request = Request::new(Method::Put, "/v1/txn");
+        let node = requests.send(at(0), From::Other('a'), Service::Sessions, request);
+        let received = requests.receive(at(0), node.id, &refusal).unwrap();
+        assert!(!received.refuses_transactions());
     }
 }

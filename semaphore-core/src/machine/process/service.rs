@@ -10,6 +10,9 @@
 //! A token is gone for some seconds while it is rotated; a gateway answers in Consul's place with 403, 404 or 413 while
 //! its backend is away. Whoever holds a slot lives through it by its lease, and so does whoever waits. What is refused
 //! at first use is a mistake to be told at once.
+//!
+//! What an agent says of a token that is unknown to it, 403 `ACL not found`, is the same on 1.8.7 and 1.23, whether that
+//! passes or not.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

@@ -181,7 +181,7 @@ impl Situation<'_> {
     }
 
     fn withdraw(&self, record: &mut Record) -> Vec<ContenderNo> {
-        let base = self.view.lock_index();
+        let base = self.view.record_index();
         let withdrawn = self.leaving.iter().filter(|(_, session, presence)| {
             record.holds(session.as_str()) || *presence == Presence::Maybe(base)
         });

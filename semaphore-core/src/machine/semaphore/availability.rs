@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::Participant;
-use super::contender::Phase;
 use crate::id::SessionId;
+use crate::machine::semaphore::knowledge::Knowledge;
+use crate::machine::semaphore::roster::{Group, Roster};
 use crate::record::Record;
 use crate::time::Instant;
 
@@ -23,11 +23,15 @@ pub struct Availability {
     pub age: Duration,
 }
 
-impl Participant {
-    /// How many slots are free, from what was learned last. None where nothing is known: nobody waits or holds here, the first
-    /// answer is still to come, or the record can't be read. Nothing is sent for it.
-    pub fn availability(&self, now: Instant) -> Option<Availability> {
-        let observed = self.knowledge.newest()?;
+impl Availability {
+    /// As the newest view and our own contenders say; none where that is not known. Without a record the limit is this.
+    pub(super) fn of(
+        now: Instant,
+        knowledge: &Knowledge,
+        roster: &Roster,
+        limit: u32,
+    ) -> Option<Self> {
+        let observed = knowledge.newest()?;
         let view = &observed.view;
         if view.is_filtered() {
             return None;
@@ -37,16 +41,14 @@ impl Participant {
             Some(Ok(record)) => Some(record),
             Some(Err(_)) => return None,
         };
-        let limit = record.map_or(self.settings.limit, Record::limit);
+        let limit = record.map_or(limit, Record::limit);
         let shown = record.map_or(0, |record| record.holders().len());
         // The answer that grants a slot need not show the record.
-        let ours = self.roster.all().filter(|own| {
-            let is_shown =
-                |session: &SessionId| record.is_some_and(|it| it.holds(session.as_str()));
-            matches!(own.phase(), Phase::Held(_)) && !own.session_id().is_some_and(is_shown)
-        });
-        let held = u32::try_from(shown + ours.count()).unwrap_or(u32::MAX);
-        Some(Availability {
+        let is_shown = |session: &SessionId| record.is_some_and(|it| it.holds(session.as_str()));
+        let ours = roster.those(Group::Held);
+        let unshown = ours.filter(|(_, own)| !own.session_id().is_some_and(is_shown));
+        let held = u32::try_from(shown + unshown.count()).unwrap_or(u32::MAX);
+        Some(Self {
             permits: limit.saturating_sub(held),
             limit,
             age: now.saturating_since(observed.seen_at),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
-use crate::machine::semaphore::contender::{Contender, Phase, Presence};
+use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::ledger::{Claim, Sent};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::steps::After;
@@ -48,7 +48,7 @@ impl Participant {
         let Some(claim) = self.ledger.claim() else {
             return;
         };
-        if view.lock_index().0 == claim.token.0 {
+        if view.record_index().0 == claim.token.0 {
             return;
         }
         let all_admitted = claim.contenders.iter().all(|no| {
@@ -106,9 +106,8 @@ impl Participant {
             .into_iter()
             .flat_map(|claim| &claim.contenders);
         let claimed: BTreeSet<_> = claimed.collect();
-        let is_admitted = |it: &Contender| {
-            it.phase() == Phase::Claiming && matches!(it.presence(), Presence::Yes(_))
-        };
+        let is_admitted =
+            |it: &Contender| it.is_claiming() && matches!(it.presence(), Presence::Yes(_));
         let wanting = self.roster.those(Group::Wanting);
         let unclaimed = wanting.filter(|(no, it)| is_admitted(it) && !claimed.contains(no));
         let unclaimed: Vec<_> = unclaimed.map(|(no, _)| no).collect();

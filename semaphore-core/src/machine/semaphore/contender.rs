@@ -1,18 +1,17 @@
 //! One session that wants, has or gives back one slot.
 //!
-//! ```text
-//!  Entering ──key acquired──▶ Waiting ◀──not applied── Claiming ──applied──▶ Held
-//!     │                          │ └──claim written────────▲                  │
-//!     └──────────┬───────────────┴──────────────┬──────────────────────────────┘
-//!                ▼  leave()                     ▼
-//!             Leaving: out of the record ─▶ key deleted ─▶ session destroyed ─▶ Gone
-//! ```
+//! Its states are drawn in [`phase`], which alone changes them.
+//!
 //! The [`ContenderKey`] and the [`Session`] have machines of their own; this one says in which
 //! order they act. What the record says of the contender is its [`Presence`]. The record itself is
 //! written by the participant, for all its contenders. What happens on the way out is in [`leaving`]; a turn may be
 //! followed by another with the same session or in the same slot: see [`succession`].
+//!
+//! Sources: Consul's guide to semaphores (a session, a contender key that it acquires, then the record by `cas`); its
+//! documentation of sessions (what an invalidation does to the keys: `Behavior`).
 
 mod leaving;
+mod phase;
 mod presence;
 mod succession;
 
@@ -31,6 +30,8 @@ use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 use crate::view::{Contender as Shown, ContenderFlags, Key, View};
 
+use self::phase::{Phase, State};
+
 pub(in crate::machine) use presence::Presence;
 pub(in crate::machine) use succession::Spare;
 
@@ -40,30 +41,6 @@ pub(in crate::machine) struct Contender {
     key: ContenderKey,
     phase: Phase,
     presence: Presence,
-    /// Whether the record names it from the hold before, and the next of our queue takes over.
-    hands_over: bool,
-    /// Whether its session is kept when nothing else of it is left.
-    keeps_session: bool,
-    /// Why the last write that was to take it out of the record failed.
-    withdraw_failure: Option<RequestError>,
-    /// Why it could not leave in order.
-    leave_failure: Option<RequestError>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::machine) enum Phase {
-    /// Session or key are not there yet.
-    Entering,
-    /// In the queue.
-    Waiting,
-    /// A write that admits it is out, or its answer was lost.
-    Claiming,
-    /// It has a slot, for this acquisition.
-    Held(CommandId),
-    /// On its way out, until nothing is left. At this time its caller is told that it takes longer.
-    Leaving { until: Instant },
-    /// Nothing of it is left, or nothing more can be done.
-    Gone,
 }
 
 /// Which of a contender's two machines a request belongs to.
@@ -94,25 +71,39 @@ impl Contender {
         Self {
             session: Session::new(&settings.session),
             key: ContenderKey::new(settings, rng),
-            phase: Phase::Entering,
+            phase: Phase::new(),
             presence: Presence::No,
-            hands_over: false,
-            keeps_session: false,
-            withdraw_failure: None,
-            leave_failure: None,
         }
     }
 
     /// Whether it may enter and claim in one step: it has a session and has not sent its key.
     pub(in crate::machine) fn is_newcomer(&self, now: Instant) -> bool {
         let is_valid = |lease: &Lease| lease.is_valid(now);
-        self.phase == Phase::Entering
-            && self.key.is_unsent()
-            && self.session.lease().is_some_and(is_valid)
+        self.is_entering() && self.key.is_unsent() && self.session.lease().is_some_and(is_valid)
     }
 
-    pub(in crate::machine) fn phase(&self) -> Phase {
-        self.phase
+    /// Whether its session or its key are not there yet.
+    pub(in crate::machine) fn is_entering(&self) -> bool {
+        matches!(self.phase.state(), State::Entering)
+    }
+
+    /// Whether a write that admits it is out, or its answer was lost.
+    pub(in crate::machine) fn is_claiming(&self) -> bool {
+        matches!(self.phase.state(), State::Claiming(_))
+    }
+
+    pub(in crate::machine) fn is_held(&self) -> bool {
+        self.held_for().is_some()
+    }
+
+    /// The acquisition for which it has its slot.
+    pub(in crate::machine) fn held_for(&self) -> Option<CommandId> {
+        self.phase.held_for()
+    }
+
+    /// Whether nothing of it is left, or nothing more can be done.
+    pub(in crate::machine) fn is_gone(&self) -> bool {
+        matches!(self.phase.state(), State::Gone(_))
     }
 
     pub(in crate::machine) fn presence(&self) -> Presence {
@@ -126,23 +117,23 @@ impl Contender {
     /// Whether it waits for a slot, or is about to.
     pub(in crate::machine) fn is_wanting(&self) -> bool {
         matches!(
-            self.phase,
-            Phase::Entering | Phase::Waiting | Phase::Claiming
+            self.phase.state(),
+            State::Entering | State::Waiting(_) | State::Claiming(_)
         )
     }
 
     /// Whether it is in the queue, and nothing that it sent is about to change that.
     pub(in crate::machine) fn is_queued(&self) -> bool {
-        self.phase == Phase::Waiting
+        matches!(self.phase.state(), State::Waiting(_))
     }
 
     pub(in crate::machine) fn is_leaving(&self) -> bool {
-        matches!(self.phase, Phase::Leaving { .. })
+        self.phase.leaving().is_some()
     }
 
     /// Whether it may be admitted: in the queue, with a lease that holds.
     pub(in crate::machine) fn is_admissible(&self, now: Instant) -> bool {
-        matches!(self.phase, Phase::Waiting | Phase::Claiming)
+        (self.is_queued() || self.is_claiming())
             && self.key.seen().is_some()
             && self
                 .session
@@ -167,7 +158,7 @@ impl Contender {
 
     /// Why it could not leave in order, if it could not.
     pub(in crate::machine) fn leave_failure(&self) -> Option<&RequestError> {
-        self.leave_failure.as_ref()
+        self.phase.leave_failure()
     }
 
     /// When its key was created, if a view has shown it: its place in the queue.
@@ -191,7 +182,7 @@ impl Contender {
 
     /// A write that admits it goes out, made from the record at `base`.
     pub(in crate::machine) fn claim(&mut self, base: Index) {
-        self.phase = Phase::Claiming;
+        self.phase.claimed();
         self.presence = Presence::Maybe(base);
         if self.key.is_unsent() {
             self.key.await_write();
@@ -201,6 +192,7 @@ impl Contender {
     /// The record names it now, unless a view has shown since that it does not: a write's answer
     /// may come late, when the session is gone without which the record can't be settled.
     pub(in crate::machine) fn admitted(&mut self, base: Index) {
+        // Without this an answer that comes late would bring a presence back that a view has settled.
         if self.presence != Presence::No {
             self.presence = Presence::Yes(base);
         }
@@ -247,18 +239,13 @@ impl Contender {
     /// It holds its slot for this acquisition.
     pub(in crate::machine) fn hold(&mut self, now: Instant, acquire: CommandId) {
         self.session.hold(now);
-        self.phase = Phase::Held(acquire);
-        self.hands_over = false;
+        self.phase.granted(acquire);
     }
 
     /// The record certainly does not name it, and no write under way can change that.
     pub(in crate::machine) fn withdrawn(&mut self, moment: Moment, settings: &Settings) {
         self.presence = Presence::No;
-        self.hands_over = false;
-        self.withdraw_failure = None;
-        if self.phase == Phase::Claiming {
-            self.phase = Phase::Entering;
-        }
+        self.phase.withdrawn();
         self.settle(moment, settings);
     }
 
@@ -276,9 +263,7 @@ impl Contender {
 
     /// Its key can't be read any more, for this reason.
     pub(in crate::machine) fn unreadable(&self, refusal: &RequestError) -> Option<ContenderEvent> {
-        let Phase::Held(acquire) = self.phase else {
-            return None;
-        };
+        let acquire = self.held_for()?;
         let lost = Lost::Unreadable {
             session: self.session.id()?.clone(),
             refusal: refusal.clone(),
@@ -289,9 +274,10 @@ impl Contender {
     /// When its lease is over while it holds, or when the time is over that it may take to leave in order, or that what
     /// it has given up may take.
     pub(in crate::machine) fn ends_at(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Held(_) => self.deadline(),
-            Phase::Leaving { until } => {
+        match self.phase.state() {
+            State::Held(_) => self.deadline(),
+            State::Leaving(leaving) => {
+                let until = leaving.departure().until();
                 let ends = Some(until).filter(|_| !self.is_left_behind());
                 ends.into_iter().chain(self.key.settles_at()).min()
             }
@@ -339,9 +325,9 @@ impl Contender {
     ) -> Option<ContenderEvent> {
         let event = match part {
             Part::Session(no) => {
-                // By separate requests nothing ties a claim to the session.
-                let is_held_by =
-                    matches!(self.phase, Phase::Held(_)) || settings.encoding == Encoding::Requests;
+                // By separate requests nothing ties a claim to the session: a renewal that no leader has confirmed might
+                // admit by a session that has ended (docs/CONSUL.md, "What ends a session").
+                let is_held_by = self.is_held() || settings.encoding == Encoding::Requests;
                 let settings = &settings.session;
                 self.session
                     .handle(now, no, answer, is_held_by, settings, rng);
@@ -396,7 +382,7 @@ impl Contender {
         settings: &Settings,
     ) -> Option<ContenderEvent> {
         let session = self.session.id()?.clone();
-        let is_after = matches!(self.presence, Presence::Yes(base) if base < view.lock_index());
+        let is_after = matches!(self.presence, Presence::Yes(base) if base < view.record_index());
         if !is_after || matches!(view.key(&session), Key::Tied(_)) {
             return None;
         }
@@ -421,7 +407,7 @@ impl Contender {
             {
                 self.admitted(base);
             } else {
-                if let Phase::Held(acquire) = self.phase
+                if let Some(acquire) = self.held_for()
                     && !is_on(Defect::EvictionUnnoticed)
                 {
                     let lost = Lost::RemovedFromHolders { session };
@@ -445,84 +431,71 @@ impl Contender {
         if self.ends_at().is_none_or(|end| now < end) {
             return None;
         }
-        match self.phase {
-            Phase::Held(acquire) => {
-                let lost = Lost::LeaseExpired {
-                    session: self.session.id()?.clone(),
-                    last_failure: self
-                        .session
-                        .failure()
-                        .map(RequestError::at_face_value)
-                        .cloned(),
-                };
-                Some(ContenderEvent::Lost(acquire, lost))
-            }
-            Phase::Leaving { .. } if self.key.settles_at().is_some_and(|at| at <= now) => {
-                self.key.settled(moment);
-                None
-            }
-            Phase::Leaving { .. } => {
-                let own = self.withdraw_failure.as_ref().or(self.failure());
-                let timeout = TransportError::new(TransportErrorKind::Timeout);
-                self.leave_failure = own
-                    .or(last_failure)
-                    .cloned()
-                    .or(Some(RequestError::Transport(timeout)));
-                // What is left of it would pass for a part of the next turn.
-                self.keeps_session = false;
-                None
-            }
-            _ => None,
+        if let Some(acquire) = self.held_for() {
+            let lost = self.session.lease_expired()?;
+            return Some(ContenderEvent::Lost(acquire, lost));
         }
+        if self.key.settles_at().is_some_and(|at| at <= now) {
+            self.key.settled(moment);
+            return None;
+        }
+        let withdrawal = self.phase.leaving()?.withdraw_failure();
+        let last = withdrawal.or(self.failure()).or(last_failure).cloned();
+        let timeout = || RequestError::Transport(TransportError::new(TransportErrorKind::Timeout));
+        self.phase.held_up(last.unwrap_or_else(timeout));
+        self.phase.end_session();
+        None
     }
 
     /// Does what needs no request: one step of the drawing leads to the next.
     fn settle(&mut self, moment: Moment, settings: &Settings) {
-        match self.phase {
-            Phase::Entering => {
+        match self.phase.state() {
+            State::Entering => {
                 if self.session.lease().is_some() {
                     self.key.enter();
                 }
                 if self.key.is_there() {
-                    self.phase = Phase::Waiting;
+                    self.phase.entered();
                 }
             }
-            Phase::Leaving { .. } if self.presence == Presence::No => {
+            State::Leaving(_) if self.presence == Presence::No => {
                 self.key.leave(moment);
                 if self.key.is_deleted() && !self.session.is_being_created() {
-                    self.keeps_session &= self.leave_failure.is_none()
-                        && self.key.is_clean()
-                        && self.session.is_reusable();
-                    if self.keeps_session {
-                        self.phase = Phase::Gone;
-                        return;
-                    }
-                    if !self.session.is_ending() {
-                        self.session.end(&settings.session);
-                    }
-                    if self.session.has_ended() {
-                        self.phase = Phase::Gone;
-                    }
+                    self.settle_session(settings);
                 }
             }
             _ => {}
         }
     }
 
+    /// Its session is all that is left of it.
+    fn settle_session(&mut self, settings: &Settings) {
+        let is_in_order = self.leave_failure().is_none() && self.key.is_clean();
+        if !is_in_order || !self.session.is_reusable() {
+            self.phase.end_session();
+        }
+        if !self.phase.keeps_session() && !self.session.is_ending() {
+            self.session.end(&settings.session);
+        }
+        if self.phase.keeps_session() || self.session.has_ended() {
+            self.phase.ended();
+        }
+    }
+
     /// A session that is being created is waited for before it is destroyed; a leaving contender
     /// needs no renewals.
     fn session_is_active(&self) -> bool {
-        match self.phase {
-            Phase::Leaving { .. } => self.session.is_ending(),
-            Phase::Gone => false,
+        match self.phase.state() {
+            State::Leaving(_) => self.session.is_ending(),
+            State::Gone(_) => false,
             _ => true,
         }
     }
 
     fn key_is_active(&self) -> bool {
-        match self.phase {
-            Phase::Leaving { .. } => self.presence == Presence::No,
-            Phase::Gone => false,
+        match self.phase.state() {
+            State::Leaving(_) => self.presence == Presence::No,
+            State::Gone(_) => false,
             _ => true,
         }
     }
@@ -539,7 +512,7 @@ impl Contender {
             return None;
         }
         // What an invalidation leaves behind depends on the session's behavior. A caller's session
-        // most likely has Consul's default, which is to release.
+        // most likely has Consul's default, which is to release (its documentation of sessions).
         let event = match event {
             KeyEvent::Freed if settings.deletes_keys() => KeyEvent::Taken,
             KeyEvent::Freed => KeyEvent::SessionGone,
@@ -547,16 +520,13 @@ impl Contender {
         };
         match event {
             KeyEvent::Entered | KeyEvent::Freed => None,
-            KeyEvent::Unseen => match self.phase {
-                Phase::Held(_) => None,
-                _ => Some(ContenderEvent::Unseen),
-            },
+            KeyEvent::Unseen => (!self.is_held()).then_some(ContenderEvent::Unseen),
             KeyEvent::SessionGone => {
                 self.session.found_gone();
                 self.check_session()
             }
-            KeyEvent::Taken => match (self.phase, self.session.id()) {
-                (Phase::Held(acquire), Some(session)) => {
+            KeyEvent::Taken => match (self.held_for(), self.session.id()) {
+                (Some(acquire), Some(session)) => {
                     let session = session.clone();
                     let lost = Lost::ContenderKeyTaken { session };
                     Some(ContenderEvent::Lost(acquire, lost))
@@ -567,17 +537,16 @@ impl Contender {
     }
 
     fn check_session(&self) -> Option<ContenderEvent> {
-        if !self.session.is_gone() || self.is_leaving() {
+        if !self.session.is_gone() || self.is_leaving() || self.is_gone() {
             return None;
         }
-        match (self.phase, self.session.id()) {
-            (Phase::Held(acquire), Some(session)) => {
+        Some(match (self.held_for(), self.session.id()) {
+            (Some(acquire), Some(session)) => {
                 let session = session.clone();
-                Some(ContenderEvent::Lost(acquire, Lost::SessionGone { session }))
+                ContenderEvent::Lost(acquire, Lost::SessionGone { session })
             }
-            (Phase::Gone, _) => None,
-            _ => Some(ContenderEvent::SessionGone),
-        }
+            _ => ContenderEvent::SessionGone,
+        })
     }
 }
 

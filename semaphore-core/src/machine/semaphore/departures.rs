@@ -1,16 +1,20 @@
 //! Who leaves: slots that are lost or given back, contenders that are replaced, and those of which
 //! nothing is left.
 
+use std::collections::BTreeMap;
+
 use crate::error::Error;
 use crate::id::CommandId;
-use crate::machine::callers::Owner;
+use crate::machine::callers::Caller;
 use crate::machine::contract::Machine as _;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::SessionSource;
+use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, ContenderEvent};
+use crate::machine::semaphore::knowledge::RecordLook;
 use crate::machine::semaphore::roster::Group;
-use crate::machine::semaphore::{From, Participant};
+use crate::machine::semaphore::sender::From;
 use crate::record::Record;
 use crate::time::Instant;
 
@@ -30,7 +34,7 @@ impl Participant {
                     && hold.lost.is_none()
                 {
                     hold.lost = Some(reason.clone());
-                    if hold.owner == Owner::Present {
+                    if hold.caller == Caller::Present {
                         self.callers.lost(acquire, reason);
                     }
                 }
@@ -78,14 +82,14 @@ impl Participant {
 
     /// A hold ends in good order. Where the next local caller wants as much and nobody else waits, the
     /// slot passes to it; otherwise it is freed.
-    pub(super) fn give_back(&mut self, now: Instant, acquire: CommandId, owner: Owner) {
+    pub(super) fn give_back(&mut self, now: Instant, acquire: CommandId, caller: Caller) {
         let keeps_session = self.roster.spares().released_at(now);
         let is_passed = self.is_passed_on(now, acquire);
         if !is_passed {
             self.look_before_write();
         }
         let moment = self.moment();
-        let Some(hold) = self.callers.give_back(acquire, owner) else {
+        let Some(hold) = self.callers.give_back(acquire, caller) else {
             return;
         };
         let contenders = if is_passed {
@@ -153,7 +157,7 @@ impl Participant {
     pub(super) fn remove_gone(&mut self, now: Instant) {
         let gone = self.roster.take_gone();
         self.requests
-            .abort(|it| matches!(it.from, From::Contender(no, _) if gone.contains_key(&no)));
+            .abort(|from| matches!(from, From::Contender(no, _) if gone.contains_key(&no)));
         self.note_leave_failures(&gone);
         let spares = gone.into_values().filter_map(|mut it| it.take_session());
         for spare in spares {
@@ -164,7 +168,7 @@ impl Participant {
             .callers
             .take_given_back(|hold| hold.of.contenders.iter().all(is_gone));
         for (acquire, hold) in done {
-            if hold.owner == Owner::Released {
+            if hold.caller == Caller::Released {
                 let result = match (hold.lost, hold.of.failure) {
                     (Some(lost), _) => Err(Error::Lost(lost)),
                     (None, Some(failure)) => Err(Error::Request(failure)),
@@ -172,6 +176,37 @@ impl Participant {
                 };
                 self.callers.done(acquire, result);
             }
+        }
+    }
+
+    /// Why those could not leave that are gone, or are left behind.
+    fn note_leave_failures(&mut self, gone: &BTreeMap<ContenderNo, Contender>) {
+        let roster = &self.roster;
+        if gone.is_empty() && !roster.has_any(Group::LeftBehind) {
+            return;
+        }
+        for hold in self.callers.holds_mut() {
+            let slots = &mut hold.of;
+            let left = |no: &ContenderNo| {
+                let behind = || roster.get(*no).filter(|it| it.is_left_behind());
+                gone.get(no).or_else(behind)?.leave_failure()
+            };
+            if slots.failure.is_none() {
+                slots.failure = slots.contenders.iter().find_map(left).cloned();
+            }
+        }
+    }
+
+    /// In a crowd the record has changed since a hold began in its first moments: it is looked at before it
+    /// is written.
+    fn look_before_write(&mut self) {
+        let is_in_crowd = self.outlook().is_in_crowd();
+        if let Some(observed) = self.knowledge.newest_mut()
+            && is_in_crowd
+            && !self.watch.is_polling()
+        {
+            observed.outdate();
+            self.knowledge.set_record_look(RecordLook::Now);
         }
     }
 }

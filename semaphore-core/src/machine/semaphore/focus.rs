@@ -27,7 +27,7 @@ impl Focus {
     pub(super) fn key(&self, settings: &Settings) -> Option<String> {
         match self {
             Self::Prefix => None,
-            Self::Record { .. } => Some(settings.prefix.lock_key()),
+            Self::Record { .. } => Some(settings.prefix.record_key()),
             Self::Ahead { session, .. } => Some(settings.prefix.contender_key(session)),
         }
     }

@@ -41,17 +41,14 @@ const LATEST: Duration = Duration::from_secs(25);
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct ContenderKey {
     state: State,
-    in_flight: Option<Sent>,
+    in_flight: Option<KeyRequest>,
     retry_at: Option<Instant>,
     backoff: Backoff,
     /// Marks a reservation as ours.
     nonce: u64,
     /// When the key of the same session was created for the turn before: a view may still show that one.
     former: Index,
-    /// Whether its session is ours alone.
-    owns_session: bool,
-    /// Whether the key, if it exists, is certainly ours.
-    ours: bool,
+    ownership: Ownership,
     /// The key as the last view showed it.
     seen: Option<Contender>,
     /// What a deletion names as `cas`.
@@ -61,6 +58,17 @@ pub(in crate::machine) struct ContenderKey {
     /// Until when a write of it that was not answered may still be applied.
     unsettled_until: Option<Instant>,
     failure: Option<RequestError>,
+}
+
+/// Whose the key is, if it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ownership {
+    /// Ours: its session is ours alone.
+    OfSession,
+    /// Ours, although the session is the caller's: nobody else has reserved it.
+    Reserved,
+    /// It may be another contender's with the same session.
+    Unproven,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +111,11 @@ impl ContenderKey {
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             nonce: rng.u64(..),
             former: Index::ZERO,
-            owns_session: settings.owns_sessions(),
-            ours: settings.owns_sessions(),
+            ownership: if settings.owns_sessions() {
+                Ownership::OfSession
+            } else {
+                Ownership::Unproven
+            },
             seen: None,
             deletable: None,
             arrival: None,
@@ -128,7 +139,7 @@ impl ContenderKey {
     /// Enters the queue.
     pub(in crate::machine) fn enter(&mut self) {
         if self.state == State::Absent {
-            self.proceed(if self.owns_session {
+            self.proceed(if self.owns_session() {
                 State::Acquiring
             } else {
                 State::Reserving
@@ -193,7 +204,7 @@ impl ContenderKey {
         match self.state {
             State::Contested(since) => view_sent <= since,
             State::Deleting(since) => {
-                let is_stuck = !self.owns_session && self.deletable.is_none();
+                let is_stuck = !self.owns_session() && self.deletable.is_none();
                 is_stuck && self.in_flight.is_none() && view_sent <= since
             }
             _ => false,
@@ -215,7 +226,7 @@ impl ContenderKey {
         match self.state {
             // The key of a caller's session may be a later contender's by the time that a late
             // request arrives: it is only ever deleted at the index where a view showed it.
-            State::Deleting(_) if !self.owns_session && self.deletable.is_none() => None,
+            State::Deleting(_) if !self.owns_session() && self.deletable.is_none() => None,
             State::Reserving | State::Acquiring | State::Deleting(_) => {
                 Some(self.retry_at.unwrap_or(Instant::ORIGIN))
             }
@@ -244,16 +255,16 @@ impl ContenderKey {
                     flags: self.nonce,
                 };
                 let request = reservation.request(scope);
-                (Sent::Reservation, request)
+                (KeyRequest::Reservation, request)
             }
             State::Acquiring => {
                 let (encoding, request) = Encoding::enter(session, flags, settings);
-                (Sent::Acquisition(encoding), request)
+                (KeyRequest::Acquisition(encoding), request)
             }
             State::Deleting(_) => {
-                let index = self.deletable.filter(|_| !self.owns_session);
+                let index = self.deletable.filter(|_| !self.owns_session());
                 let request = DeleteKey { key, index }.request(scope);
-                (Sent::Deletion, request)
+                (KeyRequest::Deletion, request)
             }
             _ => return None,
         };
@@ -264,7 +275,7 @@ impl ContenderKey {
 
     /// The contender enters or leaves by a write of the record.
     pub(in crate::machine) fn await_write(&mut self) {
-        self.in_flight = Some(Sent::Write);
+        self.in_flight = Some(KeyRequest::Write);
         self.retry_at = None;
     }
 
@@ -276,7 +287,7 @@ impl ContenderKey {
 
     /// That write was applied. The key is what it shows.
     pub(in crate::machine) fn entered_by_write(&mut self, moment: Moment, shown: Contender) {
-        self.in_flight.take_if(|sent| *sent == Sent::Write);
+        self.in_flight.take_if(|sent| *sent == KeyRequest::Write);
         if matches!(self.state, State::Acquiring | State::There(_)) {
             self.seen = Some(shown);
             self.proceed(State::There(moment));
@@ -290,7 +301,7 @@ impl ContenderKey {
 
     /// That write was not applied, or its outcome is unknown.
     pub(in crate::machine) fn write_failed(&mut self, now: Instant, is_unknown: bool) {
-        let was_part_of_it = self.in_flight.take_if(|sent| *sent == Sent::Write);
+        let was_part_of_it = self.in_flight.take_if(|sent| *sent == KeyRequest::Write);
         if was_part_of_it.is_some() && is_unknown {
             self.unsettled_until = Some(now + LATEST);
         }
@@ -313,15 +324,15 @@ impl ContenderKey {
     ) -> Option<KeyEvent> {
         let sent = self.in_flight.take()?;
         let outcome = match sent {
-            Sent::Reservation => answer.and_then(CasKey::parse),
-            Sent::Acquisition(encoding) => answer
+            KeyRequest::Reservation => answer.and_then(CasKey::parse),
+            KeyRequest::Acquisition(encoding) => answer
                 .and_then(|response| encoding.entered(response, session, settings))
                 .map(|entered| self.arrive(entered)),
-            Sent::Write => return None,
-            Sent::Deletion => answer.and_then(DeleteKey::parse),
+            KeyRequest::Write => return None,
+            KeyRequest::Deletion => answer.and_then(DeleteKey::parse),
         };
         // A deletion that names an index comes too late for every other.
-        let may_come_late = self.owns_session || sent != Sent::Deletion;
+        let may_come_late = self.owns_session() || sent != KeyRequest::Deletion;
         if let Err(error) = &outcome
             && !error.was_not_applied()
             && may_come_late
@@ -329,44 +340,44 @@ impl ContenderKey {
             self.unsettled_until = Some(now + LATEST);
         }
         match (sent, outcome) {
-            (Sent::Reservation, Ok(true)) => {
-                self.ours = true;
+            (KeyRequest::Reservation, Ok(true)) => {
+                self.ownership = Ownership::Reserved;
                 self.proceed_from(State::Reserving, State::Acquiring);
             }
-            (Sent::Reservation, Ok(false)) => {
+            (KeyRequest::Reservation, Ok(false)) => {
                 self.contest(now, moment, rng);
             }
-            (Sent::Acquisition(_), Ok(true)) => {
+            (KeyRequest::Acquisition(_), Ok(true)) => {
                 if self.proceed_from(State::Acquiring, State::There(moment)) {
                     return Some(KeyEvent::Entered);
                 }
             }
-            (Sent::Acquisition(_), Ok(false)) => {
+            (KeyRequest::Acquisition(_), Ok(false)) => {
                 self.forget();
                 return Some(KeyEvent::Taken);
             }
-            (Sent::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
+            (KeyRequest::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
                 return Some(KeyEvent::SessionGone);
             }
-            (Sent::Deletion, Ok(true)) => self.is_gone(moment),
+            (KeyRequest::Deletion, Ok(true)) => self.is_gone(moment),
             // The key has changed since it was seen: the next view tells what it is now.
-            (Sent::Deletion, Ok(false)) => {
+            (KeyRequest::Deletion, Ok(false)) => {
                 self.deletable = None;
                 self.state = State::Deleting(moment);
                 self.retry_at = Some(now + self.backoff.next(rng));
             }
-            (Sent::Reservation, Err(error)) if !error.was_not_applied() => {
+            (KeyRequest::Reservation, Err(error)) if !error.was_not_applied() => {
                 self.contest(now, moment, rng);
                 self.failure = Some(error);
             }
             // The view has shown that it was applied.
-            (Sent::Acquisition(_), Err(_)) if self.is_there() => {}
+            (KeyRequest::Acquisition(_), Err(_)) if self.is_there() => {}
             (_, Err(error)) => {
                 self.retry_at = Some(now + self.backoff.next(rng));
                 self.failure = Some(error);
             }
             // Nothing of the kind is answered.
-            (Sent::Write, Ok(_)) => {}
+            (KeyRequest::Write, Ok(_)) => {}
         }
         None
     }
@@ -406,7 +417,7 @@ impl ContenderKey {
                 // Still in the pace that the attempt before it has set.
                 Key::Absent => self.state = State::Reserving,
                 Key::Free(orphan) if orphan.flags == self.nonce => {
-                    self.ours = true;
+                    self.ownership = Ownership::Reserved;
                     self.proceed(State::Acquiring);
                 }
                 Key::Tied(_) | Key::Free(_) | Key::Taken => {
@@ -445,11 +456,21 @@ impl ContenderKey {
         None
     }
 
+    fn owns_session(&self) -> bool {
+        self.ownership == Ownership::OfSession
+    }
+
+    fn is_ours(&self) -> bool {
+        self.ownership != Ownership::Unproven
+    }
+
     /// Finds what there is to delete.
     fn look_for(&mut self, key: Key<'_>, view: &View, since: Moment) {
         let found = match key {
-            Key::Tied(found) if self.ours => found.modify_index,
-            Key::Free(orphan) if self.ours || orphan.flags == self.nonce => orphan.modify_index,
+            Key::Tied(found) if self.is_ours() => found.modify_index,
+            Key::Free(orphan) if self.is_ours() || orphan.flags == self.nonce => {
+                orphan.modify_index
+            }
             Key::Absent if view.is_filtered() => return,
             // Gone already, or somebody else's.
             Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => return self.is_gone(since),
@@ -461,7 +482,7 @@ impl ContenderKey {
     /// There is nothing to delete, for now at least: what was seen at `moment` shows no write that comes later.
     fn is_gone(&mut self, moment: Moment) {
         self.deletable = None;
-        if self.owns_session || self.is_clean() || is_on(Defect::ReadSettles) {
+        if self.owns_session() || self.is_clean() || is_on(Defect::ReadSettles) {
             self.forget();
         } else {
             self.state = State::Settling(moment);
@@ -494,7 +515,7 @@ impl ContenderKey {
 
 /// Which request is under way: the state may have moved on since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
+enum KeyRequest {
     Reservation,
     Acquisition(Encoding),
     /// A write of the record, of which entering or leaving is a part.

@@ -1,4 +1,7 @@
 //! What is known of the prefix: the newest view, how good it is, and what in it is doubted.
+//!
+//! The answer of a transaction comes from the leader after it was applied (Consul's documentation of transactions: all
+//! operations or none, in the order of its log). So it is as good as a read that the leader confirms, and saves it.
 
 use core::time::Duration;
 
@@ -8,7 +11,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::record::Record;
 use crate::time::Instant;
-use crate::view::{Contender as Shown, Lock, View};
+use crate::view::{Claimed, Contender as Shown, ContenderFlags, Lock, View};
 
 /// How long what a transaction has shown is taken for the present.
 const FIRST_MOMENTS: Duration = Duration::from_millis(250);
@@ -110,7 +113,7 @@ impl Knowledge {
         let sent = known.map_or(sent, |known| known.sent.max(sent));
         let is_seen = match self.record_look {
             RecordLook::Not | RecordLook::Now => true,
-            RecordLook::After(index) => view.lock_index() >= index,
+            RecordLook::After(index) => view.record_index() >= index,
         };
         if is_seen {
             self.record_look = RecordLook::Not;
@@ -125,6 +128,30 @@ impl Knowledge {
             read_at: now,
             is_outdated: false,
         });
+    }
+
+    /// What became of the next ahead, as a poll of its key alone shows it. Says whether that has changed since this index.
+    pub(super) fn learn_ahead(&mut self, session: &SessionId, polled: Index, shown: Shown) -> bool {
+        let is_changed = shown.modify_index > polled;
+        self.is_next_stuck = !is_changed;
+        let Some(observed) = &mut self.newest else {
+            return true;
+        };
+        let claim = ContenderFlags::decode(shown.flags)
+            .filter(|_| is_changed)
+            .map_or(Claimed::None, |flags| flags.claim);
+        self.record_look = match claim {
+            // The claim has changed the record at the same index, and left nothing to claim.
+            Claimed::Last => RecordLook::After(shown.modify_index),
+            Claimed::One | Claimed::None => RecordLook::Now,
+        };
+        if claim != Claimed::None {
+            observed.view.pass(session);
+            observed.outdate();
+        } else if is_changed {
+            observed.view.lock_key(shown);
+        }
+        is_changed
     }
 
     /// A transaction of ours shows what is known.

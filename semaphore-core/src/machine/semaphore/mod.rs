@@ -15,43 +15,40 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`outgoing`] | what is sent next |
-//! | [`answers`] | what comes back, to whom it belongs |
+//! | [`traffic`], [`sender`] | what is sent next; what comes back, to whom it belongs |
 //! | [`views`], [`knowledge`] | what is compared with what was known; what is known |
 //! | [`writes`], [`ledger`], [`steps`] | the record, and how it is written |
 //! | [`contender`], [`key`], [`roster`] | one session's part; its key; all of ours |
 //! | [`vanished`] | holders whose key has gone, and when they may be pruned |
 //! | [`settle`] | what follows from it all, once per input |
 //! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
-//! | [`claims`], [`departures`], [`left_behind`] | grants, how they end, and what could not be given back |
-//! | [`watch`], [`watching`], [`focus`], [`refresh`], [`crowd`] | what is read, when, and of whom |
+//! | [`claims`], [`departures`] | grants, and how they end |
+//! | [`outlook`], [`focus`] | what is to be read next, when, and of whom, as a function of what is known |
+//! | [`watch`], [`refresh`] | the reads themselves |
 //! | [`spare`] | sessions that are kept for the next turn |
 //! | [`availability`] | what is free, for whoever only wants to know |
 
 mod admission;
-mod answers;
 mod availability;
 mod claims;
 mod contender;
-mod crowd;
 mod departures;
 mod focus;
 mod key;
 mod knowledge;
 mod ledger;
-mod left_behind;
-mod outgoing;
-
+mod outlook;
 mod refresh;
 mod roster;
+mod sender;
 mod settings;
 mod settle;
 mod spare;
 mod steps;
+mod traffic;
 mod vanished;
 mod views;
 mod watch;
-mod watching;
 mod writes;
 
 use self::knowledge::Knowledge;
@@ -60,15 +57,15 @@ use crate::error::{Error, Refusal, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
-use crate::machine::callers::{Callers, Owner, Patience, Ticket};
+use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
-use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
-use crate::machine::process::service::Service;
+use crate::machine::process::timers::{Timer, Timers};
 use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::contender::Part;
 use crate::machine::semaphore::ledger::Ledger;
+use crate::machine::semaphore::outlook::Outlook;
+use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::vanished::Vanished;
 use crate::machine::semaphore::watch::Watch;
 use crate::sequencer::Sequencer;
@@ -87,7 +84,7 @@ pub use self::settings::Settings;
 pub struct Participant {
     settings: Settings,
     rng: fastrand::Rng,
-    requests: Requests<InFlight>,
+    requests: Requests<From>,
     watch: Watch,
     ledger: Ledger,
     vanished: Vanished,
@@ -116,25 +113,6 @@ struct Slots {
     failure: Option<RequestError>,
 }
 
-/// A request under way.
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    from: From,
-    encoding: Encoding,
-    sent_at: Instant,
-    service: Service,
-}
-
-/// Which machine sent a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
-    Watch,
-    Refresh,
-    Ledger,
-    Vanished,
-    Contender(ContenderNo, Part),
-}
-
 impl Participant {
     /// A participant that does nothing yet. `seed` decides its jitter: give each participant
     /// another one, and a fixed one to repeat a run.
@@ -145,7 +123,7 @@ impl Participant {
             vanished: Vanished::new(&settings),
             roster: Roster::new(&settings),
             rng: fastrand::Rng::with_seed(seed),
-            requests: Requests::new(),
+            requests: Requests::new(settings.request_timeout(), settings.session.lease_time()),
             callers: Callers::new(),
             knowledge: Knowledge::new(),
             timed_at: Instant::ORIGIN,
@@ -240,8 +218,12 @@ impl Participant {
         self.callers.ensure_open()?;
         let acquire = CommandId(self.requests.number());
         self.roster.spares().wanted_at(now);
-        if patience == Patience::None {
-            self.look_again();
+        // An instant try is not told from memory that there is no slot.
+        if patience == Patience::None
+            && let Some(observed) = self.knowledge.newest_mut()
+            && self.watch.start_over()
+        {
+            observed.outdate();
         }
         let behind_others = patience == Patience::None && self.callers.queue().has_waiters();
         if behind_others {
@@ -261,6 +243,52 @@ impl Participant {
     fn is_believed(&self, acquire: CommandId) -> bool {
         let hold = self.callers.hold(acquire);
         hold.is_some_and(|hold| self.roster.all_hold(&hold.of.contenders, acquire))
+    }
+
+    /// How many slots are free, from what was learned last. None where nothing is known: nobody waits or holds here, the first
+    /// answer is still to come, or the record can't be read. Nothing is sent for it.
+    pub fn availability(&self, now: Instant) -> Option<Availability> {
+        Availability::of(now, &self.knowledge, &self.roster, self.settings.limit)
+    }
+
+    /// What is to be read next.
+    fn outlook(&self) -> Outlook<'_> {
+        Outlook {
+            settings: &self.settings,
+            queue: self.callers.queue(),
+            roster: &self.roster,
+            knowledge: &self.knowledge,
+            ledger: &self.ledger,
+            watch: &self.watch,
+            requests: &self.requests,
+        }
+    }
+
+    /// Whether nothing is left to do but for what could not be given back: whose it was has been told why it takes longer, and
+    /// nobody waits for it here.
+    fn has_only_left_behind(&self) -> bool {
+        self.callers.queue().is_empty() && self.roster.has_only_left_behind()
+    }
+
+    /// Until when nothing is sent.
+    fn rests_until(&self) -> Option<Instant> {
+        let rest = self.roster.rests_until();
+        rest.filter(|_| self.has_only_left_behind())
+    }
+
+    /// What it waits for.
+    fn timers(&self) -> Timers {
+        Timers::after(self.timed_at)
+            .with(Timer::Caller, self.callers.queue().timeout())
+            .with_all(self.roster.timers(self.timed_at))
+            .with(Timer::Creation, self.requests.orphans().timeout())
+            .with(Timer::Write, self.ledger.timeout())
+            .with(Timer::Poll, self.watch.timeout())
+            .with(Timer::Read, self.watch.refresh_timeout())
+            .with(Timer::FirstView, self.outlook().first_view_until())
+            .with(Timer::Question, self.vanished.asks_at(&self.settings))
+            .with(Timer::LockDelay, self.vanished.lock_delay_until())
+            .resting_until(self.rests_until())
     }
 
     /// The present, in the order of what is sent and learned.
@@ -291,23 +319,7 @@ impl Machine for Participant {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        [
-            self.watch.timeout(),
-            self.watch.refresh_timeout(),
-            self.ledger.timeout(),
-            self.vanished.timeout(&self.settings),
-            self.callers.queue().timeout(),
-            self.roster.timeout_after(self.timed_at),
-            self.first_view_until(),
-            self.requests.orphans().timeout(),
-            self.rests_until(),
-        ]
-        .into_iter()
-        .flatten()
-        // What was due by then has been done, or waits for an answer to make room.
-        .filter(|at| *at > self.timed_at)
-        .min()
-        .map(|at| self.rests_until().map_or(at, |rest| at.max(rest)))
+        self.timers().timeout()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -319,7 +331,7 @@ impl Machine for Participant {
         for no in self.roster.ended(now) {
             self.let_time_pass(now, no);
         }
-        self.bound_left_behind();
+        self.roster.bound_left_behind();
         self.settle(now);
     }
 
@@ -346,7 +358,7 @@ impl Machine for Participant {
         self.callers.take(acquire);
         self.drop_claim(now, acquire);
         if self.callers.hold(acquire).is_some() {
-            self.give_back(now, acquire, Owner::Gone);
+            self.give_back(now, acquire, Caller::Gone);
         }
         self.settle(now);
     }
@@ -361,7 +373,7 @@ impl Machine for Participant {
             self.let_time_pass(now, no);
         }
         if self.callers.hold(acquire).is_some() {
-            self.give_back(now, acquire, Owner::Released);
+            self.give_back(now, acquire, Caller::Released);
         } else {
             self.callers.done(acquire, Ok(()));
         }

@@ -1,5 +1,7 @@
 //! A read outside the watch, confirmed by the leader: for when a long poll would only answer at the
 //! next change, or when its answers contradict each other.
+//!
+//! Source: Consul's documentation of consistency modes: `?consistent` has the leader confirm itself with a majority.
 
 use crate::api::ListKeys;
 use crate::http::Request;

@@ -9,14 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::standings::{Changing, Standings};
 use super::admission::ContenderNo;
-use super::contender::{Contender, Part, Phase, Presence, Spare};
+use super::contender::{Contender, Part, Presence, Spare};
 use super::settings::Settings;
 use super::spare::Spares;
+use crate::defect::{Defect, is_on};
 use crate::http::Request;
 use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
+use crate::machine::process::tenancy::departure::rest_after_failure;
+use crate::machine::process::timers::Timer;
 use crate::time::Instant;
 use crate::view::{Key, View};
 
@@ -59,8 +62,29 @@ impl Roster {
         self.spares.is_empty() && self.standings.group(Group::LeftBehind).len() == self.len()
     }
 
-    pub(super) fn rest_until(&mut self, until: Instant) {
-        self.rest = Some(until);
+    /// A request failed, and nothing is left to do but for those that are left behind: they rest.
+    pub(super) fn rest_after_failure(&mut self, now: Instant, settings: &Settings) {
+        let left_at = self.all().filter_map(|it| it.left_at(settings));
+        if let Some(since) = left_at.min() {
+            self.rest = Some(rest_after_failure(since, now, &settings.session));
+        }
+    }
+
+    /// Of more that are left behind than can be remembered the oldest are given up.
+    pub(super) fn bound_left_behind(&mut self) {
+        let left = self.numbers_of(Group::LeftBehind);
+        let most = if is_on(Defect::ReleaseGivenUp) {
+            0
+        } else {
+            MOST_LEFT_BEHIND
+        };
+        let excess = left.len().saturating_sub(most);
+        for no in left.into_iter().take(excess) {
+            if let Some(mut contender) = self.get_mut(no) {
+                tracing::warn!(name: "given-up", session = ?contender.session_id(), "leaves a session to its TTL");
+                contender.abandon();
+            }
+        }
     }
 
     pub(super) fn rests_until(&self) -> Option<Instant> {
@@ -108,7 +132,7 @@ impl Roster {
 
     /// Whether all of these have their slot for this acquisition.
     pub(super) fn all_hold(&self, numbers: &[ContenderNo], acquire: CommandId) -> bool {
-        let holds = |it: &Contender| it.phase() == Phase::Held(acquire);
+        let holds = |it: &Contender| it.held_for() == Some(acquire);
         numbers.iter().all(|no| self.get(*no).is_some_and(holds))
     }
 
@@ -229,7 +253,7 @@ impl Roster {
     /// Who of those that hold and have a request to send has the first deadline.
     pub(super) fn most_urgent(&self, now: Instant) -> Option<ContenderNo> {
         let due = self.due(now);
-        let held = due.filter(|(_, it)| matches!(it.phase(), Phase::Held(_)));
+        let held = due.filter(|(_, it)| it.is_held());
         let first = held.min_by_key(|(no, it)| (it.deadline(), *no));
         first.map(|(no, _)| no)
     }
@@ -255,11 +279,14 @@ impl Roster {
         self.get_mut(no)?.transmit(now, settings)
     }
 
-    /// The first of our times after this one.
-    pub(super) fn timeout_after(&self, after: Instant) -> Option<Instant> {
-        let others = [self.spares.timeout(), self.respawn.timeout()];
-        let others = others.into_iter().flatten().filter(|at| *at > after);
-        others.chain(self.standings.timeout_after(after)).min()
+    /// What our contenders wait for after this time.
+    pub(super) fn timers(&self, after: Instant) -> [(Timer, Option<Instant>); 4] {
+        [
+            (Timer::End, self.standings.ends_after(after)),
+            (Timer::Request, self.standings.due_after(after)),
+            (Timer::Respawn, self.respawn.timeout()),
+            (Timer::Spares, self.spares.timeout()),
+        ]
     }
 
     /// After one that could not go on, another comes after a wait only.
@@ -295,7 +322,12 @@ impl Roster {
     }
 }
 
-/// In how many views in a row contenders may be missing before views are held to be incomplete.
+/// So many contenders of one participant are remembered at most that could not leave.
+const MOST_LEFT_BEHIND: usize = 64;
+
+/// In how many views in a row contenders may be missing before views are held to be incomplete. To 1.10, and to a request without
+/// a token, an agent leaves out in silence what may not be read (docs/CONSUL.md, "Limits and timeouts"): each contender would be
+/// replaced by another for ever.
 const MAX_UNSEEN: u32 = 3;
 
 #[cfg(test)]

@@ -149,9 +149,4 @@ impl Settings {
     pub(crate) fn retry_cap(&self) -> Duration {
         self.session.retry_cap()
     }
-
-    /// How long a contender that leaves goes on trying to clean up.
-    pub(crate) fn cleanup_time(&self) -> Duration {
-        self.session.cleanup_time()
-    }
 }

@@ -12,7 +12,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::poller::Start;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Room, Situation, Turn};
-use crate::machine::semaphore::contender::{Phase, Spare};
+use crate::machine::semaphore::contender::{Contender, Spare};
 use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
@@ -81,7 +81,7 @@ impl Participant {
             None => {}
             Some(Err(_)) if is_on(Defect::GarbageOverwritten) => {}
             Some(Err(conflict)) => {
-                let (key, conflict) = (self.settings.prefix.lock_key(), conflict.clone());
+                let (key, conflict) = (self.settings.prefix.record_key(), conflict.clone());
                 self.fail_waiting(now, |_| Error::Conflict {
                     key: key.clone(),
                     conflict: conflict.clone(),
@@ -136,11 +136,11 @@ impl Participant {
         }
         let is_planable = self
             .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent);
+            .may_plan(now, observed.view.record_index(), observed.sent);
         // The view may show a contender of ours that does not know of its entry yet: it would be
         // taken for somebody ahead.
         let mut wanting = self.roster.those(Group::Wanting);
-        let is_entering = wanting.any(|(_, own)| own.phase() == Phase::Entering);
+        let is_entering = wanting.any(|(_, own)| own.is_entering());
         if self.ledger.claim().is_some() || !is_planable || is_entering {
             return None;
         }
@@ -161,7 +161,7 @@ impl Participant {
             // The youngest has waited least; one whose claim is out may be needed.
             let is_claiming = |no: &ContenderNo| {
                 let contender = self.roster.get(*no);
-                contender.is_some_and(|it| it.phase() == Phase::Claiming)
+                contender.is_some_and(Contender::is_claiming)
             };
             let (claiming, mut others): (Vec<_>, Vec<_>) =
                 wanting.into_iter().partition(is_claiming);
@@ -229,8 +229,8 @@ impl Participant {
             .is_some_and(|head| head.patience == Patience::None);
         is_try
             && self.knowledge.current().is_none_or(|observed| {
-                let lock_index = observed.view.lock_index();
-                !self.ledger.may_plan(now, lock_index, observed.sent)
+                let record_index = observed.view.record_index();
+                !self.ledger.may_plan(now, record_index, observed.sent)
             })
     }
 
@@ -266,7 +266,7 @@ impl Participant {
                 self.watch.stop_refresh();
                 self.vanished.suspect(BTreeSet::new());
                 self.knowledge.forget();
-                self.requests.services().forget();
+                self.requests.forget_services();
                 self.ledger.take_claim();
                 self.ledger.unplan();
             }
@@ -281,21 +281,23 @@ impl Participant {
         }
         // The one under way goes on.
         if !self.watch.is_polling() {
-            let from = self.watch_from(now);
+            let from = self.outlook().watch_from(now);
             self.watch.want_from(from);
         }
-        let focus = self.focus(now);
+        let focus = self.outlook().focus(now);
         self.watch.look_at(focus);
         if self.watch.is_for_another() {
             self.restart_watch(now);
         }
         let known = self.knowledge.newest();
-        let lock_index = known.map(|observed| observed.view.lock_index());
+        let record_index = known.map(|observed| observed.view.record_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
         // Only the key of a caller's session may be somebody else's.
         let is_waited_for =
             !self.settings.owns_sessions() && self.roster.all().any(|it| it.needs_read(sent));
-        if self.knowledge.is_doubted() || is_waited_for || self.ledger.needs_read(lock_index, sent)
+        if self.knowledge.is_doubted()
+            || is_waited_for
+            || self.ledger.needs_read(record_index, sent)
         {
             self.watch.refresh(now);
         }
@@ -318,7 +320,7 @@ impl Participant {
         };
         if !self
             .ledger
-            .may_plan(now, observed.view.lock_index(), observed.sent)
+            .may_plan(now, observed.view.record_index(), observed.sent)
         {
             self.ledger.unplan();
             return;
@@ -329,7 +331,7 @@ impl Participant {
             self.watch.refresh(now);
         }
         // A poll of something else under way can last for long: then patience decides.
-        let looks_ahead = matches!(self.focus(now), Focus::Ahead { .. })
+        let looks_ahead = matches!(self.outlook().focus(now), Focus::Ahead { .. })
             && (!self.watch.is_polling() || self.watch.is_looking_ahead());
         let is_patched =
             observed.view.source() == Source::NewerRecord && self.roster.has_any(Group::Held);

@@ -1,5 +1,7 @@
 //! Sessions of contenders that have left, kept for the next turn for as long as there is reason to
 //! expect one: the caller before came back soon after a release. Without a next turn they are destroyed.
+//!
+//! To make and to destroy a session are two writes of Consul's log (`cost` in the tests of behaviour counts them).
 
 use core::time::Duration;
 
@@ -19,32 +21,46 @@ pub(super) struct Spares {
     /// When they are of no more use.
     until: Option<Instant>,
     released_at: Option<Instant>,
-    is_expected: bool,
-    is_closed: bool,
+    next: Next,
+}
+
+/// Whether another turn is expected soon after a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Next {
+    #[default]
+    Unlikely,
+    Likely,
+    /// Nobody will want a slot any more.
+    Never,
 }
 
 impl Spares {
     /// Somebody wants a slot.
     pub(super) fn wanted_at(&mut self, now: Instant) {
         let is_soon = |at: Instant| now.saturating_since(at) <= SOON;
-        self.is_expected = self.released_at.is_some_and(is_soon);
+        self.next = match self.next {
+            Next::Never => Next::Never,
+            _ if self.released_at.is_some_and(is_soon) => Next::Likely,
+            _ => Next::Unlikely,
+        };
     }
 
     /// Somebody gives a slot back. Says whether its session should be kept.
     pub(super) fn released_at(&mut self, now: Instant) -> bool {
         self.released_at = Some(now);
-        self.is_expected && !self.is_closed && self.kept.len() < MOST
+        self.next == Next::Likely && self.kept.len() < MOST
     }
 
     /// Nobody will want a slot any more.
     pub(super) fn close(&mut self, now: Instant) {
-        self.is_closed = true;
+        self.next = Next::Never;
         self.until = self.until.map(|_| now);
     }
 
     pub(super) fn keep(&mut self, now: Instant, spare: Spare) {
         self.kept.push(spare);
-        self.until = Some(if self.is_closed { now } else { now + SOON });
+        let is_of_use = self.next != Next::Never;
+        self.until = Some(if is_of_use { now + SOON } else { now });
     }
 
     /// The one that was kept last: its lease is the newest.

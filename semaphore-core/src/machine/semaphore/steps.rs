@@ -196,7 +196,7 @@ impl Encoding {
     /// Writes the record. Says how it is encoded: what is too large for a transaction is not one.
     pub(super) fn write(write: &Write, rest: &Rest, settings: &Settings) -> (Self, Request) {
         let scope = settings.scope();
-        let key = &settings.prefix.lock_key();
+        let key = &settings.prefix.record_key();
         let value = &write.record.encode();
         let (index, flags) = (write.base, write.record.flags());
         let cas = CasKey {
@@ -364,7 +364,7 @@ impl Rest {
         let is_shown = |step: &&Step| !matches!(step, Step::Absent(_) | Step::Leave(..));
         let steps = || self.steps.iter().filter(is_shown);
         let keys = steps().map(|step| prefix.contender_key(step.session()));
-        let keys: Vec<_> = keys.chain([prefix.lock_key()]).collect();
+        let keys: Vec<_> = keys.chain([prefix.record_key()]).collect();
         let (heads, tree) = results.split(keys.len()).ok()?;
         if !heads.iter().map(Entry::key).eq(keys.iter()) {
             return None;

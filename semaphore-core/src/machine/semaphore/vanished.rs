@@ -23,6 +23,9 @@
 //!
 //! Only a restored snapshot brings sessions back, and it interrupts every poll: until then, the dead
 //! need to be asked for only once.
+//!
+//! Sources: Consul's documentation of sessions (a lock delay keeps a key from being acquired after an invalidation, 60 s at
+//! most); docs/CONSUL.md, "What ends a session" and the rows of "Limits and timeouts" on what a token may not see.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,10 +65,8 @@ struct Missing {
     /// When the first view came that lacks it, and when the first read of its key alone showed that it is gone.
     since: Instant,
     read_at: Option<Instant>,
-    /// How long its place is left alone from then on: the longest that there is where it is not known.
-    lock_delay: Duration,
-    /// Whether a view before had shown its key.
-    was_seen: bool,
+    /// How long its place is left alone from then on, where a view before had shown its key.
+    seen_lock_delay: Option<Duration>,
     /// Whether its key is there and tied to another session: that one has acquired it.
     is_taken: bool,
     /// Whether such a read has shown it since the last interruption.
@@ -131,8 +132,7 @@ impl Vanished {
                 Missing {
                     since: now,
                     read_at: None,
-                    lock_delay: seen.unwrap_or(SessionOptions::MAX_LOCK_DELAY),
-                    was_seen: seen.is_some(),
+                    seen_lock_delay: seen,
                     is_taken,
                     is_gone: false,
                     ask_again_at: None,
@@ -197,8 +197,9 @@ impl Vanished {
     ) -> BTreeSet<SessionId> {
         // By requests the wait begins with a read, and an instant try waits for its answer, too.
         let is_read_first = settings.encoding == Encoding::Requests;
-        let waits =
-            |it: &Missing| it.only_waits() || it.read_at.is_some() || it.was_seen && !is_read_first;
+        let waits = |it: &Missing| {
+            it.only_waits() || it.read_at.is_some() || it.was_seen() && !is_read_first
+        };
         // When it is time to ask again it may be free: an instant try waits for that answer.
         let is_put_off = |at: Instant| at > now;
         let is_withheld =
@@ -211,13 +212,14 @@ impl Vanished {
             .collect()
     }
 
-    pub(in crate::machine) fn timeout(&self, settings: &Settings) -> Option<Instant> {
+    /// When the first lock delay is over that our own clock waits for.
+    pub(in crate::machine) fn lock_delay_until(&self) -> Option<Instant> {
         let waiting = self.missing.values().filter(|it| it.only_waits());
-        let over = waiting.map(Missing::until).min();
-        self.asks_at(settings).into_iter().chain(over).min()
+        waiting.map(Missing::until).min()
     }
 
-    fn asks_at(&self, settings: &Settings) -> Option<Instant> {
+    /// When the next question is due.
+    pub(in crate::machine) fn asks_at(&self, settings: &Settings) -> Option<Instant> {
         if self.asked.is_some() {
             return None;
         }
@@ -373,7 +375,13 @@ impl Missing {
         if is_on(Defect::PruneAtOnce) {
             return self.since;
         }
-        self.read_at.unwrap_or(self.since) + self.lock_delay
+        // Who has not seen it leaves it alone for as long as a lock delay can be.
+        let longest = SessionOptions::MAX_LOCK_DELAY;
+        self.read_at.unwrap_or(self.since) + self.seen_lock_delay.unwrap_or(longest)
+    }
+
+    fn was_seen(&self) -> bool {
+        self.seen_lock_delay.is_some()
     }
 
     /// Whether there is nothing to ask: it is dead when its time is over.
@@ -383,7 +391,7 @@ impl Missing {
 
     /// When to ask for it. A read that shows that it is gone holds good for later.
     fn due(&self, settings: &Settings) -> Instant {
-        let waits = self.was_seen && asks_by_probe(settings);
+        let waits = self.was_seen() && asks_by_probe(settings);
         let until = if waits { self.until() } else { self.since };
         self.ask_again_at.map_or(until, |at| until.max(at))
     }

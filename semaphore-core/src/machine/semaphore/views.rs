@@ -1,17 +1,23 @@
-//! What reads of the prefix show: which view is the newest, and what it means for those who wait and
-//! those who hold.
+//! What reads show, of the prefix or in a crowd of one key: which view is the newest, and what it means for those who wait
+//! and those who hold.
 
-use crate::api::ListKeys;
+use core::time::Duration;
+
+use crate::api::{ListKeys, ReadKey};
 use crate::defect::{Defect, is_on};
-use crate::error::RequestError;
+use crate::error::{Error, RequestError};
 use crate::http::Response;
+use crate::id::Index;
 use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::contender::ContenderEvent;
+use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::knowledge::RecordLook;
 use crate::machine::semaphore::roster::Group;
-use crate::machine::semaphore::{From, Participant};
+use crate::machine::semaphore::sender::From;
 use crate::record::Record;
 use crate::time::Instant;
-use crate::view::{Source, View};
+use crate::view::{Contender as Shown, Lock, Source, View};
 
 impl Participant {
     pub(super) fn handle_view(
@@ -55,8 +61,8 @@ impl Participant {
         }
     }
 
-    /// An agent that takes no such key, as one from 1.22 may after an upgrade, never will: who holds would go on renewing,
-    /// and never learn of an eviction.
+    /// An agent that takes no such key, as one from 1.22 may after an upgrade (docs/CONSUL.md, "Keys"), never will: who holds
+    /// would go on renewing, and never learn of an eviction.
     pub(super) fn end_unreadable(&mut self, now: Instant, error: &RequestError) {
         if !matches!(error, RequestError::InvalidKey { .. }) {
             return;
@@ -71,6 +77,10 @@ impl Participant {
     /// Takes a view unless a newer one is known. An index that went backwards although it was asked
     /// for later is a stale server or a restored snapshot: the leader is asked which. Where they did go
     /// backwards, a stale server's may be higher, so that only the leader's word counts from then on.
+    ///
+    /// Sources: Consul's documentation of blocking queries (an index may go backwards, after a restore) and of consistency modes;
+    /// docs/CONSUL.md, "Limits and timeouts": it does so without a restore, too, 15 minutes after a deletion. Without this a
+    /// view of the past could free a slot that is held.
     pub(super) fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
         if let Some(known) = self.knowledge.newest()
             && !is_on(Defect::OlderViewAccepted)
@@ -166,7 +176,8 @@ impl Participant {
                 contender.observe(now, moment, view, sent, confirmed, &self.settings)
             });
             if matches!(event, Some(ContenderEvent::Unseen)) && !consistent {
-                // An agent that lags behind does not show it yet.
+                // An agent that lags behind does not show it yet: by default a server answers by its lease (Consul's
+                // documentation of consistency modes).
                 self.knowledge.doubt(moment);
                 continue;
             }
@@ -181,4 +192,110 @@ impl Participant {
         self.settle_claim(now, view);
         self.dismiss_unclaimed(now);
     }
+
+    /// Takes the answer to a poll of one key.
+    pub(super) fn handle_key(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        let is_early = self.watch.is_early(now);
+        match answer.and_then(ReadKey::parse_at) {
+            Ok((_, entry)) => {
+                self.note(now, None);
+                let is_news = match self.watch.polled().clone() {
+                    Focus::Ahead { session, index, .. } => {
+                        tracing::debug!(name: "crowd", %session, "looked at the next ahead alone");
+                        let shown = entry
+                            .filter(|entry| entry.session() == Some(session.as_str()))
+                            .map(|entry| Shown::new(session.clone(), &entry));
+                        if let Some(shown) = shown {
+                            self.knowledge.learn_ahead(&session, index, shown)
+                        } else {
+                            // It has gone, and who is next ahead now only the prefix tells.
+                            self.watch.refresh(now);
+                            true
+                        }
+                    }
+                    Focus::Record { index } => {
+                        self.knowledge.set_record_look(RecordLook::Not);
+                        let lock = entry.map(|entry| Lock::new(&entry));
+                        let is_news = self.handle_record(now, index, lock);
+                        self.read_in_time(now);
+                        is_news
+                    }
+                    Focus::Prefix => true,
+                };
+                if is_news || !is_early {
+                    self.watch.key_answered(now);
+                } else {
+                    // An agent ends all polls when a snapshot is restored, with the index of before (`reader::cursor`).
+                    self.watch.refresh(now);
+                    self.watch.failed(now, &mut self.rng);
+                }
+            }
+            Err(error) => {
+                self.watch.failed(now, &mut self.rng);
+                match self.watch.polled() {
+                    _ if !error.is_permanent() => {}
+                    // Whoever leaves needs the record alone.
+                    Focus::Ahead { .. } => {
+                        self.fail_waiting(now, |_| Error::Request(error.clone()));
+                    }
+                    Focus::Record { .. } | Focus::Prefix => self.refuse(now, &error),
+                }
+                self.end_unreadable(now, &error);
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// A holder that dies changes nothing of the record. So the prefix is read now and then by those who
+    /// wait, the less often the more are ahead.
+    fn read_in_time(&mut self, now: Instant) {
+        let Some(observed) = self.knowledge.newest() else {
+            return;
+        };
+        let rank = self.outlook().ahead(now, Some(observed));
+        let due = observed.read_at + READ_PER_RANK * (rank + 1);
+        if due <= now && !self.callers.queue().is_empty() {
+            self.watch.refresh(now);
+        }
+    }
+
+    /// The record as a poll of it alone shows it. Says whether it is another than at this index.
+    fn handle_record(&mut self, now: Instant, polled: Index, lock: Option<Lock>) -> bool {
+        let moment = self.moment();
+        let Some(known) = self.knowledge.view().map(View::record_index) else {
+            return true;
+        };
+        if let Some(lock) = &lock
+            && let Ok(record) = &lock.record
+            && lock.modify_index > known
+        {
+            self.learn_who_is_passed(now, record);
+        }
+        let Some(observed) = self.knowledge.newest_mut() else {
+            return true;
+        };
+        match lock {
+            Some(lock) if lock.modify_index > known => {
+                observed.view.set_lock(lock);
+                observed.update(now, moment);
+                let view = observed.view.clone();
+                self.observe_record(now, &view);
+                true
+            }
+            Some(lock) if lock.modify_index == known => {
+                observed.is_current_again(now);
+                // A write of ours may have changed it since the poll began.
+                known > polled
+            }
+            // A server that lags behind, or a restored snapshot.
+            _ => {
+                self.watch.refresh(now);
+                true
+            }
+        }
+    }
 }
+
+/// How old what is known of the contenders may be for whoever is the first, and how much older for each
+/// who waits ahead.
+const READ_PER_RANK: Duration = Duration::from_secs(5);

@@ -7,13 +7,14 @@ use crate::http::{Priority, Request, Response};
 use crate::id::{FencingToken, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::contender::Contender;
 use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::ledger::{Claim, Sent};
 use crate::machine::semaphore::roster::Group;
+use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
-use crate::machine::semaphore::{From, Participant};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key};
@@ -265,7 +266,7 @@ impl Participant {
             self.ledger.take_claim();
         }
         if let Some(observed) = self.knowledge.newest_mut()
-            && observed.view.lock_index() == sent.write.base
+            && observed.view.record_index() == sent.write.base
         {
             observed.outdate();
         }
@@ -285,7 +286,7 @@ impl Participant {
             return;
         };
         // Otherwise a view has overtaken the answer.
-        if observed.view.lock_index() != sent.write.base {
+        if observed.view.record_index() != sent.write.base {
             return;
         }
         observed.view.write_record(sent.write.record, after.index);

@@ -12,7 +12,7 @@ use crate::support::*;
 
 /// A stranger writes the record. Says whether nobody else was first.
 fn write_record(world: &MockConsul, by: &Stranger, change: impl FnOnce(&mut Record)) -> bool {
-    let key = Prefix::new(PREFIX).expect("a prefix").lock_key();
+    let key = Prefix::new(PREFIX).expect("a prefix").record_key();
     let index = world.consul(|consul, _| consul.entry(&key).map(Entry::modify_index));
     let index = index.expect("a record");
     let mut record = record(world).expect("a record");

@@ -251,10 +251,10 @@ impl Bench {
             .consul
             .entries("")
             .map(transport_mock::consul::Entry::key)
-            .filter(|key| *key != prefix.lock_key())
+            .filter(|key| *key != prefix.record_key())
             .collect();
         assert_eq!(keys, [""; 0]);
-        let lock = self.consul.entry(&prefix.lock_key());
+        let lock = self.consul.entry(&prefix.record_key());
         let holders = lock.map(|entry| {
             let record = semaphore_core::sans_io::Record::decode(entry.value(), entry.flags());
             record.expect("a record").holders().count()

@@ -74,7 +74,7 @@ pub(crate) fn holders(world: &MockConsul) -> Vec<String> {
 }
 
 pub(crate) fn record(world: &MockConsul) -> Option<semaphore_core::sans_io::Record> {
-    let key = Prefix::new(PREFIX).expect("a prefix").lock_key();
+    let key = Prefix::new(PREFIX).expect("a prefix").record_key();
     world.consul(|consul, _| {
         let entry = consul.entry(&key)?;
         semaphore_core::sans_io::Record::decode(entry.value(), entry.flags()).ok()
@@ -88,7 +88,7 @@ pub(crate) fn contender_keys(world: &MockConsul) -> Vec<String> {
         consul
             .entries(&prefix.directory())
             .map(transport_mock::consul::Entry::key)
-            .filter(|key| *key != prefix.lock_key())
+            .filter(|key| *key != prefix.record_key())
             .collect()
     })
 }

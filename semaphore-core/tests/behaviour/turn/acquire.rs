@@ -79,7 +79,7 @@ fn the_record_is_gos() {
     let semaphore = semaphore(&world, "a", 3);
     let permit = world.run(semaphore.acquire()).expect("a free slot");
     let [session] = holders(&world).try_into().expect("one holder");
-    let lock_key = Prefix::new(PREFIX).expect("a prefix").lock_key();
+    let lock_key = Prefix::new(PREFIX).expect("a prefix").record_key();
     world.consul(|consul, _| {
         let entry = consul.entry(&lock_key).expect("a record");
         assert_eq!(entry.flags(), GO_FLAGS);
@@ -98,7 +98,7 @@ fn the_record_is_created_empty_and_changed_by_its_index() {
     let world = MockConsul::new(1);
     let spy = Spy::on(&world);
     let semaphore = semaphore(&world, "a", 2);
-    let lock_key = Prefix::new(PREFIX).expect("a prefix").lock_key();
+    let lock_key = Prefix::new(PREFIX).expect("a prefix").record_key();
     let index = |world: &MockConsul| {
         world.consul(|consul, _| consul.entry(&lock_key).map(Entry::modify_index))
     };

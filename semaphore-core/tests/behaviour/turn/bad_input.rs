@@ -102,7 +102,7 @@ fn prefixes_that_look_odd_and_work() {
         let permit = world
             .run(semaphore.acquire_timeout(secs(5)))
             .unwrap_or_else(|error| panic!("{prefix:?}: {error:?}\n{}", world.trace()));
-        let lock_key = Prefix::new(prefix).expect("a prefix").lock_key();
+        let lock_key = Prefix::new(prefix).expect("a prefix").record_key();
         assert_eq!(lock_key, format!("{}/.lock", prefix.trim_matches('/')));
         assert!(world.consul(|consul, _| consul.entry(&lock_key).is_some()));
         world.run(permit.release()).expect("released");

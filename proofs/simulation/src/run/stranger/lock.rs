@@ -55,7 +55,7 @@ impl Visitor {
     }
 
     pub(super) async fn unlock(&self, session: &SessionId) -> Option<()> {
-        let key = &self.prefix.lock_key();
+        let key = &self.prefix.record_key();
         let flags = self.lock_flags();
         // The guide's release has no body, and the key says nothing after it.
         let value = if self.minds_flags() { VALUE } else { b"" };
@@ -75,7 +75,7 @@ impl Visitor {
         if seen.session.is_some() || seen.flags != LOCK_FLAGS {
             return None;
         }
-        let key = &self.prefix.lock_key();
+        let key = &self.prefix.record_key();
         let index = Some(seen.modify_index?);
         let delete = DeleteKey { key, index };
         let deleted = self.send(|scope| delete.request(scope)).await;
@@ -91,7 +91,7 @@ impl Visitor {
     }
 
     async fn acquire_key(&self, session: &SessionId) -> Option<bool> {
-        let key = &self.prefix.lock_key();
+        let key = &self.prefix.record_key();
         let (value, flags) = (VALUE, self.lock_flags());
         let acquire = AcquireKey {
             key,
@@ -104,7 +104,7 @@ impl Visitor {
     }
 
     async fn read_key(&self, index: Option<Index>) -> Option<Seen> {
-        let key = &self.prefix.lock_key();
+        let key = &self.prefix.record_key();
         let read = ReadKey {
             key,
             wait: index.map(|index| (index, Duration::from_secs(15))),

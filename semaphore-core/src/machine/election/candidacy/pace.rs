@@ -20,22 +20,33 @@ use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    at: Option<Instant>,
+    wait: Wait,
     backoff: Backoff,
-    /// Whether that is since a lock delay may be on.
-    is_for_delay: bool,
     /// Whether somebody else has acquired the key since the last write was sent.
     is_explained: bool,
     /// Whether an attempt has followed at once on one that came too late, and nobody has led since.
     has_repeated: bool,
 }
 
+/// What the next write waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Nothing,
+    /// A lock delay may be on.
+    LockDelay {
+        until: Instant,
+    },
+    /// One has failed.
+    Failure {
+        until: Instant,
+    },
+}
+
 impl Pace {
     pub(super) fn new(cap: Duration) -> Self {
         Self {
-            at: None,
+            wait: Wait::Nothing,
             backoff: Backoff::new(Duration::from_millis(100), cap),
-            is_for_delay: false,
             is_explained: false,
             has_repeated: false,
         }
@@ -43,36 +54,39 @@ impl Pace {
 
     /// When the next write is due; the origin if that is at once.
     pub(super) fn due(&self) -> Instant {
-        self.at.unwrap_or(Instant::ORIGIN)
+        match self.wait {
+            Wait::Nothing => Instant::ORIGIN,
+            Wait::LockDelay { until } | Wait::Failure { until } => until,
+        }
     }
 
     /// A write was sent, or is of no more use.
     pub(super) fn clear(&mut self) {
-        self.at = None;
+        self.wait = Wait::Nothing;
         self.is_explained = false;
     }
 
     /// What was written was taken, or something else is to be written.
     pub(super) fn reset(&mut self) {
-        self.at = None;
+        self.wait = Wait::Nothing;
         self.backoff.reset();
     }
 
     pub(super) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        self.at = Some(now + self.backoff.next(rng));
-        self.is_for_delay = false;
+        let until = now + self.backoff.next(rng);
+        self.wait = Wait::Failure { until };
     }
 
     pub(super) fn refused(&mut self, now: Instant, rng: &mut fastrand::Rng) {
-        let wait = jitter(STEP / 2, STEP / 2, rng);
-        self.at = (!self.is_explained).then_some(now + wait);
-        self.is_for_delay = true;
-        if is_on(Defect::LockDelayIgnored) {
-            self.at = None;
-        }
-        if is_on(Defect::RefusalTakenForGood) {
-            self.at = Some(now + STEP * 3_600);
-        }
+        let until = now + jitter(STEP / 2, STEP / 2, rng);
+        self.wait = if is_on(Defect::RefusalTakenForGood) {
+            let until = now + STEP * 3_600;
+            Wait::LockDelay { until }
+        } else if self.is_explained || is_on(Defect::LockDelayIgnored) {
+            Wait::Nothing
+        } else {
+            Wait::LockDelay { until }
+        };
     }
 
     /// Whether an attempt that came too late may be repeated at once. It is no second time, or
@@ -85,7 +99,9 @@ impl Pace {
     pub(super) fn somebody_led(&mut self) {
         self.has_repeated = false;
         self.is_explained = true;
-        self.at.take_if(|_| self.is_for_delay);
+        if matches!(self.wait, Wait::LockDelay { .. }) {
+            self.wait = Wait::Nothing;
+        }
     }
 }
 

@@ -1,10 +1,14 @@
 //! What a candidacy sees of the key, and what that means for it.
+//!
+//! Only what was asked for after the last answer, or has a higher `ModifyIndex`, is news: a poll tells of the moment at which it is
+//! answered, so that answers overtake each other. Without this a leader would take an older sighting for its loss.
 
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Seen, Term};
+use crate::machine::election::candidacy::phase::State;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Seen, Term};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
@@ -62,15 +66,15 @@ impl Candidacy {
         if !is_ours && was_acquired_since(former.as_ref(), self.shown()) {
             self.pace.somebody_led();
         }
-        match self.phase {
-            Phase::Campaigning => self.judge(now, settings),
-            Phase::Leading(term) => {
+        match self.phase.state() {
+            State::Campaigning => self.judge(now, settings),
+            State::Leading(term) => {
                 let session = self.session.id()?.clone();
-                let lost = loss(self.shown(), &session, term)
+                let lost = loss(self.shown(), &session, *term)
                     .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
-            Phase::Leaving { .. } | Phase::Gone => None,
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 
@@ -121,7 +125,7 @@ impl Candidacy {
             session,
         };
         self.session.hold(now);
-        self.phase = Phase::Leading(term);
+        self.phase.elected(term);
         self.may_hold = true;
         self.pace.clear();
         Some(CandidacyEvent::Elected(Term { token, sequencer }))

@@ -5,7 +5,8 @@ use crate::defect::{Defect, is_on};
 use crate::error::{Error, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::Index;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Phase, Writing};
+use crate::machine::election::candidacy::phase::State;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::process::encoding::Encoding;
@@ -18,6 +19,7 @@ impl Candidacy {
         if self.is_leaving() {
             let ours = self.shown_as_own();
             let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
+            // `?release` writes its body as the value (Consul's documentation of the KV endpoint; seen on 1.8.7).
             // The key is to go on saying what it has said for us. A value that was asked for and perhaps never
             // written is no more than a guess. What has become something else keeps its own.
             let anothers = ours.filter(|key| key.foreign_flags().is_some());
@@ -146,14 +148,14 @@ impl Candidacy {
         self.pace.refused(now, rng);
         // An attempt before it whose outcome was unknown had been resolved.
         self.may_hold = self.is_leading();
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
+        match self.phase.state() {
+            State::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
             // Then it is not ours, as it seems.
-            Phase::Leading(_) => {
+            State::Leading(_) => {
                 self.unresolved = Some(moment);
                 None
             }
-            Phase::Leaving { .. } | Phase::Gone => None,
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 
@@ -170,7 +172,7 @@ impl Candidacy {
                 self.may_hold = false;
             }
             Err(error) if error.is_permanent() && !error.is_anothers() => {
-                self.leave_failure = Some(error);
+                self.phase.refused(error);
                 self.may_hold = false;
             }
             Err(error) => {
@@ -186,10 +188,10 @@ impl Candidacy {
         if !error.is_permanent() {
             return None;
         }
-        match self.phase {
-            Phase::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
-            Phase::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            Phase::Leaving { .. } | Phase::Gone => None,
+        match self.phase.state() {
+            State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
+            State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
+            State::Leaving(_) | State::Gone(_) => None,
         }
     }
 }

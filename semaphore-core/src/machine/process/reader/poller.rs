@@ -9,7 +9,7 @@
 //! ```
 //! A poll that is under way when nothing is to be watched any more is left to its end: an agent counts
 //! a connection that was closed in the middle of a poll until that poll would have ended, and allows a
-//! client 200 (`limits.http_max_conns_per_client`).
+//! client 200 (`limits.http_max_conns_per_client`; docs/CONSUL.md, "Limits and timeouts").
 //!
 //! Where a poll goes on from is [`Cursor`]'s, how often one may be sent [`Budget`]'s (invariant L3), and when after
 //! a failure [`Backoff`]'s.

@@ -1,5 +1,6 @@
 //! Sessions: how they are made, renewed and ended, and for how long they may be believed in.
 
+pub(in crate::machine) mod departure;
 pub(in crate::machine) mod lease;
 pub(in crate::machine) mod orphans;
 pub(in crate::machine) mod session;

@@ -5,6 +5,8 @@
 //! of a participant with two callers, fourteen of one with many, which asks for eight at a time. Nobody waits for longer than
 //! twenty seconds, so that there are more where the TTL is longer than a minute.
 //!
+//! Source: Consul's documentation of sessions: one without renewals ends after its TTL, at twice of it at the latest.
+//!
 //! They can't be looked for: their names are for people, and those of other participants are the same.
 
 use core::time::Duration;

@@ -33,7 +33,7 @@ use crate::api::{
     CreateSession, DestroySession, RegisterNode, RenewSession, SessionInfo, is_filtered,
 };
 use crate::defect::{Defect, is_on};
-use crate::error::RequestError;
+use crate::error::{Lost, RequestError};
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
 use crate::machine::process::latency::Latency;
@@ -86,12 +86,12 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     no: u32,
-    sent: Sent,
+    sent: Purpose,
     sent_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Sent {
+enum Purpose {
     Creation,
     Registration,
     Renewal,
@@ -184,6 +184,15 @@ impl Session {
         matches!(self.state, State::Gone(_))
     }
 
+    /// What whoever holds or leads by it loses when its lease is over.
+    pub(in crate::machine) fn lease_expired(&self) -> Option<Lost> {
+        let last_failure = self.failure.as_ref().map(RequestError::at_face_value);
+        Some(Lost::LeaseExpired {
+            session: self.id()?.clone(),
+            last_failure: last_failure.cloned(),
+        })
+    }
+
     pub(in crate::machine) fn has_ended(&self) -> bool {
         matches!(self.state, State::Ended)
     }
@@ -195,7 +204,7 @@ impl Session {
 
     /// Whether creation is still under way, so that an id may yet turn up.
     pub(in crate::machine) fn is_being_created(&self) -> bool {
-        let is_creation = |it: &InFlight| matches!(it.sent, Sent::Creation);
+        let is_creation = |it: &InFlight| matches!(it.sent, Purpose::Creation);
         self.in_flight.iter().any(is_creation)
     }
 
@@ -207,7 +216,7 @@ impl Session {
     /// Whether this request under way asks for a session.
     pub(in crate::machine) fn is_creation(&self, no: u32) -> bool {
         let mut all = self.in_flight.iter();
-        all.any(|it| it.no == no && matches!(it.sent, Sent::Creation))
+        all.any(|it| it.no == no && matches!(it.sent, Purpose::Creation))
     }
 
     pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
@@ -271,7 +280,7 @@ impl Session {
                 self.in_flight.is_empty().then_some(retry)
             }
             State::Live(_, lease) => {
-                let is_renewal = |it: &InFlight| matches!(it.sent, Sent::Renewal);
+                let is_renewal = |it: &InFlight| matches!(it.sent, Purpose::Renewal);
                 let usual = || self.retry_at.unwrap_or_else(|| self.renew_at(lease));
                 let due = self.renew_in_silence_at(lease).unwrap_or_else(usual);
                 let renewal = self.has_room(is_renewal).then_some(due);
@@ -285,8 +294,8 @@ impl Session {
     /// Whether the leader is to be asked if the session lives: since a renewal says that it does not, or since one counts
     /// only if it does. Where answers are slow it is asked together with the renewal.
     fn wants_inquiry(&self) -> bool {
-        let is_inquiry = |it: &&InFlight| matches!(it.sent, Sent::Inquiry);
-        let is_renewal = |it: &&InFlight| matches!(it.sent, Sent::Renewal);
+        let is_inquiry = |it: &&InFlight| matches!(it.sent, Purpose::Inquiry);
+        let is_renewal = |it: &&InFlight| matches!(it.sent, Purpose::Renewal);
         let is_in_a_hurry = self.early_from.is_some() && self.latency == Latency::Slow;
         // One at a time while nothing is answered.
         let is_in_a_hurry = is_in_a_hurry
@@ -368,25 +377,26 @@ impl Session {
         let scope = &settings.scope;
         let (sent, request) = match (&self.state, &settings.source) {
             (State::Creating, SessionSource::Create(options)) => {
-                (Sent::Creation, CreateSession { options }.request(scope))
+                (Purpose::Creation, CreateSession { options }.request(scope))
             }
             (State::Registering, _) => {
                 let node = settings.own_node()?;
-                (Sent::Registration, RegisterNode { node }.request(scope))
+                (Purpose::Registration, RegisterNode { node }.request(scope))
             }
             (State::Adopting(session) | State::Live(session, _), _) if self.wants_inquiry() => {
                 let request = SessionInfo { session }.request(scope);
-                (Sent::Inquiry, request.with_priority(Priority::Renewal))
+                (Purpose::Inquiry, request.with_priority(Priority::Renewal))
             }
             (State::Adopting(session) | State::Live(session, _), _) => {
-                (Sent::Renewal, RenewSession { session }.request(scope))
+                (Purpose::Renewal, RenewSession { session }.request(scope))
             }
-            (State::Destroying(session), _) => {
-                (Sent::Destruction, DestroySession { session }.request(scope))
-            }
+            (State::Destroying(session), _) => (
+                Purpose::Destruction,
+                DestroySession { session }.request(scope),
+            ),
             _ => return None,
         };
-        if matches!(sent, Sent::Creation | Sent::Renewal) {
+        if matches!(sent, Purpose::Creation | Purpose::Renewal) {
             self.renewed_at = now;
         }
         let is_free = |no: &u32| self.in_flight.iter().all(|it| it.no != *no);
@@ -430,20 +440,20 @@ impl Session {
             sent_at
         };
         let outcome = match (sent, &self.state) {
-            (Sent::Creation, State::Creating) => {
+            (Purpose::Creation, State::Creating) => {
                 let lease = Lease::new(sent_at, settings.ttl(), rng);
                 answer
                     .and_then(CreateSession::parse)
                     .map(|id| State::Live(id, lease))
                     .map_err(|error| settings.refused_creation(error))
             }
-            (Sent::Registration, State::Registering) => {
+            (Purpose::Registration, State::Registering) => {
                 let node = settings.own_node().unwrap_or_default();
                 answer
                     .and_then(|response| RegisterNode { node }.parse(response))
                     .map(|()| State::Creating)
             }
-            (Sent::Renewal, State::Adopting(id) | State::Live(id, _)) => {
+            (Purpose::Renewal, State::Adopting(id) | State::Live(id, _)) => {
                 answer.and_then(RenewSession::parse).map(|renewed| {
                     if !settings.owns_sessions() {
                         let told = renewed.lock_delay.unwrap_or(self.lock_delay);
@@ -453,10 +463,10 @@ impl Session {
                     State::Live(id.clone(), lease)
                 })
             }
-            (Sent::Inquiry, State::Adopting(_) | State::Live(..)) => {
+            (Purpose::Inquiry, State::Adopting(_) | State::Live(..)) => {
                 return self.handle_inquiry(now, sent_at, answer, settings, rng);
             }
-            (Sent::Destruction, State::Destroying(_)) => answer
+            (Purpose::Destruction, State::Destroying(_)) => answer
                 .and_then(DestroySession::parse)
                 .map(|()| State::Ended),
             _ => return,
@@ -477,7 +487,7 @@ impl Session {
                 self.failure = None;
             }
             Err(error)
-                if matches!(sent, Sent::Creation)
+                if matches!(sent, Purpose::Creation)
                     && settings.missing_own_node(&error).is_some() =>
             {
                 self.state = State::Registering;
@@ -489,7 +499,7 @@ impl Session {
                 self.backoff.reset();
             }
             Err(RequestError::InvalidSession { .. })
-                if matches!(sent, Sent::Renewal) && !is_on(Defect::MissingSessionBelieved) =>
+                if matches!(sent, Purpose::Renewal) && !is_on(Defect::MissingSessionBelieved) =>
             {
                 self.missing_since = Some(now);
                 self.failure = None;

@@ -3,31 +3,44 @@
 //! Out of the record, the key deleted, the session destroyed: each step is tried until Consul has answered. What it
 //! refuses for good is left out. What it refuses for now, or what something else in its place answers, is told to whose it
 //! was, and tried again in the background.
+//!
+//! The order is what keeps the queue short: a record that names a session without a key is a dead holder's to all others, who
+//! would leave the place alone for its lock delay. And a key outlives its session where that only releases it (Consul's
+//! documentation of sessions), so that the key goes first.
 
 use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::machine::process::moment::Moment;
-use crate::machine::semaphore::contender::{Contender, Phase, Presence};
+use crate::machine::process::tenancy::departure::Departure;
+use crate::machine::semaphore::contender::phase::SessionFate;
+use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
 
 impl Contender {
     /// A write that was to take it out of the record failed, or its outcome is unknown.
     pub(in crate::machine) fn withdrawal_failed(&mut self, failure: &RequestError) {
-        self.withdraw_failure = Some(failure.clone());
-        if self.is_leaving() {
-            self.held_up(failure);
-        }
+        self.phase.withdrawal_failed(failure);
+        self.held_up(failure);
     }
 
     /// Starts on the way out, from wherever it is.
     pub(in crate::machine) fn leave(&mut self, now: Instant, moment: Moment, settings: &Settings) {
-        if matches!(self.phase, Phase::Leaving { .. } | Phase::Gone) {
+        self.leave_with(now, moment, SessionFate::Ended, settings);
+    }
+
+    /// The same, with its session for the next turn or not.
+    pub(super) fn leave_with(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        session: SessionFate,
+        settings: &Settings,
+    ) {
+        let departure = Departure::begin(now, &settings.session);
+        if !self.phase.left(departure, session) {
             return;
         }
-        self.phase = Phase::Leaving {
-            until: now + settings.cleanup_time(),
-        };
         self.session.let_go();
         if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
             self.presence = Presence::No;
@@ -45,7 +58,7 @@ impl Contender {
         if !self.is_leaving() {
             return;
         }
-        self.leave_failure.get_or_insert(failure);
+        self.phase.held_up(failure);
         if self.presence != Presence::No {
             self.withdrawn(moment, settings);
         } else if !self.key.is_deleted() {
@@ -77,26 +90,24 @@ impl Contender {
             failure if failure.is_anothers() => failure,
             _ => return,
         };
-        self.leave_failure.get_or_insert_with(|| refusal.clone());
+        self.phase.held_up(refusal.clone());
     }
 
     /// Whether it leaves in the background: whose it was has been told why it could not leave in order, or need not wait
     /// for what may come late.
     pub(in crate::machine) fn is_left_behind(&self) -> bool {
-        self.is_leaving() && (self.leave_failure.is_some() || self.key.settles_at().is_some())
+        self.is_leaving() && (self.leave_failure().is_some() || self.key.settles_at().is_some())
     }
 
     /// Since when it has been leaving.
     pub(in crate::machine) fn left_at(&self, settings: &Settings) -> Option<Instant> {
-        match self.phase {
-            Phase::Leaving { until } => Some(until - settings.cleanup_time()),
-            _ => None,
-        }
+        let departure = self.phase.leaving()?.departure();
+        Some(departure.began_at(&settings.session))
     }
 
     /// Gives up: its session's TTL does the rest.
     pub(in crate::machine) fn abandon(&mut self) {
-        self.keeps_session = false;
-        self.phase = Phase::Gone;
+        self.phase.end_session();
+        self.phase.ended();
     }
 }

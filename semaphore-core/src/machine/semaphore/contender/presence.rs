@@ -18,13 +18,17 @@ impl Presence {
     /// The base of the write in question, if `view` shows what became of it. A record that has
     /// moved beyond the base can't be changed from there any more; one that has not may yet be,
     /// unless that write is known to have been applied.
+    ///
+    /// Sources: Consul's documentation of the KV endpoint (`cas` applies only at that `ModifyIndex`); docs/CONSUL.md, "Limits and
+    /// timeouts": a write that was given up may be applied seconds after a read that has not shown it. So no read settles one,
+    /// only an index that has moved.
     pub(super) fn settled_by(self, view: &View, confirmed: bool) -> Option<Index> {
         match self {
             Self::No => None,
             Self::Maybe(base) => {
-                (view.lock_index() != base || is_on(Defect::ReadSettles)).then_some(base)
+                (view.record_index() != base || is_on(Defect::ReadSettles)).then_some(base)
             }
-            Self::Yes(base) => (view.lock_index() != base || confirmed).then_some(base),
+            Self::Yes(base) => (view.record_index() != base || confirmed).then_some(base),
         }
     }
 }

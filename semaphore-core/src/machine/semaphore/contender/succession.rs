@@ -9,7 +9,8 @@
 use crate::id::Index;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::session::Session;
-use crate::machine::semaphore::contender::{Contender, Phase, Presence};
+use crate::machine::semaphore::contender::phase::{SessionFate, Slot, State};
+use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::key::ContenderKey;
 use crate::machine::semaphore::settings::Settings;
 use crate::time::Instant;
@@ -52,7 +53,7 @@ impl Contender {
 
     /// Its session, once nothing else is left of it.
     pub(in crate::machine) fn take_session(&mut self) -> Option<Spare> {
-        let is_left = self.phase == Phase::Gone && self.keeps_session;
+        let is_left = self.is_gone() && self.keeps_session();
         is_left.then(|| Spare {
             session: core::mem::replace(&mut self.session, Session::ended()),
             former: self.create_index().unwrap_or_default(),
@@ -61,19 +62,21 @@ impl Contender {
 
     /// Whether the record still names it from the hold before, and the next of our queue takes over.
     pub(in crate::machine) fn is_handing_over(&self) -> bool {
-        self.hands_over && self.is_wanting()
+        matches!(
+            self.phase.state(),
+            State::Waiting(Slot::Passed) | State::Claiming(Slot::Passed)
+        )
     }
 
     pub(in crate::machine) fn keeps_session(&self) -> bool {
-        self.keeps_session
+        self.phase.keeps_session()
     }
 
     /// Its hold is over, and its slot is for the next of our queue.
     pub(in crate::machine) fn pass(&mut self) {
         tracing::debug!(name: "slot-passed", "a slot passes to the next local caller");
         self.session.let_go();
-        self.phase = Phase::Waiting;
-        self.hands_over = true;
+        self.phase.passed_on();
     }
 
     /// The write that admits it was refused for certain: the record names it no more than before.
@@ -83,14 +86,13 @@ impl Contender {
         base: Index,
         settings: &Settings,
     ) {
-        if self.phase != Phase::Claiming {
-            return;
-        }
-        if self.hands_over {
-            self.phase = Phase::Waiting;
-            self.presence = Presence::Yes(base);
-        } else {
-            self.withdrawn(moment, settings);
+        match self.phase.state() {
+            State::Claiming(Slot::Passed) => {
+                self.phase.claim_refused();
+                self.presence = Presence::Yes(base);
+            }
+            State::Claiming(Slot::Free) => self.withdrawn(moment, settings),
+            _ => {}
         }
     }
 
@@ -101,7 +103,13 @@ impl Contender {
         moment: Moment,
         settings: &Settings,
     ) {
-        self.keeps_session = matches!(self.phase, Phase::Held(_));
-        self.leave(now, moment, settings);
+        // Whoever is on its way already has lost that order.
+        let session = if self.is_held() {
+            SessionFate::Kept
+        } else {
+            self.phase.end_session();
+            SessionFate::Ended
+        };
+        self.leave_with(now, moment, session, settings);
     }
 }

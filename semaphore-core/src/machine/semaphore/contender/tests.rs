@@ -136,7 +136,7 @@ impl Bench {
 
     #[track_caller]
     fn assert_gone(&mut self, now: u64) {
-        assert_eq!(self.contender.phase(), Phase::Gone);
+        assert!(self.contender.is_gone());
         assert_eq!(self.send(now + 60_000), None);
         assert_eq!(self.timeout(), None);
     }
@@ -196,9 +196,9 @@ fn it_enters_by_a_session_and_then_a_key() {
         (200, &format!(r#"{{"ID":"{A}"}}"#)),
     );
     assert_eq!(bench.contender.session_id(), Some(&session(A)));
-    assert_eq!(bench.contender.phase(), Phase::Entering);
+    assert!(bench.contender.is_entering());
     bench.exchange(0, &format!("/v1/kv/jobs/{A}?acquire={A}"), (200, "true"));
-    assert_eq!(bench.contender.phase(), Phase::Waiting);
+    assert!(bench.contender.is_queued());
     assert_eq!(bench.contender.presence(), Presence::No);
 }
 
@@ -266,15 +266,15 @@ fn a_view_settles_what_became_of_a_write() {
 fn a_claim_is_settled_by_the_record_that_comes_after_it() {
     let mut bench = Bench::claiming();
     bench.observe(0, unheld(BASE), true);
-    assert_eq!(bench.contender.phase(), Phase::Claiming);
+    assert!(bench.contender.is_claiming());
     assert_eq!(bench.contender.presence(), Presence::Maybe(BASE));
     bench.observe(0, held_by_us(Index(51)), false);
-    assert_eq!(bench.contender.phase(), Phase::Claiming);
+    assert!(bench.contender.is_claiming());
     assert_eq!(bench.contender.presence(), Presence::Yes(BASE));
 
     let mut bench = Bench::claiming();
     bench.observe(0, unheld(Index(51)), false);
-    assert_eq!(bench.contender.phase(), Phase::Waiting);
+    assert!(bench.contender.is_queued());
     assert_eq!(bench.contender.presence(), Presence::No);
 }
 
@@ -284,7 +284,7 @@ fn a_claim_that_was_refused_for_certain_leaves_nothing_in_the_record() {
     bench
         .contender
         .claim_refused(Moment(0), BASE, &bench.settings);
-    assert_eq!(bench.contender.phase(), Phase::Waiting);
+    assert!(bench.contender.is_queued());
     assert_eq!(bench.contender.presence(), Presence::No);
     assert!(bench.contender.is_admissible(at(0)), "it may claim again");
     bench.leave(0);
@@ -329,9 +329,10 @@ fn it_loses_its_slot_when_its_lease_is_over() {
 #[test]
 fn a_waiter_does_not_lose_what_it_does_not_have() {
     for mut bench in [Bench::waiting(), Bench::claiming()] {
-        let before = bench.contender.phase();
+        let was_queued = bench.contender.is_queued();
         assert!(bench.handle_timeout(60_000, None).is_none());
-        assert_eq!(bench.contender.phase(), before);
+        assert_eq!(bench.contender.is_queued(), was_queued);
+        assert!(bench.contender.is_wanting());
     }
 }
 
@@ -420,7 +421,7 @@ fn a_refusal_for_good_is_reported_while_it_wants_a_slot() {
     // Whoever holds goes on for as long as the lease does.
     let mut bench = Bench::held();
     assert!(bench.exchange(5_000, &renewal, DENIED).is_none());
-    assert_eq!(bench.contender.phase(), Phase::Held(ACQUIRE));
+    assert_eq!(bench.contender.held_for(), Some(ACQUIRE));
 }
 
 #[test]

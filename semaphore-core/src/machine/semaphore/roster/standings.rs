@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::SessionId;
 use crate::machine::semaphore::admission::ContenderNo;
-use crate::machine::semaphore::contender::{Contender, Phase};
+use crate::machine::semaphore::contender::Contender;
 use crate::time::Instant;
 
 /// Contenders that have something in common. One may be in several.
@@ -39,10 +39,10 @@ impl Group {
         match self {
             Self::Wanting => contender.is_wanting(),
             Self::HandingOver => contender.is_handing_over(),
-            Self::Held => matches!(contender.phase(), Phase::Held(_)),
+            Self::Held => contender.is_held(),
             Self::Withdrawing => contender.must_withdraw(),
             Self::LeftBehind => contender.is_left_behind(),
-            Self::Gone => contender.phase() == Phase::Gone,
+            Self::Gone => contender.is_gone(),
         }
     }
 }
@@ -128,13 +128,14 @@ impl Standings {
         up_to(&self.ends, now).collect()
     }
 
-    /// The first of all times after this one.
-    pub(super) fn timeout_after(&self, after: Instant) -> Option<Instant> {
-        let next = |times: &BTreeSet<(Instant, ContenderNo)>| {
-            let mut later = times.range((after, LAST)..);
-            later.find(|(at, _)| *at > after).map(|(at, _)| *at)
-        };
-        next(&self.due).into_iter().chain(next(&self.ends)).min()
+    /// When the first request after this time is due.
+    pub(super) fn due_after(&self, after: Instant) -> Option<Instant> {
+        first_after(&self.due, after)
+    }
+
+    /// When the time of the first is over after this one.
+    pub(super) fn ends_after(&self, after: Instant) -> Option<Instant> {
+        first_after(&self.ends, after)
     }
 
     pub(super) fn has_session(&self, session: &SessionId) -> bool {
@@ -142,6 +143,11 @@ impl Standings {
         let found = self.sessions.range(from..).next();
         found.is_some_and(|(found, _)| found == session)
     }
+}
+
+fn first_after(times: &BTreeSet<(Instant, ContenderNo)>, after: Instant) -> Option<Instant> {
+    let mut later = times.range((after, LAST)..);
+    later.find(|(at, _)| *at > after).map(|(at, _)| *at)
 }
 
 const LAST: ContenderNo = ContenderNo(u64::MAX);

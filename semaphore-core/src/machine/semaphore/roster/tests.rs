@@ -1,6 +1,7 @@
 use crate::error::RequestError;
 use crate::http::Response;
 use crate::machine::fixture::{Shown, at, settings};
+use crate::machine::process::timers::Timers;
 use crate::machine::semaphore::roster::*;
 
 const BASE: crate::id::Index = crate::id::Index(50);
@@ -53,11 +54,11 @@ impl Bench {
                 contender.observe(at(now), moment, &shown.view(), moment, false, settings);
             }
             2 if contender.is_queued() => contender.claim(BASE),
-            3 if contender.phase() == Phase::Claiming => {
+            3 if contender.is_claiming() => {
                 contender.admitted(BASE);
                 contender.hold(at(now), CommandId(no.0));
             }
-            4 if matches!(contender.phase(), Phase::Held(_)) => contender.pass(),
+            4 if contender.is_held() => contender.pass(),
             5 if rng.u32(..4) == 0 => contender.leave(at(now), moment, settings),
             6 if contender.is_leaving() => contender.withdrawn(moment, settings),
             7 => _ = contender.handle_timeout(at(now), Moment::START, None),
@@ -82,13 +83,10 @@ impl Bench {
         for (group, passed) in [
             (Group::Wanting, self.those(Contender::is_wanting)),
             (Group::HandingOver, self.those(Contender::is_handing_over)),
-            (
-                Group::Held,
-                self.those(|it| matches!(it.phase(), Phase::Held(_))),
-            ),
+            (Group::Held, self.those(Contender::is_held)),
             (Group::Withdrawing, self.those(Contender::must_withdraw)),
             (Group::LeftBehind, self.those(Contender::is_left_behind)),
-            (Group::Gone, self.those(|it| it.phase() == Phase::Gone)),
+            (Group::Gone, self.those(Contender::is_gone)),
         ] {
             assert_eq!(roster.numbers_of(group), passed, "{group:?} at {now}");
         }
@@ -99,7 +97,8 @@ impl Bench {
         assert!(ended.eq(self.those(|it| is_over(it.ends_at()))));
         let times = roster.all().flat_map(|it| [it.due_at(), it.ends_at()]);
         let later = times.flatten().filter(|time| *time > at(now));
-        assert_eq!(roster.timeout_after(at(now)), later.min());
+        let table = Timers::after(at(now)).with_all(roster.timers(at(now)));
+        assert_eq!(table.timeout(), later.min());
         for session in roster.all().filter_map(Contender::session_id) {
             assert!(roster.is_ours(session.as_str()));
         }

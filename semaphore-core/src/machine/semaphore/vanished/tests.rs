@@ -77,7 +77,8 @@ impl Bench {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.vanished.timeout(&self.settings)
+        let asks_at = self.vanished.asks_at(&self.settings).into_iter();
+        asks_at.chain(self.vanished.lock_delay_until()).min()
     }
 
     fn dead(&self, now: u64) -> BTreeSet<SessionId> {

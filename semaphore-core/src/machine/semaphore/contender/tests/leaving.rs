@@ -120,13 +120,13 @@ fn a_leaver_has_nothing_more_to_lose() {
 fn leaving_again_gains_no_time() {
     let mut bench = Bench::held();
     bench.leave(0);
-    let phase = bench.contender.phase();
-    assert_eq!(phase, Phase::Leaving { until: at(30_000) });
+    assert_eq!(bench.contender.ends_at(), Some(at(30_000)));
     bench.leave(10_000);
-    assert_eq!(bench.contender.phase(), phase);
+    assert_eq!(bench.contender.ends_at(), Some(at(30_000)));
     bench.handle_timeout(30_000, None);
     bench.leave(30_000);
-    assert_eq!(bench.contender.phase(), phase);
+    let left_at = bench.contender.left_at(&bench.settings);
+    assert_eq!(left_at, Some(at(0)));
     assert!(bench.contender.is_left_behind());
 }
 
@@ -170,7 +170,7 @@ fn what_is_refused_for_good_on_the_way_out_is_skipped() {
 fn whoever_stays_skips_nothing() {
     let mut bench = Bench::held();
     bench.skip(0);
-    assert_eq!(bench.contender.phase(), Phase::Held(ACQUIRE));
+    assert_eq!(bench.contender.held_for(), Some(ACQUIRE));
     assert_eq!(bench.contender.presence(), Presence::Yes(BASE));
     assert!(bench.contender.leave_failure().is_none());
 }

@@ -1,0 +1,127 @@
+//! Where a candidacy is. Each change of it is a transition here, and each is in this drawing.
+//!
+//! ```text
+//!                 key free, lease valid: acquire          the key shows our session
+//!  Campaigning ────────────────────────────▶ (unresolved) ─────────────────────────▶ Leading
+//!     │   ▲             refused: wait ◀──────────┘  │ it shows another: watch on       │  │ lost,
+//!     │   └─────────────────────────────────────────┘                                  │  │ resigned
+//!     └────────────── leave() ──────────────┬─────────────────────────────────────────┴──┘
+//!                                           ▼
+//!                    Leaving: key released ─▶ session destroyed ─▶ Gone
+//! ```
+//! Campaigning and unresolved are one state here: an attempt is a write under way, or a doubt that a read has to end.
+
+use crate::error::RequestError;
+use crate::machine::election::term::TermIndexes;
+use crate::machine::process::tenancy::departure::Departure;
+use crate::time::Instant;
+
+#[derive(Clone, Debug)]
+pub(super) struct Phase(State);
+
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    Campaigning,
+    Leading(TermIndexes),
+    /// On its way out, until nothing is left.
+    Leaving(Leaving),
+    /// Nothing of it is left, or nothing more can be done.
+    Gone(Leaving),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Leaving {
+    departure: Departure,
+    /// Until when it rests after a failure, where nobody waits for it.
+    rests_until: Option<Instant>,
+}
+
+impl Phase {
+    pub(super) const fn new() -> Self {
+        Self(State::Campaigning)
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.0
+    }
+
+    pub(super) fn departure(&self) -> Option<&Departure> {
+        match &self.0 {
+            State::Leaving(leaving) => Some(&leaving.departure),
+            _ => None,
+        }
+    }
+
+    fn leaving_mut(&mut self) -> Option<&mut Leaving> {
+        match &mut self.0 {
+            State::Leaving(leaving) => Some(leaving),
+            _ => None,
+        }
+    }
+
+    /// Why it could not leave in order, if it could not.
+    pub(super) fn leave_failure(&self) -> Option<&RequestError> {
+        match &self.0 {
+            State::Leaving(leaving) | State::Gone(leaving) => leaving.departure.failure(),
+            State::Campaigning | State::Leading(_) => None,
+        }
+    }
+
+    /// Whether it leaves in the background: whoever resigned has been told why that takes longer.
+    pub(super) fn is_left_behind(&self) -> bool {
+        self.departure().is_some_and(|it| it.failure().is_some())
+    }
+
+    /// Until when nothing is sent, since nobody here waits for it.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        match &self.0 {
+            State::Leaving(leaving) if self.is_left_behind() => leaving.rests_until,
+            _ => None,
+        }
+    }
+
+    /// The key shows our session, by a lease that holds.
+    pub(super) fn elected(&mut self, term: TermIndexes) {
+        self.0 = State::Leading(term);
+    }
+
+    /// It starts on the way out, unless it is on it. Says whether it does.
+    pub(super) fn left(&mut self, departure: Departure) -> bool {
+        if matches!(self.0, State::Leaving(_) | State::Gone(_)) {
+            return false;
+        }
+        self.0 = State::Leaving(Leaving {
+            departure,
+            rests_until: None,
+        });
+        true
+    }
+
+    /// It can't leave in order, for this reason, unless there was one before.
+    pub(super) fn held_up(&mut self, failure: RequestError) {
+        if let Some(leaving) = self.leaving_mut() {
+            leaving.departure.held_up(failure);
+        }
+    }
+
+    /// It can't leave in order, for this reason above all.
+    pub(super) fn refused(&mut self, failure: RequestError) {
+        if let Some(leaving) = self.leaving_mut() {
+            leaving.departure.refused(failure);
+        }
+    }
+
+    /// A request failed on the way out.
+    pub(super) fn rest(&mut self, until: Instant) {
+        if let Some(leaving) = self.leaving_mut() {
+            leaving.rests_until = Some(until);
+        }
+    }
+
+    /// Nothing of it is left, or nothing more can be done.
+    pub(super) fn ended(&mut self) {
+        if let State::Leaving(leaving) = &self.0 {
+            self.0 = State::Gone(leaving.clone());
+        }
+    }
+}

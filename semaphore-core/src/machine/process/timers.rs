@@ -1,0 +1,153 @@
+//! What a machine waits for, beside answers: one table of its timers.
+//!
+//! No machine has a clock. Whoever drives it asks when to come back, and is told the first time of all that the rooms wait
+//! for; what a room does then is its own. The rows say which rooms those are, and why anything has to happen by the clock.
+//! A follower has one of them, [`Timer::Poll`], and needs no table.
+
+use crate::time::Instant;
+
+/// What something is due for. Where two are due at the same time, the first row is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::machine) enum Timer {
+    /// Belief in a slot or a term ends, as no renewal came in time (`tenancy::lease`); or whoever gave one back is told that it
+    /// takes longer (`tenancy::departure`); or nothing that was given up can come late any more (`semaphore::key`).
+    ///
+    /// Source: Consul's documentation of sessions: a TTL is a lower bound, and after it anybody may hold (S2).
+    End,
+    /// The time is over that a caller wanted to wait (`callers::queue`). No answer need come for that.
+    Caller,
+    /// The next request of a session or a contender's key: a renewal, or another attempt after a pause (`tenancy::session`,
+    /// `semaphore::key`).
+    ///
+    /// Source: Consul's documentation of sessions: who does not renew within the TTL has it no longer. docs/CONSUL.md,
+    /// "Limits and timeouts": what is refused for its rate is to be retried with growing pauses.
+    Request,
+    /// A session may be asked for again, after creations whose answers were lost (`tenancy::orphans`). Each may have made one
+    /// that nobody ends before its TTL.
+    Creation,
+    /// Another contender or candidacy may come, after one that could not go on (`Pause`). Without it a session that ends at
+    /// once would be followed by another without end.
+    Respawn,
+    /// The next write of the record or of an election's key (`semaphore::ledger`, `candidacy::pace`): after a failure, after one
+    /// that the record's index or a lock delay refused, or when a free slot was left to those ahead for long enough.
+    ///
+    /// Source: Consul's guide to leader elections: a lock delay refuses attempts, and no event tells of its end.
+    Write,
+    /// The next poll, from when on one is wanted and the budget has room (`reader::poller`, `semaphore::outlook`); or the one
+    /// under way may be given up for another.
+    ///
+    /// Source: Consul's documentation of blocking queries: clients limit their rate themselves.
+    Poll,
+    /// A plain read that the leader confirms, where polls can't tell (`semaphore::refresh`, `election::candidacy`).
+    ///
+    /// Source: Consul's documentation of consistency modes.
+    Read,
+    /// The first read has taken longer than an agent nearby needs: newcomers don't wait for it any more.
+    FirstView,
+    /// A holder without a key is to be asked for (`semaphore::vanished`): nothing changes in Consul when its lock delay ends.
+    Question,
+    /// The lock delay of such a holder is over, by our own clock.
+    LockDelay,
+    /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`).
+    Spares,
+    /// What is left behind has rested after a failure (`tenancy::departure`).
+    Rest,
+}
+
+/// The first of what is waited for. What was due by the time when timers were looked at last has been done, or waits for
+/// an answer to make room.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::machine) struct Timers {
+    looked_at: Instant,
+    next: Option<(Instant, Timer)>,
+}
+
+impl Timers {
+    pub(in crate::machine) const fn after(looked_at: Instant) -> Self {
+        Self {
+            looked_at,
+            next: None,
+        }
+    }
+
+    /// This is due then, if it is at all.
+    #[must_use]
+    pub(in crate::machine) fn with(self, timer: Timer, due: Option<Instant>) -> Self {
+        let due = due.filter(|at| *at > self.looked_at).map(|at| (at, timer));
+        Self {
+            next: self.next.into_iter().chain(due).min(),
+            ..self
+        }
+    }
+
+    /// All of these.
+    #[must_use]
+    pub(in crate::machine) fn with_all(
+        self,
+        timers: impl IntoIterator<Item = (Timer, Option<Instant>)>,
+    ) -> Self {
+        let all = timers.into_iter();
+        all.fold(self, |all, (timer, due)| all.with(timer, due))
+    }
+
+    /// Nothing is done before this time, whatever is due.
+    #[must_use]
+    pub(in crate::machine) fn resting_until(self, rest: Option<Instant>) -> Self {
+        let all = self.with(Timer::Rest, rest);
+        let next = all.next.map(|(at, timer)| match rest {
+            Some(rest) if at < rest => (rest, Timer::Rest),
+            _ => (at, timer),
+        });
+        Self { next, ..all }
+    }
+
+    /// What is due next, and when.
+    #[cfg(test)]
+    pub(in crate::machine) fn next(self) -> Option<(Instant, Timer)> {
+        self.next
+    }
+
+    /// When to come back.
+    pub(in crate::machine) fn timeout(self) -> Option<Instant> {
+        self.next.map(|(at, _)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::fixture::at;
+
+    #[test]
+    fn the_first_that_is_still_to_come_is_told() {
+        let timers = Timers::after(at(10))
+            .with(Timer::Poll, Some(at(30)))
+            .with(Timer::Write, Some(at(20)))
+            .with(Timer::Caller, Some(at(10)))
+            .with(Timer::Read, None);
+        assert_eq!(timers.next(), Some((at(20), Timer::Write)));
+        let at_once = timers.with(Timer::End, Some(at(20)));
+        assert_eq!(
+            at_once.next(),
+            Some((at(20), Timer::End)),
+            "what ends belief comes first"
+        );
+        assert_eq!(Timers::after(at(10)).timeout(), None);
+    }
+
+    #[test]
+    fn whoever_rests_does_nothing_before_its_end() {
+        let timers = Timers::after(at(10)).with(Timer::Request, Some(at(20)));
+        let rests = |until| timers.resting_until(Some(at(until))).next();
+        assert_eq!(rests(30), Some((at(30), Timer::Rest)));
+        assert_eq!(
+            rests(15),
+            Some((at(15), Timer::Rest)),
+            "others wait for it, too"
+        );
+        assert_eq!(rests(5), Some((at(20), Timer::Request)));
+        assert_eq!(timers.resting_until(None).timeout(), Some(at(20)));
+        let only_rest = Timers::after(at(10)).resting_until(Some(at(30)));
+        assert_eq!(only_rest.timeout(), Some(at(30)));
+    }
+}

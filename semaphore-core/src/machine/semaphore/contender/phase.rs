@@ -1,0 +1,206 @@
+//! Where a contender is. Each change of it is a transition here, and each is in this drawing.
+//!
+//! ```text
+//!              key acquired            a write that admits it goes out           applied
+//!  Entering ──────────────────▶ Waiting ──────────────────────────────▶ Claiming ────────▶ Held
+//!   ▲  │ │                       │  ▲ ▲                                  ▲ │ │ │            │ │
+//!   │  │ └─ a newcomer, which enters and claims in one step ─────────────┘ │ │ │            │ │
+//!   │  │                         │  │ └── refused, and the slot passes ────┘ │ │            │ │
+//!   │  │                         │  └──── its slot passes to the next caller ┼─┼────────────┘ │
+//!   └──┼── the record does not name it ──────────────────────────────────────┘ │              │
+//!      ▼                         ▼                                             ▼              ▼
+//!  Leaving: out of the record ─▶ key deleted ─▶ session destroyed, or kept for the next turn ─▶ Gone
+//! ```
+
+use crate::error::RequestError;
+use crate::id::CommandId;
+use crate::machine::process::tenancy::departure::Departure;
+
+#[derive(Clone, Debug)]
+pub(super) struct Phase(State);
+
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// Session or key are not there yet.
+    Entering,
+    /// In the queue.
+    Waiting(Slot),
+    /// A write that admits it is out, or its answer was lost.
+    Claiming(Slot),
+    /// It has a slot, for this acquisition.
+    Held(CommandId),
+    /// On its way out, until nothing is left.
+    Leaving(Leaving),
+    /// Nothing of it is left, or nothing more can be done.
+    Gone(Leaving),
+}
+
+/// Which slot it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// One that is free.
+    Free,
+    /// Its own: the record names it from the hold before, and the next of our queue takes over.
+    Passed,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Leaving {
+    departure: Departure,
+    session: SessionFate,
+    /// Why the last write that was to take it out of the record failed.
+    withdraw_failure: Option<RequestError>,
+}
+
+/// What becomes of its session when nothing else of it is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionFate {
+    /// It is destroyed, if it is ours.
+    Ended,
+    /// It serves the next turn.
+    Kept,
+}
+
+impl Phase {
+    pub(super) const fn new() -> Self {
+        Self(State::Entering)
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.0
+    }
+
+    /// The acquisition for which it has its slot.
+    pub(super) fn held_for(&self) -> Option<CommandId> {
+        match self.0 {
+            State::Held(acquire) => Some(acquire),
+            _ => None,
+        }
+    }
+
+    pub(super) fn leaving(&self) -> Option<&Leaving> {
+        match &self.0 {
+            State::Leaving(leaving) => Some(leaving),
+            _ => None,
+        }
+    }
+
+    fn leaving_mut(&mut self) -> Option<&mut Leaving> {
+        match &mut self.0 {
+            State::Leaving(leaving) => Some(leaving),
+            _ => None,
+        }
+    }
+
+    fn leaving_or_gone(&self) -> Option<&Leaving> {
+        match &self.0 {
+            State::Leaving(leaving) | State::Gone(leaving) => Some(leaving),
+            _ => None,
+        }
+    }
+
+    /// Why it could not leave in order, if it could not.
+    pub(super) fn leave_failure(&self) -> Option<&RequestError> {
+        self.leaving_or_gone()?.departure.failure()
+    }
+
+    /// Whether its session serves the next turn, as far as can be said now.
+    pub(super) fn keeps_session(&self) -> bool {
+        let leaving = self.leaving_or_gone();
+        leaving.is_some_and(|it| it.session == SessionFate::Kept)
+    }
+
+    /// Its key is acquired.
+    pub(super) fn entered(&mut self) {
+        if matches!(self.0, State::Entering) {
+            self.0 = State::Waiting(Slot::Free);
+        }
+    }
+
+    /// A write that admits it goes out.
+    pub(super) fn claimed(&mut self) {
+        self.0 = match self.0 {
+            State::Waiting(slot) | State::Claiming(slot) => State::Claiming(slot),
+            // A newcomer.
+            _ => State::Claiming(Slot::Free),
+        };
+    }
+
+    /// That write was refused for certain: the slot that passes is still its own.
+    pub(super) fn claim_refused(&mut self) {
+        if matches!(self.0, State::Claiming(Slot::Passed)) {
+            self.0 = State::Waiting(Slot::Passed);
+        }
+    }
+
+    /// The record does not name it, and no write under way can change that.
+    pub(super) fn withdrawn(&mut self) {
+        match &mut self.0 {
+            State::Claiming(_) => self.0 = State::Entering,
+            State::Waiting(slot) => *slot = Slot::Free,
+            State::Leaving(leaving) => leaving.withdraw_failure = None,
+            State::Entering | State::Held(_) | State::Gone(_) => {}
+        }
+    }
+
+    /// The record names it, and its slot is for this acquisition.
+    pub(super) fn granted(&mut self, acquire: CommandId) {
+        self.0 = State::Held(acquire);
+    }
+
+    /// Its hold is over, and its slot is for the next of our queue.
+    pub(super) fn passed_on(&mut self) {
+        self.0 = State::Waiting(Slot::Passed);
+    }
+
+    /// It starts on the way out, unless it is on it. Says whether it does.
+    pub(super) fn left(&mut self, departure: Departure, session: SessionFate) -> bool {
+        if self.leaving_or_gone().is_some() {
+            return false;
+        }
+        self.0 = State::Leaving(Leaving {
+            departure,
+            session,
+            withdraw_failure: None,
+        });
+        true
+    }
+
+    /// Its session is not for the next turn any more: what is left of it would pass for a part of that.
+    pub(super) fn end_session(&mut self) {
+        if let State::Leaving(leaving) | State::Gone(leaving) = &mut self.0 {
+            leaving.session = SessionFate::Ended;
+        }
+    }
+
+    /// A write that was to take it out of the record failed.
+    pub(super) fn withdrawal_failed(&mut self, failure: &RequestError) {
+        if let Some(leaving) = self.leaving_mut() {
+            leaving.withdraw_failure = Some(failure.clone());
+        }
+    }
+
+    /// It can't leave in order, for this reason, unless there was one before.
+    pub(super) fn held_up(&mut self, failure: RequestError) {
+        if let Some(leaving) = self.leaving_mut() {
+            leaving.departure.held_up(failure);
+        }
+    }
+
+    /// Nothing of it is left, or nothing more can be done.
+    pub(super) fn ended(&mut self) {
+        if let State::Leaving(leaving) = &self.0 {
+            self.0 = State::Gone(leaving.clone());
+        }
+    }
+}
+
+impl Leaving {
+    pub(super) fn departure(&self) -> &Departure {
+        &self.departure
+    }
+
+    pub(super) fn withdraw_failure(&self) -> Option<&RequestError> {
+        self.withdraw_failure.as_ref()
+    }
+}

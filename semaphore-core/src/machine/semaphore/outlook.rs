@@ -1,0 +1,225 @@
+//! What is to be read next: what for, from when on, and how urgently. A function of what is known and of what is under way.
+//!
+//! # Of whom
+//! Where few contend, each watches the whole prefix and learns of every change at once. Where many do,
+//! that would cost each handoff a read of the prefix by each of them. So there
+//! - whoever waits behind others watches only the key of the next ahead, which a claim touches;
+//! - whoever is the first, or holds, watches only the record;
+//! - the prefix is read when that is not enough: when the next ahead is gone, when a free slot stays
+//!   unused for the time of our patience, and now and then, for holders may die.
+//!
+//! ```text
+//!   behind ──key touched──▶ first ──a slot is free──▶ claims, touching its own key
+//!     │  ▲                    ▲
+//!     │  └─time is over: look at the record
+//!     └────key gone: read the prefix
+//! ```
+//! A claim of a foreign client touches no key. Whoever waits behind one finds out when the time of its poll is
+//! over: that is [`LOOK_AT_RECORD`], and somewhat more for each who waits ahead.
+//!
+//! The herd is why: with a watch of the whole prefix each, one release wakes all who wait, and each of them reads all
+//! keys. To watch the one ahead alone is a known recipe for locks of Apache `ZooKeeper`.
+//!
+//! # From when on
+//! A transaction shows what it left, so that nothing else needs to be asked while one is under
+//! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
+//! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
+//! within which an eviction is noticed.
+//!
+//! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
+//! over. So a poll is not begun that something else is about to answer.
+
+use core::time::Duration;
+
+use crate::http::Priority;
+use crate::id::Index;
+use crate::machine::callers::Queue;
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::requests::Requests;
+use crate::machine::semaphore::admission::CREATORS;
+use crate::machine::semaphore::contender::{Contender, Part};
+use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::knowledge::{Knowledge, Observed, RecordLook};
+use crate::machine::semaphore::ledger::Ledger;
+use crate::machine::semaphore::roster::{Group, Roster};
+use crate::machine::semaphore::sender::From;
+use crate::machine::semaphore::settings::Settings;
+use crate::machine::semaphore::watch::Watch;
+use crate::record::Record;
+use crate::time::Instant;
+use crate::view::{Contender as Shown, View};
+
+/// How long whoever waits behind one other looks at its key before it looks at the record.
+const LOOK_AT_RECORD: Duration = Duration::from_secs(2);
+
+/// How much longer for each other who waits ahead, and at most.
+const LOOK_PER_RANK: Duration = Duration::from_millis(100);
+const LOOK_AT_MOST: Duration = Duration::from_secs(15);
+
+/// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
+/// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
+const PROMPT: Duration = Duration::from_millis(50);
+
+/// The rooms that it follows from.
+pub(super) struct Outlook<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) queue: &'a Queue,
+    pub(super) roster: &'a Roster,
+    pub(super) knowledge: &'a Knowledge,
+    pub(super) ledger: &'a Ledger,
+    pub(super) watch: &'a Watch,
+    pub(super) requests: &'a Requests<From>,
+}
+
+impl Outlook<'_> {
+    /// What polls are for at the moment.
+    pub(super) fn focus(&self, now: Instant) -> Focus {
+        if !self.is_in_crowd() {
+            return Focus::Prefix;
+        }
+        match self.knowledge.record_look() {
+            RecordLook::Not => {}
+            RecordLook::Now => return Focus::Record { index: Index::ZERO },
+            RecordLook::After(index) => return Focus::Record { index },
+        }
+        let Some(observed) = self.knowledge.current() else {
+            return Focus::Prefix;
+        };
+        let index = observed.view.record_index();
+        let has_record = observed.view.record().is_some();
+        let holds = self.roster.has_any(Group::Held);
+        match self.next_ahead(now, observed) {
+            Some((ahead, rank))
+                if !holds
+                    && !self.knowledge.is_next_stuck()
+                    && !self.roster.has_any(Group::Withdrawing)
+                    && (has_record || rank as usize >= CREATORS) =>
+            {
+                Focus::Ahead {
+                    session: ahead.session.clone(),
+                    index: ahead.modify_index,
+                    wait: LOOK_AT_MOST.min(LOOK_AT_RECORD + LOOK_PER_RANK * rank),
+                }
+            }
+            _ if has_record => Focus::Record { index },
+            _ => Focus::Prefix,
+        }
+    }
+
+    /// Whether so many contend that not everybody watches the whole prefix.
+    pub(super) fn is_in_crowd(&self) -> bool {
+        self.knowledge.is_crowd(self.roster.len(), self.settings)
+    }
+
+    /// Who waits next ahead of the first of ours, and how many do in all.
+    fn next_ahead<'v>(&self, now: Instant, observed: &'v Observed) -> Option<(&'v Shown, u32)> {
+        let overtaken = self.ledger.overtaken(now);
+        let first = self.roster.first_in_queue()?;
+        observed.next_ahead(first, |session| overtaken.contains(session))
+    }
+
+    /// How many wait ahead of the first of ours, as this shows it.
+    pub(super) fn ahead(&self, now: Instant, observed: Option<&Observed>) -> u32 {
+        let next = observed.and_then(|it| self.next_ahead(now, it));
+        next.map_or(0, |(_, rank)| rank)
+    }
+
+    /// Whoever is next has most use for what a poll tells. Who only holds has its lease.
+    pub(super) fn priority_of_poll(&self, now: Instant) -> Priority {
+        let ahead = if self.queue.is_empty() {
+            u32::MAX
+        } else {
+            self.ahead(now, self.knowledge.newest())
+        };
+        Priority::Poll { ahead }
+    }
+
+    /// From when on the next poll is wanted. It waits a little for an answer that tells as much.
+    pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
+        if self.settings.encoding == Encoding::Requests {
+            return Some(now);
+        }
+        if self.knowledge.record_look() != RecordLook::Not && self.is_in_crowd() {
+            return Some(now);
+        }
+        let Some(observed) = self.knowledge.current() else {
+            let entered_at = self.awaited(|part| part == Part::Key);
+            return Some(entered_at.map_or(now, |sent| sent + self.prompt()));
+        };
+        let later = self.knowledge.confirmed_until(now);
+        let holds = self.roster.has_any(Group::Held);
+        let waits = !self.queue.is_empty()
+            || self.roster.has_any(Group::Wanting)
+            || self.roster.has_any(Group::Withdrawing);
+        let for_others = (waits && !self.is_about_to_enter()).then(|| {
+            let is_for_own = later > now
+                && self.ledger.claim().is_none()
+                && self.has_only_own_holders(&observed.view);
+            let from = if is_for_own { later } else { now };
+            self.answer_awaited(now)
+                .map_or(from, |sent| from.max(sent + self.prompt()))
+        });
+        for_others.into_iter().chain(holds.then_some(later)).min()
+    }
+
+    fn prompt(&self) -> Duration {
+        PROMPT.max(self.watch.round_trip() * 4)
+    }
+
+    /// When a request was sent, or is about to be, whose answer tells as much as a poll.
+    fn answer_awaited(&self, now: Instant) -> Option<Instant> {
+        let is_in_crowd = self.is_in_crowd();
+        let is_planned =
+            self.ledger.planned().is_some() || self.watch.is_refresh_wanted() && is_in_crowd;
+        let under_way = self.requests.last_sent(|from| match from {
+            From::Ledger => true,
+            From::Refresh => is_in_crowd,
+            _ => false,
+        });
+        let entered_at = self.awaited(|part| part == Part::Key);
+        let all = [is_planned.then_some(now), under_way, entered_at];
+        all.into_iter().flatten().max()
+    }
+
+    /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
+    /// its session, or, in a crowd, its key. To enter shows as much, and whoever polled a crowd meanwhile
+    /// would read all of it again for each who enters before: many who come at once would make an agent
+    /// so slow by it that nobody gets in.
+    fn is_about_to_enter(&self) -> bool {
+        let is_in_line =
+            |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
+        let enters = self.awaited(|part| part == Part::Key).is_some();
+        let is_about_to = if enters {
+            self.is_in_crowd()
+        } else {
+            self.awaited(|part| matches!(part, Part::Session(_)))
+                .is_some()
+        };
+        is_about_to && !self.roster.all().any(is_in_line)
+    }
+
+    /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
+    /// one step.
+    pub(super) fn first_view_until(&self) -> Option<Instant> {
+        let since = self.watch.reads_since()?;
+        let is_first =
+            self.settings.encoding == Encoding::Transactions && self.knowledge.current().is_none();
+        is_first.then_some(since + self.prompt())
+    }
+
+    /// Since when a contender is about to learn how the prefix looks, or to make its session.
+    fn awaited(&self, is_meant: fn(Part) -> bool) -> Option<Instant> {
+        self.requests.last_sent(|from| match from {
+            From::Contender(no, part) => {
+                is_meant(part) && self.roster.get(no).is_some_and(Contender::is_wanting)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether it is our own releases that are waited for: nobody else holds or waits.
+    fn has_only_own_holders(&self, view: &View) -> bool {
+        let mut holders = view.record().into_iter().flat_map(Record::holders);
+        !self.roster.sees_strangers_wait(view) && holders.all(|holder| self.roster.is_ours(holder))
+    }
+}

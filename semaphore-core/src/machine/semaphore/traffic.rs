@@ -1,0 +1,240 @@
+//! What is sent next, in the order of the rooms that have something to send; and to whose room what comes back belongs.
+//!
+//! An answer may be anybody's, and what follows from it may be, too: so this is the participant's own, and no room's.
+
+use crate::error::{Error, RequestError};
+use crate::http::{Request, Response};
+use crate::id::RequestId;
+use crate::machine::contract::Transmit;
+use crate::machine::process::moment::Moment;
+use crate::machine::process::requests::Received;
+use crate::machine::semaphore::Participant;
+use crate::machine::semaphore::admission::ContenderNo;
+use crate::machine::semaphore::contender::{Contender, Part};
+use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::roster::Group;
+use crate::machine::semaphore::sender::From;
+use crate::machine::semaphore::vanished::Finding;
+use crate::time::Instant;
+use crate::transport::TransportError;
+
+/// How many short requests a participant has under way at most, and how many renewals of what is held beside them: those must
+/// not queue behind others, and each is two requests, one after the other.
+const MAX_IN_FLIGHT: usize = 8;
+const MAX_RENEWALS_IN_FLIGHT: usize = 24;
+
+impl Participant {
+    /// The next request to send at `now`, if there is one.
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.rests_until().is_some_and(|until| now < until) {
+            return None;
+        }
+        let (from, request) = self
+            .transmit_renewal(now)
+            .or_else(|| self.transmit_short(now))
+            .or_else(|| self.transmit_poll(now))?;
+        let service = from.service(&request, self.watch.is_looking_ahead());
+        Some(self.requests.send(now, from, service, request))
+    }
+
+    fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.requests.count(|from| self.is_of_hold(from)) >= MAX_RENEWALS_IN_FLIGHT {
+            return None;
+        }
+        // Where they can't all be sent in time, nobody's lease may end for being last in the list.
+        let no = self.roster.most_urgent(now)?;
+        self.transmit_from(now, no)
+    }
+
+    /// The watch's poll does not count: it is held open. Nor do renewals of what is held, some of which may wait for a
+    /// slow answer while everything else goes on.
+    fn transmit_short(&mut self, now: Instant) -> Option<(From, Request)> {
+        let is_short = |from| from != From::Watch && !self.is_of_hold(from);
+        if self.requests.count(is_short) >= MAX_IN_FLIGHT {
+            return None;
+        }
+        if let Some(request) = self.write() {
+            return Some((From::Ledger, request));
+        }
+        let is_there = |it: &&Contender| it.key_index().is_some();
+        let own = self.roster.all().find(is_there);
+        let own = own.and_then(Contender::session_id);
+        if let Some(request) = self.vanished.transmit(now, own, &self.settings) {
+            return Some((From::Vanished, request));
+        }
+        if let Some(request) = self.watch.transmit_refresh(now, &self.settings) {
+            return Some((From::Refresh, request));
+        }
+        self.transmit_contender(now)
+    }
+
+    /// Last of all: whoever sends one request after the other is held up by it.
+    fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
+        if self.watch.is_polling() {
+            return None;
+        }
+        // Something may have been sent since that tells as much.
+        let from = self.outlook().watch_from(now);
+        self.watch.want_from(from);
+        let request = self.watch.transmit(now, &self.settings)?;
+        let priority = if request.is_long_poll() {
+            self.outlook().priority_of_poll(now)
+        } else {
+            request.priority()
+        };
+        Some((From::Watch, request.with_priority(priority)))
+    }
+
+    fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {
+        let first_view = self.outlook().first_view_until();
+        let holds_back = first_view.is_some_and(|until| now < until);
+        let may_create = self.requests.orphans().may_create(now);
+        let may_send = |contender: &Contender| {
+            !(holds_back && contender.is_newcomer(now))
+                && (may_create || !contender.wants_creation())
+        };
+        let due = self.roster.due(now).filter(|(_, it)| may_send(it));
+        let no = due.map(|(no, _)| no).min()?;
+        if self.roster.get(no).is_some_and(Contender::wants_creation) {
+            let ttl = self.settings.session.ttl();
+            self.requests.orphans_mut().asked(now, ttl);
+        }
+        self.transmit_from(now, no)
+    }
+
+    fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
+        let (part, request) = self.roster.transmit(now, no, &self.settings)?;
+        Some((From::Contender(no, part), request))
+    }
+
+    /// Whether a request of this keeps somebody's hold.
+    fn is_of_hold(&self, from: From) -> bool {
+        let From::Contender(no, Part::Session(_)) = from else {
+            return false;
+        };
+        self.roster.get(no).is_some_and(Contender::is_held)
+    }
+
+    /// Takes what came back for a request: its answer, or why there is none. An answer to a
+    /// request that is unknown, superseded or answered already changes nothing.
+    pub(super) fn take_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: &Result<Response, TransportError>,
+    ) {
+        let Some(received) = self.requests.receive(now, id, result) else {
+            return;
+        };
+        let is_without_transactions = received.refuses_transactions();
+        let Received {
+            from,
+            sent_at,
+            answer,
+            ..
+        } = received;
+        if from != From::Watch {
+            self.watch.took(now.saturating_since(sent_at));
+        }
+        if self.watch.judge(now, from == From::Watch, result.is_ok()) {
+            self.requests.abort(|from| from == From::Watch);
+        }
+        let sent = Moment::of(id);
+        match from {
+            _ if is_without_transactions => self.do_without_transactions(now, from),
+            From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
+            From::Watch | From::Refresh => self.handle_view(now, from, sent, answer),
+            From::Ledger => self.handle_write(now, sent, answer),
+            From::Vanished => self.handle_finding(now, answer),
+            From::Contender(no, part) => {
+                if self.roster.get(no).is_some_and(|it| it.is_creation(part)) {
+                    let ttl = self.settings.session.ttl();
+                    let orphans = self.requests.orphans_mut();
+                    orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
+                }
+                self.handle_contender(now, no, part, sent, answer);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn handle_contender(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        part: Part,
+        sent: Moment,
+        answer: Result<&Response, RequestError>,
+    ) {
+        if part == Part::Key {
+            self.watch.credit();
+        }
+        // What comes after the lease brings no belief back that has ended.
+        self.let_time_pass(now, no);
+        let moment = self.moment();
+        let event = self.roster.get_mut(no).and_then(|mut contender| {
+            let (settings, rng) = (&self.settings, &mut self.rng);
+            contender.handle(now, moment, part, answer, settings, rng)
+        });
+        let contender = self.roster.get_mut(no);
+        let arrival = contender.and_then(|mut it| it.take_arrival());
+        if let Some(view) = arrival {
+            self.knowledge.confirm(now);
+            self.accept(now, *view, sent, true);
+        }
+        let contender = self.roster.get(no);
+        let failure = contender.and_then(|it| it.failure().cloned());
+        self.note(now, failure);
+        self.handle_contender_event(now, no, event);
+    }
+
+    fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {
+        let ahead = self.outlook().ahead(now, self.knowledge.current());
+        match self.vanished.handle(now, answer, ahead, &mut self.rng) {
+            Finding::Settled => self.note(now, None),
+            Finding::Hidden => {
+                let prefix = self.settings.prefix.to_string();
+                self.fail_waiting(now, |_| Error::IncompleteView {
+                    prefix: prefix.clone(),
+                });
+            }
+            Finding::Failed(error) => {
+                if error.is_permanent() {
+                    self.fail_waiting(now, |_| Error::Request(error.clone()));
+                }
+                self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// Gives the poll under way up for another one, unless it has only just begun.
+    pub(super) fn restart_watch(&mut self, now: Instant) {
+        if self.watch.restart(now) {
+            self.requests.abort(|from| from == From::Watch);
+        }
+    }
+
+    /// A request of the participant as a whole failed for good: nobody can be admitted or
+    /// withdrawn in order. Whoever holds goes on for as long as the lease does.
+    pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
+        self.fail_waiting(now, |_| Error::Request(error.clone()));
+        let moment = self.moment();
+        for no in self.roster.numbers_of(Group::Withdrawing) {
+            if let Some(mut contender) = self.roster.get_mut(no) {
+                contender.leaving_failed(moment, error.clone(), &self.settings);
+            }
+        }
+    }
+
+    /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
+    /// the next attempt.
+    pub(super) fn note(&mut self, now: Instant, failure: Option<RequestError>) {
+        if let Some(error) = &failure {
+            self.fail_tries(now, error.at_face_value());
+            if self.has_only_left_behind() {
+                self.roster.rest_after_failure(now, &self.settings);
+            }
+        }
+        self.callers.note(failure);
+    }
+}
