@@ -166,10 +166,12 @@ mod input;
 mod leader;
 mod machine;
 pub mod manage;
+mod pem;
 mod runtime;
 #[doc = include_str!("../PROMISES.md")]
 pub mod promises {}
 mod record;
+mod reloaded;
 pub mod sans_io;
 mod sequencer;
 #[cfg(not(semaphore_races))]

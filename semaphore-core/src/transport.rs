@@ -51,8 +51,8 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportErrorKind {
-    /// The request never left: name resolution failed, or the connection was refused. It was not
-    /// applied, and trying again may help.
+    /// The request never left: name resolution failed, the connection was refused, or certificates that fitted before are being
+    /// replaced. It was not applied, and trying again may help.
     NotSent,
     /// The connection broke after the request may have left. Whether it was applied is unknown.
     Unknown,

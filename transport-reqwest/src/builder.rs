@@ -1,18 +1,23 @@
 use std::env;
-use std::fs;
 #[cfg(feature = "tls")]
+use std::fs;
+#[cfg(any(feature = "tls", unix))]
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
+#[cfg(feature = "tls")]
+use semaphore_core::adapter::Pem;
 use semaphore_core::adapter::{
-    AgentEnvironment, AgentUrl, BasicAuth, Connections, Lane, MOST_CONNECTIONS,
+    AgentEnvironment, AgentUrl, BasicAuth, Connections, Instant, Lane, MOST_CONNECTIONS, Servers,
 };
 use semaphore_core::{BuildError, InvalidInput, Scope, Token};
 use tokio::runtime::Handle;
 
-use crate::clients::Clients;
+use crate::clients::{Clients, Made};
 use crate::farewell::Farewell;
+use crate::route::{ByRoute, Host, Route};
 use crate::runtime::{NoRuntime, seed};
 use crate::transport::ReqwestTransport;
 use crate::wire::Wire;
@@ -34,7 +39,7 @@ pub struct TransportBuilder {
     defaults: Scope,
     basic_auth: Result<Option<BasicAuth>, InvalidInput>,
     max_connections: usize,
-    connection: Connection,
+    pub(crate) connection: Connection,
     client: Option<Client>,
 }
 
@@ -43,16 +48,18 @@ pub struct TransportBuilder {
 pub(crate) struct Connection {
     connect_timeout: Option<Duration>,
     #[cfg(feature = "tls")]
-    pub(crate) ca_cert: Option<Vec<u8>>,
+    pub(crate) ca_cert: Option<Pem>,
     #[cfg(feature = "tls")]
-    pub(crate) client_cert: Option<(Vec<u8>, Vec<u8>)>,
-    /// What named it, and where it is. It counts where there is no `ca_cert`.
+    pub(crate) client_cert: Option<(Pem, Pem)>,
+    /// A folder. It counts where there is no `ca_cert`.
     #[cfg(feature = "tls")]
-    ca_path: Option<(&'static str, PathBuf)>,
+    ca_path: Option<Pem>,
     #[cfg(feature = "tls")]
     server_name: Option<String>,
     #[cfg(feature = "tls")]
     pub(crate) accepts_any: bool,
+    #[cfg(test)]
+    pub(crate) lookup: Option<transport_conformance::Lookup>,
 }
 
 impl TransportBuilder {
@@ -114,8 +121,8 @@ impl TransportBuilder {
         self
     }
 
-    /// Gives up opening a connection after this long; the request then counts as not sent. By
-    /// default [`DEFAULT_CONNECT_TIMEOUT`].
+    /// Gives up opening a connection after this long; the request then counts as not sent. Of several addresses that a name
+    /// leads to each gets the same part of it. By default [`DEFAULT_CONNECT_TIMEOUT`].
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connection.connect_timeout = Some(timeout);
         self
@@ -124,15 +131,24 @@ impl TransportBuilder {
     /// Trusts these authorities, certificates in PEM, instead of the platform's.
     #[cfg(feature = "tls")]
     pub fn ca_cert(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.connection.ca_cert = Some(pem.into());
+        self.connection.ca_cert = Some(Pem::Given(pem.into()));
         self
     }
 
-    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. They are
-    /// read by [`build`](Self::build). A file without a certificate is an error. [`ca_cert`](Self::ca_cert) goes before it.
+    /// The same with a file of them. It may be replaced: a new connection trusts those that are in it then. A file that can't be
+    /// used, as while it is written, leaves those in use that were in it before; that is logged.
+    #[cfg(feature = "tls")]
+    pub fn ca_cert_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.connection.ca_cert = Some(file("ca_cert_file", path));
+        self
+    }
+
+    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. A file
+    /// without a certificate is an error. They may be replaced, as those of [`ca_cert_file`](Self::ca_cert_file). That and
+    /// [`ca_cert`](Self::ca_cert) go before it.
     #[cfg(feature = "tls")]
     pub fn ca_path(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.connection.ca_path = Some(("ca_path", folder.into()));
+        self.connection.ca_path = Some(self::folder("ca_path", folder));
         self
     }
 
@@ -140,7 +156,16 @@ impl TransportBuilder {
     /// PEM, too.
     #[cfg(feature = "tls")]
     pub fn client_cert(mut self, pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
-        self.connection.client_cert = Some((pem.into(), key_pem.into()));
+        self.connection.client_cert = Some((Pem::Given(pem.into()), Pem::Given(key_pem.into())));
+        self
+    }
+
+    /// The same with a file of the certificate and one of its key. They may be replaced: a new connection shows what is in them
+    /// then. Files that can't be used, or don't fit together, leave in use what was in them before; that is logged.
+    #[cfg(feature = "tls")]
+    pub fn client_cert_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        let named_by = "client_cert_files";
+        self.connection.client_cert = Some((file(named_by, cert), file(named_by, key)));
         self
     }
 
@@ -197,7 +222,7 @@ impl TransportBuilder {
         let clients = Clients::new(recipe);
         // What is wrong with the options is told now.
         clients
-            .of(Lane::Short(0))
+            .of(Lane::Short(0), Instant::ORIGIN)
             .map_err(|error| BuildError::Backend(error.into()))?;
         let wire = Wire {
             clients,
@@ -217,12 +242,15 @@ impl TransportBuilder {
 
     #[cfg(feature = "tls")]
     fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
-        let certificates = found.certificates(|path| fs::read(path))?;
-        let ca_path = found.ca_path.map(|path| ("CONSUL_CAPATH", path.into()));
-        self.connection.ca_path = ca_path;
+        // What can't be read is told now.
+        found.certificates(|path| fs::read(path))?;
+        let named = |named_by: &'static str| move |path: String| file(named_by, path);
+        let client = found.client_cert.map(named("CONSUL_CLIENT_CERT"));
+        let key = found.client_key.map(named("CONSUL_CLIENT_KEY"));
+        self.connection.ca_cert = found.ca_cert.map(named("CONSUL_CACERT"));
+        self.connection.ca_path = found.ca_path.map(|path| folder("CONSUL_CAPATH", path));
         self.connection.accepts_any = !found.verifies;
-        self.connection.ca_cert = certificates.authorities;
-        self.connection.client_cert = certificates.client;
+        self.connection.client_cert = client.zip(key);
         self.connection.server_name = found.tls_server_name;
         Ok(self)
     }
@@ -248,19 +276,29 @@ pub(crate) enum Recipe {
 /// What our clients have in common.
 pub(crate) struct Ours {
     connect_timeout: Duration,
+    host: Arc<Host>,
+    servers: Arc<Servers>,
     #[cfg(unix)]
-    socket: Option<std::path::PathBuf>,
+    socket: Option<PathBuf>,
     #[cfg(feature = "tls")]
     tls: crate::tls::Config,
 }
 
 impl Recipe {
     /// A client that keeps one connection.
-    pub(crate) fn client(&self, lane: Lane) -> Result<Client, reqwest::Error> {
+    pub(crate) fn client(&self, lane: Lane) -> Result<Made, reqwest::Error> {
         let ours = match self {
             Self::Ours(ours) => ours,
-            Self::Own(client) => return Ok(client.clone()),
+            Self::Own(client) => {
+                let client = client.clone();
+                let route = None;
+                return Ok(Made { client, route });
+            }
         };
+        let route = Arc::new(Route::new(
+            Arc::clone(&ours.host),
+            Arc::clone(&ours.servers),
+        ));
         // What another crate's features could switch on (compression, proxies of the
         // environment) is switched off, so that the bytes counted are the bytes sent.
         let client = Client::builder()
@@ -275,7 +313,8 @@ impl Recipe {
             .http1_only()
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(lane.idle_time())
-            .connect_timeout(ours.connect_timeout);
+            .connect_timeout(ours.connect_timeout)
+            .dns_resolver(ByRoute(Arc::clone(&route)));
         #[cfg(unix)]
         let client = match &ours.socket {
             Some(path) => client.unix_socket(path.as_path()),
@@ -283,59 +322,78 @@ impl Recipe {
         };
         #[cfg(feature = "tls")]
         let client = ours.tls.apply(client);
-        client.build()
+        let client = client.build()?;
+        let route = Some(route);
+        Ok(Made { client, route })
+    }
+
+    /// What the files of certificates hold was refused.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "as with TLS")
+    )]
+    pub(crate) fn doubt(&self) {
+        #[cfg(feature = "tls")]
+        if let Self::Ours(ours) = self {
+            ours.tls.doubt();
+        }
     }
 }
 
 impl Connection {
-    /// Reads the folder of authorities, and tells what is not verified.
+    /// With the folder of authorities where that counts. Tells what is not verified.
     #[cfg(feature = "tls")]
-    fn trusting(mut self, url: &AgentUrl) -> Result<Self, BuildError> {
-        if let (None, Some((variable, path))) = (&self.ca_cert, &self.ca_path) {
-            self.ca_cert = Some(crate::ca_path::read(variable, path)?);
-        }
+    fn trusting(mut self, url: &AgentUrl) -> Self {
+        self.ca_cert = self.ca_cert.or(self.ca_path.take());
         if self.accepts_any && url.is_https() {
             tracing::warn!(agent = %url, "any certificate is taken for the agent's: whoever answers in its place sees the token");
         }
-        Ok(self)
+        self
     }
 
     /// How to make clients with these options, and the URL to ask them for.
-    #[cfg(feature = "tls")]
     fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
-        let this = self.trusting(&url)?;
-        let mut tls = crate::tls::Config::new(&this, &url)?;
-        let connect_timeout = this.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-        #[cfg(unix)]
-        let socket = url.socket().map(Into::into);
-        let asked = match this.server_name {
-            Some(name) if url.is_https() => {
-                tls.resolve_as(&url);
-                url.with_host(&name).map_err(BuildError::ServerName)?
-            }
-            _ => url,
+        #[cfg(feature = "tls")]
+        let this = self.trusting(&url);
+        #[cfg(not(feature = "tls"))]
+        let this = self;
+        let host = Host {
+            name: url.host().to_owned(),
+            #[cfg(test)]
+            lookup: this.lookup.clone(),
         };
-        let ours = Ours {
-            connect_timeout,
-            #[cfg(unix)]
-            socket,
-            tls,
-        };
-        Ok((Recipe::Ours(Box::new(ours)), asked))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn recipe(self, url: AgentUrl) -> Result<(Recipe, AgentUrl), BuildError> {
+        #[cfg(not(feature = "tls"))]
         if url.is_https() {
             return Err(BuildError::TlsNotBuilt);
         }
         let ours = Ours {
-            connect_timeout: self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            connect_timeout: this.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
+            host: Arc::new(host),
+            servers: Arc::default(),
             #[cfg(unix)]
             socket: url.socket().map(Into::into),
+            #[cfg(feature = "tls")]
+            tls: crate::tls::Config::new(&this, &url)?,
+        };
+        #[cfg(feature = "tls")]
+        let url = match this.server_name {
+            Some(name) if url.is_https() => url.with_host(&name).map_err(BuildError::ServerName)?,
+            _ => url,
         };
         Ok((Recipe::Ours(Box::new(ours)), url))
     }
+}
+
+#[cfg(feature = "tls")]
+fn folder(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
+    let path = path.into();
+    Pem::Folder { named_by, path }
+}
+
+#[cfg(feature = "tls")]
+fn file(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
+    let path = path.into();
+    Pem::File { named_by, path }
 }
 
 /// The token of the process's environment, see [`AgentEnvironment::token`].
@@ -343,5 +401,5 @@ impl Connection {
 /// # Errors
 /// [`BuildError::File`] or [`BuildError::Environment`].
 pub fn token_from_env() -> Result<Option<Token>, BuildError> {
-    AgentEnvironment::token(|name| env::var(name).ok(), |path| fs::read(path))
+    AgentEnvironment::token(|name| env::var(name).ok(), |path| std::fs::read(path))
 }

@@ -5,14 +5,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reqwest::Client;
-use semaphore_core::adapter::Lane;
+use semaphore_core::adapter::{Instant, Lane};
 
 use crate::builder::Recipe;
+use crate::route::Route;
 
 /// The clients, each made by the first request on its lane.
 pub(crate) struct Clients {
-    recipe: Arc<Recipe>,
-    made: Mutex<BTreeMap<Lane, Client>>,
+    pub(crate) recipe: Arc<Recipe>,
+    made: Mutex<BTreeMap<Lane, Made>>,
+}
+
+/// A client, and how it finds a server, unless it is the user's own.
+#[derive(Clone)]
+pub(crate) struct Made {
+    pub(crate) client: Client,
+    pub(crate) route: Option<Arc<Route>>,
 }
 
 impl Clients {
@@ -30,14 +38,15 @@ impl Clients {
         Self { recipe, made }
     }
 
-    pub(crate) fn of(&self, lane: Lane) -> Result<Client, reqwest::Error> {
+    pub(crate) fn of(&self, lane: Lane, now: Instant) -> Result<Made, reqwest::Error> {
         let mut made = self.made();
-        if let Some(client) = made.get(&lane) {
-            return Ok(client.clone());
+        let is_left = |it: &&Made| it.route.as_ref().is_some_and(|route| route.is_left(now));
+        if let Some(kept) = made.get(&lane).filter(|it| !is_left(it)) {
+            return Ok(kept.clone());
         }
-        let client = self.recipe.client(lane)?;
-        made.insert(lane, client.clone());
-        Ok(client)
+        let new = self.recipe.client(lane)?;
+        made.insert(lane, new.clone());
+        Ok(new)
     }
 
     /// Without its client a connection is closed, unless there is a request on it.
@@ -46,7 +55,7 @@ impl Clients {
         drop(client);
     }
 
-    fn made(&self) -> MutexGuard<'_, BTreeMap<Lane, Client>> {
+    fn made(&self) -> MutexGuard<'_, BTreeMap<Lane, Made>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,10 +15,12 @@ pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> T
     TransportError::with_source(TransportErrorKind::BadAnswer, cause)
 }
 
-/// An error in the time before the answer's headers were there.
-pub(crate) fn before_answer(error: reqwest::Error) -> TransportError {
+/// An error in the time before the answer's headers were there. `refused` is what it means when TLS is refused.
+pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) -> TransportError {
     let hyper = find::<hyper::Error>(&error);
-    let kind = if is_refused_by_tls(&error) || error.is_builder() {
+    let kind = if is_refused_by_tls(&error) {
+        refused
+    } else if error.is_builder() {
         TransportErrorKind::Misconfigured
     } else if find::<std::io::Error>(&error).is_some_and(is_no_room) {
         TransportErrorKind::NoRoom
@@ -51,7 +53,7 @@ pub(crate) fn during_body(error: reqwest::Error) -> TransportError {
 
 /// Whether one side did not accept the other's certificate or terms.
 #[cfg(feature = "tls")]
-fn is_refused_by_tls(error: &reqwest::Error) -> bool {
+pub(crate) fn is_refused_by_tls(error: &reqwest::Error) -> bool {
     use rustls::{AlertDescription as Alert, Error as Tls, InvalidMessage};
     match find::<Tls>(error) {
         Some(
@@ -85,7 +87,7 @@ fn is_refused_by_tls(error: &reqwest::Error) -> bool {
 }
 
 #[cfg(not(feature = "tls"))]
-fn is_refused_by_tls(_: &reqwest::Error) -> bool {
+pub(crate) fn is_refused_by_tls(_: &reqwest::Error) -> bool {
     false
 }
 

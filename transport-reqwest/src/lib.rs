@@ -20,10 +20,11 @@
 //! | `transport` | the handle |
 //! | `wire` | one request and its answer |
 //! | `clients` | a client for each connection |
+//! | `route` | which server it goes to |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
 //! | `unverified` | TLS with whoever answers |
-//! | `ca_path` | a folder of those who are trusted |
+//! | `disk` | the system's files |
 //! | `runtime` | clock, timer and tasks of tokio |
 //! | `farewell` | what is done when that runtime has gone |
 //!
@@ -35,12 +36,14 @@
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 
 mod builder;
-#[cfg(feature = "tls")]
-mod ca_path;
 mod clients;
+mod disk;
 mod failure;
 mod farewell;
+mod route;
 mod runtime;
+#[cfg(all(test, feature = "tls"))]
+mod several_servers;
 #[cfg(feature = "tls")]
 mod tls;
 mod token_file;

@@ -1,12 +1,12 @@
 //! Tokens that are replaced while the process lives.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
-use std::{env, fs};
+use std::env;
+use std::path::PathBuf;
 
 use semaphore_core::BuildError;
-use semaphore_core::adapter::{TokenFile, TokenProvider};
+use semaphore_core::adapter::{Files as _, TokenFile, TokenProvider};
 
+use crate::disk::Disk;
 use crate::token_from_env;
 
 /// The token in this file, for [`Builder::token_source`](semaphore_core::Builder::token_source). The file is read again when
@@ -17,7 +17,11 @@ use crate::token_from_env;
 pub fn token_file(path: impl Into<PathBuf>) -> Result<TokenFile, BuildError> {
     let path = path.into();
     let (shown, stamped) = (path.display().to_string(), path.clone());
-    TokenFile::new(shown, move || stamp(&stamped), move || fs::read(&path))
+    TokenFile::new(
+        shown,
+        move || Disk.stamp(&stamped),
+        move || Disk.read(&path),
+    )
 }
 
 /// The token of the process's environment, see [`token_from_env`], which is replaced when `CONSUL_HTTP_TOKEN_FILE` gets another
@@ -36,11 +40,4 @@ pub fn token_source_from_env() -> Result<Option<TokenProvider>, BuildError> {
         Some(file) => TokenProvider::new(file),
         None => TokenProvider::new(token),
     }))
-}
-
-/// When the file was changed last, since 1970, and its length.
-fn stamp(path: &Path) -> Option<(Duration, u64)> {
-    let metadata = fs::metadata(path).ok()?;
-    let changed = metadata.modified().ok()?;
-    Some((changed.duration_since(UNIX_EPOCH).ok()?, metadata.len()))
 }

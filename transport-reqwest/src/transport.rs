@@ -16,6 +16,11 @@ use crate::wire::Wire;
 ///   [`TransportBuilder::max_connections`] says, however many semaphores share it. Renewals and releases go first; a
 ///   long poll that finds no connection is replaced by a read every five seconds. See [`Connections`].
 /// - HTTP/1.1 only; connections are kept open and reused.
+/// - A name may lead to several servers. A new connection resolves it and tries one address after the other: first those
+///   that serve, last those that failed. What is open to one that has failed, or that can't serve for three seconds, as without
+///   a leader, is not used again as long as there is a better one.
+/// - Files of certificates may be replaced: see `TransportBuilder::ca_cert_file`. Certificates that fitted and do so no longer
+///   are tried again for a minute.
 /// - A redirect is not followed, and a proxy of the environment not used: an agent is local, and
 ///   a proxy would see the token.
 /// - [`Request::timeout`] covers all of a request, from name resolution to the last byte.

@@ -5,14 +5,15 @@ use std::pin::pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reqwest::Url;
 use reqwest::header::{CONTENT_LENGTH, HeaderValue};
-use reqwest::{Client, Url};
 use semaphore_core::adapter::{
     AgentUrl, BasicAuth, Instant, Lane, Lanes, Method, Request, Response, TransportError,
+    TransportErrorKind,
 };
 use tokio::runtime::Handle;
 
-use crate::clients::Clients;
+use crate::clients::{Clients, Made};
 use crate::failure;
 use crate::farewell::Farewell;
 
@@ -89,19 +90,64 @@ impl Wire {
         ))
     }
 
-    async fn exchange(&self, client: Client, request: Request) -> Result<Response, TransportError> {
-        let described = self.describe(request)?;
-        let answer = client.execute(described).await;
-        self.receive(answer.map_err(failure::before_answer)?).await
+    async fn exchange(&self, made: Made, request: Request) -> Result<Response, TransportError> {
+        let answer = self.sent(&made, request).await;
+        if let Some(route) = &made.route {
+            match &answer {
+                Ok(response) => route.answered(self.now(), response),
+                Err(error) if is_of_the_server(error) => route.failed(self.now()),
+                Err(_) => {}
+            }
+        }
+        answer
     }
+
+    async fn sent(&self, made: &Made, request: Request) -> Result<Response, TransportError> {
+        let ends = self.now() + request.timeout();
+        let mut refusals = 0;
+        loop {
+            let left = ends.saturating_since(self.now());
+            let described = self.describe(request.clone().with_timeout(left))?;
+            let error = match made.client.execute(described).await {
+                Ok(answer) => {
+                    if let (Some(route), Some(peer)) = (&made.route, answer.remote_addr()) {
+                        route.connected(self.now(), peer.ip());
+                    }
+                    return self.receive(answer).await;
+                }
+                Err(error) => error,
+            };
+            let (Some(route), true) = (&made.route, failure::is_refused_by_tls(&error)) else {
+                return Err(failure::before_answer(
+                    error,
+                    TransportErrorKind::Misconfigured,
+                ));
+            };
+            refusals += 1;
+            self.clients.recipe.doubt();
+            route.failed(self.now());
+            // One of several servers may be ahead of the others, or behind, while certificates are replaced.
+            if refusals >= route.servers.count() || self.now() >= ends {
+                let kind = route.servers.refused_by_tls(self.now());
+                return Err(failure::before_answer(error, kind));
+            }
+        }
+    }
+}
+
+/// Whether it says something of the server that it came from, or of the way there.
+fn is_of_the_server(error: &TransportError) -> bool {
+    use TransportErrorKind::{Misconfigured, NoRoom};
+    !matches!(error.kind(), Misconfigured | NoRoom)
 }
 
 #[async_trait]
 impl Lanes for Wire {
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
-        let client = self.clients.of(lane).map_err(failure::misconfigured)?;
+        let made = self.clients.of(lane, self.now());
+        let made = made.map_err(failure::misconfigured)?;
         let request = request.with_basic_auth(self.basic_auth.clone());
-        let mut exchange = pin!(self.exchange(client, request));
+        let mut exchange = pin!(self.exchange(made, request));
         // Sockets and timers of tokio panic when they are polled outside of its runtime.
         poll_fn(|context| {
             let _inside = self.handle.enter();

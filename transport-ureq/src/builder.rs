@@ -1,13 +1,19 @@
 use std::env;
+#[cfg(feature = "tls")]
 use std::fs;
 #[cfg(feature = "tls")]
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use semaphore_core::adapter::Pem;
 use semaphore_core::adapter::{
     AgentEnvironment, AgentUrl, BasicAuth, Connections, Lane, MOST_CONNECTIONS,
 };
 use semaphore_core::{BuildError, InvalidInput, Scope, Token};
+
+use ureq::config::ConfigBuilder;
+use ureq::typestate::AgentScope;
 
 use crate::client::Agents;
 use crate::dial::Dial;
@@ -31,7 +37,7 @@ pub struct TransportBuilder {
     defaults: Scope,
     basic_auth: Result<Option<BasicAuth>, InvalidInput>,
     max_connections: usize,
-    connection: Connection,
+    pub(crate) connection: Connection,
     client: Option<Agents>,
 }
 
@@ -40,16 +46,18 @@ pub struct TransportBuilder {
 pub(crate) struct Connection {
     connect_timeout: Option<Duration>,
     #[cfg(feature = "tls")]
-    pub(crate) ca_cert: Option<Vec<u8>>,
+    pub(crate) ca_cert: Option<Pem>,
     #[cfg(feature = "tls")]
-    pub(crate) client_cert: Option<(Vec<u8>, Vec<u8>)>,
-    /// What named it, and where it is. It counts where there is no `ca_cert`.
+    pub(crate) client_cert: Option<(Pem, Pem)>,
+    /// A folder. It counts where there is no `ca_cert`.
     #[cfg(feature = "tls")]
-    ca_path: Option<(&'static str, PathBuf)>,
+    ca_path: Option<Pem>,
     #[cfg(feature = "tls")]
     server_name: Option<String>,
     #[cfg(feature = "tls")]
     pub(crate) accepts_any: bool,
+    #[cfg(test)]
+    pub(crate) lookup: Option<transport_conformance::Lookup>,
 }
 
 impl TransportBuilder {
@@ -111,8 +119,8 @@ impl TransportBuilder {
         self
     }
 
-    /// Gives up opening a connection after this long; the request then counts as not sent. By
-    /// default [`DEFAULT_CONNECT_TIMEOUT`].
+    /// Gives up opening a connection after this long; the request then counts as not sent. Of several addresses that a name
+    /// leads to each gets the same part of it. By default [`DEFAULT_CONNECT_TIMEOUT`].
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connection.connect_timeout = Some(timeout);
         self
@@ -121,15 +129,24 @@ impl TransportBuilder {
     /// Trusts these authorities, certificates in PEM, instead of the platform's.
     #[cfg(feature = "tls")]
     pub fn ca_cert(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.connection.ca_cert = Some(pem.into());
+        self.connection.ca_cert = Some(Pem::Given(pem.into()));
         self
     }
 
-    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. They are
-    /// read by [`build`](Self::build). A file without a certificate is an error. [`ca_cert`](Self::ca_cert) goes before it.
+    /// The same with a file of them. It may be replaced: a new connection trusts those that are in it then. A file that can't be
+    /// used, as while it is written, leaves those in use that were in it before; that is logged.
+    #[cfg(feature = "tls")]
+    pub fn ca_cert_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.connection.ca_cert = Some(file("ca_cert_file", path));
+        self
+    }
+
+    /// Trusts the authorities in all files of this folder and of the folders in it, in PEM, instead of the platform's. A file
+    /// without a certificate is an error. They may be replaced, as those of [`ca_cert_file`](Self::ca_cert_file). That and
+    /// [`ca_cert`](Self::ca_cert) go before it.
     #[cfg(feature = "tls")]
     pub fn ca_path(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.connection.ca_path = Some(("ca_path", folder.into()));
+        self.connection.ca_path = Some(self::folder("ca_path", folder));
         self
     }
 
@@ -137,7 +154,16 @@ impl TransportBuilder {
     /// PEM, too.
     #[cfg(feature = "tls")]
     pub fn client_cert(mut self, pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
-        self.connection.client_cert = Some((pem.into(), key_pem.into()));
+        self.connection.client_cert = Some((Pem::Given(pem.into()), Pem::Given(key_pem.into())));
+        self
+    }
+
+    /// The same with a file of the certificate and one of its key. They may be replaced: a new connection shows what is in them
+    /// then. Files that can't be used, or don't fit together, leave in use what was in them before; that is logged.
+    #[cfg(feature = "tls")]
+    pub fn client_cert_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        let named_by = "client_cert_files";
+        self.connection.client_cert = Some((file(named_by, cert), file(named_by, key)));
         self
     }
 
@@ -201,12 +227,15 @@ impl TransportBuilder {
 
     #[cfg(feature = "tls")]
     fn with_tls_of(mut self, found: AgentEnvironment) -> Result<Self, BuildError> {
-        let certificates = found.certificates(|path| fs::read(path))?;
-        let ca_path = found.ca_path.map(|path| ("CONSUL_CAPATH", path.into()));
-        self.connection.ca_path = ca_path;
+        // What can't be read is told now.
+        found.certificates(|path| fs::read(path))?;
+        let named = |named_by: &'static str| move |path: String| file(named_by, path);
+        let client = found.client_cert.map(named("CONSUL_CLIENT_CERT"));
+        let key = found.client_key.map(named("CONSUL_CLIENT_KEY"));
+        self.connection.ca_cert = found.ca_cert.map(named("CONSUL_CACERT"));
+        self.connection.ca_path = found.ca_path.map(|path| folder("CONSUL_CAPATH", path));
         self.connection.accepts_any = !found.verifies;
-        self.connection.ca_cert = certificates.authorities;
-        self.connection.client_cert = certificates.client;
+        self.connection.client_cert = client.zip(key);
         self.connection.server_name = found.tls_server_name;
         Ok(self)
     }
@@ -223,42 +252,33 @@ impl std::fmt::Debug for TransportBuilder {
 }
 
 impl Connection {
-    /// Reads the folder of authorities, and tells what is not verified.
+    /// With the folder of authorities where that counts. Tells what is not verified.
     #[cfg(feature = "tls")]
-    fn trusting(mut self, url: &AgentUrl) -> Result<Self, BuildError> {
-        if let (None, Some((variable, path))) = (&self.ca_cert, &self.ca_path) {
-            self.ca_cert = Some(crate::ca_path::read(variable, path)?);
-        }
+    fn trusting(mut self, url: &AgentUrl) -> Self {
+        self.ca_cert = self.ca_cert.or(self.ca_path.take());
         if self.accepts_any && url.is_https() {
             tracing::warn!(agent = %url, "any certificate is taken for the agent's: whoever answers in its place sees the token");
         }
-        Ok(self)
+        self
     }
 
     /// How to make agents with these options.
     fn agents(self, url: &AgentUrl) -> Result<Agents, BuildError> {
-        let config = ureq::config::Config::builder()
-            .proxy(None)
-            .timeout_connect(Some(
-                self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
-            ))
-            .input_buffer_size(BUFFER)
-            .output_buffer_size(BUFFER)
-            // A head that fills the buffer would look like the end of the connection.
-            .max_response_header_size(BUFFER - 1)
-            .max_idle_connections(1)
-            .max_idle_connections_per_host(1)
-            // A worker that rests for shorter closes its connection when it ends.
-            .max_idle_age(Lane::Short(0).idle_time());
-        #[cfg(feature = "tls")]
-        let this = self.trusting(url)?;
-        #[cfg(feature = "tls")]
-        let config = config.tls_config(crate::tls::config(&this, url)?);
         #[cfg(not(feature = "tls"))]
         if url.is_https() {
             return Err(BuildError::TlsNotBuilt);
         }
+        #[cfg(feature = "tls")]
+        let this = self.trusting(url);
+        #[cfg(not(feature = "tls"))]
+        let this = self;
+        let config = config(&this)().build();
+        #[cfg(not(feature = "tls"))]
         let dial = Dial::new(url);
+        #[cfg(feature = "tls")]
+        let dial = Dial::new(url, crate::tls::credentials(&this, url)?);
+        #[cfg(test)]
+        let dial = dial.with_lookup(this.lookup.clone());
         #[cfg(feature = "tls")]
         let dial = match this.server_name {
             Some(name) if url.is_https() => dial
@@ -267,19 +287,49 @@ impl Connection {
             _ => dial,
         };
         Ok(Agents::Ours {
-            config: Box::new(config.build()),
+            config: Box::new(config),
             dial,
         })
+    }
+}
+
+/// How to begin configurations of agents that are all alike.
+pub(crate) fn config(options: &Connection) -> impl Fn() -> ConfigBuilder<AgentScope> + use<> {
+    let connect_timeout = options.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
+    move || {
+        ureq::config::Config::builder()
+            .proxy(None)
+            .timeout_connect(Some(connect_timeout))
+            .input_buffer_size(BUFFER)
+            .output_buffer_size(BUFFER)
+            // A head that fills the buffer would look like the end of the connection.
+            .max_response_header_size(BUFFER - 1)
+            .max_idle_connections(1)
+            .max_idle_connections_per_host(1)
+            // A worker that rests for shorter closes its connection when it ends.
+            .max_idle_age(Lane::Short(0).idle_time())
     }
 }
 
 /// ureq's own 128 KiB, twice for each connection, are far more than a request of Consul's needs.
 const BUFFER: usize = 8 * 1024;
 
+#[cfg(feature = "tls")]
+fn folder(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
+    let path = path.into();
+    Pem::Folder { named_by, path }
+}
+
+#[cfg(feature = "tls")]
+fn file(named_by: &'static str, path: impl Into<PathBuf>) -> Pem {
+    let path = path.into();
+    Pem::File { named_by, path }
+}
+
 /// The token of the process's environment, see [`AgentEnvironment::token`].
 ///
 /// # Errors
 /// [`BuildError::File`] or [`BuildError::Environment`].
 pub fn token_from_env() -> Result<Option<Token>, BuildError> {
-    AgentEnvironment::token(|name| env::var(name).ok(), |path| fs::read(path))
+    AgentEnvironment::token(|name| env::var(name).ok(), |path| std::fs::read(path))
 }

@@ -1,12 +1,14 @@
 use std::sync::Arc;
 
-use semaphore_core::adapter::{AgentUrl, Method, Request, Response, TransportError};
+use semaphore_core::adapter::{
+    AgentUrl, Method, Request, Response, TransportError, TransportErrorKind,
+};
 pub(crate) use ureq::Agent;
-use ureq::AsSendBody;
 use ureq::config::Config;
 use ureq::http;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::DefaultConnector;
+use ureq::{AsSendBody, Error};
 
 use crate::connection::{Connecting, Exchange};
 use crate::dial::{Dial, NoResolver};
@@ -24,6 +26,8 @@ pub(crate) enum Agents {
 pub(crate) struct Client {
     agent: Agent,
     exchange: Arc<Exchange>,
+    /// None with a configuration of the user's own.
+    dial: Option<Dial>,
     url: Arc<AgentUrl>,
     max_body: usize,
 }
@@ -31,25 +35,30 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(url: Arc<AgentUrl>, max_body: usize, agents: &Agents) -> Self {
         let exchange = Arc::new(Exchange::default());
-        let agent = match agents {
+        let (agent, dial) = match agents {
             Agents::Ours { config, dial } => {
+                let dial = dial.for_worker();
                 let connector = Connecting {
                     connector: dial.clone(),
                     exchange: Arc::clone(&exchange),
                 };
-                Agent::with_parts((**config).clone(), connector, NoResolver)
+                let agent = Agent::with_parts((**config).clone(), connector, NoResolver);
+                (agent, Some(dial))
             }
             Agents::Own(config) => {
                 let connector = Connecting {
                     connector: DefaultConnector::default(),
                     exchange: Arc::clone(&exchange),
                 };
-                Agent::with_parts((**config).clone(), connector, DefaultResolver::default())
+                let resolver = DefaultResolver::default();
+                let agent = Agent::with_parts((**config).clone(), connector, resolver);
+                (agent, None)
             }
         };
         Self {
             agent,
             exchange,
+            dial,
             url,
             max_body,
         }
@@ -61,6 +70,38 @@ impl Client {
 
     /// Sends the request and waits for the whole answer on this thread.
     pub(crate) fn exchange(&self, request: &Request) -> Result<Response, TransportError> {
+        let Some(dial) = &self.dial else {
+            let answer = self.once(request);
+            return answer.map_err(|failed| failed.told(TransportErrorKind::Misconfigured));
+        };
+        let ends = dial.peers.now() + request.timeout();
+        let mut refusals = 0;
+        loop {
+            let left = ends.saturating_since(dial.peers.now());
+            let answer = self.once(&request.clone().with_timeout(left));
+            match (&answer, dial.peer.get()) {
+                (Ok(response), Some(peer)) => dial.peers.answered(peer, response),
+                (Err(failed), Some(peer)) if failed.is_of_the_server() => dial.peers.failed(peer),
+                _ => {}
+            }
+            let failed = match answer {
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+            let Failed::ByTls { connecting, .. } = failed else {
+                return Err(failed.told(TransportErrorKind::Misconfigured));
+            };
+            dial.doubt();
+            refusals += 1;
+            // One of several servers may be ahead of the others, or behind, while certificates are replaced. Those that can be
+            // told while connecting have all been asked.
+            if connecting || refusals >= dial.peers.count() || dial.peers.now() >= ends {
+                return Err(failed.told(dial.peers.refused_by_tls()));
+            }
+        }
+    }
+
+    fn once(&self, request: &Request) -> Result<Response, Failed> {
         self.exchange.begin(request);
         let described = self.describe(request)?;
         // ureq sends a `Content-Length` with every body that has a known length, an empty one
@@ -68,7 +109,7 @@ impl Client {
         match request.method() {
             Method::Put => self.run(described.map(|()| request.body()), request),
             _ if request.body().is_empty() => self.run(described, request),
-            _ => Err(failure::misconfigured("only a PUT carries a body")),
+            _ => Err(failure::misconfigured("only a PUT carries a body").into()),
         }
     }
 
@@ -90,7 +131,7 @@ impl Client {
         &self,
         described: http::Request<impl AsSendBody>,
         request: &Request,
-    ) -> Result<Response, TransportError> {
+    ) -> Result<Response, Failed> {
         let configured = self
             .agent
             .configure_request(described)
@@ -103,10 +144,10 @@ impl Client {
         let mut answer = self
             .agent
             .run(configured)
-            .map_err(|error| failure::before_answer(error, self.exchange.is_connecting()))?;
+            .map_err(|error| Failed::before_answer(error, self.exchange.is_connecting()))?;
         let limit = u64::try_from(self.max_body).unwrap_or(u64::MAX);
         if answer.body().content_length() > Some(limit) {
-            return Err(failure::bad_answer("the body is larger than the limit"));
+            return Err(failure::bad_answer("the body is larger than the limit").into());
         }
         // ureq refuses a body that reaches its limit, and not only one that exceeds it.
         let body = answer
@@ -122,5 +163,48 @@ impl Client {
                 response.with_header(name.as_str(), String::from_utf8_lossy(value.as_bytes()))
             },
         ))
+    }
+}
+
+/// Why there is no answer.
+enum Failed {
+    /// One side has refused the other's certificate.
+    ByTls {
+        error: Box<Error>,
+        connecting: bool,
+    },
+    Otherwise(TransportError),
+}
+
+impl Failed {
+    fn before_answer(error: Error, connecting: bool) -> Self {
+        if failure::is_refused_by_tls(&error, connecting) {
+            let error = Box::new(error);
+            Self::ByTls { error, connecting }
+        } else {
+            Self::Otherwise(failure::before_answer(error, connecting))
+        }
+    }
+
+    /// Whether it says something of the server that the connection goes to.
+    fn is_of_the_server(&self) -> bool {
+        use TransportErrorKind::{Misconfigured, NoRoom};
+        match self {
+            Self::ByTls { .. } => true,
+            Self::Otherwise(error) => !matches!(error.kind(), Misconfigured | NoRoom),
+        }
+    }
+
+    fn told(self, refused: TransportErrorKind) -> TransportError {
+        match self {
+            Self::ByTls { error, .. } => TransportError::with_source(refused, *error),
+            Self::Otherwise(error) => error,
+        }
+    }
+}
+
+impl From<TransportError> for Failed {
+    fn from(error: TransportError) -> Self {
+        Self::Otherwise(error)
     }
 }

@@ -1,30 +1,36 @@
-//! How a connection is opened: the name is resolved only then.
+//! How a connection is opened: the name is resolved only then, and one of its addresses after the other tried.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 #[cfg(unix)]
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use semaphore_core::adapter::AgentUrl;
 #[cfg(feature = "tls")]
 use semaphore_core::adapter::InvalidUrl;
+use semaphore_core::adapter::{AgentUrl, is_no_room};
 use ureq::Error;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 #[cfg(feature = "tls")]
 use ureq::unversioned::transport::RustlsConnector;
+use ureq::unversioned::transport::time::Duration as Within;
 use ureq::unversioned::transport::{ConnectionDetails, Connector, NextTimeout, TcpConnector};
 
+use crate::failure::is_refused_by_tls;
+use crate::peers::{Peer, Peers, Reached};
 #[cfg(unix)]
 use crate::socket::Socket;
+#[cfg(feature = "tls")]
+use crate::tls::Credentials;
 
 #[cfg(not(unix))]
 type Socket = ();
 
-/// Opens connections to the agent. All clones share one TLS configuration, and with it the
-/// tickets that resume a session.
+/// Opens connections to the agent. All workers share one TLS configuration, and with it the tickets that resume a session,
+/// and what is known of the servers.
 #[derive(Clone)]
 pub(crate) struct Dial {
     /// The agent's address when its URL holds one, so that nothing needs to be resolved.
@@ -32,23 +38,47 @@ pub(crate) struct Dial {
     /// Where the agent is instead, if it is no address of the network.
     #[cfg(unix)]
     socket: Option<PathBuf>,
+    pub(crate) peers: Arc<Peers>,
+    /// Where the connection of this worker goes.
+    pub(crate) peer: Arc<Peer>,
     #[cfg(feature = "tls")]
-    tls: Arc<RustlsConnector>,
+    tls: Arc<Credentials>,
     #[cfg(feature = "tls")]
     server_name: Option<Uri>,
+    #[cfg(test)]
+    lookup: Option<transport_conformance::Lookup>,
 }
 
 impl Dial {
-    pub(crate) fn new(url: &AgentUrl) -> Self {
+    pub(crate) fn new(url: &AgentUrl, #[cfg(feature = "tls")] tls: Credentials) -> Self {
         let ip = url.host().parse::<IpAddr>().ok();
         Self {
             address: ip.map(|ip| SocketAddr::new(ip, url.port())),
             #[cfg(unix)]
             socket: url.socket().map(PathBuf::from),
+            peers: Arc::new(Peers::new()),
+            peer: Arc::default(),
             #[cfg(feature = "tls")]
-            tls: Arc::default(),
+            tls: Arc::new(tls),
             #[cfg(feature = "tls")]
             server_name: None,
+            #[cfg(test)]
+            lookup: None,
+        }
+    }
+
+    /// Resolves every name by this.
+    #[cfg(test)]
+    pub(crate) fn with_lookup(mut self, lookup: Option<transport_conformance::Lookup>) -> Self {
+        self.lookup = lookup;
+        self
+    }
+
+    /// For another worker.
+    pub(crate) fn for_worker(&self) -> Self {
+        Self {
+            peer: Arc::default(),
+            ..self.clone()
         }
     }
 
@@ -76,19 +106,122 @@ impl Dial {
         Ok(None)
     }
 
-    fn resolve(&self, details: &ConnectionDetails) -> Result<ResolvedSocketAddrs, Error> {
-        match self.address {
-            Some(address) => {
-                let mut found = details.resolver.empty();
-                found.push(address);
-                Ok(found)
+    /// The addresses to try, in this order.
+    fn addresses(&self, details: &ConnectionDetails) -> Result<Vec<SocketAddr>, Error> {
+        if let Some(address) = self.address {
+            return Ok(vec![address]);
+        }
+        #[cfg(test)]
+        if let Some(lookup) = &self.lookup {
+            let mut found = lookup.addresses(details.uri.port_u16().unwrap_or(80));
+            self.peers.order(&mut found);
+            return Ok(found);
+        }
+        let resolver = DefaultResolver::default();
+        let mut found = resolver
+            .resolve(details.uri, details.config, details.timeout)?
+            .to_vec();
+        self.peers.order(&mut found);
+        Ok(found)
+    }
+
+    /// Opens a connection to one of the addresses. Each gets the same part of the time that is left, for its handshake, too.
+    fn reach(&self, details: &ConnectionDetails) -> Result<(Option<Opened>, IpAddr), Error> {
+        let began = Instant::now();
+        let addresses = self.addresses(details)?;
+        let mut failure = Error::HostNotFound;
+        for (address, untried) in addresses.iter().zip((1..=addresses.len()).rev()) {
+            let left = details.timeout.after.saturating_sub(began.elapsed());
+            let share = left / u32::try_from(untried).unwrap_or(u32::MAX);
+            if share < LEAST {
+                return Err(Error::Timeout(details.timeout.reason));
             }
-            None => {
-                DefaultResolver::default().resolve(details.uri, details.config, details.timeout)
+            let mut addrs = details.resolver.empty();
+            addrs.push(*address);
+            let opened = self.open(
+                &ConnectionDetails {
+                    addrs,
+                    timeout: NextTimeout {
+                        after: Within::Exact(share),
+                        ..details.timeout
+                    },
+                    now: (details.current_time)(),
+                    ..copy(details)
+                },
+                None,
+            );
+            match opened {
+                Ok(opened) => return Ok((opened, address.ip())),
+                Err(error) => {
+                    if !is_lack_of_ours(&error) {
+                        self.peers.failed(address.ip());
+                    }
+                    if weight(&error) > weight(&failure) {
+                        failure = error;
+                    }
+                }
             }
         }
+        Err(failure)
+    }
+
+    /// Opens a connection to the only address of the details, unless one is open already.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "as with TLS")
+    )]
+    fn open(
+        &self,
+        details: &ConnectionDetails,
+        open: Option<Socket>,
+    ) -> Result<Option<Opened>, Error> {
+        let opened = TcpConnector::default().connect(details, open)?;
+        #[cfg(feature = "tls")]
+        let opened = {
+            let tls = self.tls.current();
+            tls.connector.connect(
+                &ConnectionDetails {
+                    uri: self.server_name.as_ref().unwrap_or(details.uri),
+                    config: &tls.config,
+                    // A request's own timeout makes its configuration one of the request, and for
+                    // those ureq builds a TLS configuration each time.
+                    request_level: false,
+                    ..copy(details)
+                },
+                opened,
+            )?
+        };
+        Ok(opened)
+    }
+
+    /// One side has refused the other's certificate.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "as with TLS")
+    )]
+    pub(crate) fn doubt(&self) {
+        #[cfg(feature = "tls")]
+        self.tls.doubt();
     }
 }
+
+/// Which of several failures is told: a certificate that does not fit before a server that is gone, and that before a lack of
+/// our own, which may be that of one address family.
+fn weight(error: &Error) -> u8 {
+    match error {
+        error if is_refused_by_tls(error, true) => 3,
+        Error::HostNotFound => 0,
+        error if is_lack_of_ours(error) => 1,
+        _ => 2,
+    }
+}
+
+fn is_lack_of_ours(error: &Error) -> bool {
+    matches!(error, Error::Io(error) if is_no_room(error))
+}
+
+/// No connection is opened in less.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// What is open already, or TCP.
 type Tcp = <TcpConnector as Connector<Socket>>::Out;
@@ -98,31 +231,27 @@ type Opened = <RustlsConnector as Connector<Tcp>>::Out;
 type Opened = Tcp;
 
 impl Connector for Dial {
-    type Out = Opened;
+    type Out = Reached<Opened>;
 
-    fn connect(&self, details: &ConnectionDetails, _: Option<()>) -> Result<Option<Opened>, Error> {
-        let socket = self.socket(details)?;
-        let addrs = match socket {
-            Some(_) => details.addrs.clone(),
-            None => self.resolve(details)?,
+    fn connect(
+        &self,
+        details: &ConnectionDetails,
+        _: Option<()>,
+    ) -> Result<Option<Self::Out>, Error> {
+        self.peer.set(None);
+        let (opened, server) = if let Some(socket) = self.socket(details)? {
+            (self.open(details, Some(socket))?, None)
+        } else {
+            let (opened, server) = self.reach(details)?;
+            (opened, Some(server))
         };
-        let addressed = ConnectionDetails {
-            addrs,
-            ..copy(details)
-        };
-        let opened = TcpConnector::default().connect(&addressed, socket)?;
-        #[cfg(feature = "tls")]
-        let opened = self.tls.connect(
-            &ConnectionDetails {
-                uri: self.server_name.as_ref().unwrap_or(details.uri),
-                // A request's own timeout makes its configuration one of the request, and for
-                // those ureq builds a TLS configuration each time. Ours never differs.
-                request_level: false,
-                ..copy(details)
-            },
-            opened,
-        )?;
-        Ok(opened)
+        self.peer.set(server);
+        let peers = Arc::clone(&self.peers);
+        Ok(opened.map(|transport| Reached {
+            transport,
+            peers,
+            server,
+        }))
     }
 }
 

@@ -18,10 +18,9 @@ pub(crate) fn bad_answer(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> T
 }
 
 /// An error in the time before the answer's headers were there. `connecting` says that it came
-/// while a connection was opened; agents of the user's own don't say it.
+/// while a connection was opened; agents of the user's own don't say it. It is no refusal by TLS.
 pub(crate) fn before_answer(error: Error, connecting: bool) -> TransportError {
     let kind = match &error {
-        _ if is_refused_by_tls(&error, connecting) => TransportErrorKind::Misconfigured,
         Error::Io(error) if is_no_room(error) => TransportErrorKind::NoRoom,
         _ if connecting => TransportErrorKind::NotSent,
         Error::Timeout(Timeout::Resolve | Timeout::Connect)
@@ -54,7 +53,7 @@ pub(crate) fn during_body(error: Error) -> TransportError {
 
 /// Whether one side did not accept the other's certificate or terms.
 #[cfg(feature = "tls")]
-fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
+pub(crate) fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
     use rustls::{AlertDescription as Alert, Error as Tls, InvalidMessage};
     let refusal = match error {
         Error::Rustls(error) => Some(error),
@@ -93,6 +92,6 @@ fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
 }
 
 #[cfg(not(feature = "tls"))]
-fn is_refused_by_tls(_: &Error, _: bool) -> bool {
+pub(crate) fn is_refused_by_tls(_: &Error, _: bool) -> bool {
     false
 }

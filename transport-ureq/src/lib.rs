@@ -32,10 +32,11 @@
 //! | `sync` | what they share and wait with |
 //! | `client` | one request and its answer, on a worker's thread |
 //! | `dial`, `socket` | how a connection is opened, and one to a socket of the file system |
+//! | `peers` | which server it goes to |
 //! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
-//! | `ca_path` | a folder of those who are trusted |
+//! | `disk` | the system's files |
 //! | `runtime`, `on_smol` | clock and timer |
 //! | `tasks` | the thread of all tasks |
 //! | `reactor` | what timers need, started in time |
@@ -54,16 +55,18 @@
 //! [`Lane`]: semaphore_core::adapter::Lane
 
 mod builder;
-#[cfg(feature = "tls")]
-mod ca_path;
 mod client;
 mod connection;
 mod dial;
+mod disk;
 mod failure;
 #[cfg(feature = "smol")]
 mod on_smol;
+mod peers;
 mod reactor;
 mod runtime;
+#[cfg(all(test, feature = "tls"))]
+mod several_servers;
 #[cfg(unix)]
 mod socket;
 mod sync;

@@ -104,6 +104,15 @@ pub(crate) fn is_denied(response: &Response) -> bool {
     }
 }
 
+/// Whether an answer says that who gives it can't serve anything now, as a server without a leader, or a gateway without a
+/// server. Another one may.
+pub(crate) fn is_out_of_service(response: &Response) -> bool {
+    match served(response) {
+        Err(error @ RequestError::Unavailable { .. }) => !error.is_rate_limit(),
+        _ => false,
+    }
+}
+
 fn refused(status: u16, response: &Response) -> RequestError {
     let text = excerpt(response.body());
     match status {

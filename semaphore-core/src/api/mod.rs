@@ -19,7 +19,7 @@ mod target;
 mod txn;
 mod txn_answer;
 
-pub(crate) use answer::{excerpt, flag, is_denied, is_filtered, refusal};
+pub(crate) use answer::{excerpt, flag, is_denied, is_filtered, is_out_of_service, refusal};
 
 pub use acquire_key::AcquireKey;
 pub use cas_key::CasKey;

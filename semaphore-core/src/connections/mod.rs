@@ -30,12 +30,14 @@
 //! | `exchange` | one request from its lane to its answer |
 //! | `parked` | a poll that has no lane |
 //! | `rates` | what waits when the agent refuses requests for their number |
+//! | `servers` | which of the servers behind a name is connected to |
 
 mod exchange;
 mod lanes;
 mod parked;
 mod places;
 mod rates;
+mod servers;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +47,7 @@ use futures_channel::oneshot;
 
 pub use self::lanes::{Lane, Lanes, is_no_room};
 use self::places::{Fate, Places, Waiter};
+pub use self::servers::Servers;
 use crate::build_error::BuildError;
 use crate::defect::{Defect, is_on};
 use crate::http::{Request, Response};

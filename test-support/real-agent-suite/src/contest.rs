@@ -9,7 +9,7 @@ use semaphore_core::adapter::{Runtime, Transport};
 use semaphore_core::{Election, Error, FencingToken, Leadership, Lost, Permit, Semaphore};
 
 use crate::scene::{Scene, Task, session, wait_until};
-use crate::{Backend, elections};
+use crate::{Backend, Options, elections};
 
 /// A semaphore of one slot, or an election.
 pub struct Contest<'b, B: Backend> {
@@ -49,6 +49,18 @@ pub fn both<'b, B: Backend>(backend: &'b B, agent: &Agent) -> [Contest<'b, B>; 2
     [Kind::Semaphore, Kind::Election].map(|kind| Contest {
         kind,
         scene: Scene::on(backend, agent),
+    })
+}
+
+/// The same, whose members connect otherwise than those who judge them.
+pub fn both_with<'b, B: Backend>(
+    backend: &'b B,
+    agent: &Agent,
+    options: &Options,
+) -> [Contest<'b, B>; 2] {
+    [Kind::Semaphore, Kind::Election].map(|kind| Contest {
+        kind,
+        scene: Scene::with(backend, agent.client(), options.clone()),
     })
 }
 

@@ -29,6 +29,9 @@
 )]
 
 use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use semaphore_core::Encoding;
 use semaphore_core::adapter::{BlockOn, Transport};
@@ -61,6 +64,7 @@ pub mod own_node;
 pub mod permits;
 pub mod scene;
 pub mod session_options;
+pub mod several_servers;
 pub mod silence;
 pub mod sockets;
 pub mod timeout;
@@ -103,6 +107,21 @@ pub struct Options {
     pub ca_cert: Option<String>,
     /// The certificate and its key.
     pub client_cert: Option<(String, String)>,
+    /// The same in files that may be replaced.
+    pub ca_cert_file: Option<PathBuf>,
+    pub client_cert_files: Option<(PathBuf, PathBuf)>,
+    /// What names are resolved by instead of the system. Only an adapter's own unit tests can set it.
+    pub lookup: Option<Lookup>,
+}
+
+/// To which addresses every name leads, for tests.
+#[derive(Clone)]
+pub struct Lookup(pub Arc<dyn Fn() -> Vec<IpAddr> + Send + Sync>);
+
+impl fmt::Debug for Lookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookup").finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -181,7 +200,9 @@ macro_rules! tests {
                 an_election_and_a_semaphore_refuse_each_others_keys,
                 a_thread_campaigns_leads_and_resigns;
             gateway: a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it;
-            https: an_agent_that_demands_client_certificates_is_used_with_one;
+            https:
+                an_agent_that_demands_client_certificates_is_used_with_one,
+                holds_outlive_certificates_that_are_replaced;
             keys:
                 the_contender_key_shows_value_and_flags,
                 the_record_is_written_as_go_does;
@@ -286,6 +307,19 @@ macro_rules! tests {
     };
 }
 
+/// Makes what is to be done where a name leads to several servers tests of the crate that calls it. They need
+/// [`Options::lookup`], which only the crate's own unit tests can set.
+#[macro_export]
+macro_rules! tests_of_several_servers {
+    ($backend:expr) => {
+        $crate::tests! { @ $backend;
+            several_servers:
+                holds_outlive_the_servers_that_they_are_renewed_through,
+                holds_outlive_the_end_of_a_server_of_a_cluster;
+        }
+    };
+}
+
 /// Makes those behaviours tests of the crate that calls it that depend on the backend.
 #[macro_export]
 macro_rules! tests_of_the_backend {
@@ -329,7 +363,9 @@ macro_rules! tests_of_the_backend {
                 a_leaders_values_are_seen_by_those_who_follow,
                 a_thread_campaigns_leads_and_resigns;
             gateway: a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it;
-            https: an_agent_that_demands_client_certificates_is_used_with_one;
+            https:
+                an_agent_that_demands_client_certificates_is_used_with_one,
+                holds_outlive_certificates_that_are_replaced;
             leaders:
                 each_change_of_a_leader_is_seen,
                 a_thread_follows_a_leader;

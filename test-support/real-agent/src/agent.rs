@@ -229,6 +229,23 @@ impl Agent {
         Ok(())
     }
 
+    /// Replaces what [`Builder::tls`] and [`Builder::client_ca`] were given, and has it use that for new connections. Open ones
+    /// go on.
+    ///
+    /// # Errors
+    /// When the files can't be written, or it does not read them.
+    pub fn replace_certificates(&self, chain: &str, key: &str, client_ca: &str) -> io::Result<()> {
+        let folder = self.scratch.path();
+        file(folder, "cert.pem", chain)?;
+        file(folder, "key.pem", key)?;
+        file(folder, "ca.pem", client_ca)?;
+        let answer = self.client().put("/v1/agent/reload", b"")?;
+        match answer.status {
+            200 => Ok(()),
+            _ => Err(io::Error::other(answer.text())),
+        }
+    }
+
     /// Where it meets the servers of other datacenters.
     pub fn wan_addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.serf_wan).into()

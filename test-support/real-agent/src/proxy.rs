@@ -41,7 +41,15 @@ impl Proxy {
     /// # Errors
     /// When no port can be had.
     pub fn start(target: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), target)
+    }
+
+    /// The same on another address of this machine.
+    ///
+    /// # Errors
+    /// When that can't be had.
+    pub fn start_at(address: SocketAddr, target: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared::new(target));
         let accepting = thread::spawn({

@@ -15,7 +15,7 @@ use crate::{Backend, chain, get, send};
 const CHILD: &str = "TRANSPORT_CONFORMANCE_CHILD";
 
 /// Runs the calling test again with these variables, and fails when it fails there.
-fn in_child(variables: &[(&str, &str)]) {
+pub(crate) fn in_child(variables: &[(&str, &str)]) {
     let name = thread::current()
         .name()
         .expect("a test's thread")
@@ -34,7 +34,7 @@ fn in_child(variables: &[(&str, &str)]) {
     );
 }
 
-fn is_child() -> bool {
+pub(crate) fn is_child() -> bool {
     env::var_os(CHILD).is_some()
 }
 

@@ -23,8 +23,12 @@
 )]
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use semaphore_core::Token;
 use semaphore_core::adapter::{BlockOn, Method, Request, Response, Transport, TransportError};
@@ -41,10 +45,12 @@ pub mod long_polls;
 pub mod own_client;
 pub mod redirects;
 pub mod requests;
+pub mod rotation;
 pub mod runtime;
 pub mod secrecy;
 pub mod secret;
 pub mod server;
+pub mod several_servers;
 pub mod sockets;
 pub mod timeouts;
 pub mod tls;
@@ -80,9 +86,12 @@ pub type BuildError = Box<dyn StdError + Send + Sync>;
 pub struct Options {
     pub url: String,
     pub max_body: Option<usize>,
+    pub connect_timeout: Option<Duration>,
     pub ca_cert: Option<String>,
+    pub ca_cert_file: Option<PathBuf>,
     /// The certificate and its key.
     pub client_cert: Option<(String, String)>,
+    pub client_cert_files: Option<(PathBuf, PathBuf)>,
     pub tls_server_name: Option<String>,
     /// A folder of authorities.
     pub ca_path: Option<PathBuf>,
@@ -91,6 +100,39 @@ pub struct Options {
     pub basic_auth: Option<(&'static str, &'static str)>,
     /// A client of the user's own, which names itself with this `User-Agent`.
     pub own_client: Option<&'static str>,
+    /// What names are resolved by instead of the system. Only an adapter's own unit tests can set it.
+    pub lookup: Option<Lookup>,
+}
+
+/// To which addresses every name leads, for tests.
+#[derive(Clone)]
+pub struct Lookup(Arc<dyn Fn() -> Vec<IpAddr> + Send + Sync>);
+
+impl Lookup {
+    /// They are asked for by each new connection.
+    pub fn new(addresses: impl Fn() -> Vec<IpAddr> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(addresses))
+    }
+
+    /// They, with this port.
+    pub fn addresses(&self, port: u16) -> Vec<SocketAddr> {
+        let found = (self.0)().into_iter();
+        found.map(|ip| SocketAddr::new(ip, port)).collect()
+    }
+}
+
+impl PartialEq for Lookup {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Lookup {}
+
+impl fmt::Debug for Lookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookup").finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -100,6 +142,27 @@ impl Options {
             ..Self::default()
         }
     }
+}
+
+/// Makes what is to be done where a name leads to several servers tests of the crate that calls it. They need
+/// [`Options::lookup`], which only the crate's own unit tests can set.
+#[macro_export]
+macro_rules! tests_of_several_servers {
+    ($backend:expr) => {
+        $crate::tests! { @ $backend;
+            several_servers:
+                the_one_server_that_serves_is_found,
+                several_silent_servers_are_passed_by,
+                a_server_that_failed_is_tried_last,
+                a_server_that_falls_silent_is_left,
+                an_open_connection_to_a_server_that_failed_is_not_used,
+                a_server_without_a_leader_for_long_is_left,
+                each_new_connection_resolves_the_name_anew,
+                a_server_with_a_certificate_that_is_not_trusted_is_passed_by,
+                a_server_that_refuses_the_clients_certificate_is_passed_by,
+                a_server_that_never_ends_its_handshake_is_passed_by;
+        }
+    };
 }
 
 /// Makes all behaviours tests of the crate that calls it, for the backend that the expression
@@ -183,6 +246,14 @@ macro_rules! tests {
                 the_token_is_in_no_error_and_no_debug_output,
                 any_status_is_an_answer,
                 the_headers_of_the_answer_are_handed_over;
+            rotation:
+                replaced_certificates_are_used_for_new_connections,
+                open_connections_go_on_with_the_certificates_they_were_opened_with,
+                who_is_trusted_no_longer_gets_no_new_connection,
+                files_that_cant_be_used_leave_the_last_ones_in_use,
+                a_folder_of_authorities_is_read_again,
+                certificates_of_the_environment_are_replaced,
+                a_file_that_cant_be_used_to_begin_with_is_refused;
             runtime:
                 time_goes_on_while_sleeping,
                 a_spawned_task_runs_while_nobody_waits_for_it,

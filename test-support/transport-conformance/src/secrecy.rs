@@ -36,6 +36,7 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     answered(backend, &mut shown);
     failed(backend, &mut shown);
     encrypted(backend, &mut shown);
+    replaced(backend, &mut shown);
 
     let lines = logs.take();
     // What is not verified is told.
@@ -47,6 +48,11 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
             "{target} logged nothing"
         );
     }
+    let told = " WARN semaphore_core::reloaded: what was in the files before stays in use";
+    assert!(
+        lines.contains(told),
+        "files that can't be used are not told"
+    );
     assert_hidden(&lines);
     assert_hidden(&shown.0);
 }
@@ -294,5 +300,46 @@ fn encrypted(backend: &impl Backend, shown: &mut Shown) {
         for _ in 0..2 {
             shown.exchange(&adapter, put("/v1/kv/a", "value"));
         }
+    }
+}
+
+/// A key that can't be used, in place of one that can.
+fn replaced(backend: &impl Backend, shown: &mut Shown) {
+    let ours = Authority::new();
+    let agent = ours.certify(Names::loopback());
+    let client = ours.certify(Names::dns("client"));
+    let server = Server::start_tls(agent.server_config(Some(&ours)), |connection| {
+        connection.read();
+        connection.answer_with(200, "Connection: close\r\n", "true");
+        connection.wait_for_close();
+    });
+    let files = tempfile::TempDir::new().unwrap();
+    let write = |name: &str, content: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let options = Options {
+        ca_cert_file: Some(write("ca.pem", &ours.pem())),
+        client_cert_files: Some((
+            write("cert.pem", &client.pem()),
+            write("key.pem", &client.key_pem()),
+        )),
+        ..Options::to(server.url())
+    };
+    let adapter = backend.build(options.clone()).unwrap();
+    shown.debug(&adapter);
+    shown.exchange(&adapter, put("/v1/kv/a", "value"));
+    for key in [
+        SECRET.to_owned(),
+        format!("-----BEGIN {SECRET}"),
+        format!("-----BEGIN PRIVATE KEY-----\n{SECRET}\n"),
+        format!("-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n"),
+        format!("-----BEGIN PRIVATE KEY-----\n{SECRET}!\n-----END PRIVATE KEY-----\n"),
+    ] {
+        write("key.pem", &key);
+        shown.exchange(&adapter, put("/v1/kv/a", "value"));
+        let error = backend.build(options.clone()).unwrap_err();
+        shown.error(&*error);
     }
 }

@@ -58,16 +58,29 @@ impl Server {
         config: Arc<rustls::ServerConfig>,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
     ) -> Self {
-        Self::listen("127.0.0.1:0", true, move |mut stream: TcpStream| {
-            let mut tls = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+        Self::start_tls_at("127.0.0.1:0", move || Arc::clone(&config), script)
+    }
+
+    /// The same, on another address of this machine, with a configuration that is asked for by each connection.
+    pub fn start_tls_at(
+        address: &str,
+        config: impl Fn() -> Arc<rustls::ServerConfig> + Send + Sync + 'static,
+        script: impl Fn(&mut Connection) + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(address, true, move |mut stream: TcpStream| {
+            let mut tls = rustls::ServerConnection::new(config()).unwrap();
             while tls.is_handshaking() {
                 if tls.complete_io(&mut stream).is_err() {
                     return drain(&stream);
                 }
             }
-            script(&mut Connection::new(Box::new(rustls::StreamOwned::new(
-                tls, stream,
-            ))));
+            let shown = tls.peer_certificates().and_then(|chain| chain.first());
+            let client = shown.map(|certificate| certificate.to_vec());
+            let stream = Box::new(rustls::StreamOwned::new(tls, stream));
+            script(&mut Connection {
+                client,
+                ..Connection::new(stream)
+            });
         })
     }
 
@@ -157,6 +170,8 @@ impl Drop for Server {
 
 /// The script's side of one connection.
 pub struct Connection {
+    /// The certificate that the client has shown, in DER.
+    pub client: Option<Vec<u8>>,
     stream: Box<dyn Stream>,
     unread: Vec<u8>,
 }
@@ -190,6 +205,7 @@ impl Received {
 impl Connection {
     fn new(stream: Box<dyn Stream>) -> Self {
         Self {
+            client: None,
             stream,
             unread: Vec::new(),
         }

@@ -105,6 +105,10 @@ impl Certified {
         self.certificate.pem()
     }
 
+    pub(crate) fn der(&self) -> Vec<u8> {
+        self.certificate.der().to_vec()
+    }
+
     pub(crate) fn key_pem(&self) -> String {
         self.key.serialize_pem()
     }

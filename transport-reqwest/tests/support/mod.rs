@@ -32,6 +32,7 @@ impl Backend for Tokio {
 }
 
 fn with(options: Options) -> TransportBuilder {
+    assert!(options.lookup.is_none(), "only unit tests have it");
     let mut builder = ReqwestTransport::builder(options.url);
     if let Some(bytes) = options.max_body {
         builder = builder.max_body(bytes);
@@ -41,6 +42,15 @@ fn with(options: Options) -> TransportBuilder {
     }
     if let Some((pem, key)) = options.client_cert {
         builder = builder.client_cert(pem, key);
+    }
+    if let Some(path) = options.ca_cert_file {
+        builder = builder.ca_cert_file(path);
+    }
+    if let Some((cert, key)) = options.client_cert_files {
+        builder = builder.client_cert_files(cert, key);
+    }
+    if let Some(timeout) = options.connect_timeout {
+        builder = builder.connect_timeout(timeout);
     }
     if let Some(name) = options.tls_server_name {
         builder = builder.tls_server_name(name);

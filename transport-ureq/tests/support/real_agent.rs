@@ -32,6 +32,12 @@ fn with(options: Options) -> UreqTransport {
     if let Some(pem) = options.ca_cert {
         builder = builder.ca_cert(pem);
     }
+    if let Some(path) = options.ca_cert_file {
+        builder = builder.ca_cert_file(path);
+    }
+    if let Some((cert, key)) = options.client_cert_files {
+        builder = builder.client_cert_files(cert, key);
+    }
     if let Some((pem, key)) = options.client_cert {
         builder = builder.client_cert(pem, key);
     }

@@ -1,0 +1,112 @@
+//! How the client of a lane finds a server: to which addresses the agent's name leads, and in which order they are tried.
+//!
+//! hyper tries one address after the other, and gives each the same part of the connect timeout. It does not say which one
+//! failed: that is told from the order, and from the address that answered.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use semaphore_core::adapter::{Instant, Response, Servers};
+
+/// The way of one lane.
+pub(crate) struct Route {
+    host: Arc<Host>,
+    pub(crate) servers: Arc<Servers>,
+    trail: Mutex<Trail>,
+}
+
+/// The agent's host, whatever name its certificate is checked for.
+pub(crate) struct Host {
+    pub(crate) name: String,
+    #[cfg(test)]
+    pub(crate) lookup: Option<transport_conformance::Lookup>,
+}
+
+#[derive(Default)]
+struct Trail {
+    /// Where the connection that is being opened goes, in this order.
+    tried: Vec<IpAddr>,
+    /// Where the one goes that is open.
+    peer: Option<IpAddr>,
+}
+
+impl Route {
+    pub(crate) fn new(host: Arc<Host>, servers: Arc<Servers>) -> Self {
+        let trail = Mutex::default();
+        Self {
+            host,
+            servers,
+            trail,
+        }
+    }
+
+    /// Whether the open connection is to be closed instead of used.
+    pub(crate) fn is_left(&self, now: Instant) -> bool {
+        let peer = self.trail().peer;
+        peer.is_some_and(|peer| self.servers.is_left(now, peer))
+    }
+
+    /// The head of an answer has come from there.
+    pub(crate) fn connected(&self, now: Instant, peer: IpAddr) {
+        let mut trail = self.trail();
+        let tried = std::mem::take(&mut trail.tried);
+        trail.peer = Some(peer);
+        drop(trail);
+        if tried.contains(&peer) {
+            let before = tried.into_iter().take_while(|it| *it != peer);
+            before.for_each(|it| self.servers.failed(now, it));
+        }
+    }
+
+    /// An answer has come.
+    pub(crate) fn answered(&self, now: Instant, response: &Response) {
+        let peer = self.trail().peer;
+        if let Some(peer) = peer {
+            self.servers.answered(now, peer, response);
+        }
+    }
+
+    /// There was no connection, or it is gone.
+    pub(crate) fn failed(&self, now: Instant) {
+        let mut trail = self.trail();
+        let first = std::mem::take(&mut trail.tried).first().copied();
+        let peer = trail.peer.take();
+        drop(trail);
+        if let Some(server) = first.or(peer) {
+            self.servers.failed(now, server);
+        }
+    }
+
+    fn trail(&self) -> MutexGuard<'_, Trail> {
+        self.trail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets a client resolve through the route.
+#[derive(Clone)]
+pub(crate) struct ByRoute(pub(crate) Arc<Route>);
+
+impl Resolve for ByRoute {
+    fn resolve(&self, _: Name) -> Resolving {
+        let route = Arc::clone(&self.0);
+        Box::pin(async move {
+            let mut found = route.host.addresses().await?;
+            route.servers.order(&mut found);
+            route.trail().tried = found.iter().map(SocketAddr::ip).collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+impl Host {
+    /// reqwest replaces port 0 by the URL's.
+    async fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
+        #[cfg(test)]
+        if let Some(lookup) = &self.lookup {
+            return Ok(lookup.addresses(0));
+        }
+        let found = tokio::net::lookup_host((self.name.as_str(), 0)).await?;
+        Ok(found.collect())
+    }
+}
