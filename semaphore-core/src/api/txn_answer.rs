@@ -240,9 +240,18 @@ mod tests {
     fn what_was_left_out_is_told_by_a_transaction_of_reads() {
         for (body, expected) in [
             (r#"{"Results":[],"Errors":null}"#, false),
-            (r#"{"Results":[],"Errors":null,"ResultsFilteredByACLs":false}"#, false),
-            (r#"{"Results":[],"Errors":null,"Index":1,"ResultsFilteredByACLs":true}"#, true),
-            (r#"{"Results":[{"KV":{"Key":"a"}}],"Errors":null,"ResultsFilteredByACLs":true}"#, true),
+            (
+                r#"{"Results":[],"Errors":null,"ResultsFilteredByACLs":false}"#,
+                false,
+            ),
+            (
+                r#"{"Results":[],"Errors":null,"Index":1,"ResultsFilteredByACLs":true}"#,
+                true,
+            ),
+            (
+                r#"{"Results":[{"KV":{"Key":"a"}}],"Errors":null,"ResultsFilteredByACLs":true}"#,
+                true,
+            ),
         ] {
             let response = Response::new(200, body);
             let TxnOutcome::Applied(results) = Txn::parse(&response).unwrap() else {

@@ -46,7 +46,9 @@ fn a_holder_whose_key_is_left_out_of_a_read_of_it_alone_is_not_pruned() {
         let is_of_it = move |request: &Request| {
             RequestKind::of(request) == RequestKind::KvRead && request.target().contains(&key)
         };
-        let left_out = Rule::new(Fault::Answer(no_key(filtered))).host("b").always();
+        let left_out = Rule::new(Fault::Answer(no_key(filtered)))
+            .host("b")
+            .always();
         world.inject(left_out.matching(is_of_it));
         let next = semaphore(&world, "b", 1);
         match world.run(next.acquire_timeout(secs(70))) {
@@ -76,7 +78,9 @@ fn whoever_campaigns_for_a_key_that_is_left_out_is_told_and_sends_no_attempt() {
     let world = MockConsul::new(1);
     let (_election, leadership) = leader(&world);
     for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
-        let left_out = Rule::new(Fault::Answer(no_key("true"))).host("b").kind(kind);
+        let left_out = Rule::new(Fault::Answer(no_key("true")))
+            .host("b")
+            .kind(kind);
         world.inject(left_out.always().optional());
     }
     let error = world.run(election(&world, "b").campaign());
