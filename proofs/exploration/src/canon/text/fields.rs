@@ -59,6 +59,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("ElectionKey.modify_index", "index of a key"),
     ("Ended.at", "moment"),
     ("Ended.base", "index of the record"),
+    ("GivenUp.base", "index of a key"),
+    ("GivenUp.until", "due"),
     ("InFlight.sent_at", "measured from"),
     ("Knowledge.confirmed_at", "recent"),
     ("Knowledge.doubt", "moment"),
