@@ -9,6 +9,8 @@ use semaphore_core::Error;
 use semaphore_core::adapter::AgentUrl;
 use semaphore_core::sans_io::TransportError;
 
+use crate::complain;
+
 /// Why a program could not do what it was started for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -73,7 +75,7 @@ impl Failure {
     /// Prints it and its causes, and says what to exit with: 2 for what the user gave, before
     /// anything was sent, 1 for everything else.
     pub fn report(&self) -> ExitCode {
-        eprintln!("error: {}", with_causes(self));
+        complain!("error: {}", with_causes(self));
         ExitCode::from(if self.is_bad_input() { 2 } else { 1 })
     }
 

@@ -195,7 +195,13 @@ impl Fleet<'_> {
         let members = numbers.iter().copied().cycle().zip(for_waiters);
         let waiters = self.members(members, &mut outcome.failures)?;
 
-        let over = home.sleep(self.hold).shared();
+        // Where nothing is held, there is nothing to wait for.
+        let hold = if held.is_empty() {
+            Duration::ZERO
+        } else {
+            self.hold
+        };
+        let over = home.sleep(hold).shared();
         let before = self.hosts.traffic();
         let began = Instant::now();
         let steady = async {

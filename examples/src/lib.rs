@@ -12,7 +12,7 @@
 //!     ├ alarm         holds that last as long as they should
 //!     ├ gauge         who believed to hold when, and how many at once
 //!     ├ fairness      how many were served out of turn
-//!     └ timeline, percentile, peaks, bare, holds, wall, report, failure
+//!     └ timeline, percentile, peaks, bare, holds, wall, report, say, failure
 //! ```
 //! `leader`, `discover` and `resource` elect a leader, follow it, and refuse whoever led before.
 //!
@@ -37,6 +37,7 @@ pub mod peaks;
 pub mod percentile;
 pub mod place;
 pub mod report;
+pub mod say;
 pub mod timeline;
 pub mod wall;
 

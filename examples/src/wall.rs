@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::say;
 use serde::{Serialize, Serializer};
 
 /// A moment, written in seconds since 1970 with three digits after the point.
@@ -83,7 +84,7 @@ impl Wall {
 
     fn print(&self, line: fmt::Arguments<'_>) {
         if self.prints {
-            println!("{line}");
+            say!("{line}");
         }
     }
 }

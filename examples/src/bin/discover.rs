@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use examples::agent::Agent;
+use examples::say;
 use transport_reqwest::{Discovery, Election, Leader, LeaderEvent, LockKey, ReqwestTransport};
 
 /// Prints who leads an election, and each change of it.
@@ -36,12 +37,12 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         None => builder,
     };
     let discovery = builder.connect(transport)?;
-    println!("following {} on {}", flags.key, agent.describe());
+    say!("following {} on {}", flags.key, agent.describe());
     // Either ends in the middle of whatever it waits for, and leaves nothing behind.
     tokio::select! {
         followed = follow(&discovery, flags.changes) => followed,
         interrupted = tokio::signal::ctrl_c() => {
-            println!("interrupted");
+            say!("interrupted");
             Ok(interrupted?)
         }
     }
@@ -60,13 +61,16 @@ async fn follow(
         seen += 1;
         match event? {
             LeaderEvent::Elected(leader) => {
-                println!("{} leads{}", shown(&leader), term(discovery, &leader).await);
+                say!("{} leads{}", shown(&leader), term(discovery, &leader).await);
             }
-            LeaderEvent::ValueChanged(leader) => println!("it says {} now", shown(&leader)),
-            LeaderEvent::Leaderless { .. } => println!("nobody leads"),
-            LeaderEvent::Interrupted(error) => println!("cut off: {error}"),
-            LeaderEvent::Resumed => println!("connected again"),
-            other => println!("{other:?}"),
+            LeaderEvent::ValueChanged(leader) => say!("it says {} now", shown(&leader)),
+            LeaderEvent::Leaderless { .. } => say!("nobody leads"),
+            LeaderEvent::Interrupted(error) => say!("cut off: {error}"),
+            LeaderEvent::Resumed => say!("connected again"),
+            other => say!("{other:?}"),
+        }
+        if say::is_unread() {
+            break;
         }
     }
     Ok(())

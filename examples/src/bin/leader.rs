@@ -16,6 +16,7 @@ use examples::agent::Agent;
 use examples::backend::Backend;
 use examples::failure::{Failure, with_causes};
 use examples::flags;
+use examples::say;
 use examples::wall::WallTime;
 use transport_reqwest::{Election, Error, Leadership, LockKey, Lost};
 use transport_ureq::SmolTransport;
@@ -69,11 +70,11 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
     let hold = flags.hold_ms.or(alone).map(Duration::from_millis);
 
     let (value, key) = (&flags.value, &flags.key);
-    println!("{value:?} campaigns for {key} on {}", agent.describe());
+    say!("{value:?} campaigns for {key} on {}", agent.describe());
     let outcome = tokio::select! {
         led = lead(&election, hold) => led.map_err(Failure::Election),
         interrupted = tokio::signal::ctrl_c() => {
-            println!("interrupted");
+            say!("interrupted");
             interrupted.map_err(Failure::Signal)
         }
     };
@@ -81,7 +82,7 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
     // would leave it to the TTL.
     election.shutdown().await;
     if outcome.is_ok() {
-        println!("stopped, another one may lead now");
+        say!("stopped, another one may lead now");
     }
     outcome
 }
@@ -124,13 +125,13 @@ async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> 
         let leadership = campaign(election).await?;
         let (term, token) = (leadership.term(), leadership.fencing_token());
         let since = WallTime::now();
-        println!("leads in term {term}, fencing token {token}, since {since}");
+        say!("leads in term {term}, fencing token {token}, since {since}");
         // The work goes here: it ends with either.
         let (since, lost) = tokio::select! {
             lost = lost(&leadership) => lost,
             () = rest(hold) => return leadership.resign().await,
         };
-        println!("leads no more since {since}: {}", with_causes(&lost));
+        say!("leads no more since {since}: {}", with_causes(&lost));
     }
 }
 
@@ -153,7 +154,7 @@ async fn campaign(election: &Election) -> Result<Leadership, Error> {
         match election.campaign_timeout(PATIENCE).await {
             Err(Error::Timeout { last_failure, .. }) => {
                 if let Some(failure) = last_failure {
-                    println!("still campaigns: {}", with_causes(&failure));
+                    say!("still campaigns: {}", with_causes(&failure));
                 }
             }
             outcome => return outcome,

@@ -21,6 +21,7 @@ use examples::failure::{Failure, with_causes};
 use examples::flags;
 use examples::gauge::{Gauge, most_at_once};
 use examples::timeline::{Timeline, name};
+use examples::{complain, say};
 use semaphore_core::{FencingToken, Prefix, Semaphore};
 
 /// Contenders share the slots of one semaphore; each is a participant with connections of its own.
@@ -65,7 +66,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
     let hosts = Hosts::new(flags.backend, Agent::find()?)?;
     let agent = hosts.agent();
     hosts.host()?.probe(agent)?;
-    println!(
+    say!(
         "{} contenders, {} slots, {}, {}",
         flags.contenders,
         flags.limit,
@@ -119,7 +120,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
 
     let mut all_well = true;
     for error in outcomes.iter().filter_map(|outcome| outcome.error.as_ref()) {
-        eprintln!("error: {}", with_causes(error));
+        complain!("error: {}", with_causes(error));
         all_well = false;
     }
     for (handle, host) in &members {
@@ -130,15 +131,13 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
     }
     let beliefs = gauge.beliefs();
     let most = most_at_once(&beliefs);
-    println!();
-    print!(
-        "{}",
-        Timeline {
-            start,
-            beliefs: &beliefs
-        }
-    );
-    println!("max concurrent: {most} of {}", flags.limit);
+    say!();
+    let timeline = Timeline {
+        start,
+        beliefs: &beliefs,
+    };
+    say!("{}", timeline.to_string().trim_end());
+    say!("max concurrent: {most} of {}", flags.limit);
     let limit = usize::try_from(flags.limit.get()).unwrap_or(usize::MAX);
     Ok(all_well && most <= limit)
 }
@@ -171,7 +170,7 @@ impl Narrator {
         let at = self.start.elapsed().as_secs_f64();
         let name = name(contender);
         let what = what.to_string();
-        println!(
+        say!(
             "{at:7.3} s  {name} {what:<28} {holding} of {} held",
             self.limit
         );

@@ -2,7 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use crate::support::{Consul, run};
+use crate::support::{Consul, Running, run, run_with};
 use real_agent::Agent;
 use serde_json::{Map, Value};
 
@@ -262,4 +262,30 @@ fn a_cycle_on_a_real_agent_leaves_nothing() {
         10,
         1,
     );
+}
+
+#[test]
+fn whoever_reads_one_line_and_no_more_ends_nothing_before_its_time() {
+    let agent = Agent::start().expect("an agent");
+    let url = agent.url();
+    for args in [
+        ["--mode", "hold", "--hold-ms", "500"],
+        ["--contenders", "3", "--hold-ms", "5"],
+    ] {
+        let ended = Running::start(CONTEND, Consul::At(&url), &args).hang_up();
+        assert!(ended.success(), "{ended}");
+        agent.assert_nothing_left(PREFIX);
+    }
+}
+
+#[test]
+fn a_namespace_is_named_where_the_agent_has_none() {
+    let agent = Agent::start().expect("an agent");
+    let url = agent.url();
+    for args in [vec![], vec!["--mode", "hold"], vec!["--mode", "fleet"]] {
+        let variables = [("CONSUL_NAMESPACE", "team")];
+        let ran = run_with(CONTEND, Consul::At(&url), &variables, &args);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains("namespace \"team\""), "{}", ran.stderr);
+    }
 }

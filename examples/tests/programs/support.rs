@@ -1,8 +1,8 @@
 //! Runs the programs as a user does.
 
-use std::io::{BufRead as _, BufReader, Lines};
+use std::io::{BufRead as _, BufReader, Lines, PipeReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output};
 
 /// What a program did.
 pub(crate) struct Ran {
@@ -20,7 +20,18 @@ pub(crate) enum Consul<'a> {
 
 /// Runs the program at `path` to its end.
 pub(crate) fn run(path: &str, consul: Consul<'_>, args: &[&str]) -> Ran {
+    run_with(path, consul, &[], args)
+}
+
+/// The same with more variables.
+pub(crate) fn run_with(
+    path: &str,
+    consul: Consul<'_>,
+    variables: &[(&str, &str)],
+    args: &[&str],
+) -> Ran {
     let mut command = command(path, consul, args);
+    command.envs(variables.iter().copied());
     let Output {
         status,
         stdout,
@@ -51,16 +62,16 @@ fn command(path: &str, consul: Consul<'_>, args: &[&str]) -> Command {
 /// A program that runs. Ends with the test, whatever happens to it.
 pub(crate) struct Running {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Lines<BufReader<PipeReader>>,
 }
 
 impl Running {
     pub(crate) fn start(path: &str, consul: Consul<'_>, args: &[&str]) -> Self {
-        let mut child = command(path, consul, args)
-            .stdout(Stdio::piped())
+        let (stdout, end) = std::io::pipe().expect("a pipe");
+        let child = command(path, consul, args)
+            .stdout(end)
             .spawn()
             .expect("the program starts");
-        let stdout = child.stdout.take().expect("a pipe");
         let lines = BufReader::new(stdout).lines();
         Self { child, lines }
     }
@@ -68,6 +79,14 @@ impl Running {
     /// The next line that it prints.
     pub(crate) fn line(&mut self) -> String {
         self.lines.next().expect("a line").expect("text")
+    }
+
+    /// Reads a line and no more, as `head -1` does: how it ends.
+    pub(crate) fn hang_up(mut self) -> ExitStatus {
+        self.line();
+        let (closed, _) = std::io::pipe().expect("a pipe");
+        self.lines = BufReader::new(closed).lines();
+        self.child.wait().expect("an end")
     }
 
     /// Ctrl-C: what it says from then on, to an end without any failure.

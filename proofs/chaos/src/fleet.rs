@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use real_agent::{Agent, Gateway, Proxy};
+use real_agent::{Agent, Gateway, GivenUp, Proxy};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::{LEAVE, Plan};
@@ -85,6 +85,12 @@ impl Fleet {
     /// The proxy in front of a client's agent.
     pub(crate) fn proxy(&self, number: usize) -> &Proxy {
         &self.members[number].proxy
+    }
+
+    /// What became of the writes that clients gave up.
+    pub(crate) fn given_up(&self) -> GivenUp {
+        let all = self.members.iter().map(|member| member.proxy.given_up());
+        all.fold(GivenUp::default(), |sum, one| sum.and(&one))
     }
 
     /// The TTL of a client's sessions.

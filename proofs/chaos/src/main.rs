@@ -149,6 +149,9 @@ fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
     if deeds(Kind::Gateway) > 0 && figures.refusals == 0 {
         return Some("no gateway was ever asked");
     }
+    if figures.without_majority >= SILENCES && figures.given_up.1 == 0 {
+        return Some("no write that was given up without a leader was applied later");
+    }
     if deeds(Kind::Leave) >= HURRIES && figures.farewells == 0 {
         return Some("no program that ended in a hurry held anything");
     }
@@ -157,6 +160,8 @@ fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
 
 /// In a run that lasts as long everything that is drawn strikes.
 const STRIKING: Duration = Duration::from_mins(3);
+/// In one of so many times without a leader somebody gives up a write that is applied later.
+const SILENCES: u64 = 3;
 /// Of so many programs that end in a hurry one holds, and reaches Consul.
 const HURRIES: u64 = 40;
 

@@ -79,7 +79,7 @@ impl Nemesis<'_> {
         let mut acts = Vec::new();
         let one = self.server(leader);
         match self.rng.u32(..10) {
-            kind @ 0..8 if self.reaped && left > LONG.1 => {
+            kind @ 0..7 if self.reaped && left > LONG.1 => {
                 let kind = if kind < 4 { Kind::Kill } else { Kind::Stop };
                 let length = self.rng.u64(millis(LONG.0)..millis(LONG.1));
                 let length = Duration::from_millis(length);
@@ -96,11 +96,14 @@ impl Nemesis<'_> {
             0..3 => self.add(&mut acts, Kind::Kill, one, 6_000, left),
             3..6 => self.add(&mut acts, Kind::Stop, one, 12_000, left),
             6 => self.add(&mut acts, Kind::Restart, one, 3_000, left),
-            // No majority is left for a while.
-            7 => {
-                self.add(&mut acts, Kind::Stop, one, 8_000, left);
+            // No majority is left for a while. What is sent meanwhile waits at its agent, whether or not its client does, and
+            // is applied when there is a leader again.
+            7..9 => {
+                let length = Duration::from_millis(self.rng.u64(WITHOUT_MAJORITY));
                 let other = self.other_server(one, leader);
-                self.add(&mut acts, Kind::Stop, other, 8_000, left);
+                for server in [one, other] {
+                    self.add_for(&mut acts, Kind::Stop, server, length, left);
+                }
             }
             _ => {}
         }
@@ -332,6 +335,9 @@ impl Nemesis<'_> {
 
 /// What a gateway says that knows nothing, forbids everything, finds everything too long, or has lost its backend.
 const REFUSALS: [u16; 6] = [403, 404, 413, 500, 502, 503];
+
+/// Longer than clients wait for an answer, and up to as long as agents hold requests without a leader, in milliseconds.
+const WITHOUT_MAJORITY: std::ops::RangeInclusive<u64> = 4_000..=18_000;
 
 /// Consul takes a dead server out after some ten seconds, later when it was the leader.
 const LONG: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(35));

@@ -35,6 +35,8 @@ const THEIR_TTL: Duration = Duration::from_secs(15);
 /// nobody renews.
 const ENDING: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_mins(3);
+/// A write is applied late that is so long after the end of its client: other requests have been answered since.
+const LATE: Duration = Duration::from_secs(1);
 
 impl Run {
     /// Six clients that contend, two on each backend, each on another server, and one on each backend
@@ -171,8 +173,12 @@ pub fn run(run: &Run, folder: &Folder, defect: Option<&str>) -> Result<(), Failu
         .wait_for_leader()
         .doing("waiting for the cluster to heal")?;
 
+    let given_up = fleet.given_up();
     let mut end = End {
         quiet_from: Moment::now(),
+        given_up: given_up.writes,
+        applied_late: given_up.applied_after(LATE),
+        latest: given_up.applied.into_iter().max().unwrap_or_default(),
         ..End::default()
     };
     tell("nothing goes wrong any more");

@@ -60,6 +60,13 @@ pub(crate) fn is_filtered(response: &Response) -> bool {
         .is_some_and(|filtered| filtered.trim().eq_ignore_ascii_case("true"))
 }
 
+/// What the token may not see is no such thing as nothing.
+pub(super) fn hidden(what: &str) -> RequestError {
+    RequestError::Denied {
+        text: format!("the answer leaves out the {what}, which the token may not read"),
+    }
+}
+
 /// An answer that is not what Consul sends.
 pub(super) fn garbled(what: &'static str, source: impl std::error::Error) -> RequestError {
     RequestError::Garbled {

@@ -16,10 +16,12 @@ mod release_key;
 mod renew_session;
 mod session_info;
 mod target;
+mod tenancy;
 mod txn;
 mod txn_answer;
 
 pub(crate) use answer::{excerpt, flag, is_denied, is_filtered, is_out_of_service, refusal};
+pub(crate) use tenancy::Named;
 
 pub use acquire_key::AcquireKey;
 pub use cas_key::CasKey;

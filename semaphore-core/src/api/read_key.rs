@@ -40,18 +40,22 @@ impl ReadKey<'_> {
         }
     }
 
-    /// The entry, none when there is no such key (or no permission to see it).
+    /// The entry, none when there is no such key.
     ///
     /// # Errors
-    /// [`RequestError`] for anything but an entry or its absence.
+    /// [`RequestError`] for anything but an entry or its absence; [`RequestError::Denied`] where the answer says that it
+    /// leaves the key out.
     pub fn parse(response: &Response) -> Result<Option<Entry<'_>>, RequestError> {
         if response.status() == 404 && response.header("X-Consul-Index").is_some() {
-            return Ok(None);
+            return absent(response);
         }
         let text = core::str::from_utf8(answer::served(response)?)
             .map_err(|error| garbled("an entry that is not UTF-8", error))?;
         let entries = printed::list(text).map_err(|error| garbled("not an entry", error))?;
-        Ok(entries.into_iter().next())
+        match entries.into_iter().next() {
+            None => absent(response),
+            found => Ok(found),
+        }
     }
 
     /// Like [`Self::parse`], with the `X-Consul-Index` that a blocking query goes on from.
@@ -61,10 +65,19 @@ impl ReadKey<'_> {
     pub fn parse_at(response: &Response) -> Result<(Index, Option<Entry<'_>>), RequestError> {
         let index = answer::index(response, "an entry without X-Consul-Index");
         if response.status() == 404 {
-            return Ok((index?, None));
+            return Ok((index?, absent(response)?));
         }
         let found = Self::parse(response)?;
         Ok((index?, found))
+    }
+}
+
+/// There is no such key, unless the answer says that it leaves one out.
+fn absent(response: &Response) -> Result<Option<Entry<'_>>, RequestError> {
+    if answer::is_filtered(response) {
+        Err(answer::hidden("key"))
+    } else {
+        Ok(None)
     }
 }
 
@@ -139,5 +152,23 @@ mod tests {
         let missing = Response::new(404, "").with_header("X-Consul-Index", "7");
         assert!(ReadKey::parse(&missing).unwrap().is_none());
         assert!(ReadKey::parse(&Response::new(404, "<html>")).is_err());
+    }
+
+    #[test]
+    fn a_key_that_is_left_out_is_denied_and_not_missing() {
+        let at = |status, body: &str, filtered: &str| {
+            Response::new(status, body)
+                .with_header("X-Consul-Index", "7")
+                .with_header("X-Consul-Results-Filtered-By-ACLs", filtered)
+        };
+        for (status, body) in [(404, ""), (200, "[]")] {
+            let hidden = at(status, body, "true");
+            let denied = |error: RequestError| matches!(error, RequestError::Denied { .. });
+            assert!(ReadKey::parse(&hidden).is_err_and(denied));
+            assert!(ReadKey::parse_at(&hidden).is_err_and(denied));
+            let missing = at(status, body, "false");
+            assert!(ReadKey::parse(&missing).unwrap().is_none());
+            assert!(ReadKey::parse_at(&missing).unwrap().1.is_none());
+        }
     }
 }

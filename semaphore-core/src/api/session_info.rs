@@ -48,14 +48,20 @@ impl SessionInfo<'_> {
             .with_token(scope.token().cloned())
     }
 
-    /// The session, none when Consul knows no such session.
+    /// The session, none when Consul knows no such session. One that the token may not read is none, too, where Consul does
+    /// not say that it leaves one out: 1.11 and newer do.
     ///
     /// # Errors
-    /// [`RequestError`] for anything but a list of at most one session.
+    /// [`RequestError`] for anything but a list of at most one session; [`RequestError::Denied`] where the answer says that
+    /// it leaves the session out.
     pub fn parse(response: &Response) -> Result<Option<SessionDetails>, RequestError> {
         let found: Option<Vec<Found>> = answer::json(response, "not a list of sessions")?;
         let Some(found) = found.and_then(|found| found.into_iter().next()) else {
-            return Ok(None);
+            return if answer::is_filtered(response) {
+                Err(answer::hidden("session"))
+            } else {
+                Ok(None)
+            };
         };
         let ttl = match found.ttl.as_str() {
             "" => None,
@@ -181,6 +187,16 @@ mod tests {
     fn an_unknown_session_is_an_empty_list() {
         for body in ["[]", "null"] {
             assert_eq!(SessionInfo::parse(&Response::new(200, body)).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_session_that_is_left_out_is_denied_and_not_unknown() {
+        for (filtered, is_denied) in [("true", true), ("false", false)] {
+            let answer = Response::new(200, "[]");
+            let answer = answer.with_header("X-Consul-Results-Filtered-By-ACLs", filtered);
+            let found = SessionInfo::parse(&answer);
+            assert_eq!(matches!(found, Err(RequestError::Denied { .. })), is_denied);
         }
     }
 }

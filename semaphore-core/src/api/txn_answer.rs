@@ -22,8 +22,11 @@ pub enum TxnOutcome<'a> {
 pub struct Results<'a> {
     /// One entry, without its value, for each operation that
     /// [returns one](super::Operation::returns_entry), and the tree's entries with theirs. What the
-    /// token may not read is left out in silence.
+    /// token may not read is left out.
     pub entries: Vec<Entry<'a>>,
+    /// Whether the agent says that it left entries out. It does so of transactions that only read (Consul 1.11 and newer); of
+    /// one that writes they are left out in silence.
+    pub filtered: bool,
 }
 
 /// Why a transaction was rolled back: one operation that failed.
@@ -122,7 +125,8 @@ pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> 
     let text = core::str::from_utf8(body)
         .map_err(|error| garbled("a transaction's answer that is not UTF-8", error))?;
     if !is_conflict && let Some(entries) = printed::results(text) {
-        return Ok(TxnOutcome::Applied(Results { entries }));
+        let filtered = answer::is_filtered(response);
+        return Ok(TxnOutcome::Applied(Results { entries, filtered }));
     }
     let answer: Answer<'_> =
         serde_json::from_str(text).map_err(|error| garbled("not a transaction's answer", error))?;
@@ -131,6 +135,7 @@ pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> 
     match (is_conflict, results.is_empty(), errors.is_empty()) {
         (false, _, true) => Ok(TxnOutcome::Applied(Results {
             entries: results.into_iter().map(|result| result.kv.0).collect(),
+            filtered: answer.is_filtered || answer::is_filtered(response),
         })),
         (true, true, false) => Ok(TxnOutcome::RolledBack(
             errors.into_iter().map(Fault::into_public).collect(),
@@ -151,6 +156,8 @@ struct Answer<'a> {
     results: Option<Vec<OneResult<'a>>>,
     #[serde(deserialize_with = "Option::deserialize")]
     errors: Option<Vec<Fault>>,
+    #[serde(rename = "ResultsFilteredByACLs", default)]
+    is_filtered: bool,
 }
 
 #[derive(Deserialize)]
@@ -225,6 +232,32 @@ mod tests {
             r#"{"Results":[],"Errors":null,"Index":0,"KnownLeader":true,"New":{"a":[1]}}"#,
         ] {
             assert_eq!(applied(body), []);
+        }
+    }
+
+    /// A transaction that only reads says in its body what a list says in a header.
+    #[test]
+    fn what_was_left_out_is_told_by_a_transaction_of_reads() {
+        for (body, expected) in [
+            (r#"{"Results":[],"Errors":null}"#, false),
+            (
+                r#"{"Results":[],"Errors":null,"ResultsFilteredByACLs":false}"#,
+                false,
+            ),
+            (
+                r#"{"Results":[],"Errors":null,"Index":1,"ResultsFilteredByACLs":true}"#,
+                true,
+            ),
+            (
+                r#"{"Results":[{"KV":{"Key":"a"}}],"Errors":null,"ResultsFilteredByACLs":true}"#,
+                true,
+            ),
+        ] {
+            let response = Response::new(200, body);
+            let TxnOutcome::Applied(results) = Txn::parse(&response).unwrap() else {
+                unreachable!("a rollback");
+            };
+            assert_eq!(results.filtered, expected, "{body}");
         }
     }
 

@@ -5,7 +5,7 @@
 //!                 ▲                                         │ 403, and the source has another one by now
 //!                 └──────────── once more ──────────────────┘
 //! ```
-//! What is refused so was not applied, and may be sent again.
+//! What is refused so was not applied, and may be sent again. Where an agent refuses the namespace, the answer says which.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,6 +51,14 @@ struct Authorized {
 #[async_trait]
 impl Transport for Authorized {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        let named = api::Named::in_target(request.target());
+        let answer = self.send_authorized(request).await;
+        answer.map(|answer| named.name_in(answer))
+    }
+}
+
+impl Authorized {
+    async fn send_authorized(&self, request: Request) -> Result<Response, TransportError> {
         let Some(source) = self.tokens.source() else {
             return self.transport.send(request).await;
         };

@@ -103,10 +103,11 @@ impl Discovery {
     }
 
     /// What Consul knows of a leader's session: node, name, TTL, behavior and checks. None when that
-    /// session is gone by now, or hidden from a token without `session` read. One read.
+    /// session is gone by now. One read.
     ///
     /// # Errors
-    /// [`Error::Request`].
+    /// [`Error::Request`], also for a token without `session` read where the agent says that it leaves the session out:
+    /// one from 1.11 on does. Others, and any to a request without a token, answer as if it was gone.
     ///
     /// # Cancel safety
     /// It only reads.

@@ -176,7 +176,8 @@ impl Semaphore {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for no slots, [`Error::NotFound`], [`Error::IncompleteView`] when the
-    /// record itself is hidden, [`Error::Conflict`], [`Error::Request`].
+    /// record itself is hidden, [`Error::Conflict`], [`Error::Request`]. After one without a refusal the record may be changed
+    /// yet: an agent without a leader goes on with what was given up.
     ///
     /// # Cancel safety
     /// The record may or may not be changed; doing it again is safe.
@@ -199,7 +200,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::NotFound`], [`Error::IncompleteView`], [`Error::Conflict`],
-    /// [`Error::Request`].
+    /// [`Error::Request`]. After one without a refusal the record may be removed yet, as after [`Self::resize`].
     ///
     /// # Cancel safety
     /// The record may or may not be removed; doing it again is safe.
@@ -213,7 +214,7 @@ impl Semaphore {
     /// behind. Returns how many it found; all of them are gone then.
     ///
     /// # Errors
-    /// [`Error::Request`].
+    /// [`Error::IncompleteView`], [`Error::Request`].
     ///
     /// # Cancel safety
     /// Some may be deleted; doing it again is safe.

@@ -2,7 +2,7 @@
 
 use super::{Step, Task};
 use crate::api::{DeleteKey, ListKeys};
-use crate::error::RequestError;
+use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{Prefix, Scope};
@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 /// Deletes contender keys that are tied to no session, each by check-and-set. Its output is how many
 /// it found, all of which are gone then.
 ///
-/// Only keys that are named like a session and have a contender's flags are touched.
+/// Only keys that are named like a session and have a contender's flags are touched. It ends with
+/// [`Error::IncompleteView`] where the list says that it leaves keys out: what it lacks is not gone.
 #[derive(Clone, Debug)]
 pub struct Collect {
     prefix: Prefix,
@@ -40,6 +41,10 @@ impl Task for Collect {
 
     fn step(&mut self, answer: &Response) -> Result<Step<usize>, RequestError> {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
+        if view.is_filtered() {
+            let prefix = self.prefix.to_string();
+            return Ok(Step::Done(Err(Error::IncompleteView { prefix })));
+        }
         let is_contenders =
             |orphan: &&Orphan| orphan.flags == 0 || ContenderFlags::decode(orphan.flags).is_some();
         let Some(orphan) = view.orphans().iter().find(is_contenders) else {

@@ -4,6 +4,7 @@ use super::{Step, Task};
 use crate::api::{DeleteKey, ListKeys};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
+use crate::id::Index;
 use crate::input::{Prefix, Scope};
 use crate::record::Record;
 use crate::view::View;
@@ -16,7 +17,8 @@ use crate::view::View;
 pub struct Destroy {
     prefix: Prefix,
     scope: Scope,
-    has_written: bool,
+    /// The record's index that a deletion has named.
+    named: Option<Index>,
 }
 
 impl Destroy {
@@ -25,7 +27,7 @@ impl Destroy {
         Self {
             prefix,
             scope,
-            has_written: false,
+            named: None,
         }
     }
 }
@@ -44,7 +46,7 @@ impl Task for Destroy {
             return Ok(Step::Done(Err(Error::IncompleteView { prefix })));
         }
         let Some(lock) = view.lock() else {
-            return Ok(Step::Done(if self.has_written {
+            return Ok(Step::Done(if self.named.is_some() {
                 Ok(())
             } else {
                 Err(Error::NotFound)
@@ -61,9 +63,15 @@ impl Task for Destroy {
             .count();
         let waiters = view.waiters().count();
         if holders + waiters > 0 {
-            return Ok(Step::Done(Err(Error::InUse { holders, waiters })));
+            let in_use = Err(Error::InUse { holders, waiters });
+            // A deletion that was given up may come later, unless the record has changed since.
+            return Ok(if self.named == Some(lock.modify_index) {
+                Step::Unmoved(in_use)
+            } else {
+                Step::Done(in_use)
+            });
         }
-        self.has_written = true;
+        self.named = Some(lock.modify_index);
         let delete = DeleteKey {
             key: &self.prefix.record_key(),
             index: Some(lock.modify_index),

@@ -44,7 +44,8 @@ impl Task for DiscoverLeader {
 }
 
 /// Reads what Consul knows of a session: node, name, TTL, behavior and checks. Its output is none when
-/// the session is gone, or hidden from a token without `session` read.
+/// the session is gone. From a token without `session` read it is hidden: agents from 1.11 on say so, which is
+/// [`RequestError::Denied`]; older ones, and any to a request without a token, answer as if it was gone.
 #[derive(Clone, Debug)]
 pub struct DescribeSession {
     session: SessionId,

@@ -7,8 +7,9 @@
 //!     ▲                                                               │
 //!     └────────────────────── whatever the answer ────────────────────┘
 //! ```
-//! A write is always followed by another read, which alone tells what became of it: an answer that
-//! was lost, refused or applied leads to the right end all the same.
+//! A write is always followed by another read, which tells what became of it: an answer that
+//! was lost, refused or applied leads to the right end all the same. What was given up may be applied later than that read,
+//! unless the index has moved that it names: then it is written again, or the end waits.
 
 mod collect;
 mod destroy;
@@ -27,6 +28,7 @@ pub use resize::Resize;
 pub use verify::Verify;
 
 use crate::api::{self, ListKeys};
+use crate::defect::{Defect, is_on};
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::{Request, Response};
 use crate::input::{Prefix, Scope};
@@ -65,6 +67,8 @@ pub enum Step<T> {
     Done(Result<T, Error>),
     /// A write, after which to read again.
     Write(Request),
+    /// The end, if no write was given up: what the last one has named is as it was, so that it may yet be applied.
+    Unmoved(Result<T, Error>),
 }
 
 /// A sans-IO machine that brings one task to its end. It has one request under way at a time, and
@@ -77,6 +81,8 @@ pub struct Operation<T: Task> {
     backoff: Backoff,
     budget: Budget,
     failures: u32,
+    /// Why the last write was given up, if it was and may yet be applied.
+    given_up: Option<RequestError>,
     rng: fastrand::Rng,
 }
 
@@ -100,6 +106,7 @@ impl<T: Task> Operation<T> {
             backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(2)),
             budget: Budget::new(READ_INTERVAL, READ_BURST),
             failures: 0,
+            given_up: None,
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -138,9 +145,13 @@ impl<T: Task> Operation<T> {
             State::Reading => match answer.and_then(|answer| self.task.step(answer)) {
                 Ok(Step::Done(result)) => self.state = State::Done(Some(result)),
                 Ok(Step::Write(request)) => self.state = State::Write(Box::new(request)),
+                Ok(Step::Unmoved(result)) => match self.given_up.clone() {
+                    Some(error) if !is_on(Defect::ReadSettles) => self.retry(now, error),
+                    _ => self.state = State::Done(Some(result)),
+                },
                 Err(error) => self.retry(now, error),
             },
-            State::Writing => match answer.and_then(api::flag) {
+            State::Writing => match self.written(answer.and_then(api::flag)) {
                 Ok(true) => {
                     self.failures = 0;
                     let at = now.max(self.budget.ready_at());
@@ -162,6 +173,17 @@ impl<T: Task> Operation<T> {
             State::Done(result) => result.take(),
             _ => None,
         }
+    }
+
+    /// Remembers a write that may be applied later than a read that does not show it. An answer to one that names the same
+    /// index settles it, too.
+    fn written(&mut self, answer: Result<bool, RequestError>) -> Result<bool, RequestError> {
+        match &answer {
+            Ok(_) => self.given_up = None,
+            Err(error) if !error.was_not_applied() => self.given_up = Some(error.clone()),
+            Err(_) => {}
+        }
+        answer
     }
 
     fn retry(&mut self, now: Instant, error: RequestError) {

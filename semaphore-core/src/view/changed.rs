@@ -8,10 +8,15 @@ use crate::record::Record;
 
 impl View {
     /// The prefix as a transaction read it that also wrote below it, at `index`.
-    pub(crate) fn of_tree(prefix: &Prefix, index: Index, entries: Vec<Entry<'_>>) -> Self {
+    pub(crate) fn of_tree(
+        prefix: &Prefix,
+        index: Index,
+        entries: Vec<Entry<'_>>,
+        filtered: bool,
+    ) -> Self {
         let list = KeyList {
             index,
-            filtered: false,
+            filtered,
             entries,
         };
         Self {
@@ -154,7 +159,9 @@ mod tests {
         let response =
             Response::new(200, format!("[{}]", body.join(","))).with_header("X-Consul-Index", "1");
         let entries = ListKeys::parse(&response).unwrap().entries;
-        let view = View::of_tree(&Prefix::new("jobs").unwrap(), Index(35), entries);
+        let prefix = Prefix::new("jobs").unwrap();
+        assert!(View::of_tree(&prefix, Index(35), Vec::new(), true).is_filtered());
+        let view = View::of_tree(&prefix, Index(35), entries, false);
         assert_eq!(view.source(), Source::Transaction);
         assert_eq!(view.index(), Index(35));
         assert_eq!(view.version(), Index(40));

@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::given_up::{GivenUp, UnderWay};
+
 /// A proxy on a free port of 127.0.0.1, in front of an agent. It forwards bytes until told
 /// otherwise. Dropping it closes all its connections.
 ///
@@ -126,6 +128,11 @@ impl Proxy {
             bytes_down: state.down.bytes,
         }
     }
+
+    /// What became of writes whose client hung up so far.
+    pub fn given_up(&self) -> GivenUp {
+        self.shared.lock().given_up.clone()
+    }
 }
 
 impl Drop for Proxy {
@@ -158,6 +165,7 @@ struct State {
     open: BTreeMap<u64, Connection>,
     accepted: u64,
     peak: u64,
+    given_up: GivenUp,
 }
 
 /// One direction of all connections.
@@ -177,6 +185,7 @@ enum Direction {
 struct Connection {
     client: TcpStream,
     agent: Option<TcpStream>,
+    under_way: UnderWay,
 }
 
 impl Connection {
@@ -196,6 +205,20 @@ impl State {
             Direction::Down => &mut self.down,
         }
     }
+
+    /// What came through on this connection; nothing when its side has gone.
+    fn note(&mut self, id: u64, direction: Direction, bytes: Option<&[u8]>) {
+        let Some(connection) = self.open.get_mut(&id) else {
+            return;
+        };
+        let under_way = &mut connection.under_way;
+        match (direction, bytes) {
+            (Direction::Up, Some(bytes)) => under_way.sent(bytes),
+            (Direction::Up, None) => under_way.hung_up(&mut self.given_up),
+            (Direction::Down, Some(bytes)) => under_way.answered(bytes, &mut self.given_up),
+            (Direction::Down, None) => {}
+        }
+    }
 }
 
 impl Shared {
@@ -210,6 +233,7 @@ impl Shared {
                 open: BTreeMap::new(),
                 accepted: 0,
                 peak: 0,
+                given_up: GivenUp::default(),
             }),
             changed: Condvar::new(),
         }
@@ -258,6 +282,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let connection = Connection {
             client: kept,
             agent: None,
+            under_way: UnderWay::default(),
         };
         state.accepted += 1;
         state.open.insert(id, connection);
@@ -307,6 +332,7 @@ fn copy(shared: &Shared, id: u64, direction: Direction, mut from: TcpStream, mut
         match read {
             Ok(length) if length > 0 => {
                 state.flow(direction).bytes += length as u64;
+                state.note(id, direction, Some(&buffer[..length]));
                 let delay = state.delay;
                 drop(state);
                 thread::sleep(delay);
@@ -315,6 +341,7 @@ fn copy(shared: &Shared, id: u64, direction: Direction, mut from: TcpStream, mut
                 }
             }
             Ok(_) => {
+                state.note(id, direction, None);
                 drop(state);
                 let _ = to.shutdown(Shutdown::Write);
                 return;

@@ -8,7 +8,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use real_agent::{Agent, Client, Gateway, Proxy};
+use real_agent::{Agent, Client, Cluster, Gateway, GivenUp, Proxy, SERVERS};
 
 /// How long nothing must come for it to count as silence.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -66,6 +66,37 @@ fn silenced_answers_are_those_of_requests_that_were_applied() {
     let path = format!("/v1/kv/key?raw&wait=20s&index={before}");
     let applied = agent.client().get(&path).unwrap();
     assert_eq!(applied.text(), "value");
+}
+
+/// Two servers of three are frozen: there is no leader to apply it until they wake.
+#[test]
+fn a_write_that_is_given_up_without_a_leader_is_applied_later() {
+    let mut cluster = Cluster::start().unwrap();
+    let leader = cluster.wait_for_leader().unwrap();
+    let others = [1, 2].map(|it| (leader + it) % SERVERS);
+    let proxy = Proxy::start(cluster.server(leader).addr()).unwrap();
+    let client = Client::new(proxy.url()).with_timeout(Duration::from_secs(1));
+    client.put("/v1/kv/before", b"").unwrap();
+    assert_eq!(proxy.given_up(), GivenUp::default());
+    for other in others {
+        cluster.stop(other).unwrap();
+    }
+    while client.get("/v1/status/leader").unwrap().text() != r#""""# {
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(client.put("/v1/kv/key?cas=0", b"value").is_err());
+    thread::sleep(Duration::from_secs(1));
+    for other in others {
+        cluster.cont(other).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while proxy.given_up().applied.is_empty() {
+        assert!(Instant::now() < deadline, "{:?}", proxy.given_up());
+        thread::sleep(Duration::from_millis(20));
+    }
+    let given_up = proxy.given_up();
+    assert_eq!((given_up.writes, given_up.applied.len()), (1, 1));
+    assert!(given_up.applied[0] >= Duration::from_millis(900));
 }
 
 #[test]

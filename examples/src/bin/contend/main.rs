@@ -49,6 +49,7 @@ use examples::meter::{Meter, Reading};
 use examples::peaks::Watcher;
 use examples::report::{Measured, Report};
 use examples::wall::Wall;
+use examples::{complain, say};
 use semaphore_core::{Builder, Error, FencingToken};
 use serde::Serialize;
 
@@ -90,7 +91,7 @@ fn run_fleet(plan: &Plan) -> Result<bool, Failure> {
     let outcome = fleet.run()?;
     let complaints = outcome.complaints();
     for complaint in &complaints {
-        eprintln!("error: {complaint}");
+        complain!("error: {complaint}");
     }
     print(plan, &FleetReport::new(&outcome))?;
     Ok(complaints.is_empty())
@@ -165,9 +166,9 @@ fn run(plan: &Plan) -> Result<bool, Failure> {
 
 fn print(plan: &Plan, report: &(impl Serialize + Display)) -> Result<(), Failure> {
     if plan.flags.json {
-        println!("{}", serde_json::to_string(report).map_err(Failure::Json)?);
+        say!("{}", serde_json::to_string(report).map_err(Failure::Json)?);
     } else {
-        println!("{report}");
+        say!("{report}");
     }
     Ok(())
 }
@@ -191,7 +192,7 @@ impl AddAssign for Failed {
 fn tell(outcomes: &[Outcome]) -> Failed {
     let mut failed = Failed::default();
     for error in outcomes.iter().filter_map(|outcome| outcome.error.as_ref()) {
-        eprintln!("error: {}", with_causes(error));
+        complain!("error: {}", with_causes(error));
         failed.all += 1;
         failed.lost += usize::from(matches!(error, Error::Lost(_)));
     }

@@ -1,11 +1,14 @@
 //! The figures of a run, and what was violated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use real_agent::SERVERS;
+
 use super::{Invariant, Logs, Violation};
-use crate::record::{Backend, Change, Hold, Kind, Outcome, Phase, Reason, Target, What};
+use crate::diary::Line;
+use crate::record::{Backend, Change, Deed, Hold, Kind, Outcome, Phase, Reason, Target, What};
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -67,6 +70,10 @@ pub struct Figures {
     pub longest_beyond: Duration,
     /// Requests that a gateway answered.
     pub refusals: u64,
+    /// How often no majority of the servers ran, for longer than a client waits for an answer.
+    pub without_majority: u64,
+    /// Writes that their clients gave up, those of them that were applied late, and how long after that at most.
+    pub given_up: (u64, u64, Duration),
     /// Sessions that held when their program ended in a hurry.
     pub farewells: u64,
     /// Those of them that stood for longer than they may.
@@ -86,8 +93,11 @@ const STORIES: usize = 5;
 
 impl Report {
     pub(super) fn new(logs: &Logs) -> Self {
+        let end = &logs.end;
         let mut figures = Figures {
             chaos: logs.run.chaos,
+            given_up: (end.given_up, end.applied_late, end.latest),
+            without_majority: without_majority(&logs.deeds),
             ..Figures::default()
         };
         for line in &logs.deeds {
@@ -123,6 +133,32 @@ impl Report {
         });
     }
 }
+
+/// How often two servers stood still at once for longer than a client waits for an answer.
+fn without_majority(deeds: &[Line<Deed>]) -> u64 {
+    let mut stopped = BTreeSet::new();
+    let mut since = None;
+    let mut times = 0;
+    for line in deeds {
+        let (Target::Leader(server) | Target::Follower(server)) = line.event.target else {
+            continue;
+        };
+        match (line.event.deed, line.event.phase) {
+            (Kind::Stop, Phase::Begin) => _ = stopped.insert(server),
+            (Kind::Stop, Phase::End) => _ = stopped.remove(&server),
+            _ => continue,
+        }
+        if stopped.len() > SERVERS / 2 {
+            since.get_or_insert(line.at);
+        } else if let Some(since) = since.take() {
+            times += u64::from(line.at.since(since) > ANSWERS);
+        }
+    }
+    times
+}
+
+/// For how long a client waits for an answer.
+const ANSWERS: Duration = Duration::from_secs(3);
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,6 +210,14 @@ impl fmt::Display for Report {
             "holds on a node of their own whose server went: {outlived}"
         )?;
         writeln!(f, "requests that a gateway answered: {}", figures.refusals)?;
+        let without = figures.without_majority;
+        writeln!(f, "times without a majority of servers: {without}")?;
+        let (given_up, late, latest) = figures.given_up;
+        writeln!(
+            f,
+            "writes that were given up: {given_up}, of which were applied late: {late}, by up to {:.1} s",
+            latest.as_secs_f64()
+        )?;
         let farewells = figures.farewells;
         writeln!(
             f,

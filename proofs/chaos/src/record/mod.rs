@@ -5,6 +5,8 @@ mod deed;
 mod folder;
 mod run;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::moment::Moment;
@@ -66,6 +68,15 @@ pub struct End {
     pub hung: Vec<String>,
     /// `consul lock` processes that had to be killed.
     pub hung_locks: u64,
+    /// Writes whose clients did not wait for the answer any more.
+    #[serde(default)]
+    pub given_up: u64,
+    /// Those of them that were applied a second or more after that.
+    #[serde(default)]
+    pub applied_late: u64,
+    /// How long after that the last one was applied.
+    #[serde(default)]
+    pub latest: Duration,
     /// Names of our sessions that existed when all clients had ended.
     pub sessions: Vec<String>,
     /// Keys of our contenders, and keys of elections tied to our sessions, when all clients had ended.

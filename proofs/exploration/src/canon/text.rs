@@ -228,7 +228,11 @@ fn number_token(mark: Mark, before: &str, number: u64, after: &str, tokens: &mut
         Mark::Index => {
             let of = match field(before) {
                 // Of an election's key.
-                "base" if is_in_variant(before, "Acquisition") => IndexOf::Key,
+                "base"
+                    if is_in_variant(before, "Acquisition") || is_in_variant(before, "GivenUp") =>
+                {
+                    IndexOf::Key
+                }
                 "base" | "Maybe" | "Yes" | "After" => IndexOf::Lock,
                 "modify_index" if before.ends_with("Lock { modify_index: ") => IndexOf::Lock,
                 "modify_index" | "create_index" | "deletable" | "former" => IndexOf::Key,

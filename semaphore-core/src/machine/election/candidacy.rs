@@ -9,8 +9,8 @@
 //!   from what is there now, but only once until somebody else is seen to have led. [`pace`] has the times.
 //! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
 //!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
-//!   later than that still is one of ours: whatever view shows our session makes us the leader, and
-//!   a session that is destroyed acquires nothing.
+//!   later than that still is one of ours: whatever view shows our session makes us the leader, whoever leaves
+//!   releases the key for as long as one may arrive, and a session that is destroyed acquires nothing.
 //! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
 //!   election and shows another term. The value is written whenever the key shows another one.
 //! - *Leaving*: releasing is repeated until it is answered: it does nothing to a key that is not ours. A key
@@ -34,6 +34,7 @@ use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::encoding::Encoding;
+use crate::machine::process::late::GivenUp;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::departure::{Departure, rest_after_failure};
@@ -56,6 +57,8 @@ pub(super) struct Candidacy {
     pace: Pace,
     /// Since when only a read tells what became of a write.
     unresolved: Option<Moment>,
+    /// What may be applied even after such a read.
+    given_up: GivenUp,
     /// Whether the key has changed since it was seen.
     is_outdated: bool,
     is_reading: bool,
@@ -137,6 +140,7 @@ impl Candidacy {
             writing: None,
             pace: Pace::new(cap),
             unresolved: unseen_since,
+            given_up: GivenUp::default(),
             is_outdated: false,
             is_reading: false,
             rest: Pause::new(cap),

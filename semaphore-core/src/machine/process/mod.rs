@@ -1,6 +1,7 @@
 //! What one process shares, whatever it contends for.
 
 pub(super) mod encoding;
+pub(super) mod late;
 pub(super) mod latency;
 pub(super) mod moment;
 pub(super) mod reader;

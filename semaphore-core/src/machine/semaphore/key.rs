@@ -27,16 +27,14 @@ use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::process::encoding::Encoding;
+use crate::machine::process::late::LATEST;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::steps::Entered;
+use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Contender, ContenderFlags, Key, View};
-
-/// How long a write that was not answered may still be applied: an agent that finds no leader holds it for up to 18 s, and
-/// one was seen to be applied 4.7 s after a read that had not shown it (agents of 1.23; 7 s and 0.3 s on 1.8.7).
-const LATEST: Duration = Duration::from_secs(25);
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct ContenderKey {
@@ -353,7 +351,7 @@ impl ContenderKey {
                 }
             }
             (KeyRequest::Acquisition(_), Ok(false)) => {
-                self.forget();
+                self.is_gone(moment);
                 return Some(KeyEvent::Taken);
             }
             (KeyRequest::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
@@ -421,7 +419,7 @@ impl ContenderKey {
                     self.proceed(State::Acquiring);
                 }
                 Key::Tied(_) | Key::Free(_) | Key::Taken => {
-                    self.forget();
+                    self.is_gone(sent);
                     return Some(KeyEvent::Taken);
                 }
             },
@@ -436,7 +434,7 @@ impl ContenderKey {
                 Key::Tied(found) => self.seen = Some(found.clone()),
                 Key::Absent if view.is_filtered() => {}
                 Key::Taken => {
-                    self.forget();
+                    self.is_gone(sent);
                     return Some(KeyEvent::Taken);
                 }
                 Key::Free(_) if self.seen.is_some() => return Some(KeyEvent::Freed),
@@ -449,6 +447,12 @@ impl ContenderKey {
             State::Deleting(since) | State::Settling(since)
                 if sent > since && self.in_flight.is_none() =>
             {
+                // Whoever holds by the caller's session is another handle of its.
+                let is_settling = matches!(self.state, State::Settling(_));
+                let holds = |record: &Record| record.holds(session.as_str());
+                if is_settling && view.record().is_some_and(holds) {
+                    return None;
+                }
                 self.look_for(key, view, since);
             }
             _ => {}
@@ -479,7 +483,7 @@ impl ContenderKey {
         self.deletable = Some(found);
     }
 
-    /// There is nothing to delete, for now at least: what was seen at `moment` shows no write that comes later.
+    /// There is nothing of ours to delete, for now at least: what was seen at `moment` shows no write that comes later.
     fn is_gone(&mut self, moment: Moment) {
         self.deletable = None;
         if self.owns_session() || self.is_clean() || is_on(Defect::ReadSettles) {

@@ -122,11 +122,13 @@ impl Encoding {
         match Txn::parse(response)? {
             TxnOutcome::Applied(results) => {
                 let key = settings.prefix.contender_key(session);
+                let is_filtered = results.filtered;
                 // Whoever may not read its own key learns no more than that.
                 let arrival = results.split(1).ok().and_then(|(heads, tree)| {
                     let own = heads.first().filter(|entry| entry.key() == key)?;
                     let own = Contender::new(session.clone(), own);
-                    let view = View::of_tree(&settings.prefix, own.modify_index, tree);
+                    let index = own.modify_index;
+                    let view = View::of_tree(&settings.prefix, index, tree, is_filtered);
                     Some(Box::new((own, view)))
                 });
                 Ok(Entered::Tied(arrival))
@@ -365,6 +367,7 @@ impl Rest {
         let steps = || self.steps.iter().filter(is_shown);
         let keys = steps().map(|step| prefix.contender_key(step.session()));
         let keys: Vec<_> = keys.chain([prefix.record_key()]).collect();
+        let is_filtered = results.filtered;
         let (heads, tree) = results.split(keys.len()).ok()?;
         if !heads.iter().map(Entry::key).eq(keys.iter()) {
             return None;
@@ -379,7 +382,9 @@ impl Rest {
         Some(After {
             index,
             locked: locked.collect(),
-            view: self.reads.then(|| View::of_tree(prefix, index, tree)),
+            view: self
+                .reads
+                .then(|| View::of_tree(prefix, index, tree, is_filtered)),
         })
     }
 }

@@ -16,5 +16,5 @@ mod loss;
 mod old_answers;
 mod sequencer;
 mod sequencers;
-mod unknown;
+pub(crate) mod unknown;
 mod value;

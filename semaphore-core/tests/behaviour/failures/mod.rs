@@ -3,6 +3,7 @@
 mod claim_under_way;
 mod hostile_answers;
 mod late_writes;
+mod left_out;
 mod lost_creations;
 mod permanent;
 mod refused_for_now;

@@ -1,7 +1,7 @@
 //! Namespaces and partitions of Consul Enterprise: sessions, keys, lists and the record are all where the handle says,
 //! and nothing is anywhere else.
 
-use semaphore_core::Builder;
+use semaphore_core::{Builder, Error};
 use transport_mock::MockConsul;
 use transport_mock::consul::{Edition, Profile, Tenancy, Version};
 
@@ -37,6 +37,26 @@ fn contents(world: &MockConsul) -> Vec<(Tenancy, Vec<String>, usize)> {
             |(_, keys, sessions): &(_, Vec<String>, usize)| keys.is_empty() && *sessions == 0;
         contents.filter(|it| !is_empty(it)).collect()
     })
+}
+
+#[test]
+fn an_agent_without_namespaces_refuses_at_once_and_the_error_names_which() {
+    let world = MockConsul::new(1);
+    let semaphore = connect(builder(1).namespace("team"), &world.client("a"));
+    let election = elect_with(builder_for(KEY).namespace("team"), &world.client("b"));
+    let before = world.now();
+    let errors = [
+        world.run(semaphore.acquire()).expect_err("no namespaces"),
+        world.run(semaphore.inspect()).expect_err("no namespaces"),
+        world.run(election.campaign()).expect_err("no namespaces"),
+    ];
+    for error in errors {
+        let Error::Request(error) = error else {
+            panic!("{error:?}");
+        };
+        assert!(error.to_string().contains("namespace \"team\""), "{error}");
+    }
+    assert!(world.now().saturating_since(before) < millis(100));
 }
 
 #[test]

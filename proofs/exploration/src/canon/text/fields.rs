@@ -61,6 +61,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("Ended.at", "moment"),
     ("Ended.base", "index of the record"),
     ("Failure.until", "due"),
+    ("GivenUp.base", "index of a key"),
+    ("GivenUp.until", "due"),
     ("InFlight.sent_at", "measured from"),
     ("Knowledge.confirmed_at", "recent"),
     ("Knowledge.doubt", "moment"),

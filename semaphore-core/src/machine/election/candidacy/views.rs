@@ -59,8 +59,9 @@ impl Candidacy {
         let former = self.seen.replace(Seen { key: shown, at });
         self.note_shown_value();
         let is_ours = self.shown_as_own().is_some();
+        self.given_up.saw(now, self.base());
         if self.writing.is_none() && self.unresolved.is_none() {
-            self.may_hold = is_ours;
+            self.may_hold = is_ours || self.given_up.may_come(now);
         }
         let former = former.and_then(|seen| seen.key);
         if !is_ours && was_acquired_since(former.as_ref(), self.shown()) {

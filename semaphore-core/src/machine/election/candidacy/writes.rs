@@ -75,6 +75,13 @@ impl Candidacy {
                 // What the watch has shown meanwhile need not be read again.
                 self.is_outdated |=
                     matches!(acquired, Ok(Acquired::Outdated)) && self.base() == base;
+                if let Err(error) = &acquired
+                    && !error.was_not_applied()
+                {
+                    let names_index = encoding == Encoding::Transactions;
+                    let base = if names_index { base } else { Index::ZERO };
+                    self.given_up.add(now, base);
+                }
                 self.handle_acquisition(now, moments, acquired, settings, rng)
             }
         }
@@ -103,7 +110,8 @@ impl Candidacy {
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
             Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.may_repeat_at_once() => {
                 tracing::debug!(name: "late-attempt", "the key changed before an attempt to lead");
-                self.may_hold = false;
+                // What has changed it may be an attempt of ours that was given up.
+                self.may_hold = self.given_up.may_come(now);
             }
             Ok(Acquired::Outdated) => {
                 let event = self.refused(now, moment, rng);
@@ -122,7 +130,7 @@ impl Candidacy {
                 self.pace.failed(now, rng);
                 return self.refuse(error);
             }
-            // Whether it was applied, or will be, only a read tells.
+            // Whether it was applied a read tells; not whether it will be.
             Err(error) => {
                 tracing::debug!(name: "unknown-attempt", %error, "a write of the key may have been applied");
                 self.unresolved = Some(moment);
@@ -133,7 +141,7 @@ impl Candidacy {
     }
 
     /// When the key was changed last, as far as it has been seen; zero where it is missing.
-    fn base(&self) -> Index {
+    pub(super) fn base(&self) -> Index {
         self.shown().map_or(Index::ZERO, |key| key.modify_index)
     }
 
@@ -146,8 +154,8 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         tracing::debug!(name: "refused-attempt", "the key was not to be had");
         self.pace.refused(now, rng);
-        // An attempt before it whose outcome was unknown had been resolved.
-        self.may_hold = self.is_leading();
+        // An attempt before it whose outcome was unknown has been resolved, or may yet come.
+        self.may_hold = self.is_leading() || self.given_up.may_come(now);
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::NotAvailable(Refusal::KeyUnavailable)),
             // Then it is not ours, as it seems.

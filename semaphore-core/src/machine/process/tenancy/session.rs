@@ -526,13 +526,13 @@ impl Session {
         settings: &SessionSettings,
         rng: &mut fastrand::Rng,
     ) {
-        let found = answer.and_then(|response| match SessionInfo::parse(response)? {
-            None if is_filtered(response) => Err(hidden()),
-            found => Ok(found),
-        });
-        match found {
+        // One that is left out of the answer is there.
+        let is_left_out = answer.as_ref().is_ok_and(|response| is_filtered(response));
+        match answer.and_then(SessionInfo::parse) {
             Ok(None) => self.handle_gone(),
-            Err(RequestError::Denied { .. }) if self.missing_since.is_some() => self.handle_gone(),
+            Err(RequestError::Denied { .. }) if self.missing_since.is_some() && !is_left_out => {
+                self.handle_gone();
+            }
             Ok(Some(_)) => {
                 self.failure = None;
                 self.known_at = self.known_at.max(sent_at);
@@ -605,12 +605,6 @@ impl Session {
             State::Gone(id) => State::Gone(id),
             State::Destroying(_) | State::Ended => State::Ended,
         };
-    }
-}
-
-fn hidden() -> RequestError {
-    RequestError::Denied {
-        text: "the answer leaves the session out".to_owned(),
     }
 }
 

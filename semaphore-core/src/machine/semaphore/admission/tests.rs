@@ -268,7 +268,12 @@ fn whoever_seems_dead_in_a_transaction_is_suspected_by_a_list_only() {
     );
     let entries = Response::new(200, lock).with_header("X-Consul-Index", "50");
     let list = ListKeys::parse(&entries).unwrap();
-    let view = View::of_tree(&Prefix::new("jobs").unwrap(), Index(50), list.entries);
+    let view = View::of_tree(
+        &Prefix::new("jobs").unwrap(),
+        Index(50),
+        list.entries,
+        false,
+    );
     assert_eq!(idle(&view).suspects(), NOBODY);
     assert!(idle(&view).needs_list());
     let known = Situation {

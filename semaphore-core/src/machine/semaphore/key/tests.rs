@@ -336,6 +336,45 @@ fn what_is_left_of_a_callers_key_is_deleted_only_if_it_is_ours() {
     }
 }
 
+/// What was given up may be applied when whoever has the key now has let it go.
+#[test]
+fn a_callers_key_that_somebody_else_has_is_looked_for_while_a_write_may_come() {
+    let late = 100 + 25_000;
+    let reserved_in_vain: fn() -> Bench = || {
+        let mut bench = Bench::callers();
+        bench.send(100).unwrap();
+        bench.fail(100, TransportErrorKind::Timeout);
+        bench.observe(101, Some((B, 0)));
+        bench
+    };
+    let acquired_in_vain: fn() -> Bench = || {
+        let mut bench = Bench::callers();
+        bench.exchange(100, TRUE);
+        bench.send(100).unwrap();
+        bench.fail(100, TransportErrorKind::Timeout);
+        bench.exchange(1_000, FALSE);
+        bench
+    };
+    for (bench, is_tied) in [(reserved_in_vain, false), (acquired_in_vain, true)] {
+        let mut bench = bench();
+        let nonce = bench.key.nonce;
+        bench.key.leave(Moment(2_000));
+        assert!(!bench.key.is_deleted());
+        assert_eq!(bench.key.settles_at(), Some(at(late)));
+        bench.observe(2_001, None);
+        assert!(!bench.key.is_deleted());
+        let came = if is_tied { (A, 0) } else { ("", nonce) };
+        bench.observe(3_000, Some(came));
+        let (sent, _) = bench.exchange(3_000, TRUE);
+        assert_eq!(sent, format!("DELETE /v1/kv/jobs/{A}?cas=9"));
+        assert!(!bench.key.is_deleted(), "another one may come");
+        bench.key.settled(Moment(late));
+        assert!(bench.needs_read(late));
+        bench.observe(late + 1, None);
+        assert!(bench.key.is_deleted());
+    }
+}
+
 #[test]
 fn a_key_that_may_be_hidden_is_not_taken_for_deleted() {
     let mut bench = Bench::callers().there();

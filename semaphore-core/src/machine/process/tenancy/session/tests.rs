@@ -264,6 +264,22 @@ fn a_404_that_may_not_be_confirmed_ends_it() {
     assert!(session.is_gone());
 }
 
+/// One that is left out of an answer is there: the renewal was answered by a leader that has yet to catch up.
+#[test]
+fn a_404_of_one_that_may_not_be_seen_ends_nothing() {
+    let settings = settings();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut session = live();
+    exchange(&mut session, 105, 105, 404, "Session id 'x' not found");
+    let left_out = Response::new(200, "[]");
+    let left_out = left_out.with_header("X-Consul-Results-Filtered-By-ACLs", "true");
+    let (no, _) = session.transmit(at(105), &settings).unwrap();
+    session.handle(at(105), no, Ok(&left_out), true, &settings, &mut rng);
+    assert!(!session.is_gone());
+    exchange(&mut session, 106, 106, 200, &info());
+    assert!(!session.is_gone());
+}
+
 #[test]
 fn what_no_renewal_says_of_a_missing_one_is_not_looked_into() {
     let missing = r#"invalid session "x""#;

@@ -1,0 +1,40 @@
+//! What a program says, to whoever reads it.
+//!
+//! Whoever reads may go in the middle, as `head` does. `println!` panics then, and a slot that is held would be left to its
+//! TTL.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// As `println!`, but it goes on where nobody reads any more.
+#[macro_export]
+macro_rules! say {
+    () => { $crate::say::line(format_args!("")) };
+    ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
+}
+
+/// As `eprintln!`, likewise.
+#[macro_export]
+macro_rules! complain {
+    ($($text:tt)*) => { $crate::say::complaint(format_args!($($text)*)) };
+}
+
+static IS_UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Prints a line.
+pub fn line(text: fmt::Arguments<'_>) {
+    if writeln!(io::stdout().lock(), "{text}").is_err() {
+        IS_UNREAD.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Prints a line on stderr. There is nobody to tell where that fails.
+pub fn complaint(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether nobody reads any more what is printed.
+pub fn is_unread() -> bool {
+    IS_UNREAD.load(Ordering::Relaxed)
+}

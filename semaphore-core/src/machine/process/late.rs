@@ -1,0 +1,89 @@
+//! Writes that were given up, and that an agent may go on with.
+//!
+//! An agent that finds no leader holds a request and tries again by itself, whether or not its client still waits. So a write
+//! may be applied after a read that was sent later has not shown it: no read settles it. What does is an index: a write that
+//! names the one at which it found its key is never applied once the key has moved on. One that names none, or that names
+//! that there is no key, of which there may be none again, is over when its time is.
+//!
+//! Source: measured on agents of 1.23 (held for up to 18 s, applied up to 4.7 s after such a read) and of 1.8.7 (7 s, 0.3 s).
+
+use core::time::Duration;
+
+use crate::defect::{Defect, is_on};
+use crate::id::Index;
+use crate::time::Instant;
+
+/// How long a write that was not answered may still be applied: what was measured, and some.
+pub(in crate::machine) const LATEST: Duration = Duration::from_secs(25);
+
+/// The writes of one key that were given up and may yet be applied.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::machine) struct GivenUp {
+    /// Until when one may be that no index settles.
+    until: Option<Instant>,
+    /// The index that the others name.
+    base: Option<Index>,
+}
+
+impl GivenUp {
+    /// One more was given up, which names this index; zero where it says that there is no key, or nothing.
+    pub(in crate::machine) fn add(&mut self, now: Instant, base: Index) {
+        if base == Index::ZERO {
+            self.until = Some(now + LATEST);
+        } else {
+            self.base = Some(base);
+        }
+    }
+
+    /// The key was seen at this index, which is zero where there is none.
+    pub(in crate::machine) fn saw(&mut self, now: Instant, index: Index) {
+        self.base.take_if(|base| *base != index);
+        self.until.take_if(|until| *until <= now);
+        if is_on(Defect::ReadSettles) {
+            *self = Self::default();
+        }
+    }
+
+    /// Whether any may be applied yet.
+    pub(in crate::machine) fn may_come(&self, now: Instant) -> bool {
+        self.base.is_some() || self.until.is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Instant {
+        Instant::from_origin(Duration::from_secs(secs))
+    }
+
+    #[test]
+    fn what_names_an_index_is_settled_by_another_one_and_by_no_time() {
+        let mut given_up = GivenUp::default();
+        assert!(!given_up.may_come(at(0)));
+        given_up.add(at(0), Index(7));
+        given_up.saw(at(1), Index(7));
+        assert!(given_up.may_come(at(1_000)));
+        given_up.saw(at(1), Index(8));
+        assert!(!given_up.may_come(at(1)));
+        given_up.add(at(1), Index(8));
+        given_up.saw(at(2), Index::ZERO);
+        assert!(!given_up.may_come(at(2)), "it was deleted");
+    }
+
+    #[test]
+    fn what_names_none_is_settled_by_time_alone() {
+        let mut given_up = GivenUp::default();
+        given_up.add(at(0), Index::ZERO);
+        given_up.saw(at(1), Index(7));
+        given_up.saw(at(2), Index::ZERO);
+        assert!(given_up.may_come(at(24)));
+        assert!(!given_up.may_come(at(25)));
+        given_up.add(at(30), Index(7));
+        given_up.add(at(30), Index::ZERO);
+        given_up.saw(at(31), Index(8));
+        assert!(given_up.may_come(at(54)));
+        assert!(!given_up.may_come(at(55)));
+    }
+}

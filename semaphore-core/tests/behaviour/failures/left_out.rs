@@ -1,0 +1,177 @@
+//! What an answer leaves out since the token may not see it is not missing (`X-Consul-Results-Filtered-By-ACLs`, Consul 1.11
+//! and newer). Nobody is pruned, elected or given up for it.
+//!
+//! An agent refuses a read of one key with 403 instead; whoever passes its answers on may not.
+
+use semaphore_core::adapter::{Method, Request, Response};
+use semaphore_core::{Discovery, Error, RequestError, Scope, SessionDetails, Token};
+use transport_mock::consul::{Access, Policy, Version};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::support::election::{KEY, election, leader};
+use crate::support::stranger::{Stranger, operate};
+use crate::support::*;
+
+const FILTERED: &str = "X-Consul-Results-Filtered-By-ACLs";
+
+/// There is no such key, or none that may be seen.
+fn no_key(filtered: &str) -> Response {
+    Response::new(404, "")
+        .with_header("X-Consul-Index", "7")
+        .with_header(FILTERED, filtered)
+}
+
+fn no_session(filtered: &str) -> Response {
+    Response::new(200, "[]").with_header(FILTERED, filtered)
+}
+
+fn is_denied(error: &Error) -> bool {
+    matches!(error, Error::Request(RequestError::Denied { .. }))
+}
+
+#[test]
+fn a_holder_whose_key_is_left_out_of_a_read_of_it_alone_is_not_pruned() {
+    // By transactions it is asked whether its key could be acquired: that needs no read.
+    if crate::ENCODING == semaphore_core::Encoding::Transactions {
+        return;
+    }
+    for (filtered, is_pruned) in [("true", false), ("false", true)] {
+        let world = MockConsul::new(1);
+        let holder = semaphore(&world, "a", 1);
+        let permit = world.run(holder.acquire()).expect("a slot");
+        let key = permit.sequencers()[0].key.clone();
+        // The lists lack it in silence.
+        world.partition("a");
+        operate(&world, Method::Delete, &format!("/v1/kv/{key}"), "");
+        let is_of_it = move |request: &Request| {
+            RequestKind::of(request) == RequestKind::KvRead && request.target().contains(&key)
+        };
+        let left_out = Rule::new(Fault::Answer(no_key(filtered)))
+            .host("b")
+            .always();
+        world.inject(left_out.matching(is_of_it));
+        let next = semaphore(&world, "b", 1);
+        match world.run(next.acquire_timeout(secs(70))) {
+            Ok(permit) => assert!(is_pruned, "{permit:?}\n{}", world.trace()),
+            Err(error) => {
+                assert!(!is_pruned, "{error:?}\n{}", world.trace());
+                assert!(matches!(error, Error::IncompleteView { .. }), "{error:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_leader_whose_key_is_left_out_goes_on_and_one_whose_key_is_gone_has_lost() {
+    for (filtered, is_led) in [("true", true), ("false", false)] {
+        let world = MockConsul::new(1);
+        let (_election, leadership) = leader(&world);
+        let left_out = Rule::new(Fault::Answer(no_key(filtered))).host("a");
+        world.inject(left_out.kind(RequestKind::KvWatch).times(2).optional());
+        world.advance(secs(40));
+        assert_eq!(leadership.is_leader(), is_led, "{}", world.trace());
+    }
+}
+
+#[test]
+fn whoever_campaigns_for_a_key_that_is_left_out_is_told_and_sends_no_attempt() {
+    let world = MockConsul::new(1);
+    let (_election, leadership) = leader(&world);
+    for kind in [RequestKind::KvRead, RequestKind::KvWatch] {
+        let left_out = Rule::new(Fault::Answer(no_key("true")))
+            .host("b")
+            .kind(kind);
+        world.inject(left_out.always().optional());
+    }
+    let error = world.run(election(&world, "b").campaign());
+    let error = error.expect_err("it may not see the key");
+    assert!(is_denied(&error), "{error:?}");
+    let stats = world.stats_of("b");
+    let attempts = stats.requests_of(RequestKind::Txn) + stats.requests_of(RequestKind::KvAcquire);
+    assert_eq!(attempts, 0);
+    assert!(leadership.is_leader());
+}
+
+/// A renewal that finds no session is answered by a leader that has yet to catch up; who asks it then is told that there
+/// is one which may not be seen.
+#[test]
+fn a_holder_whose_session_is_left_out_believes_until_its_lease_is_over() {
+    for (filtered, is_believed) in [("true", true), ("false", false)] {
+        let world = MockConsul::new(1);
+        let holder = semaphore(&world, "a", 1);
+        let permit = world.run(holder.acquire()).expect("a slot");
+        let missing = Response::new(404, "Session id 'x' not found");
+        let missing = Rule::new(Fault::Answer(missing)).kind(RequestKind::SessionRenew);
+        world.inject(missing.always().optional());
+        let left_out = Rule::new(Fault::Answer(no_session(filtered)));
+        world.inject(left_out.kind(RequestKind::SessionRead).always().optional());
+        world.advance(secs(8));
+        assert_eq!(permit.is_held(), is_believed, "{}", world.trace());
+        world.advance(secs(8));
+        assert!(!permit.is_held());
+    }
+}
+
+/// What a token is told of a leader's session that it may not read.
+fn described(version: Version, token: Option<&str>) -> Result<Option<SessionDetails>, Error> {
+    let world = MockConsul::with_profile(1, version);
+    let (_election, _leadership) = leader(&world);
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        let reader = Policy::new().with_key(KEY, Access::Read);
+        consul.add_token("5ecret", reader);
+        consul.add_token("all", Policy::management());
+    });
+    let looker = |token: Option<&str>| {
+        let scope = token.map_or_else(Scope::new, |token| {
+            Scope::new().with_token(Token::new(token).expect("a token"))
+        });
+        let builder = Discovery::builder(KEY).scope(scope);
+        builder.connect(world.client("looker")).expect("a key")
+    };
+    let leader = world.run(looker(Some("all")).leader()).expect("an answer");
+    world.run(looker(token).holder(&leader.expect("a leader")))
+}
+
+#[test]
+fn a_session_that_may_not_be_read_is_denied_where_the_agent_says_so() {
+    for version in [Version::V1_15, Version::V1_22, Version::V1_23] {
+        let error = described(version, Some("5ecret")).expect_err("left out");
+        assert!(is_denied(&error), "{error:?}");
+        let text = format!("{error:?} {error}");
+        assert!(!text.contains("5ecret"), "{text}");
+        // Nobody without a token is told that anything was left out.
+        let found = described(version, None).expect("an answer");
+        assert_eq!(found, None);
+    }
+    let found = described(Version::V1_8, Some("5ecret")).expect("an answer");
+    assert_eq!(found, None, "1.8 leaves it out in silence");
+}
+
+#[test]
+fn what_is_left_behind_is_not_said_to_be_collected_where_keys_are_left_out() {
+    for (reports, is_told) in [(true, true), (false, false)] {
+        let world = MockConsul::with_profile(1, Version::V1_23);
+        let body = r#"{"NodeChecks":[],"Behavior":"release"}"#;
+        let dead = ["a", "b"].map(|_| Stranger::session_with(&world, body));
+        for stranger in &dead {
+            stranger.acquires(&world, &stranger.key());
+            world.consul(|consul, now| consul.destroy_session(now, stranger.session.as_str()));
+        }
+        world.consul(|consul, _| {
+            consul.set_acl_default_deny();
+            consul.set_acl_reports_filtering(reports);
+            let policy = Policy::new().with_key_prefix(PREFIX, Access::Write);
+            consul.add_token("blind", policy.with_key(&dead[0].key(), Access::Deny));
+        });
+        let operator = connect(builder(1).token("blind"), &world.client("operator"));
+        match world.run(operator.collect()) {
+            Ok(count) => assert!(!is_told && count == 1, "{count}"),
+            Err(error) => {
+                assert!(is_told, "{error:?}");
+                assert!(matches!(error, Error::IncompleteView { .. }), "{error:?}");
+                assert_eq!(contender_keys(&world).len(), 2, "nothing was touched");
+            }
+        }
+    }
+}
