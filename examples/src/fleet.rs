@@ -196,12 +196,12 @@ impl Fleet<'_> {
         let waiters = self.members(members, &mut outcome.failures)?;
 
         // Where nothing is held, there is nothing to wait for.
-        let hold = if held.is_empty() {
+        let time = if held.is_empty() {
             Duration::ZERO
         } else {
             self.hold
         };
-        let over = home.sleep(hold).shared();
+        let over = home.sleep(time).shared();
         let before = self.hosts.traffic();
         let began = Instant::now();
         let steady = async {

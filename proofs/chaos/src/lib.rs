@@ -21,6 +21,9 @@
 //! Consul takes them out, as it does by default, and with them ends the sessions of clients that know no other
 //! server and believe on: then nobody may have their places until they can't any more.
 //!
+//! Now and then two servers of three stand still, for longer than a client waits and up to as long as an agent holds what it
+//! is asked. A write that its client gives up meanwhile is applied when there is a leader again; the proxies see it.
+//!
 //! A belief counts from the moment before a holder asked and was told that it holds, to the
 //! moment before it gives back, to the last moment at which it was told so, or to the end of its
 //! lease: a process that was paused must ask before it acts.

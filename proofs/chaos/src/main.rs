@@ -146,7 +146,7 @@ fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
     if logs.run.reaped && figures.early_ends == 0 {
         return Some("no session ended while its holder believed");
     }
-    if deeds(Kind::Gateway) > 0 && figures.refusals == 0 {
+    if deeds(Kind::Gateway) >= GATEWAYS && figures.refusals == 0 {
         return Some("no gateway was ever asked");
     }
     if figures.without_majority >= SILENCES && figures.given_up.1 == 0 {
@@ -160,6 +160,8 @@ fn missed(logs: &Logs, figures: &Figures) -> Option<&'static str> {
 
 /// In a run that lasts as long everything that is drawn strikes.
 const STRIKING: Duration = Duration::from_mins(3);
+/// One of so many gateways stays until somebody asks.
+const GATEWAYS: u64 = 3;
 /// In one of so many times without a leader somebody gives up a write that is applied later.
 const SILENCES: u64 = 3;
 /// Of so many programs that end in a hurry one holds, and reaches Consul.

@@ -228,6 +228,7 @@ pub fn check(logs: &Logs) -> Report {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Duration;
 
     use serde::Serialize;
 
@@ -297,5 +298,25 @@ mod tests {
             report.contains("2 are held at once of 1: client 0-1"),
             "{report}"
         );
+    }
+
+    #[test]
+    fn it_counts_how_often_two_servers_stood_still_for_longer_than_a_client_waits() {
+        let mut story = Story::new(1);
+        let mut stop = |server, from, until| {
+            story.deed(from, Kind::Stop, Target::Leader(server), Phase::Begin);
+            story.deed(until, Kind::Stop, Target::Leader(server), Phase::End);
+        };
+        stop(0, 1_000, 9_000);
+        stop(1, 2_000, 6_000);
+        // One alone, and two for a moment.
+        stop(0, 20_000, 40_000);
+        stop(2, 39_000, 41_000);
+        story.logs().deeds.sort_by_key(|line| line.at);
+        story.logs().end.given_up = 7;
+        story.logs().end.applied_late = 2;
+        let figures = story.check().figures;
+        assert_eq!(figures.without_majority, 1);
+        assert_eq!(figures.given_up, (7, 2, Duration::ZERO));
     }
 }

@@ -160,6 +160,19 @@ fn without_majority(deeds: &[Line<Deed>]) -> u64 {
 /// For how long a client waits for an answer.
 const ANSWERS: Duration = Duration::from_secs(3);
 
+impl Figures {
+    fn fmt_given_up(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let without = self.without_majority;
+        writeln!(f, "times without a majority of servers: {without}")?;
+        let (given_up, late, latest) = self.given_up;
+        let latest = latest.as_secs_f64();
+        writeln!(
+            f,
+            "writes that were given up: {given_up}, of which were applied late: {late}, by up to {latest:.1} s"
+        )
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let figures = &self.figures;
@@ -210,14 +223,7 @@ impl fmt::Display for Report {
             "holds on a node of their own whose server went: {outlived}"
         )?;
         writeln!(f, "requests that a gateway answered: {}", figures.refusals)?;
-        let without = figures.without_majority;
-        writeln!(f, "times without a majority of servers: {without}")?;
-        let (given_up, late, latest) = figures.given_up;
-        writeln!(
-            f,
-            "writes that were given up: {given_up}, of which were applied late: {late}, by up to {:.1} s",
-            latest.as_secs_f64()
-        )?;
+        figures.fmt_given_up(f)?;
         let farewells = figures.farewells;
         writeln!(
             f,
