@@ -18,7 +18,7 @@ pub(crate) struct Crowd {
     pub(crate) time: Duration,
     pub(crate) latency: Duration,
     pub(crate) seed: u64,
-    pub(crate) crowd: Option<usize>,
+    pub(crate) watches_whole: Option<usize>,
 }
 
 /// What it came to.
@@ -103,7 +103,7 @@ impl Crowd {
     fn connect(self, client: &MockClient) -> Semaphore {
         let name = client.host().chars().last().unwrap_or('?').to_string();
         let mut builder = Semaphore::builder("service/db", self.limit).value(name);
-        if let Some(crowd) = self.crowd {
+        if let Some(crowd) = self.watches_whole {
             builder = builder.crowd(crowd);
         }
         let semaphore = builder.connect(client.clone());

@@ -54,7 +54,7 @@ fn main() {
         time: Duration::from_millis(flags.time_ms),
         latency: Duration::from_micros(flags.latency_us),
         seed: flags.seed,
-        crowd: flags.crowd,
+        watches_whole: flags.crowd,
     };
     println!("{}", Figures::HEAD);
     if let Some(limit) = flags.limit {

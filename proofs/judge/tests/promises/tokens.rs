@@ -75,7 +75,11 @@ fn of_several_writes_that_may_have_admitted_one_is_enough() {
     let found = [(2, Promise::Fencing)];
     assert_eq!(second(11, vec![by(0, 1), by(0, 2)]).found, []);
     assert_eq!(second(9, vec![by(0, 2), by(0, 3)]).found, found);
-    assert_eq!(second(9, vec![by(0, 1), by(0, 2)]).found, [], "by the first");
+    assert_eq!(
+        second(9, vec![by(0, 1), by(0, 2)]).found,
+        [],
+        "by the first"
+    );
     assert_eq!(second(11, vec![]).found, found);
     let third = |token| {
         let second = second(11, vec![by(0, 1), by(0, 2)]);
