@@ -139,15 +139,13 @@ fn an_attempt_to_lead_that_comes_after_a_read_leaves_no_lock_delay() {
 
 /// How an agent refuses to give a key away while a lock delay is on.
 fn delayed() -> Response {
-    match crate::ENCODING {
-        Encoding::Requests => Response::new(200, "false"),
-        _ => {
-            let what = format!("failed to lock key \"{KEY}\" due to lock delay");
-            let errors = serde_json::json!([{"OpIndex": 1, "What": what}]);
-            let body = serde_json::json!({"Results": null, "Errors": errors});
-            Response::new(409, body.to_string())
-        }
+    if crate::ENCODING == Encoding::Requests {
+        return Response::new(200, "false");
     }
+    let what = format!("failed to lock key \"{KEY}\" due to lock delay");
+    let errors = serde_json::json!([{"OpIndex": 1, "What": what}]);
+    let body = serde_json::json!({"Results": null, "Errors": errors});
+    Response::new(409, body.to_string())
 }
 
 /// A read shows a key that is free, other attempts are refused, and the first one comes before its sender leaves.
