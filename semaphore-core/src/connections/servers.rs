@@ -103,7 +103,7 @@ impl Servers {
     }
 
     /// Whether an open connection to this server is to be closed instead of used: it has failed, and there is one that has
-    /// not, or not for [a while](AGAIN).
+    /// not, or not for ten seconds.
     pub fn is_left(&self, now: Instant, server: IpAddr) -> bool {
         let known = self.known();
         let Some(Standing {
@@ -121,7 +121,7 @@ impl Servers {
     }
 
     /// What it means that one side refuses the other's certificate or terms. At first it is a mistake, to be told at once. Where
-    /// something was served before, certificates are being replaced, on one side after the other: for [a while](REPLACED) it is
+    /// something was served before, certificates are being replaced, on one side after the other: for a minute it is
     /// a connection that could not be opened.
     pub fn refused_by_tls(&self, now: Instant) -> TransportErrorKind {
         let mut known = self.known();
