@@ -24,7 +24,8 @@
 //! A transaction shows what it left, so that nothing else needs to be asked while one is under
 //! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
 //! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
-//! within which an eviction is noticed.
+//! within which an eviction is noticed. Where others have their turns all the time, whoever only holds looks once a
+//! second: a change of the record wakes all who watch it.
 //!
 //! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
 //! over. So a poll is not begun that something else is about to answer.
@@ -147,6 +148,7 @@ impl Outlook<'_> {
             return Some(entered_at.map_or(now, |sent| sent + self.prompt()));
         };
         let later = self.knowledge.confirmed_until(now);
+        let rested = observed.seen_at + self.watch.rest_of_holders();
         let holds = self.roster.has_any(Group::Held);
         let waits = !self.queue.is_empty()
             || self.roster.has_any(Group::Wanting)
@@ -159,7 +161,8 @@ impl Outlook<'_> {
             self.answer_awaited(now)
                 .map_or(from, |sent| from.max(sent + self.prompt()))
         });
-        for_others.into_iter().chain(holds.then_some(later)).min()
+        let for_own = holds.then_some(later.max(rested));
+        for_others.into_iter().chain(for_own).min()
     }
 
     fn prompt(&self) -> Duration {

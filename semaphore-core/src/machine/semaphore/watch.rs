@@ -36,6 +36,8 @@ pub(super) struct Watch {
     refresh: Refresh,
     /// How long the last short request took.
     round_trip: Duration,
+    /// How many polls in a row were answered soon after they were sent, as far as that is counted.
+    soon_answered: u32,
 }
 
 /// The poll under way, or the last.
@@ -61,6 +63,7 @@ impl Watch {
             is_suspect: false,
             refresh: Refresh::new(settings),
             round_trip: Duration::ZERO,
+            soon_answered: 0,
         }
     }
 
@@ -127,7 +130,26 @@ impl Watch {
 
     /// A poll of one key was answered.
     pub(super) fn key_answered(&mut self, now: Instant) {
+        self.count_answer(now);
         self.poller.answered_aside(now);
+    }
+
+    /// How long whoever only holds leaves the prefix unwatched after an answer: not at all where it seldom changes. Where
+    /// others have their turns all the time, each change would wake every holder, to tell it nothing.
+    pub(super) fn rest_of_holders(&self) -> Duration {
+        let rest = |doublings| SHORTEST_REST * (1_u32 << doublings);
+        self.soon_answered
+            .checked_sub(UNRESTED)
+            .map_or(Duration::ZERO, rest)
+    }
+
+    fn count_answer(&mut self, now: Instant) {
+        let is_soon = now.saturating_since(self.poller.sent_at()) < SOON;
+        self.soon_answered = if is_soon {
+            (self.soon_answered + 1).min(UNRESTED + MOST_DOUBLINGS)
+        } else {
+            0
+        };
     }
 
     /// From the next poll on asks for the leader's word, until it starts anew.
@@ -277,6 +299,7 @@ impl Watch {
     /// Says whether the answer goes on from the one before it. If not, a snapshot may have been
     /// restored between the two.
     pub(super) fn answered(&mut self, now: Instant, index: Index) -> bool {
+        self.count_answer(now);
         self.poller.answered(now, index) != Progress::Anew
     }
 
@@ -288,6 +311,14 @@ impl Watch {
 /// How long a poll lasts at least before it is given up: then no more than a few of those that an
 /// agent goes on counting are ours.
 const LEAST_POLL: Duration = Duration::from_secs(2);
+
+/// Whatever changes seldom lets a poll wait for longer.
+const SOON: Duration = Duration::from_secs(1);
+
+/// So many polls that were answered soon don't make a holder rest. Then each doubles the rest, up to a second.
+const UNRESTED: u32 = 4;
+const SHORTEST_REST: Duration = Duration::from_millis(250);
+const MOST_DOUBLINGS: u32 = 2;
 
 #[cfg(test)]
 mod tests {

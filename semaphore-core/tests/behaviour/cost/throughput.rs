@@ -3,8 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use semaphore_core::Lost;
+use semaphore_core::sans_io::Method;
 use transport_mock::MockConsul;
 
+use crate::support::stranger::operate;
 use crate::support::*;
 
 /// Who contends: each caller wants the slot again as soon as it has given it back.
@@ -112,4 +115,53 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
         assert!(figures.percent >= percent, "{processes}: {figures:?}");
         assert!(figures.requests <= requests, "{processes}: {figures:?}");
     }
+}
+
+/// What the holder of one slot of three asks in five seconds, beside somebody who takes one turn after the other or alone.
+fn asked_by_a_holder_beside(turns: bool) -> u64 {
+    let world = MockConsul::new(4);
+    let quiet = semaphore(&world, "quiet", 3);
+    let permit = world.run(quiet.acquire()).expect("a slot");
+    let busy = semaphore(&world, "busy", 3);
+    let taker = turns.then(|| {
+        let sleeper = world.clone();
+        world.start(async move {
+            loop {
+                let permit = busy.acquire().await.expect("a turn");
+                sleeper.sleep(millis(10)).await;
+                permit.release().await.expect("released");
+            }
+        })
+    });
+    world.advance(secs(5));
+    let before = world.stats_of("quiet").total_requests();
+    world.advance(secs(5));
+    let asked = world.stats_of("quiet").total_requests() - before;
+    assert!(permit.is_held());
+
+    // Whoever takes the record away is noticed all the same.
+    let began = world.now();
+    operate(
+        &world,
+        Method::Delete,
+        &format!("/v1/kv/{PREFIX}/.lock"),
+        "",
+    );
+    let lost = world.run(permit.lost());
+    assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost}");
+    let noticed = world.now().saturating_since(began);
+    let bound = if turns { millis(1_100) } else { millis(100) };
+    assert!(noticed <= bound, "{noticed:?}");
+    if let Some(taker) = taker {
+        taker.abort();
+    }
+    asked
+}
+
+#[test]
+fn who_only_holds_is_woken_once_a_second_where_others_have_their_turns_all_the_time() {
+    let alone = asked_by_a_holder_beside(false);
+    let beside_others = asked_by_a_holder_beside(true);
+    // Each turn changes the record twice: that would be 500 polls and more.
+    assert!(beside_others <= alone + 7, "{beside_others}, alone {alone}");
 }
