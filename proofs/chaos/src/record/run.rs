@@ -60,7 +60,7 @@ const LONGEST_LOCK_DELAY: Duration = Duration::from_mins(1);
 pub struct Place {
     /// Which of the two.
     pub what: What,
-    /// Where it lives. The key of an election is that of `consul lock`: see [`Self::lock_key`].
+    /// Where it lives. The key of an election is that of `consul lock`: see [`Self::record_key`].
     pub prefix: String,
     /// How many slots it has.
     pub limit: u32,
