@@ -61,7 +61,10 @@ fn the_view_from_before_a_write_decides_nothing_after_it() {
     }
     let mut bench = Bench::new(1, 2);
     bench.keep(claims);
-    let [first, second] = [bench.acquire(), bench.acquire()];
+    // The second comes when the write is on its way that admits the first.
+    let first = bench.acquire();
+    bench.turn();
+    let second = bench.acquire();
     bench.turn();
     let poll = bench.lose_poll();
     let writes = sent(&bench, "/.lock");
