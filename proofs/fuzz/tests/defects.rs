@@ -19,7 +19,6 @@ const DEFECTS: &[Defect] = &[
     Defect::WriteWithoutCas,
     Defect::GarbageOverwritten,
     Defect::LimitExceeded,
-    Defect::OlderViewAccepted,
     Defect::IndexResetIgnored,
     Defect::WatchStoppedAfterTransient,
     Defect::RetryWithoutBackoff,
