@@ -1,16 +1,17 @@
-//! Runs a machine over the two traits: the one place where the protocol meets I/O.
+//! Runs machines over the two traits: the one place where the protocol meets I/O.
 //!
-//! [`drive`] is the loop of a [`Machine`], a future that any runtime can poll; [`run`] brings an [`Operation`] to its end.
-//! Neither knows what sends its requests.
+//! [`drive`] is the loop of a [`House`] and of the machines in it, a future that any runtime can poll; [`run`] brings an
+//! [`Operation`] to its end. Neither knows what sends its requests.
 //!
 //! ```text
 //!  drive ──▶ Driver::run until nothing is left
 //!              │ dropped with its runtime
 //!              ▼
-//!            Runtime::finish ──▶ finish, over another transport: gives back, for the farewell's time at most
+//!            Runtime::finish ──▶ Driver::finish, over another transport: gives back, for the farewell's time at most
 //! ```
 
 use core::future::{Future, poll_fn};
+use core::ops::ControlFlow;
 use core::pin::{Pin, pin};
 use core::task::Poll;
 use core::time::Duration;
@@ -22,143 +23,212 @@ use futures_util::future::{AbortHandle, Abortable, Either, select};
 use futures_util::stream::FuturesUnordered;
 
 use crate::error::Error;
-use crate::handle::Shared;
+use crate::handle::{Arrivals, Dweller, House};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
-use crate::machine::{Machine, Transmit};
+use crate::machine::{Household, MemberNo, Origin, Transmit};
 use crate::manage::{Operation, Task};
 use crate::runtime::Unfinished;
 use crate::runtime::{BoxFuture, Runtime};
 use crate::time::Instant;
 use crate::transport::{Transport, TransportError, TransportErrorKind};
 
-/// Runs the machine behind `shared` until its handles are gone and nothing of it is left.
+/// Runs the machines of a house until all handles are gone and nothing of them is left. `seed` decides the jitter of what they
+/// share.
 ///
 /// # Cancel safety
-/// Dropping it ends the machine: whoever waits fails, and whoever holds is told. What is left in Consul is handed to
+/// Dropping it ends the machines: those who wait fail, and those who hold are told. What is left in Consul is handed to
 /// [`Runtime::finish`]; without that the TTL cleans up.
-pub(crate) fn drive<M: Machine>(shared: Arc<Shared<M>>) -> impl Future<Output = ()> + Send {
+pub(crate) fn drive(house: Arc<House>, seed: u64) -> impl Future<Output = ()> + Send {
     // Made here, so that a runtime that drops the future before its first poll ends it too.
-    let (transport, runtime) = (shared.transport().clone(), shared.runtime().clone());
-    let farewell = shared.farewell();
-    let mut driver = Driver::new(shared, transport, runtime, farewell);
+    let mut driver = Driver {
+        runtime: Arc::clone(house.runtime()),
+        way: Way::Usual,
+        household: Household::new(seed),
+        requests: Exchanges::default(),
+        alarm: Alarm::default(),
+        is_over: false,
+        house,
+    };
     async move { driver.run().await }
 }
 
-/// A machine with what it is run on, and what of it is under way.
-struct Driver<M: Machine> {
-    shared: Arc<Shared<M>>,
-    transport: Arc<dyn Transport>,
+/// The machines of a house with what they are run on, and what of them is under way.
+struct Driver {
+    house: Arc<House>,
     runtime: Arc<dyn Runtime>,
+    way: Way,
+    household: Household<Arc<dyn Dweller>>,
     requests: Exchanges,
     alarm: Alarm,
-    /// For how long somebody else goes on when this is dropped.
-    farewell: Duration,
+    /// Whether nothing is left to do, or somebody else goes on with it.
+    is_over: bool,
 }
 
-impl<M: Machine> Driver<M> {
-    fn new(
-        shared: Arc<Shared<M>>,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-        farewell: Duration,
-    ) -> Self {
-        Self {
-            shared,
-            transport,
-            runtime,
-            requests: Exchanges::default(),
-            alarm: Alarm::default(),
-            farewell,
-        }
-    }
+/// What requests go through.
+enum Way {
+    /// What each machine was connected to.
+    Usual,
+    /// All of them through this one, since the other has gone with its runtime.
+    Farewell(Arc<dyn Transport>),
+}
 
+impl Driver {
     async fn run(&mut self) {
-        let Self {
-            shared,
-            transport,
-            runtime,
-            requests,
-            alarm,
-            ..
-        } = self;
-        loop {
-            let now = runtime.now();
-            let timeout = shared.with(|state| {
-                state.machine.handle_timeout(now);
-                while let Some(transmit) = state.machine.poll_transmit(now) {
-                    requests.send(transport, transmit);
-                }
-                while let Some(id) = state.machine.poll_abort() {
-                    requests.abort(id);
-                }
-                (!state.is_over()).then(|| state.machine.poll_timeout())
-            });
-            let Some(timeout) = timeout else {
-                return;
-            };
-            alarm.set(timeout, runtime);
+        while self.step().is_continue() {
+            let timeout = self.household.poll_timeout();
+            self.alarm.set(timeout, &self.runtime);
+            let Self {
+                house,
+                requests,
+                alarm,
+                ..
+            } = self;
             let answered = poll_fn(|cx| {
                 if let Poll::Ready(Some(answered)) = requests.running.poll_next_unpin(cx) {
                     return Poll::Ready(answered.ok());
                 }
-                if shared.take_notice(cx) || alarm.has_rung(cx) {
+                if house.take_notice(cx) || alarm.has_rung(cx) {
                     return Poll::Ready(None);
                 }
                 Poll::Pending
             })
             .await;
             if let Some((id, result)) = answered {
-                requests.aborts.remove(&id);
-                let now = runtime.now();
-                shared.with(|state| state.machine.handle_response(now, id, result));
+                self.requests.aborts.remove(&id);
+                let now = self.runtime.now();
+                self.household.handle_response(now, id, result);
             }
         }
+        self.is_over = true;
+    }
+
+    /// Does all that is due, unless nothing is left to wait for.
+    fn step(&mut self) -> ControlFlow<()> {
+        let now = self.runtime.now();
+        let Arrivals {
+            is_closed,
+            is_shut_down,
+            is_awaited,
+            ..
+        } = self.let_in();
+        if is_closed {
+            self.household.close(now);
+        }
+        if is_shut_down {
+            self.household.close(now);
+            for (_, dweller) in self.household.members_mut() {
+                dweller.close(now);
+            }
+        }
+        self.household.handle_timeout(now);
+        while let Some((origin, transmit)) = self.household.poll_transmit() {
+            let transport = self.transport_of(origin);
+            self.requests.send(&transport, transmit);
+        }
+        while let Some(id) = self.household.poll_abort() {
+            self.requests.abort(id);
+        }
+        if is_awaited && self.is_quiet() {
+            self.house.tell_quiet();
+        }
+        let is_over = self.household.is_empty() && is_closed && self.house.end_unless_joined();
+        if is_over {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// Takes in who has come to the door.
+    fn let_in(&mut self) -> Arrivals {
+        let mut arrivals = self.house.take_arrivals();
+        for arrival in arrivals.joining.drain(..) {
+            let (no, shares) = (arrival.no, arrival.shares);
+            self.household.join(no, arrival.dweller, shares);
+        }
+        for no in arrivals.woken.drain(..) {
+            self.household.wake(no);
+        }
+        arrivals
+    }
+
+    fn is_quiet(&mut self) -> bool {
+        self.household.has_no_sessions()
+            && self.household.members_mut().all(|(_, it)| it.is_quiet())
+    }
+
+    fn transport_of(&self, origin: Origin) -> Arc<dyn Transport> {
+        let dweller = match origin {
+            Origin::Member(no) => self.household.member(no),
+            Origin::Sessions(_) => None,
+        };
+        match (&self.way, dweller) {
+            (Way::Usual, Some(dweller)) => Arc::clone(dweller.transport()),
+            (Way::Usual, None) => Arc::clone(self.house.authorized()),
+            (Way::Farewell(transport), Some(dweller)) => dweller.over(Arc::clone(transport)),
+            (Way::Farewell(transport), None) => self.house.over(Arc::clone(transport)),
+        }
+    }
+
+    /// Gives back what is held and cleans up, for `most` at most. Whether nothing is left.
+    async fn finish(
+        mut self,
+        asked: Vec<RequestId>,
+        held: Vec<(MemberNo, Vec<CommandId>)>,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+        most: Duration,
+    ) -> bool {
+        let now = runtime.now();
+        self.way = Way::Farewell(transport);
+        self.runtime = Arc::clone(&runtime);
+        for id in asked {
+            let unknown = TransportError::new(TransportErrorKind::Unknown);
+            self.household.handle_response(now, id, Err(unknown));
+        }
+        for (no, held) in held {
+            if let Some(dweller) = self.household.member(no) {
+                dweller.abandon(now, &held);
+                self.household.wake(no);
+            }
+        }
+        let end = pin!(self.run());
+        matches!(select(end, runtime.sleep(most)).await, Either::Left(_))
     }
 }
 
 /// Tells everybody when the driver ends, by itself or with its runtime, and hands on what is left.
-impl<M: Machine> Drop for Driver<M> {
+impl Drop for Driver {
     fn drop(&mut self) {
+        self.let_in();
         let asked = self.requests.give_up();
-        let held = self.shared.end();
-        let is_idle = self.shared.with(|state| state.machine.is_idle());
-        if is_idle || self.farewell.is_zero() {
+        let mut held = Vec::new();
+        let mut farewell = Duration::ZERO;
+        for (no, dweller) in self.household.members_mut() {
+            held.push((no, dweller.end()));
+            if !dweller.is_idle() {
+                farewell = farewell.max(dweller.farewell());
+            }
+        }
+        self.house.end();
+        if self.is_over || farewell.is_zero() {
             return;
         }
-        let shared = Arc::clone(&self.shared);
-        let most = self.farewell;
+        let rest = Self {
+            house: Arc::clone(&self.house),
+            runtime: Arc::clone(&self.runtime),
+            way: Way::Usual,
+            household: core::mem::replace(&mut self.household, Household::new(0)),
+            requests: Exchanges::default(),
+            alarm: Alarm::default(),
+            is_over: true,
+        };
         let rest = Unfinished::new(move |transport, runtime| {
-            Box::pin(finish(shared, asked, held, transport, runtime, most))
+            Box::pin(rest.finish(asked, held, transport, runtime, farewell))
         });
         self.runtime.finish(rest);
     }
-}
-
-/// Gives back what is held and cleans up, for `most` at most. Whether nothing is left.
-async fn finish<M: Machine>(
-    shared: Arc<Shared<M>>,
-    asked: Vec<RequestId>,
-    held: Vec<CommandId>,
-    transport: Arc<dyn Transport>,
-    runtime: Arc<dyn Runtime>,
-    most: Duration,
-) -> bool {
-    let now = runtime.now();
-    let transport = shared.tokens().over(transport);
-    shared.with(|state| {
-        for id in asked {
-            let unknown = TransportError::new(TransportErrorKind::Unknown);
-            state.machine.handle_response(now, id, Err(unknown));
-        }
-        for command in held {
-            state.machine.cancel(now, command);
-        }
-        state.abandon(now);
-    });
-    let mut driver = Driver::new(shared, transport, Arc::clone(&runtime), Duration::ZERO);
-    let end = pin!(driver.run());
-    matches!(select(end, runtime.sleep(most)).await, Either::Left(_))
 }
 
 /// Brings an operation to its end.

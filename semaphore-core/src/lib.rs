@@ -188,7 +188,9 @@ mod view;
 pub use api::SessionDetails;
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, Lost, Refusal, RequestError};
-pub use handle::{Builder, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking};
+pub use handle::{
+    Builder, Client, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking,
+};
 pub use id::{FencingToken, SessionId};
 pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope};
 pub use leader::{Leader, LeaderStatus};

@@ -4,6 +4,8 @@
 //! by commands, and asked what to send and when to look again. A [`Follow`] follows an election from outside. None of them does I/O,
 //! reads a clock or starts a thread: the same inputs lead to the same outputs, always.
 //!
+//! A [`Household`] runs several machines on sessions that they share.
+//!
 //! The crate's own documentation has the loop that drives one. What its requests say is in [`api`]; what one answer shows of a
 //! prefix is a [`View`], with the semaphore's [`Record`] in it.
 
@@ -11,8 +13,8 @@ pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::id::{CommandId, Index, RequestId};
 pub use crate::input::{SessionOptions, Value};
 pub use crate::machine::{
-    Candidate, ElectionSettings, Event, Follow, Grant, Machine, Participant, Settings, Term,
-    Transmit,
+    Candidate, ElectionSettings, Event, Follow, Grant, Household, LoanNews, LoanNo, LoanWish,
+    Machine, Member, MemberNo, Origin, Participant, Reach, Settings, Shares, Term, Transmit,
 };
 pub use crate::record::{Dialect, Record};
 pub use crate::time::Instant;

@@ -1,5 +1,6 @@
 //! What sends requests, and how one can fail below HTTP.
 
+use core::any::Any;
 use core::fmt;
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -34,6 +35,12 @@ pub trait Transport: Send + Sync {
     fn defaults(&self) -> Scope {
         Scope::default()
     }
+
+    /// What is connected to it shares more than it: what that is.
+    #[doc(hidden)]
+    fn shared(&self) -> Option<&dyn Any> {
+        None
+    }
 }
 
 #[async_trait]
@@ -44,6 +51,10 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
 
     fn defaults(&self) -> Scope {
         T::defaults(self)
+    }
+
+    fn shared(&self) -> Option<&dyn Any> {
+        T::shared(self)
     }
 }
 

@@ -18,17 +18,32 @@ use crate::transport::{Transport, TransportError};
 
 /// Where the tokens of a handle come from. Without a source a request keeps the one that it was made with.
 #[derive(Clone, Default)]
-pub(crate) struct Tokens(Arc<Mutex<Option<TokenProvider>>>);
+pub(crate) struct Tokens {
+    own: Arc<Mutex<Option<TokenProvider>>>,
+    /// Where else, while it has none of its own.
+    others: Option<Box<Tokens>>,
+}
 
 impl Tokens {
     pub(crate) fn of(source: Option<TokenProvider>) -> Self {
-        Self(Arc::new(Mutex::new(source)))
+        Self {
+            own: Arc::new(Mutex::new(source)),
+            others: None,
+        }
+    }
+
+    /// From there, unless it is told otherwise.
+    pub(crate) fn or(self, others: &Self) -> Self {
+        Self {
+            own: self.own,
+            others: Some(Box::new(others.clone())),
+        }
     }
 
     /// From now on they come from here.
     pub(crate) fn set(&self, source: impl TokenSource + 'static) {
         let source = TokenProvider::new(source);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 
     /// The transport, with these tokens.
@@ -38,8 +53,10 @@ impl Tokens {
     }
 
     fn source(&self) -> Option<TokenProvider> {
-        let source = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        source.clone()
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = own.clone();
+        drop(own);
+        source.or_else(|| self.others.as_ref()?.source())
     }
 }
 

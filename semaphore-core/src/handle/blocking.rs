@@ -19,9 +19,11 @@
 //! # Ok::<(), semaphore_core::Error>(())
 //! ```
 
+mod client;
 mod discovery;
 mod election;
 
+pub use client::Client;
 pub use discovery::{Discovery, Follower};
 
 use core::fmt;

@@ -3,10 +3,12 @@
 //! ```text
 //!  Semaphore::builder ─┐
 //!  Election::builder  ─┼─▶ Builder<T> ── options ──▶ connect ──▶ T
-//!  Discovery::builder ─┘
+//!  Discovery::builder ─┤
+//!  Client::builder ────┘
 //! ```
 //! The blocking handles begin with builders of their own, which take the same options.
 
+mod client;
 mod discovery;
 mod election;
 mod semaphore;
@@ -61,10 +63,64 @@ struct Told<S> {
 #[derive(Clone, Debug)]
 pub struct Contention<S> {
     settings: S,
+    value: Option<Value>,
+    encoding: Option<Encoding>,
+    session_options: Option<SessionOptions>,
+    farewell: Option<Duration>,
+    is_isolated: bool,
+}
+
+/// What is taken where a builder is not told.
+#[derive(Clone, Debug)]
+pub(crate) struct Defaults {
+    scope: Scope,
     value: Value,
     encoding: Encoding,
     session_options: SessionOptions,
     farewell: Duration,
+}
+
+impl Defaults {
+    pub(in crate::handle) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    pub(in crate::handle) fn farewell(&self) -> Duration {
+        self.farewell
+    }
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            scope: Scope::default(),
+            value: Value::default(),
+            encoding: Encoding::default(),
+            session_options: SessionOptions::default(),
+            farewell: FAREWELL,
+        }
+    }
+}
+
+impl<S> Told<Contention<S>> {
+    /// What it was told, and what the defaults say of the rest.
+    fn or(&self, defaults: &Defaults) -> Defaults {
+        let Contention {
+            value,
+            encoding,
+            session_options,
+            farewell,
+            ..
+        } = &self.subject;
+        let session_options = session_options.as_ref();
+        Defaults {
+            scope: self.scope.clone().or(defaults.scope.clone()),
+            value: value.clone().unwrap_or_else(|| defaults.value.clone()),
+            encoding: encoding.unwrap_or(defaults.encoding),
+            session_options: session_options.unwrap_or(&defaults.session_options).clone(),
+            farewell: farewell.unwrap_or(defaults.farewell),
+        }
+    }
 }
 
 /// How long the end of a program may be put off, unless [`Builder::farewell`] says otherwise.
@@ -167,10 +223,11 @@ impl<T: Contends> Builder<T> {
     fn contending(settings: Result<T::Settings, InvalidInput>) -> Self {
         Self::of(settings.map(|settings| Contention {
             settings,
-            value: Value::default(),
-            encoding: Encoding::default(),
-            session_options: SessionOptions::default(),
-            farewell: FAREWELL,
+            value: None,
+            encoding: None,
+            session_options: None,
+            farewell: None,
+            is_isolated: false,
         }))
     }
 
@@ -178,7 +235,7 @@ impl<T: Contends> Builder<T> {
     /// leader. Any bytes up to 512 KiB, such as a node's name, an address or a JSON document.
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
         self.checked(|told| {
-            told.subject.value = Value::new(value)?;
+            told.subject.value = Some(Value::new(value)?);
             Ok(())
         })
     }
@@ -186,7 +243,7 @@ impl<T: Contends> Builder<T> {
     /// How the steps of the protocol become requests, see [`Encoding`].
     pub fn encoding(self, encoding: Encoding) -> Self {
         self.checked(|told| {
-            told.subject.encoding = encoding;
+            told.subject.encoding = Some(encoding);
             Ok(())
         })
     }
@@ -248,6 +305,15 @@ impl<T: Contends> Builder<T> {
         self.session_option(|options| options.with_service_checks(checks))
     }
 
+    /// Of those that are connected to a [`Client`](crate::Client): stands on sessions of its own, so that it shares the
+    /// fate of no other. Its renewals are its own then, too.
+    pub fn isolated(self) -> Self {
+        self.checked(|told| {
+            told.subject.is_isolated = true;
+            Ok(())
+        })
+    }
+
     /// How long the end of a program may be put off to give back what it still holds, 1 s unless given. It takes as long
     /// as Consul needs for two or three requests. Zero turns it off.
     ///
@@ -260,7 +326,7 @@ impl<T: Contends> Builder<T> {
     /// holds: drops don't run there.
     pub fn farewell(self, most: Duration) -> Self {
         self.checked(|told| {
-            told.subject.farewell = most;
+            told.subject.farewell = Some(most);
             Ok(())
         })
     }
@@ -268,8 +334,9 @@ impl<T: Contends> Builder<T> {
     /// Everything that was told, or the first thing that was wrong with it.
     fn checked_contention(self) -> Result<Told<Contention<T::Settings>>, Error> {
         let told = self.told?;
-        let options = &told.subject.session_options;
-        if options.outlasts_lock_delay() {
+        if let Some(options) = &told.subject.session_options
+            && options.outlasts_lock_delay()
+        {
             tracing::warn!(
                 lock_delay = ?options.lock_delay(),
                 ttl = ?options.ttl(),
@@ -285,8 +352,8 @@ impl<T: Contends> Builder<T> {
         change: impl FnOnce(SessionOptions) -> Result<SessionOptions, InvalidInput>,
     ) -> Self {
         self.checked(|told| {
-            let options = &mut told.subject.session_options;
-            *options = change(options.clone())?;
+            let options = told.subject.session_options.take();
+            told.subject.session_options = Some(change(options.unwrap_or_default())?);
             Ok(())
         })
     }

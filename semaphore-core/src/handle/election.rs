@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::authorized::Tokens;
+use super::client::Client;
 use super::discovery::Discovery;
 use super::hold::Hold;
 use super::leadership::Leadership;
@@ -62,6 +63,25 @@ impl Election {
         let candidate = Candidate::new(settings, seed);
         Ok(Self {
             owner: Owner::start(candidate, transport, tokens, runtime, farewell)?,
+            key,
+            scope,
+        })
+    }
+
+    /// One of a client's.
+    pub(super) fn join(
+        client: &Client,
+        settings: ElectionSettings,
+        seed: u64,
+        tokens: Tokens,
+        farewell: Duration,
+    ) -> Result<Self, Error> {
+        let key = settings.key().clone();
+        let scope = settings.scope().clone();
+        let candidate = Candidate::new(settings, seed);
+        let tokens = tokens.or(client.house().tokens());
+        Ok(Self {
+            owner: Owner::join(client.key(), candidate, None, tokens, farewell)?,
             key,
             scope,
         })

@@ -3,7 +3,7 @@
 //! blocking in [`blocking`].
 //!
 //! A semaphore is one participant, an election one candidate, driven in the background by its
-//! runtime; its clones share it. Commands go straight into the machine, under a lock that is never held across an `await`; events
+//! runtime; its clones share it. Those of a [`Client`] share their driver and their sessions. Commands go straight into the machine, under a lock that is never held across an `await`; events
 //! come back through channels.
 //!
 //! A follower needs no driver: its machine runs inside of what its user awaits.
@@ -11,10 +11,12 @@
 mod authorized;
 pub mod blocking;
 mod builder;
+mod client;
 mod discovery;
 mod election;
 mod follower;
 mod hold;
+mod house;
 mod leadership;
 mod owner;
 mod permit;
@@ -22,6 +24,7 @@ mod semaphore;
 mod shared;
 
 pub use builder::Builder;
+pub use client::Client;
 pub use discovery::Discovery;
 pub use election::Election;
 pub use follower::Follower;
@@ -29,5 +32,4 @@ pub use leadership::Leadership;
 pub use permit::Permit;
 pub use semaphore::Semaphore;
 
-pub(crate) use authorized::Tokens;
-pub(crate) use shared::Shared;
+pub(crate) use house::{Arrivals, Dweller, House};

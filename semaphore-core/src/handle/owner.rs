@@ -6,19 +6,29 @@ use std::sync::Arc;
 use futures_util::future::select;
 
 use super::authorized::Tokens;
+use super::house::House;
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::{Machine, Shares};
 use crate::manage::{Operation, Task};
 use crate::runtime::Runtime;
 use crate::transport::Transport;
 
 /// Held by every handle; the last one that goes ends the machine.
-pub(super) struct Owner<M: Machine>(pub(super) Arc<Shared<M>>);
+pub(super) struct Owner<M: Machine>(
+    pub(super) Arc<Shared<M>>,
+    #[expect(dead_code, reason = "kept")] Option<Arc<Key>>,
+);
+
+/// Held by all who may bring machines into a house that is shared, and by the owners of those; the last one that goes ends it.
+pub(super) struct Key {
+    house: Arc<House>,
+    farewell: Duration,
+}
 
 impl<M: Machine> Owner<M> {
-    /// Starts the machine's driver.
+    /// Starts the machine in a house to itself, with a driver of its own.
     ///
     /// # Errors
     /// [`Error::NoTask`].
@@ -29,11 +39,36 @@ impl<M: Machine> Owner<M> {
         runtime: Arc<dyn Runtime>,
         farewell: Duration,
     ) -> Result<Arc<Self>, Error> {
-        let shared = Arc::new(Shared::new(machine, transport, tokens, runtime, farewell));
-        let driver = driver::drive(Arc::clone(&shared));
-        let spawned = shared.runtime().spawn(Box::pin(driver));
-        spawned.map_err(|error| Error::NoTask(Arc::new(error)))?;
-        Ok(Arc::new(Self(shared)))
+        let house = Arc::new(House::new(transport, Tokens::default(), runtime));
+        let machine = move_in(&house, machine, None, tokens, farewell)?;
+        house.close();
+        drive(&house, 0)?;
+        Ok(Arc::new(Self(machine, None)))
+    }
+
+    /// Starts the machine in a house that has a driver.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] when that is no more.
+    pub(super) fn join(
+        key: &Arc<Key>,
+        machine: M,
+        shares: Option<Shares>,
+        tokens: Tokens,
+        farewell: Duration,
+    ) -> Result<Arc<Self>, Error> {
+        let machine = move_in(&key.house, machine, shares, tokens, farewell)?;
+        Ok(Arc::new(Self(machine, Some(Arc::clone(key)))))
+    }
+
+    /// One more owner of a machine that lives in a house that is shared, if the machine fits and does not end.
+    pub(super) fn again(
+        key: &Arc<Key>,
+        shared: Arc<Shared<M>>,
+        fits: impl FnOnce(&M) -> bool,
+    ) -> Option<Arc<Self>> {
+        let is_taken = shared.with(|state| fits(&state.machine) && state.take_again());
+        is_taken.then(|| Arc::new(Self(shared, Some(Arc::clone(key)))))
     }
 
     /// Brings an operation to its end, beside the machine.
@@ -71,6 +106,56 @@ impl<M: Machine> Owner<M> {
             select(idle, runtime.sleep(most)).await;
         }));
     }
+}
+
+fn move_in<M: Machine>(
+    house: &Arc<House>,
+    machine: M,
+    shares: Option<Shares>,
+    tokens: Tokens,
+    farewell: Duration,
+) -> Result<Arc<Shared<M>>, Error> {
+    let is_shared = shares.is_some();
+    house.join(shares, |no| {
+        let house = Arc::clone(house);
+        Arc::new(Shared::new(machine, house, no, tokens, farewell, is_shared))
+    })
+}
+
+impl Key {
+    pub(super) fn new(house: Arc<House>, farewell: Duration) -> Self {
+        Self { house, farewell }
+    }
+
+    pub(super) fn house(&self) -> &Arc<House> {
+        &self.house
+    }
+}
+
+/// A program may end next, and the driver with it.
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.house.close();
+        if self.farewell.is_zero() {
+            return;
+        }
+        let quiet = self.house.await_quiet();
+        let runtime = self.house.runtime();
+        let most = self.farewell;
+        runtime.linger(Box::pin(async move {
+            select(quiet, runtime.sleep(most)).await;
+        }));
+    }
+}
+
+/// Starts a house's driver.
+///
+/// # Errors
+/// [`Error::NoTask`].
+pub(super) fn drive(house: &Arc<House>, seed: u64) -> Result<(), Error> {
+    let driver = driver::drive(Arc::clone(house), seed);
+    let spawned = house.runtime().spawn(Box::pin(driver));
+    spawned.map_err(|error| Error::NoTask(Arc::new(error)))
 }
 
 impl<M: Machine> Drop for Owner<M> {

@@ -5,11 +5,11 @@ use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::Permit;
 use super::authorized::Tokens;
 use super::hold::Hold;
 use super::owner::Owner;
 use super::shared::Shared;
+use super::{Client, Permit};
 use crate::error::{Error, Refusal};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
@@ -48,6 +48,25 @@ impl Semaphore {
         let participant = Participant::new(settings, seed);
         Ok(Self {
             owner: Owner::start(participant, transport, tokens, runtime, farewell)?,
+            prefix,
+            scope,
+        })
+    }
+
+    /// One of a client's.
+    pub(super) fn join(
+        client: &Client,
+        settings: Settings,
+        seed: u64,
+        tokens: Tokens,
+        has_tokens: bool,
+        farewell: Duration,
+    ) -> Result<Self, Error> {
+        let prefix = settings.prefix().clone();
+        let scope = settings.scope().clone();
+        let tokens = has_tokens.then_some(tokens);
+        Ok(Self {
+            owner: client.participant(settings, seed, tokens, farewell)?,
             prefix,
             scope,
         })

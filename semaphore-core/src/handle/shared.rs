@@ -1,30 +1,28 @@
 //! What handles and driver share: the machine, and a channel for everyone who waits for it.
 
-use core::sync::atomic::Ordering;
-use core::task::Context;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use futures_channel::oneshot;
 
+use super::authorized::Tokens;
+use super::house::{Dweller, House};
 use crate::error::{Error, Lost, Refusal};
-use crate::handle::Tokens;
 use crate::id::CommandId;
-use crate::machine::{Event, Machine};
+use crate::machine::{Event, Machine, Member, MemberNo};
 use crate::runtime::Runtime;
-use crate::sync::{AtomicBool, AtomicWaker, Mutex};
+use crate::sync::Mutex;
 use crate::time::Instant;
 use crate::transport::Transport;
 
 /// Shared by the driver and all handles of one machine.
 pub(crate) struct Shared<M: Machine> {
     state: Mutex<State<M>>,
-    noticed: AtomicBool,
-    driver: AtomicWaker,
+    house: Arc<House>,
+    no: MemberNo,
     transport: Arc<dyn Transport>,
     tokens: Tokens,
-    runtime: Arc<dyn Runtime>,
     farewell: Duration,
 }
 
@@ -37,9 +35,22 @@ pub(crate) struct State<M: Machine> {
     idle: Vec<oneshot::Sender<()>>,
     /// What is still to be told, once the lock is free: a waker may call back at once.
     notices: Vec<Notice<M::Grant>>,
-    is_closed: bool,
-    handles_gone: bool,
-    ended: bool,
+    owners: usize,
+    /// Whether another owner may come when the last has gone.
+    is_shared: bool,
+    stage: Stage,
+}
+
+/// How far it is on its way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Open,
+    /// Nothing more is granted.
+    Closed,
+    /// The driver has parted with it, since nobody has it any more.
+    MovedOut,
+    /// The driver is no more.
+    Ended,
 }
 
 /// What somebody waits for, and where.
@@ -60,12 +71,14 @@ pub(crate) struct Granted<G> {
 }
 
 impl<M: Machine> Shared<M> {
-    pub(crate) fn new(
+    /// The machine that lives in this house under this number.
+    pub(super) fn new(
         machine: M,
-        transport: Arc<dyn Transport>,
+        house: Arc<House>,
+        no: MemberNo,
         tokens: Tokens,
-        runtime: Arc<dyn Runtime>,
         farewell: Duration,
+        is_shared: bool,
     ) -> Self {
         Self {
             state: Mutex::new(State {
@@ -75,15 +88,14 @@ impl<M: Machine> Shared<M> {
                 done: BTreeMap::new(),
                 idle: Vec::new(),
                 notices: Vec::new(),
-                is_closed: false,
-                handles_gone: false,
-                ended: false,
+                owners: 1,
+                is_shared,
+                stage: Stage::Open,
             }),
-            noticed: AtomicBool::new(false),
-            driver: AtomicWaker::new(),
-            transport: tokens.over(transport),
+            transport: tokens.over(Arc::clone(house.transport())),
+            house,
+            no,
             tokens,
-            runtime,
             farewell,
         }
     }
@@ -98,7 +110,7 @@ impl<M: Machine> Shared<M> {
     }
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
-        &self.runtime
+        self.house.runtime()
     }
 
     /// For how long the end of a program may be put off.
@@ -121,23 +133,61 @@ impl<M: Machine> Shared<M> {
 
     /// Like [`Self::with`], for a command: the driver looks at the machine again.
     pub(crate) fn command<T>(&self, work: impl FnOnce(&mut State<M>, Instant) -> T) -> T {
-        let now = self.runtime.now();
+        let now = self.runtime().now();
         let result = self.with(|state| work(state, now));
-        self.noticed.store(true, Ordering::Release);
-        self.driver.wake();
+        self.house.wake(self.no);
         result
     }
+}
 
-    /// Whether there was a command since the last call; if not, the driver is woken by the next.
-    pub(crate) fn take_notice(&self, cx: &Context<'_>) -> bool {
-        self.driver.register(cx.waker());
-        self.noticed.swap(false, Ordering::AcqRel)
+impl<M: Machine> Dweller for Shared<M> {
+    fn reach(&self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
+        self.with(|state| {
+            work(&mut state.machine);
+            let is_over = state.is_over();
+            if is_over {
+                state.reach(Stage::MovedOut);
+            }
+            !is_over
+        })
     }
 
-    /// The driver is no more: nothing will be answered. Says what was held.
-    pub(crate) fn end(&self) -> Vec<CommandId> {
+    fn transport(&self) -> &Arc<dyn Transport> {
+        &self.transport
+    }
+
+    fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        self.tokens.over(transport)
+    }
+
+    fn farewell(&self) -> Duration {
+        self.farewell
+    }
+
+    fn close(&self, now: Instant) {
+        self.with(|state| state.close(now));
+    }
+
+    fn abandon(&self, now: Instant, held: &[CommandId]) {
         self.with(|state| {
-            state.ended = true;
+            for command in held {
+                state.machine.cancel(now, *command);
+            }
+            state.abandon_all(now);
+        });
+    }
+
+    fn is_idle(&self) -> bool {
+        self.with(|state| state.machine.is_idle())
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.with(|state| state.machine.is_quiet())
+    }
+
+    fn end(&self) -> Vec<CommandId> {
+        self.with(|state| {
+            state.reach(Stage::Ended);
             let held = state.lost.keys().copied().collect();
             let granted = core::mem::take(&mut state.granted).into_values();
             let lost = core::mem::take(&mut state.lost).into_values();
@@ -168,27 +218,46 @@ impl<G> Notice<G> {
 impl<M: Machine> State<M> {
     /// Whether the driver has nothing left to do, now or ever.
     pub(crate) fn is_over(&self) -> bool {
-        self.handles_gone && self.machine.is_idle()
+        self.owners == 0 && self.machine.is_idle()
+    }
+
+    /// Somebody wants it again. Whether it can still be had.
+    pub(crate) fn take_again(&mut self) -> bool {
+        let is_there = self.stage == Stage::Open;
+        self.owners += usize::from(is_there);
+        is_there
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended
+        self.stage == Stage::Ended
+    }
+
+    fn reach(&mut self, stage: Stage) {
+        self.stage = self.stage.max(stage);
     }
 
     /// Whether nothing more is granted, since it was closed or the driver is no more.
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed || self.ended
+        self.stage > Stage::Open
     }
 
     /// Takes no more commands.
     pub(crate) fn close(&mut self, now: Instant) {
-        self.is_closed = true;
+        self.reach(Stage::Closed);
         self.machine.close(now);
     }
 
-    /// The last handle is gone.
+    /// An owner is gone. Whoever waits or holds is an owner, too.
     pub(crate) fn abandon(&mut self, now: Instant) {
-        self.handles_gone = true;
+        self.owners = self.owners.saturating_sub(1);
+        if self.owners == 0 && !self.is_shared {
+            self.close(now);
+        }
+    }
+
+    /// All owners are gone with the driver.
+    pub(crate) fn abandon_all(&mut self, now: Instant) {
+        self.owners = 0;
         self.close(now);
     }
 
@@ -198,7 +267,7 @@ impl<M: Machine> State<M> {
         command: CommandId,
     ) -> oneshot::Receiver<Answer<M::Grant>> {
         let (sender, receiver) = oneshot::channel();
-        if self.ended {
+        if self.has_ended() {
             let _ = sender.send(Err(Error::Closed));
         } else {
             self.granted.insert(command, sender);
@@ -212,7 +281,7 @@ impl<M: Machine> State<M> {
         command: CommandId,
     ) -> oneshot::Receiver<Result<(), Error>> {
         let (sender, receiver) = oneshot::channel();
-        if self.ended {
+        if self.has_ended() {
             let _ = sender.send(Err(Error::Closed));
         } else {
             self.done.insert(command, sender);
@@ -222,13 +291,13 @@ impl<M: Machine> State<M> {
 
     /// Whether somebody is there to give back what is not given back yet.
     pub(crate) fn is_giving_back(&self) -> bool {
-        !self.ended && !self.machine.is_quiet()
+        !self.has_ended() && !self.machine.is_quiet()
     }
 
     /// Where it will be told that nothing is left; at once if nobody is left to clean up.
     pub(crate) fn await_idle(&mut self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        if !self.ended {
+        if !self.has_ended() {
             self.idle.push(sender);
         }
         receiver

@@ -236,6 +236,10 @@ impl SessionOptions {
         self.or_named(|| format!("semaphore {prefix}"))
     }
 
+    pub(crate) fn for_process(self) -> Self {
+        self.or_named(|| "semaphores of one process".to_owned())
+    }
+
     /// As an election needs it: the key stays when the session ends, since its `LockIndex` counts
     /// the terms. Its lock delay is Consul's default at least, which other clients of elections have.
     pub(crate) fn for_election(mut self, key: &LockKey) -> Self {

@@ -17,6 +17,7 @@ use core::fmt;
 use crate::error::{Error, Lost, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
+use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -47,6 +48,17 @@ pub trait Machine: Send + 'static {
     fn handle_timeout(&mut self, now: Instant);
     /// What became of a command, in order.
     fn poll_event(&mut self) -> Option<Event<Self::Grant>>;
+
+    /// What it wants of the sessions that it shares with other machines of the process. Nothing, unless it shares any.
+    #[doc(hidden)]
+    fn poll_wish(&mut self) -> Option<LoanWish> {
+        None
+    }
+    /// Takes what is known of a session that was lent to it.
+    #[doc(hidden)]
+    fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        let _ = (now, news);
+    }
 
     /// Takes no more commands that would be granted, and fails those that wait. What is held stays so until it is
     /// released.

@@ -7,11 +7,11 @@
 //!          │           │                 │           │             │
 //!       callers ───────┼─────────────────┘           │             │         who waits, who holds, what they are told
 //!                  process ──────────────────────────┴─────────────┘         what one process shares:
-//!                     tenancy   sessions and their leases
+//!                     tenancy   sessions and their leases, of one machine or shared by many
 //!                     reader    what is asked again: from which index, how often, when after a failure
 //!                     requests  what is under way
 //! ```
-//! Rooms further down know nothing of those above them.
+//! A [`Household`] runs several of them, on sessions that they share. Rooms further down know nothing of those above them.
 
 mod callers;
 mod contract;
@@ -19,12 +19,17 @@ mod election;
 #[cfg(test)]
 mod fixture;
 mod follow;
+mod household;
 mod process;
 mod semaphore;
 
 pub use contract::{Event, Machine, Transmit};
 pub use election::{Candidate, ElectionSettings, Term};
 pub use follow::{Follow, LeaderEvent};
+pub use household::{Household, Member, Origin, Reach};
 pub use process::encoding::Encoding;
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
+
+pub use process::tenancy::loan::{LoanNews, LoanNo, LoanWish};
+pub use process::tenancy::pool::{MemberNo, Shares};
 pub use semaphore::{Availability, Grant, Participant, Settings};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{Buildable, Builder};
 use crate::error::Error;
-use crate::handle::{Discovery, Tokens, blocking};
+use crate::handle::authorized::Tokens;
+use crate::handle::{Client, Discovery, blocking};
 use crate::input::LockKey;
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
@@ -62,6 +63,13 @@ impl Builder<Discovery> {
     ) -> Result<Discovery, Error> {
         let told = self.told?;
         let tokens = Tokens::of(told.tokens);
+        let (tokens, transport) = match Client::of(&*transport) {
+            Some(client) => (
+                tokens.or(client.house().tokens()),
+                Arc::clone(client.house().transport()),
+            ),
+            None => (tokens, transport),
+        };
         Ok(Discovery::new(
             told.subject,
             told.scope.or(transport.defaults()),

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention};
+use super::{Buildable, Builder, Contends, Contention, Defaults};
 use crate::error::Error;
-use crate::handle::{Election, Tokens, blocking};
+use crate::handle::authorized::Tokens;
+use crate::handle::{Client, Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
 use crate::runtime::{BlockOn, Runtime};
@@ -74,21 +75,27 @@ impl Builder<Election> {
     ) -> Result<Election, Error> {
         let told = self.checked_contention()?;
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let contention = told.subject;
-        let settings = contention
+        let client = Client::of(&*transport);
+        let known = client.map_or_else(Defaults::default, |it| it.own_defaults().clone());
+        let Defaults {
+            scope,
+            value,
+            encoding,
+            session_options,
+            farewell,
+        } = told.or(&known);
+        let settings = told
+            .subject
             .settings
-            .with_value(contention.value)
-            .with_encoding(contention.encoding)
-            .with_scope(told.scope.or(transport.defaults()))
-            .with_session_options(contention.session_options);
-        Election::start(
-            settings,
-            seed,
-            transport,
-            Tokens::of(told.tokens),
-            runtime,
-            contention.farewell,
-        )
+            .with_value(value)
+            .with_encoding(encoding)
+            .with_scope(scope.or(transport.defaults()))
+            .with_session_options(session_options);
+        let tokens = Tokens::of(told.tokens);
+        match client {
+            Some(client) => Election::join(client, settings, seed, tokens, farewell),
+            None => Election::start(settings, seed, transport, tokens, runtime, farewell),
+        }
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention};
+use super::{Buildable, Builder, Contends, Contention, Defaults};
 use crate::error::Error;
-use crate::handle::{Semaphore, Tokens, blocking};
+use crate::handle::authorized::Tokens;
+use crate::handle::{Client, Semaphore, blocking};
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix};
 use crate::machine::Settings;
@@ -103,25 +104,37 @@ impl Builder<Semaphore> {
     ) -> Result<Semaphore, Error> {
         let told = self.checked_contention()?;
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let contention = told.subject;
-        let settings = contention
-            .settings
-            .with_value(contention.value)
-            .with_encoding(contention.encoding)
-            .with_scope(told.scope.or(transport.defaults()));
-        let settings = if settings.owns_sessions() {
-            settings.with_session_options(contention.session_options)
-        } else {
-            settings
-        };
-        Semaphore::start(
+        let client = Client::of(&*transport);
+        let known = client.map_or_else(Defaults::default, |it| it.own_defaults().clone());
+        let Defaults {
+            scope,
+            value,
+            encoding,
+            session_options,
+            farewell,
+        } = told.or(&known);
+        let has_tokens = told.tokens.is_some();
+        let Contention {
             settings,
-            seed,
-            transport,
-            Tokens::of(told.tokens),
-            runtime,
-            contention.farewell,
-        )
+            is_isolated,
+            ..
+        } = told.subject;
+        let settings = settings
+            .with_value(value)
+            .with_encoding(encoding)
+            .with_scope(scope.or(transport.defaults()));
+        // Who renews a session needs a token that may.
+        let shares = client.is_some() && !is_isolated && !has_tokens;
+        let settings = match (settings.owns_sessions(), shares) {
+            (true, true) => settings.with_shared_sessions(session_options),
+            (true, false) => settings.with_session_options(session_options),
+            (false, _) => settings,
+        };
+        let tokens = Tokens::of(told.tokens);
+        match client {
+            Some(client) => Semaphore::join(client, settings, seed, tokens, has_tokens, farewell),
+            None => Semaphore::start(settings, seed, transport, tokens, runtime, farewell),
+        }
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

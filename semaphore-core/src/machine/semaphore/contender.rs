@@ -22,7 +22,8 @@ use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::tenancy::loan::{LoanStep, Shown as SessionShown};
+use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
 use crate::sequencer::Sequencer;
@@ -37,7 +38,7 @@ pub(in crate::machine) use succession::Spare;
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Contender {
-    session: Session,
+    session: Tenure,
     key: ContenderKey,
     phase: Phase,
     presence: Presence,
@@ -69,7 +70,7 @@ pub(in crate::machine) enum ContenderEvent {
 impl Contender {
     pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
         Self {
-            session: Session::new(&settings.session),
+            session: Tenure::new(&settings.session, settings.encoding),
             key: ContenderKey::new(settings, rng),
             phase: Phase::new(),
             presence: Presence::No,
@@ -254,6 +255,11 @@ impl Contender {
         self.key_is_active() && self.key.needs_read(view_sent)
     }
 
+    /// Whether only views tell how its key goes on.
+    pub(in crate::machine) fn waits_for_view(&self) -> bool {
+        self.key_is_active() && self.key.waits_for_view()
+    }
+
     /// When the next of its requests is due.
     pub(in crate::machine) fn due_at(&self) -> Option<Instant> {
         let key = self.key_is_active().then(|| self.key.timeout());
@@ -349,6 +355,32 @@ impl Contender {
         }
         self.settle(moment, settings);
         event.or_else(|| self.check_session())
+    }
+
+    /// What it wants of the sessions that it shares with others.
+    pub(in crate::machine) fn poll_wish(&mut self) -> Option<LoanStep> {
+        self.session.poll_wish()
+    }
+
+    /// What is known now of the session that it shares with others.
+    pub(in crate::machine) fn learn(
+        &mut self,
+        moment: Moment,
+        shown: &SessionShown,
+        settings: &Settings,
+    ) -> Option<ContenderEvent> {
+        if self.session.id().is_none() {
+            self.key.comes_after(shown.former);
+        }
+        self.session.learn(shown);
+        if let Some(failure) = self.session.failure()
+            && failure.is_permanent()
+            && self.is_wanting()
+        {
+            return Some(ContenderEvent::Refused(failure.clone()));
+        }
+        self.settle(moment, settings);
+        self.check_session()
     }
 
     /// Compares with a view that was asked for at `sent`. It is `confirmed` if the leader
@@ -475,7 +507,8 @@ impl Contender {
             self.phase.end_session();
         }
         if !self.phase.keeps_session() && !self.session.is_ending() {
-            self.session.end(&settings.session);
+            let former = self.create_index().unwrap_or_default();
+            self.session.end(former, is_in_order, &settings.session);
         }
         if self.phase.keeps_session() || self.session.has_ended() {
             self.phase.ended();

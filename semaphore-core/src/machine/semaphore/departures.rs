@@ -44,13 +44,13 @@ impl Participant {
                 SessionSource::Callers(session) => Some(Error::SessionGone {
                     session: session.clone(),
                 }),
-                SessionSource::Create(_) => None,
+                SessionSource::Create(_) | SessionSource::Shared(_) => None,
             }),
             ContenderEvent::KeyTaken => self.replace(now, no, |session| match session {
                 SessionSource::Callers(session) => Some(Error::SessionInUse {
                     session: session.clone(),
                 }),
-                SessionSource::Create(_) => None,
+                SessionSource::Create(_) | SessionSource::Shared(_) => None,
             }),
             ContenderEvent::Unseen => {
                 let prefix = self.settings.prefix.to_string();

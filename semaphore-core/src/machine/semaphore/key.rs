@@ -4,7 +4,7 @@
 //!  Absent ─▶ Reserving ─▶ Acquiring ─▶ There ─▶ Deleting ─▶ Deleted
 //!     └──────────────────────▲ (a session of ours) ▲│
 //!                                                  │▼
-//!                                               Settling (a session of the caller's)
+//!                                               Settling (a session that lives on)
 //!                 └─▶ Contested ─▶ Reserving, Acquiring, or refused
 //! ```
 //! A session that we made is ours alone, and so is its key: it is acquired at once. A session of
@@ -14,7 +14,8 @@
 //! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
 //!
 //! No read settles a write that was given up: it may be applied later. A session of ours takes such a key along when it is
-//! destroyed. One of the caller's lives on, so that the key is looked for until no such write can come any more (*Settling*).
+//! destroyed. One of the caller's lives on, as does one that serves other semaphores of the process, so that the key is looked for
+//! until no such write can come any more (*Settling*).
 //!
 //! Sources: Consul's documentation of the KV endpoint (`acquire` by the session that has the key already succeeds again,
 //! and leaves `LockIndex` as it is).
@@ -61,8 +62,10 @@ pub(in crate::machine) struct ContenderKey {
 /// Whose the key is, if it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ownership {
-    /// Ours: its session is ours alone.
+    /// Ours: its session is ours alone, and takes it along when it ends.
     OfSession,
+    /// Ours: at this place the session is ours alone. Elsewhere it serves others, so that it lives on.
+    OfPlace,
     /// Ours, although the session is the caller's: nobody else has reserved it.
     Reserved,
     /// It may be another contender's with the same session.
@@ -109,10 +112,10 @@ impl ContenderKey {
             backoff: Backoff::new(Duration::from_millis(100), settings.retry_cap()),
             nonce: rng.u64(..),
             former: Index::ZERO,
-            ownership: if settings.owns_sessions() {
-                Ownership::OfSession
-            } else {
-                Ownership::Unproven
+            ownership: match (settings.owns_sessions(), settings.shares_sessions()) {
+                (true, false) => Ownership::OfSession,
+                (true, true) => Ownership::OfPlace,
+                (false, _) => Ownership::Unproven,
             },
             seen: None,
             deletable: None,
@@ -134,13 +137,17 @@ impl ContenderKey {
         }
     }
 
+    /// Its session had a key here before, which was created at `former` and is deleted.
+    pub(in crate::machine) fn comes_after(&mut self, former: Index) {
+        self.former = former;
+    }
+
     /// Enters the queue.
     pub(in crate::machine) fn enter(&mut self) {
         if self.state == State::Absent {
-            self.proceed(if self.owns_session() {
-                State::Acquiring
-            } else {
-                State::Reserving
+            self.proceed(match self.ownership {
+                Ownership::OfSession | Ownership::OfPlace => State::Acquiring,
+                Ownership::Reserved | Ownership::Unproven => State::Reserving,
             });
         }
     }
@@ -151,7 +158,12 @@ impl ContenderKey {
             State::Absent => self.forget(),
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
-            _ => self.proceed(State::Deleting(moment)),
+            _ => {
+                if self.ownership == Ownership::OfPlace {
+                    self.deletable = self.seen.as_ref().map(|seen| seen.modify_index);
+                }
+                self.proceed(State::Deleting(moment));
+            }
         }
     }
 
@@ -195,6 +207,15 @@ impl ContenderKey {
     /// The key as the last view showed it.
     pub(in crate::machine) fn seen(&self) -> Option<&Contender> {
         self.seen.as_ref()
+    }
+
+    /// Whether only views tell how it goes on.
+    pub(in crate::machine) fn waits_for_view(&self) -> bool {
+        match self.state {
+            State::Contested(_) | State::Settling(_) => true,
+            State::Deleting(_) => !self.owns_session() && self.deletable.is_none(),
+            _ => false,
+        }
     }
 
     /// Whether it can only go on with a view newer than one that was asked for at `view_sent`.

@@ -61,6 +61,7 @@ use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Requests;
+use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::timers::{Timer, Timers};
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::ledger::Ledger;
@@ -337,6 +338,14 @@ impl Machine for Participant {
 
     fn poll_event(&mut self) -> Option<Event<Grant>> {
         self.callers.poll_event()
+    }
+
+    fn poll_wish(&mut self) -> Option<LoanWish> {
+        self.roster.poll_wish()
+    }
+
+    fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        self.take_loan(now, news);
     }
 
     fn close(&mut self, now: Instant) {

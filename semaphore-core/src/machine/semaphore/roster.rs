@@ -7,7 +7,7 @@ mod standings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::standings::{Changing, Standings};
+use self::standings::{Changing, Standings, Wishes, collect};
 use super::admission::ContenderNo;
 use super::contender::{Contender, Part, Presence, Spare};
 use super::settings::Settings;
@@ -19,6 +19,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::departure::rest_after_failure;
+use crate::machine::process::tenancy::loan::LoanWish;
 use crate::machine::process::timers::Timer;
 use crate::time::Instant;
 use crate::view::{Key, View};
@@ -30,6 +31,7 @@ pub(super) use self::standings::Group;
 pub(super) struct Roster {
     contenders: BTreeMap<ContenderNo, Contender>,
     standings: Standings,
+    wishes: Wishes,
     /// Sessions that wait for the next turn.
     spares: Spares,
     /// No new contender before it is over.
@@ -45,6 +47,7 @@ impl Roster {
         Self {
             contenders: BTreeMap::new(),
             standings: Standings::default(),
+            wishes: Wishes::new(),
             spares: Spares::default(),
             respawn: Pause::new(settings.retry_cap()),
             rest: None,
@@ -100,11 +103,11 @@ impl Roster {
     }
 
     pub(super) fn get_mut(&mut self, no: ContenderNo) -> Option<Changing<'_>> {
-        let (contender, standings) = (self.contenders.get_mut(&no)?, &mut self.standings);
         Some(Changing {
             no,
-            contender,
-            standings,
+            contender: self.contenders.get_mut(&no)?,
+            standings: &mut self.standings,
+            wishes: &mut self.wishes,
         })
     }
 
@@ -217,12 +220,18 @@ impl Roster {
         settings: &Settings,
         rng: &mut fastrand::Rng,
     ) {
-        let contender = match spare {
+        let mut contender = match spare {
             Some(spare) => Contender::with_session(spare, moment, settings, rng),
             None => Contender::new(settings, rng),
         };
         self.standings.update(no, &contender);
+        collect(no, &mut contender, &mut self.wishes);
         self.contenders.insert(no, contender);
+    }
+
+    /// What the next of them wants of the sessions that it shares with others.
+    pub(super) fn poll_wish(&mut self) -> Option<LoanWish> {
+        self.wishes.pop_front()
     }
 
     /// These start on the way out.

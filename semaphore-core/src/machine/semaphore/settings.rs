@@ -1,15 +1,17 @@
 //! What a participant is told once, and the times that follow from it.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use crate::id::SessionId;
 use crate::input::InvalidInput;
 use crate::input::{Behavior, Prefix, Scope, SessionOptions, Value};
 use crate::machine::process::encoding::Encoding;
+use crate::machine::process::tenancy::pool::Shares;
 use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
 
 /// What a participant contends for, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Where the semaphore lives.
     pub(crate) prefix: Prefix,
@@ -77,6 +79,14 @@ impl Settings {
         self
     }
 
+    /// The same, on sessions that it shares with others of its process. Whoever runs it lends them: see
+    /// [`Household`](crate::sans_io::Household).
+    #[must_use]
+    pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
+        self.session.source = SessionSource::Shared(options.for_process());
+        self
+    }
+
     /// What the contender keys show to whoever looks.
     #[must_use]
     pub fn with_value(mut self, value: Value) -> Self {
@@ -127,17 +137,28 @@ impl Settings {
 const CROWD: usize = 8;
 
 impl Settings {
+    /// What it shares with others of its process, if it does: what a [`Household`](crate::sans_io::Household) has to know.
+    pub fn shares(&self) -> Option<Shares> {
+        self.shares_sessions().then(|| Shares {
+            settings: self.session.clone(),
+            place: Arc::from(self.prefix.as_str()),
+        })
+    }
+
     /// Whether sessions are ours to destroy.
     pub(crate) fn owns_sessions(&self) -> bool {
         self.session.owns_sessions()
     }
 
+    /// Whether others of the process stand on the same sessions.
+    pub(crate) fn shares_sessions(&self) -> bool {
+        self.session.shares_sessions()
+    }
+
     /// Whether contender keys vanish with their session.
     pub(crate) fn deletes_keys(&self) -> bool {
-        match &self.session.source {
-            SessionSource::Create(options) => options.behavior == Behavior::Delete,
-            SessionSource::Callers(_) => false,
-        }
+        let made = self.session.options();
+        made.is_some_and(|options| options.behavior == Behavior::Delete)
     }
 
     /// How long a short request may take.

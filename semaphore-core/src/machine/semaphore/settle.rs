@@ -296,9 +296,9 @@ impl Participant {
         let known = self.knowledge.newest();
         let record_index = known.map(|observed| observed.view.record_index());
         let sent = known.map_or(Moment::START, |observed| observed.sent);
-        // Only the key of a caller's session may be somebody else's.
-        let is_waited_for =
-            !self.settings.owns_sessions() && self.roster.all().any(|it| it.needs_read(sent));
+        // A session that lives on does not take its key along.
+        let mut looking = self.roster.those(Group::Looking);
+        let is_waited_for = looking.any(|(_, it)| it.needs_read(sent));
         if self.knowledge.is_doubted()
             || is_waited_for
             || self.ledger.needs_read(record_index, sent)
@@ -309,7 +309,13 @@ impl Participant {
 
     /// Whoever only deletes the key and the session of their own needs no view any more.
     fn needs_view(&self) -> bool {
-        let with_view = [Group::Wanting, Group::Held, Group::Withdrawing, Group::Gone];
+        let with_view = [
+            Group::Wanting,
+            Group::Held,
+            Group::Withdrawing,
+            Group::Looking,
+            Group::Gone,
+        ];
         !self.callers.queue().is_empty()
             || with_view
                 .into_iter()

@@ -8,6 +8,7 @@ use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Received;
+use crate::machine::process::tenancy::loan::LoanNews;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Part};
@@ -186,6 +187,23 @@ impl Participant {
         let failure = contender.and_then(|it| it.failure().cloned());
         self.note(now, failure);
         self.handle_contender_event(now, no, event);
+    }
+
+    /// Takes what is known of a session that is shared with others.
+    pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
+        let no = ContenderNo(news.loan.0);
+        self.let_time_pass(now, no);
+        let moment = self.moment();
+        let settings = &self.settings;
+        let event = self
+            .roster
+            .get_mut(no)
+            .and_then(|mut it| it.learn(moment, &news.shown, settings));
+        if news.shown.failure.is_some() {
+            self.note(now, news.shown.failure.clone());
+        }
+        self.handle_contender_event(now, no, event);
+        self.settle(now);
     }
 
     fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {

@@ -2,6 +2,9 @@
 
 pub(in crate::machine) mod departure;
 pub(in crate::machine) mod lease;
+pub(in crate::machine) mod loan;
 pub(in crate::machine) mod orphans;
+pub(in crate::machine) mod pool;
 pub(in crate::machine) mod session;
 pub(in crate::machine) mod settings;
+pub(in crate::machine) mod tenure;

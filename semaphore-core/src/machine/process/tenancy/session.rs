@@ -121,7 +121,7 @@ impl Session {
     /// A session from the settings' source.
     pub(in crate::machine) fn new(settings: &SessionSettings) -> Self {
         let state = match &settings.source {
-            SessionSource::Create(_) => State::Creating,
+            SessionSource::Create(_) | SessionSource::Shared(_) => State::Creating,
             SessionSource::Callers(id) => State::Adopting(id.clone()),
         };
         let backoff = Backoff::new(Duration::from_millis(200), settings.retry_cap());
@@ -184,7 +184,7 @@ impl Session {
         matches!(self.state, State::Gone(_))
     }
 
-    /// What whoever holds or leads by it loses when its lease is over.
+    /// What its holder or leader loses when its lease is over.
     pub(in crate::machine) fn lease_expired(&self) -> Option<Lost> {
         let last_failure = self.failure.as_ref().map(RequestError::at_face_value);
         Some(Lost::LeaseExpired {
@@ -231,6 +231,14 @@ impl Session {
     /// Nobody does any longer.
     pub(in crate::machine) fn let_go(&mut self) {
         self.early_from = None;
+    }
+
+    /// Consul may have said elsewhere that it knows no such session: the leader is asked.
+    pub(in crate::machine) fn doubt(&mut self, now: Instant) {
+        if self.is_live() {
+            self.missing_since.get_or_insert(now);
+            self.retry_at = None;
+        }
     }
 
     /// Consul said elsewhere that it knows no such session.
@@ -375,26 +383,27 @@ impl Session {
             return None;
         }
         let scope = &settings.scope;
-        let (sent, request) = match (&self.state, &settings.source) {
-            (State::Creating, SessionSource::Create(options)) => {
+        let (sent, request) = match &self.state {
+            State::Creating => {
+                let options = settings.options()?;
                 (Purpose::Creation, CreateSession { options }.request(scope))
             }
-            (State::Registering, _) => {
+            State::Registering => {
                 let node = settings.own_node()?;
                 (Purpose::Registration, RegisterNode { node }.request(scope))
             }
-            (State::Adopting(session) | State::Live(session, _), _) if self.wants_inquiry() => {
+            State::Adopting(session) | State::Live(session, _) if self.wants_inquiry() => {
                 let request = SessionInfo { session }.request(scope);
                 (Purpose::Inquiry, request.with_priority(Priority::Renewal))
             }
-            (State::Adopting(session) | State::Live(session, _), _) => {
+            State::Adopting(session) | State::Live(session, _) => {
                 (Purpose::Renewal, RenewSession { session }.request(scope))
             }
-            (State::Destroying(session), _) => (
+            State::Destroying(session) => (
                 Purpose::Destruction,
                 DestroySession { session }.request(scope),
             ),
-            _ => return None,
+            State::Gone(_) | State::Ended => return None,
         };
         if matches!(sent, Purpose::Creation | Purpose::Renewal) {
             self.renewed_at = now;

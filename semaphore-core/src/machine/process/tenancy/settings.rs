@@ -8,7 +8,7 @@ use crate::id::SessionId;
 use crate::input::{Scope, SessionOptions};
 
 /// Where sessions come from, and what every request about them carries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionSettings {
     /// Where they come from.
     pub(crate) source: SessionSource,
@@ -27,10 +27,12 @@ fn is_not_registered(text: &str) -> bool {
     text.to_ascii_lowercase().contains(NOT_REGISTERED)
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionSource {
     /// Each is made when it is needed.
     Create(SessionOptions),
+    /// They are made so too, yet by the process: others in it stand on the same ones.
+    Shared(SessionOptions),
     /// The caller made this one, and ends it.
     Callers(SessionId),
 }
@@ -43,24 +45,35 @@ impl SessionSettings {
         }
     }
 
-    /// Whether sessions are ours to destroy.
+    /// Whether sessions are ours to make and to destroy.
     pub(crate) fn owns_sessions(&self) -> bool {
-        matches!(self.source, SessionSource::Create(_))
+        self.options().is_some()
+    }
+
+    /// Whether others of the process stand on the same sessions.
+    pub(crate) fn shares_sessions(&self) -> bool {
+        matches!(self.source, SessionSource::Shared(_))
+    }
+
+    /// What new sessions are made with.
+    pub(crate) fn options(&self) -> Option<&SessionOptions> {
+        match &self.source {
+            SessionSource::Create(options) | SessionSource::Shared(options) => Some(options),
+            SessionSource::Callers(_) => None,
+        }
     }
 
     /// The TTL of new sessions. Of a caller's session the true one is learned from its renewal.
     pub(crate) fn ttl(&self) -> Duration {
-        match &self.source {
-            SessionSource::Create(options) => options.ttl,
-            SessionSource::Callers(_) => SessionOptions::default().ttl,
-        }
+        let made = self.options().map(|it| it.ttl);
+        made.unwrap_or_else(|| SessionOptions::default().ttl)
     }
 
     /// What kept a session from being made. The node of an agent that was dead for a while, or was
     /// deregistered, is put back when the agent is in touch again: that passes. One that was named is nobody's to
     /// put back, and the agent's is never one of another datacenter.
     pub(crate) fn refused_creation(&self, error: RequestError) -> RequestError {
-        let names_no_node = matches!(&self.source, SessionSource::Create(options) if options.standing_on().is_none());
+        let names_no_node = self.options().is_some_and(|it| it.standing_on().is_none());
         let is_of_here = self.scope.datacenter().is_none();
         match error {
             RequestError::Rejected { status, text } if is_not_registered(&text) => {
@@ -86,33 +99,26 @@ impl SessionSettings {
 
     /// The node of one's own that sessions stand on.
     pub(crate) fn own_node(&self) -> Option<&str> {
-        match &self.source {
-            SessionSource::Create(options) => options.own_node.as_deref(),
-            SessionSource::Callers(_) => None,
-        }
+        self.options()?.own_node.as_deref()
     }
 
     /// The lock delay of new sessions. That of a caller's is learned in the same way.
     pub(crate) fn lock_delay(&self) -> Duration {
-        match &self.source {
-            SessionSource::Create(options) => options.lock_delay(),
-            SessionSource::Callers(_) => SessionOptions::DEFAULT_LOCK_DELAY,
-        }
+        let made = self.options().map(SessionOptions::lock_delay);
+        made.unwrap_or(SessionOptions::DEFAULT_LOCK_DELAY)
     }
 
     /// How long the lease of a session is that was renewed so.
     pub(crate) fn lease(&self, renewed: Renewed) -> Duration {
         let told = renewed.ttl.unwrap_or(Duration::MAX);
-        match &self.source {
-            // Its lock delay was made for the TTL that it was made with, whatever an answer says.
-            SessionSource::Create(options) => told.min(options.ttl),
-            // A lock delay that no renewals could keep is its maker's choice, with all that it risks.
-            SessionSource::Callers(_) => {
-                let delay = renewed.lock_delay.unwrap_or(self.lock_delay());
-                let is_chosen = delay < SessionOptions::MIN_TTL;
-                if is_chosen { told } else { told.min(delay) }
-            }
+        // Its lock delay was made for the TTL that it was made with, whatever an answer says.
+        if let Some(options) = self.options() {
+            return told.min(options.ttl);
         }
+        // A lock delay that no renewals could keep is its maker's choice, with all that it risks.
+        let delay = renewed.lock_delay.unwrap_or(self.lock_delay());
+        let is_chosen = delay < SessionOptions::MIN_TTL;
+        if is_chosen { told } else { told.min(delay) }
     }
 
     /// How long a short request may take: several must fit into a lease.

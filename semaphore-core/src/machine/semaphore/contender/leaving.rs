@@ -107,6 +107,7 @@ impl Contender {
 
     /// Gives the way out up: its session's TTL does the rest.
     pub(in crate::machine) fn abandon(&mut self) {
+        self.session.abandon();
         self.phase.end_session();
         self.phase.ended();
     }

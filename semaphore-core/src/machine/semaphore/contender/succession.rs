@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::id::Index;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::contender::phase::{SessionFate, Slot, State};
 use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::key::ContenderKey;
@@ -50,7 +51,7 @@ impl Contender {
     ) -> Self {
         tracing::debug!(name: "session-kept", "a kept session serves the next turn");
         let mut contender = Self {
-            session: spare.session,
+            session: Tenure::Own(spare.session),
             key: ContenderKey::after(spare.former, settings, rng),
             ..Self::new(settings, rng)
         };
@@ -61,8 +62,9 @@ impl Contender {
     /// Its session, once nothing else is left of it.
     pub(in crate::machine) fn take_session(&mut self) -> Option<Spare> {
         let is_left = self.is_gone() && self.keeps_session();
-        is_left.then(|| Spare {
-            session: core::mem::replace(&mut self.session, Session::ended()),
+        let session = is_left.then(|| self.session.take_own()).flatten()?;
+        Some(Spare {
+            session,
             former: self.create_index().unwrap_or_default(),
         })
     }

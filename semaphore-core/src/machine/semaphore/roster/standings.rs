@@ -2,9 +2,10 @@
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::id::SessionId;
+use crate::machine::process::tenancy::loan::{LoanNo, LoanWish};
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Contender;
 use crate::time::Instant;
@@ -19,6 +20,8 @@ pub(in crate::machine::semaphore) enum Group {
     Held,
     /// Leaves, and the record must be written without it.
     Withdrawing,
+    /// Goes on with the next view only.
+    Looking,
     /// Leaves in the background.
     LeftBehind,
     /// Nothing of it is left.
@@ -26,11 +29,12 @@ pub(in crate::machine::semaphore) enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Wanting,
         Self::HandingOver,
         Self::Held,
         Self::Withdrawing,
+        Self::Looking,
         Self::LeftBehind,
         Self::Gone,
     ];
@@ -41,6 +45,7 @@ impl Group {
             Self::HandingOver => contender.is_handing_over(),
             Self::Held => contender.is_held(),
             Self::Withdrawing => contender.must_withdraw(),
+            Self::Looking => contender.waits_for_view(),
             Self::LeftBehind => contender.is_left_behind(),
             Self::Gone => contender.is_gone(),
         }
@@ -179,6 +184,18 @@ pub(in crate::machine::semaphore) struct Changing<'a> {
     pub(super) no: ContenderNo,
     pub(super) contender: &'a mut Contender,
     pub(super) standings: &'a mut Standings,
+    pub(super) wishes: &'a mut Wishes,
+}
+
+/// What contenders want of the sessions that they share with others, in order.
+pub(super) type Wishes = VecDeque<LoanWish>;
+
+/// Takes what this one wants.
+pub(super) fn collect(no: ContenderNo, contender: &mut Contender, wishes: &mut Wishes) {
+    let loan = LoanNo(no.0);
+    while let Some(step) = contender.poll_wish() {
+        wishes.push_back(LoanWish { loan, step });
+    }
 }
 
 impl Deref for Changing<'_> {
@@ -198,5 +215,6 @@ impl DerefMut for Changing<'_> {
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
         self.standings.update(self.no, self.contender);
+        collect(self.no, self.contender, self.wishes);
     }
 }

@@ -1,0 +1,114 @@
+//! The blocking client.
+
+use core::any::Any;
+use core::fmt;
+use core::time::Duration;
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Discovery, Election, Semaphore};
+use crate::error::Error;
+use crate::handle::Client as AsyncClient;
+use crate::http::{Request, Response};
+use crate::input::Scope;
+use crate::runtime::{BlockOn, BoxFuture, Runtime, Unfinished};
+use crate::time::Instant;
+use crate::transport::{Transport, TransportError};
+
+/// The blocking [`Client`](crate::Client).
+#[derive(Clone)]
+pub struct Client {
+    inner: AsyncClient,
+    thread: Arc<dyn BlockOn>,
+}
+
+impl Client {
+    pub(in crate::handle) fn new(inner: AsyncClient, thread: Arc<dyn BlockOn>) -> Self {
+        Self { inner, thread }
+    }
+
+    /// See [`Client::semaphore`](crate::Client::semaphore).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn semaphore(&self, prefix: impl AsRef<str>, limit: u32) -> Result<Semaphore, Error> {
+        Semaphore::builder(prefix, limit).connect(self.clone())
+    }
+
+    /// See [`Client::election`](crate::Client::election).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn election(&self, key: impl AsRef<str>) -> Result<Election, Error> {
+        Election::builder(key).connect(self.clone())
+    }
+
+    /// See [`Client::discovery`](crate::Client::discovery).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn discovery(&self, key: impl AsRef<str>) -> Result<Discovery, Error> {
+        Discovery::builder(key).connect(self.clone())
+    }
+
+    /// See [`Client::shutdown`](crate::Client::shutdown).
+    pub fn shutdown(&self) {
+        self.thread.block_on(Box::pin(self.inner.shutdown()));
+    }
+}
+
+#[async_trait]
+impl Transport for Client {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        self.inner.send(request).await
+    }
+
+    fn defaults(&self) -> Scope {
+        Transport::defaults(&self.inner)
+    }
+
+    fn shared(&self) -> Option<&dyn Any> {
+        Some(&self.inner)
+    }
+}
+
+#[async_trait]
+impl Runtime for Client {
+    fn now(&self) -> Instant {
+        self.thread.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.thread.sleep(duration).await;
+    }
+
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.thread.spawn(future)
+    }
+
+    fn seed(&self) -> u64 {
+        self.thread.seed()
+    }
+
+    fn linger(&self, rest: BoxFuture<'_, ()>) {
+        self.thread.linger(rest);
+    }
+
+    fn finish(&self, rest: Unfinished) {
+        self.thread.finish(rest);
+    }
+}
+
+impl BlockOn for Client {
+    fn block_on(&self, future: BoxFuture<'_, ()>) {
+        self.thread.block_on(future);
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}

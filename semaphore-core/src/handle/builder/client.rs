@@ -1,0 +1,101 @@
+//! What all semaphores and elections of a client are told, and how it is built.
+
+use std::sync::Arc;
+
+use super::{Buildable, Builder, Contends, Contention, Defaults};
+use crate::error::Error;
+use crate::handle::authorized::Tokens;
+use crate::handle::{Client, blocking};
+use crate::runtime::{BlockOn, Runtime};
+use crate::transport::Transport;
+
+/// A client is about nothing in particular.
+#[derive(Clone, Copy, Debug)]
+pub struct Anything;
+
+impl Client {
+    /// What is told here holds for all that is connected to the client, unless it is told otherwise there.
+    pub fn builder() -> Builder<Self> {
+        Builder::contending(Ok(Anything))
+    }
+}
+
+impl Buildable for Client {
+    type Subject = Contention<Anything>;
+}
+
+impl Contends for Client {
+    type Settings = Anything;
+}
+
+impl blocking::Client {
+    /// See [`Client::builder`](crate::Client::builder). What it connects are handles that block.
+    pub fn builder() -> Builder<Self> {
+        Builder::contending(Ok(Anything))
+    }
+}
+
+impl Buildable for blocking::Client {
+    type Subject = Contention<Anything>;
+}
+
+impl Contends for blocking::Client {
+    type Settings = Anything;
+}
+
+impl Builder<Client> {
+    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
+    pub fn connect<B>(self, backend: B) -> Result<Client, Error>
+    where
+        B: Transport + Runtime + 'static,
+    {
+        let backend = Arc::new(backend);
+        self.connect_parts(backend.clone(), backend)
+    }
+
+    /// Like [`Self::connect`], with a transport and a runtime from different hands.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
+    pub fn connect_parts(
+        self,
+        transport: Arc<dyn Transport>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Client, Error> {
+        let told = self.checked_contention()?;
+        let seed = told.seed.unwrap_or_else(|| runtime.seed());
+        let mut defaults = told.or(&Defaults::default());
+        defaults.scope = defaults.scope.or(transport.defaults());
+        Client::start(transport, Tokens::of(told.tokens), runtime, seed, defaults)
+    }
+
+    /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.
+    /// [`blocking::Client::builder`] leads to them alone.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
+    pub fn connect_blocking<B>(self, backend: B) -> Result<blocking::Client, Error>
+    where
+        B: Transport + BlockOn + 'static,
+    {
+        let backend = Arc::new(backend);
+        let client = self.connect_parts(backend.clone(), backend.clone())?;
+        Ok(blocking::Client::new(client, backend))
+    }
+}
+
+impl Builder<blocking::Client> {
+    /// Checks everything and starts the driver on the backend's runtime. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the first thing that is wrong, [`Error::NoTask`].
+    pub fn connect<B>(self, backend: B) -> Result<blocking::Client, Error>
+    where
+        B: Transport + BlockOn + 'static,
+    {
+        self.with_handle::<Client>().connect_blocking(backend)
+    }
+}

@@ -1,0 +1,188 @@
+//! A session that others of the process stand on, too, as one of those sees it.
+//!
+//! ```text
+//!            lent                 renewed
+//!  Wanted ─────────▶ Lent ──┐     ┌──┐
+//!     │               │ └───┴─────┴──┘
+//!     │               ├── gone, or doubted here ──▶ Gone
+//!     ▼ returned      ▼                              │
+//!  Returned ◀─────────┴──────────────────────────────┘
+//! ```
+//! It sends nothing: the [`Pool`](super::pool::Pool) makes, renews and ends the session. What is wanted of the pool leaves as a
+//! [`LoanWish`], and what the pool knows comes back as a [`LoanNews`].
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
+
+use crate::error::RequestError;
+use crate::id::{Index, SessionId};
+use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::settings::SessionSettings;
+
+/// One loan among those of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoanNo(pub(in crate::machine) u64);
+
+/// What a machine wants of the sessions that it shares with others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoanWish {
+    pub(in crate::machine) loan: LoanNo,
+    pub(in crate::machine) step: LoanStep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum LoanStep {
+    /// A session on which nothing stands at this place yet.
+    Lend {
+        /// Whether each renewal is to be confirmed before somebody holds by it, since nothing ties a claim to the session.
+        confirms: bool,
+    },
+    /// Somebody holds by it.
+    Hold,
+    /// Nobody does any longer.
+    LetGo,
+    /// Consul said that there is no such session.
+    Doubt,
+    /// It is not needed any more.
+    Return {
+        /// When its key at this place was created.
+        former: Index,
+        /// Whether nothing of this turn is left on it, or can yet come.
+        is_clean: bool,
+    },
+}
+
+/// What is known of a session that was lent.
+#[derive(Clone, Debug)]
+pub struct LoanNews {
+    pub(in crate::machine) loan: LoanNo,
+    pub(in crate::machine) shown: Shown,
+}
+
+/// A session as its pool shows it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::machine) struct Shown {
+    pub(in crate::machine) id: Option<SessionId>,
+    pub(in crate::machine) lease: Option<Lease>,
+    pub(in crate::machine) is_gone: bool,
+    pub(in crate::machine) lock_delay: Duration,
+    pub(in crate::machine) failure: Option<RequestError>,
+    /// When the key at this place was created that the turn before had.
+    pub(in crate::machine) former: Index,
+}
+
+impl Shown {
+    /// Whether it tells anything that the other does not.
+    pub(in crate::machine) fn differs_from(&self, other: &Self) -> bool {
+        let has_failed = |it: &Self| it.failure.is_some();
+        (&self.id, self.lease, self.is_gone, self.lock_delay)
+            != (&other.id, other.lease, other.is_gone, other.lock_delay)
+            || has_failed(self)
+            || has_failed(other)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Loan {
+    state: State,
+    lock_delay: Duration,
+    failure: Option<RequestError>,
+    wishes: VecDeque<LoanStep>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Wanted,
+    Lent(SessionId, Option<Lease>),
+    Gone(Option<SessionId>),
+    Returned,
+}
+
+impl Loan {
+    pub(in crate::machine) fn new(settings: &SessionSettings, confirms: bool) -> Self {
+        Self {
+            state: State::Wanted,
+            lock_delay: settings.lock_delay(),
+            failure: None,
+            wishes: VecDeque::from([LoanStep::Lend { confirms }]),
+        }
+    }
+
+    pub(in crate::machine) fn id(&self) -> Option<&SessionId> {
+        match &self.state {
+            State::Lent(id, _) => Some(id),
+            State::Gone(id) => id.as_ref(),
+            State::Wanted | State::Returned => None,
+        }
+    }
+
+    pub(in crate::machine) fn lease(&self) -> Option<&Lease> {
+        match &self.state {
+            State::Lent(_, lease) => lease.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(in crate::machine) fn lock_delay(&self) -> Duration {
+        self.lock_delay
+    }
+
+    pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
+        self.failure.as_ref()
+    }
+
+    pub(in crate::machine) fn is_gone(&self) -> bool {
+        matches!(self.state, State::Gone(_))
+    }
+
+    pub(in crate::machine) fn is_returned(&self) -> bool {
+        matches!(self.state, State::Returned)
+    }
+
+    pub(in crate::machine) fn hold(&mut self) {
+        self.wishes.push_back(LoanStep::Hold);
+    }
+
+    pub(in crate::machine) fn let_go(&mut self) {
+        if !self.is_returned() {
+            self.wishes.push_back(LoanStep::LetGo);
+        }
+    }
+
+    /// Consul said elsewhere that it knows no such session. That is asked for once more, since others stand on it.
+    pub(in crate::machine) fn found_gone(&mut self) {
+        if let State::Lent(id, _) = &self.state {
+            self.state = State::Gone(Some(id.clone()));
+            self.wishes.push_back(LoanStep::Doubt);
+        }
+    }
+
+    /// It is not needed any more.
+    pub(in crate::machine) fn give_back(&mut self, former: Index, is_clean: bool) {
+        if !self.is_returned() {
+            self.state = State::Returned;
+            self.failure = None;
+            let step = LoanStep::Return { former, is_clean };
+            self.wishes.push_back(step);
+        }
+    }
+
+    pub(in crate::machine) fn poll_wish(&mut self) -> Option<LoanStep> {
+        self.wishes.pop_front()
+    }
+
+    /// What the pool knows of it now.
+    pub(in crate::machine) fn learn(&mut self, shown: &Shown) {
+        if !matches!(self.state, State::Wanted | State::Lent(..)) {
+            return;
+        }
+        self.lock_delay = shown.lock_delay;
+        self.failure.clone_from(&shown.failure);
+        if shown.is_gone {
+            self.state = State::Gone(shown.id.clone());
+        } else if let Some(id) = &shown.id {
+            self.state = State::Lent(id.clone(), shown.lease);
+        }
+    }
+}

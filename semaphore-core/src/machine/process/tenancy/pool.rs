@@ -1,0 +1,500 @@
+//! The sessions of one process, which its semaphores share.
+//!
+//! A process needs as many sessions as it wants slots in any one semaphore: what it has in several of them stands on the same
+//! ones. Each is renewed once, whatever stands on it.
+//!
+//! ```text
+//!            place a    place b    place c
+//! session 1    ●          ●          ●         each place has a session once at most: two contenders of one place
+//! session 2    ●                     ●         would have the same contender key
+//! session 3    ●
+//! ```
+//! - Whoever asks gets the lowest that is free at its place, so that the last ones run out of use, and end.
+//! - One on which nothing stands is kept for a moment, since another turn may come, and ended then.
+//! - One that goes takes with it all that stands on it.
+//! - One that came back with something left on it is *retired*: nothing new stands on it, and it ends with the last that does.
+//!   Its end takes along what is left.
+//!
+//! Sources: Consul's documentation of sessions (a session may hold any number of keys; its end frees or deletes them all).
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::http::{Method, Response};
+use crate::id::{Index, RequestId};
+use crate::machine::contract::Transmit;
+use crate::machine::process::requests::{Received, Requests, Sender};
+use crate::machine::process::service::Service;
+use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::loan::{LoanNews, LoanNo, LoanStep, LoanWish, Shown};
+use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::time::Instant;
+use crate::transport::TransportError;
+
+/// Who shares the sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberNo(pub u64);
+
+/// Where a session can be used once: the prefix of a semaphore.
+pub(crate) type Place = Arc<str>;
+
+/// Which sessions a member shares with others, and where it uses each of them once.
+#[derive(Clone, Debug)]
+pub struct Shares {
+    /// How the sessions are made.
+    pub(crate) settings: SessionSettings,
+    pub(crate) place: Place,
+}
+
+/// One loan of one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Tenant {
+    member: MemberNo,
+    loan: LoanNo,
+}
+
+/// A session's place among the others: the lowest that is free is lent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SessionNo(u64);
+
+impl SessionNo {
+    const LAST: Self = Self(u64::MAX);
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Pool {
+    settings: SessionSettings,
+    requests: Requests<From>,
+    sessions: BTreeMap<SessionNo, Shared>,
+    lent: BTreeMap<Tenant, SessionNo>,
+    places: BTreeMap<Place, Lent>,
+    /// When a request of each is due.
+    due: BTreeSet<(Instant, SessionNo)>,
+    /// When each that nothing stands on is ended, or given up.
+    ends: BTreeSet<(Instant, SessionNo)>,
+    news: VecDeque<(MemberNo, LoanNews)>,
+    is_closed: bool,
+    timed_at: Instant,
+    rng: fastrand::Rng,
+}
+
+/// What a place has.
+#[derive(Clone, Copy, Debug)]
+struct Lent {
+    /// No session below this one is free there.
+    full_below: SessionNo,
+    sessions: usize,
+}
+
+/// A session, and what stands on it.
+#[derive(Clone, Debug)]
+struct Shared {
+    session: Session,
+    tenants: BTreeMap<Place, Tenant>,
+    holders: BTreeSet<Tenant>,
+    /// Something may be left on it of what stood on it.
+    is_retired: bool,
+    /// When the last key was created that it had at a place, and until when a view may show that one.
+    formers: BTreeMap<Place, (Index, Instant)>,
+    /// Whether somebody on it needs each renewal confirmed, also while nobody holds by it.
+    confirms: bool,
+    usage: Usage,
+    /// What its tenants know.
+    told: Shown,
+    listed: Times,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Usage {
+    Used,
+    /// Another turn may come until then.
+    Unused(Instant),
+    /// It is destroyed, or Consul has expired it by then.
+    Ending(Instant),
+}
+
+/// What it waits for, as the pool has it in its lists.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    due_at: Option<Instant>,
+    ends_at: Option<Instant>,
+}
+
+/// Whose a request is, with its number among those of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct From(SessionNo, u32);
+
+impl Sender for From {
+    fn polls(&self) -> bool {
+        false
+    }
+}
+
+/// How long a session is kept for which nobody has a use.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// How long a view may show a key that was deleted: several times the longest that an answer takes.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// How many requests are under way at most, and how many that keep holds beside them.
+const MOST_IN_FLIGHT: usize = 8;
+const MOST_RENEWALS_IN_FLIGHT: usize = 24;
+
+impl Pool {
+    pub(in crate::machine) fn new(settings: SessionSettings, seed: u64) -> Self {
+        Self {
+            requests: Requests::new(settings.request_timeout(), settings.lease_time()),
+            settings,
+            sessions: BTreeMap::new(),
+            lent: BTreeMap::new(),
+            places: BTreeMap::new(),
+            due: BTreeSet::new(),
+            ends: BTreeSet::new(),
+            news: VecDeque::new(),
+            is_closed: false,
+            timed_at: Instant::ORIGIN,
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    pub(in crate::machine) fn settings(&self) -> &SessionSettings {
+        &self.settings
+    }
+
+    /// Whether it has no session, as far as can be known.
+    pub(in crate::machine) fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// Nothing is kept for another turn any more.
+    pub(in crate::machine) fn close(&mut self, now: Instant) {
+        self.is_closed = true;
+        let unused = self.ends.iter().map(|(_, no)| *no).collect::<Vec<_>>();
+        for no in unused {
+            self.settle(now, no);
+        }
+    }
+
+    /// What a member wants.
+    pub(in crate::machine) fn handle_wish(
+        &mut self,
+        now: Instant,
+        member: MemberNo,
+        place: &Place,
+        wish: &LoanWish,
+    ) {
+        let LoanWish { loan, step } = *wish;
+        let tenant = Tenant { member, loan };
+        if let LoanStep::Lend { confirms } = step {
+            self.lend(now, tenant, place, confirms);
+            return;
+        }
+        let Some(no) = self.lent.get(&tenant).copied() else {
+            return;
+        };
+        let Some(shared) = self.sessions.get_mut(&no) else {
+            return;
+        };
+        match step {
+            LoanStep::Lend { .. } => {}
+            LoanStep::Hold => {
+                shared.holders.insert(tenant);
+                if shared.holders.len() == 1 {
+                    shared.session.hold(now);
+                }
+            }
+            LoanStep::LetGo => shared.let_go(tenant),
+            LoanStep::Doubt => shared.session.doubt(now),
+            LoanStep::Return { former, is_clean } => {
+                shared.let_go(tenant);
+                shared.tenants.remove(place);
+                shared.is_retired |= !is_clean;
+                shared.formers.retain(|_, (_, until)| now < *until);
+                if former != Index::ZERO {
+                    let former = (former, now + REMEMBERED);
+                    shared.formers.insert(Arc::clone(place), former);
+                }
+                self.lent.remove(&tenant);
+                self.freed(place, no);
+            }
+        }
+        self.settle(now, no);
+    }
+
+    fn lend(&mut self, now: Instant, tenant: Tenant, place: &Place, confirms: bool) {
+        let lent = self.places.entry(Arc::clone(place)).or_insert(Lent {
+            full_below: SessionNo(0),
+            sessions: 0,
+        });
+        let mut others = self.sessions.range(lent.full_below..);
+        let free = others.find(|(_, it)| it.is_free_at(place));
+        let last = || self.sessions.keys().next_back();
+        let next = || SessionNo(last().map_or(0, |last| last.0 + 1));
+        let no = free.map_or_else(next, |(no, _)| *no);
+        lent.sessions += 1;
+        lent.full_below = SessionNo(no.0 + 1);
+        self.lent.insert(tenant, no);
+        let new = || Shared::new(&self.settings);
+        let shared = self.sessions.entry(no).or_insert_with(new);
+        shared.tenants.insert(Arc::clone(place), tenant);
+        shared.confirms |= confirms;
+        let mut shown = shared.shown();
+        if let Some((former, _)) = shared.formers.get(place) {
+            shown.former = *former;
+        }
+        self.tell(tenant, shown);
+        self.settle(now, no);
+    }
+
+    /// A session is free at the place again.
+    fn freed(&mut self, place: &Place, no: SessionNo) {
+        if let Some(lent) = self.places.get_mut(place) {
+            lent.sessions = lent.sessions.saturating_sub(1);
+            lent.full_below = lent.full_below.min(no);
+            if lent.sessions == 0 {
+                self.places.remove(place);
+            }
+        }
+    }
+
+    fn tell(&mut self, tenant: Tenant, shown: Shown) {
+        let news = LoanNews {
+            loan: tenant.loan,
+            shown,
+        };
+        self.news.push_back((tenant.member, news));
+    }
+
+    /// What a member has to know.
+    pub(in crate::machine) fn poll_news(&mut self) -> Option<(MemberNo, LoanNews)> {
+        self.news.pop_front()
+    }
+
+    pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        let no = self.next_due(now)?;
+        let shared = self.sessions.get_mut(&no)?;
+        if shared.session.wants_creation() {
+            let ttl = self.settings.ttl();
+            self.requests.orphans_mut().asked(now, ttl);
+        }
+        let (part, request) = shared.session.transmit(now, &self.settings)?;
+        let service = if request.method() == Method::Get {
+            Service::Inquiries
+        } else {
+            Service::Sessions
+        };
+        self.settle(now, no);
+        Some(self.requests.send(now, From(no, part), service, request))
+    }
+
+    /// Whose request goes next: first of those that keep holds the one whose lease ends first.
+    fn next_due(&self, now: Instant) -> Option<SessionNo> {
+        let due = || {
+            let due = self.due.range(..=(now, SessionNo::LAST));
+            due.filter_map(|(_, no)| Some((*no, self.sessions.get(no)?)))
+        };
+        let of_hold = |From(no, _): From| self.sessions.get(&no).is_some_and(Shared::is_held);
+        if self.requests.count(of_hold) < MOST_RENEWALS_IN_FLIGHT {
+            let held = due().filter(|(_, it)| it.is_held());
+            let deadline = |it: &Shared| it.session.lease().map(Lease::deadline);
+            let first = held.min_by_key(|(no, it)| (deadline(it), *no));
+            if let Some((no, _)) = first {
+                return Some(no);
+            }
+        }
+        if self.requests.count(|from| !of_hold(from)) >= MOST_IN_FLIGHT {
+            return None;
+        }
+        let may_create = self.requests.orphans().may_create(now);
+        let others = due().filter(|(_, it)| !it.is_held());
+        let mut may_send = others.filter(|(_, it)| may_create || !it.session.wants_creation());
+        may_send.next().map(|(no, _)| no)
+    }
+
+    pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
+        self.requests.poll_abort()
+    }
+
+    pub(in crate::machine) fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: &Result<Response, TransportError>,
+    ) {
+        let Some(received) = self.requests.receive(now, id, result) else {
+            return;
+        };
+        let Received {
+            from: From(no, part),
+            sent_at,
+            answer,
+            ..
+        } = received;
+        let Some(shared) = self.sessions.get_mut(&no) else {
+            return;
+        };
+        if shared.session.is_creation(part) {
+            let ttl = self.settings.ttl();
+            let orphans = self.requests.orphans_mut();
+            orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
+        }
+        let is_held_by = shared.confirms || shared.is_held();
+        let (settings, rng) = (&self.settings, &mut self.rng);
+        shared
+            .session
+            .handle(now, part, answer, is_held_by, settings, rng);
+        self.settle(now, no);
+    }
+
+    pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
+        let after = (self.timed_at, SessionNo::LAST);
+        let due = self.due.range(after..).next().map(|(at, _)| *at);
+        let ends = self.ends.first().map(|(at, _)| *at);
+        let creation = self.requests.orphans().timeout();
+        let creation = creation.filter(|at| *at > self.timed_at);
+        [due, ends, creation].into_iter().flatten().min()
+    }
+
+    pub(in crate::machine) fn handle_timeout(&mut self, now: Instant) {
+        self.timed_at = self.timed_at.max(now);
+        let over = self.ends.range(..=(now, SessionNo::LAST));
+        for no in over.map(|(_, no)| *no).collect::<Vec<_>>() {
+            self.settle(now, no);
+        }
+        if self.sessions.is_empty() {
+            self.requests.forget_services();
+        }
+    }
+
+    /// What follows for this session from what has changed.
+    fn settle(&mut self, now: Instant, no: SessionNo) {
+        let Some(shared) = self.sessions.get_mut(&no) else {
+            return;
+        };
+        let news = shared.news();
+        shared.end_unless_used(now, self.is_closed, &self.settings);
+        let is_over = shared.session.has_ended() && !shared.session.is_being_created();
+        let times = if is_over {
+            Times::default()
+        } else {
+            shared.times()
+        };
+        let listed = core::mem::replace(&mut shared.listed, times);
+        replace(&mut self.due, no, listed.due_at, times.due_at);
+        replace(&mut self.ends, no, listed.ends_at, times.ends_at);
+        for (tenant, shown) in news {
+            self.tell(tenant, shown);
+        }
+        if is_over {
+            self.sessions.remove(&no);
+        }
+    }
+}
+
+impl Shared {
+    fn new(settings: &SessionSettings) -> Self {
+        Self {
+            session: Session::new(settings),
+            tenants: BTreeMap::new(),
+            holders: BTreeSet::new(),
+            is_retired: false,
+            formers: BTreeMap::new(),
+            confirms: false,
+            usage: Usage::Used,
+            told: Shown::default(),
+            listed: Times::default(),
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        !self.holders.is_empty()
+    }
+
+    /// Whether one more may stand on it, of this place.
+    fn is_free_at(&self, place: &Place) -> bool {
+        let is_lasting = !self.is_retired && !self.session.is_gone() && !self.session.is_ending();
+        is_lasting && !self.tenants.contains_key(place)
+    }
+
+    fn let_go(&mut self, tenant: Tenant) {
+        if self.holders.remove(&tenant) && self.holders.is_empty() {
+            self.session.let_go();
+        }
+    }
+
+    fn shown(&self) -> Shown {
+        Shown {
+            id: self.session.id().cloned(),
+            lease: self.session.lease().copied(),
+            is_gone: self.session.is_gone(),
+            lock_delay: self.session.lock_delay(),
+            failure: self.session.failure().cloned(),
+            former: Index::ZERO,
+        }
+    }
+
+    /// What its tenants have yet to learn.
+    fn news(&mut self) -> Vec<(Tenant, Shown)> {
+        let shown = self.shown();
+        if !shown.differs_from(&self.told) {
+            return Vec::new();
+        }
+        self.told = shown.clone();
+        let tenants = self.tenants.values();
+        tenants.map(|tenant| (*tenant, shown.clone())).collect()
+    }
+
+    /// One that nothing stands on is kept for a moment, if it may be of use again.
+    fn end_unless_used(&mut self, now: Instant, is_closed: bool, settings: &SessionSettings) {
+        if !self.tenants.is_empty() {
+            self.usage = Usage::Used;
+            return;
+        }
+        if let Usage::Ending(until) = self.usage {
+            if until <= now {
+                self.session.abandon();
+            }
+            return;
+        }
+        // It is waited for before it is destroyed.
+        if self.session.is_being_created() {
+            return;
+        }
+        let until = match self.usage {
+            Usage::Unused(until) => until,
+            Usage::Used | Usage::Ending(_) => now + KEPT,
+        };
+        self.usage = Usage::Unused(until);
+        let is_reusable = self.session.is_reusable() && !self.is_retired && !is_closed;
+        if !is_reusable || until <= now {
+            self.session.end(settings);
+            self.usage = Usage::Ending(now + settings.cleanup_time());
+        }
+    }
+
+    fn times(&self) -> Times {
+        Times {
+            due_at: self.session.timeout(),
+            ends_at: match self.usage {
+                Usage::Used => None,
+                Usage::Unused(until) | Usage::Ending(until) => Some(until),
+            },
+        }
+    }
+}
+
+fn replace(
+    of: &mut BTreeSet<(Instant, SessionNo)>,
+    no: SessionNo,
+    before: Option<Instant>,
+    after: Option<Instant>,
+) {
+    if before != after {
+        if let Some(before) = before {
+            of.remove(&(before, no));
+        }
+        of.extend(after.map(|after| (after, no)));
+    }
+}

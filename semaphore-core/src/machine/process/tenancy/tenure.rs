@@ -1,0 +1,212 @@
+//! What a contender stands on: a session of its own, or one that it shares with others of the process.
+
+use core::time::Duration;
+
+use crate::error::{Lost, RequestError};
+use crate::http::{Request, Response};
+use crate::id::{Index, SessionId};
+use crate::machine::process::encoding::Encoding;
+use crate::machine::process::tenancy::lease::Lease;
+use crate::machine::process::tenancy::loan::{Loan, LoanStep, Shown};
+use crate::machine::process::tenancy::session::Session;
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::time::Instant;
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) enum Tenure {
+    Own(Session),
+    Shared(Loan),
+}
+
+impl Tenure {
+    /// By separate requests nothing ties a claim to the session: a renewal that no leader has confirmed might admit by one that
+    /// has ended (docs/CONSUL.md, "What ends a session").
+    pub(in crate::machine) fn new(settings: &SessionSettings, encoding: Encoding) -> Self {
+        if settings.shares_sessions() {
+            Self::Shared(Loan::new(settings, encoding == Encoding::Requests))
+        } else {
+            Self::Own(Session::new(settings))
+        }
+    }
+
+    fn own(&self) -> Option<&Session> {
+        match self {
+            Self::Own(session) => Some(session),
+            Self::Shared(_) => None,
+        }
+    }
+
+    fn shared_mut(&mut self) -> Option<&mut Loan> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(loan) => Some(loan),
+        }
+    }
+
+    /// A session of its own, once it is of no more use here.
+    pub(in crate::machine) fn take_own(&mut self) -> Option<Session> {
+        match self {
+            Self::Own(session) => Some(core::mem::replace(session, Session::ended())),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// Whether another turn of this machine may use it: a session that is shared goes back to where it came from.
+    pub(in crate::machine) fn is_reusable(&self) -> bool {
+        self.own().is_some_and(Session::is_reusable)
+    }
+
+    pub(in crate::machine) fn id(&self) -> Option<&SessionId> {
+        match self {
+            Self::Own(session) => session.id(),
+            Self::Shared(loan) => loan.id(),
+        }
+    }
+
+    pub(in crate::machine) fn lease(&self) -> Option<&Lease> {
+        match self {
+            Self::Own(session) => session.lease(),
+            Self::Shared(loan) => loan.lease(),
+        }
+    }
+
+    pub(in crate::machine) fn lock_delay(&self) -> Duration {
+        match self {
+            Self::Own(session) => session.lock_delay(),
+            Self::Shared(loan) => loan.lock_delay(),
+        }
+    }
+
+    pub(in crate::machine) fn failure(&self) -> Option<&RequestError> {
+        match self {
+            Self::Own(session) => session.failure(),
+            Self::Shared(loan) => loan.failure(),
+        }
+    }
+
+    pub(in crate::machine) fn is_gone(&self) -> bool {
+        match self {
+            Self::Own(session) => session.is_gone(),
+            Self::Shared(loan) => loan.is_gone(),
+        }
+    }
+
+    pub(in crate::machine) fn has_ended(&self) -> bool {
+        match self {
+            Self::Own(session) => session.has_ended(),
+            Self::Shared(loan) => loan.is_returned(),
+        }
+    }
+
+    pub(in crate::machine) fn is_ending(&self) -> bool {
+        match self {
+            Self::Own(session) => session.is_ending(),
+            Self::Shared(loan) => loan.is_returned(),
+        }
+    }
+
+    /// What its holder loses when its lease is over.
+    pub(in crate::machine) fn lease_expired(&self) -> Option<Lost> {
+        let last_failure = self.failure().map(RequestError::at_face_value);
+        Some(Lost::LeaseExpired {
+            session: self.id()?.clone(),
+            last_failure: last_failure.cloned(),
+        })
+    }
+
+    pub(in crate::machine) fn is_being_created(&self) -> bool {
+        self.own().is_some_and(Session::is_being_created)
+    }
+
+    pub(in crate::machine) fn wants_creation(&self) -> bool {
+        self.own().is_some_and(Session::wants_creation)
+    }
+
+    pub(in crate::machine) fn is_creation(&self, no: u32) -> bool {
+        self.own().is_some_and(|session| session.is_creation(no))
+    }
+
+    pub(in crate::machine) fn timeout(&self) -> Option<Instant> {
+        self.own().and_then(Session::timeout)
+    }
+
+    pub(in crate::machine) fn hold(&mut self, now: Instant) {
+        match self {
+            Self::Own(session) => session.hold(now),
+            Self::Shared(loan) => loan.hold(),
+        }
+    }
+
+    pub(in crate::machine) fn let_go(&mut self) {
+        match self {
+            Self::Own(session) => session.let_go(),
+            Self::Shared(loan) => loan.let_go(),
+        }
+    }
+
+    pub(in crate::machine) fn found_gone(&mut self) {
+        match self {
+            Self::Own(session) => session.found_gone(),
+            Self::Shared(loan) => loan.found_gone(),
+        }
+    }
+
+    /// Nothing else of this turn is left. A session of its own is destroyed; one that is shared goes back, with what is known of
+    /// the turn.
+    pub(in crate::machine) fn end(
+        &mut self,
+        former: Index,
+        is_clean: bool,
+        settings: &SessionSettings,
+    ) {
+        match self {
+            Self::Own(session) => session.end(settings),
+            Self::Shared(loan) => loan.give_back(former, is_clean),
+        }
+    }
+
+    /// Gives it up as it is: its TTL does the rest.
+    pub(in crate::machine) fn abandon(&mut self) {
+        match self {
+            Self::Own(session) => session.abandon(),
+            Self::Shared(loan) => loan.give_back(Index::ZERO, loan.id().is_none()),
+        }
+    }
+
+    pub(in crate::machine) fn transmit(
+        &mut self,
+        now: Instant,
+        settings: &SessionSettings,
+    ) -> Option<(u32, Request)> {
+        match self {
+            Self::Own(session) => session.transmit(now, settings),
+            Self::Shared(_) => None,
+        }
+    }
+
+    pub(in crate::machine) fn handle(
+        &mut self,
+        now: Instant,
+        no: u32,
+        answer: Result<&Response, RequestError>,
+        is_held_by: bool,
+        settings: &SessionSettings,
+        rng: &mut fastrand::Rng,
+    ) {
+        if let Self::Own(session) = self {
+            session.handle(now, no, answer, is_held_by, settings, rng);
+        }
+    }
+
+    /// What it wants of the pool next.
+    pub(in crate::machine) fn poll_wish(&mut self) -> Option<LoanStep> {
+        self.shared_mut()?.poll_wish()
+    }
+
+    /// What the pool knows of it now.
+    pub(in crate::machine) fn learn(&mut self, shown: &Shown) {
+        if let Some(loan) = self.shared_mut() {
+            loan.learn(shown);
+        }
+    }
+}
