@@ -185,7 +185,6 @@ mod token_source;
 mod transport;
 mod view;
 
-pub use api::SessionDetails;
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, Lost, Refusal, RequestError};
 pub use handle::{

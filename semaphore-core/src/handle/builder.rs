@@ -17,6 +17,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::Semaphore;
+use super::presence::Defaults;
 use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
@@ -70,38 +71,6 @@ pub struct Contention<S> {
     is_isolated: bool,
 }
 
-/// What is taken where a builder is not told.
-#[derive(Clone, Debug)]
-pub(crate) struct Defaults {
-    scope: Scope,
-    value: Value,
-    encoding: Encoding,
-    session_options: SessionOptions,
-    farewell: Duration,
-}
-
-impl Defaults {
-    pub(in crate::handle) fn scope(&self) -> &Scope {
-        &self.scope
-    }
-
-    pub(in crate::handle) fn farewell(&self) -> Duration {
-        self.farewell
-    }
-}
-
-impl Default for Defaults {
-    fn default() -> Self {
-        Self {
-            scope: Scope::default(),
-            value: Value::default(),
-            encoding: Encoding::default(),
-            session_options: SessionOptions::default(),
-            farewell: FAREWELL,
-        }
-    }
-}
-
 impl<S> Told<Contention<S>> {
     /// What it was told, and what the defaults say of the rest.
     fn or(&self, defaults: &Defaults) -> Defaults {
@@ -122,9 +91,6 @@ impl<S> Told<Contention<S>> {
         }
     }
 }
-
-/// How long the end of a program may be put off, unless [`Builder::farewell`] says otherwise.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What every builder is told.
 impl<T: Buildable> Builder<T> {

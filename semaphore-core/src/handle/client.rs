@@ -3,22 +3,15 @@
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 
-use super::authorized::Tokens;
-use super::builder::Defaults;
-use super::house::House;
-use super::owner::{self, Key, Owner};
-use super::shared::Shared;
+use super::presence::Presence;
 use super::{Discovery, Election, Semaphore};
 use crate::error::Error;
 use crate::http::{Request, Response};
-use crate::input::{Prefix, Scope};
-use crate::machine::{Participant, Settings};
+use crate::input::Scope;
 use crate::runtime::{BoxFuture, Runtime, Unfinished};
 use crate::time::Instant;
 use crate::transport::{Transport, TransportError};
@@ -56,72 +49,12 @@ use crate::transport::{Transport, TransportError};
 /// ask for it with each request. The client ends when its last handle, and those of its semaphores, are gone.
 #[derive(Clone)]
 pub struct Client {
-    inner: Arc<Inner>,
+    presence: Presence,
 }
-
-struct Inner {
-    key: Arc<Key>,
-    defaults: Defaults,
-    known: Mutex<Known>,
-}
-
-/// The semaphores that somebody has, by their prefixes.
-#[derive(Default)]
-struct Known {
-    semaphores: BTreeMap<Prefix, Weak<Shared<Participant>>>,
-    /// From so many on those are looked for that nobody has any more.
-    crowded_at: usize,
-}
-
-impl Known {
-    fn add(&mut self, prefix: Prefix, semaphore: &Arc<Shared<Participant>>) {
-        if self.semaphores.len() >= self.crowded_at {
-            self.semaphores.retain(|_, it| it.strong_count() > 0);
-            self.crowded_at = (self.semaphores.len() * 2).max(FEW);
-        }
-        self.semaphores.insert(prefix, Arc::downgrade(semaphore));
-    }
-}
-
-/// So many are not worth a look.
-const FEW: usize = 64;
 
 impl Client {
-    pub(super) fn start(
-        transport: Arc<dyn Transport>,
-        tokens: Tokens,
-        runtime: Arc<dyn Runtime>,
-        seed: u64,
-        defaults: Defaults,
-    ) -> Result<Self, Error> {
-        let house = Arc::new(House::new(transport, tokens, runtime));
-        owner::drive(&house, seed)?;
-        let inner = Inner {
-            key: Arc::new(Key::new(house, defaults.farewell())),
-            defaults,
-            known: Mutex::default(),
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
-    }
-
-    /// The client that this transport is.
-    pub(super) fn of(transport: &dyn Transport) -> Option<&Self> {
-        transport.shared()?.downcast_ref()
-    }
-
-    pub(super) fn key(&self) -> &Arc<Key> {
-        &self.inner.key
-    }
-
-    pub(super) fn house(&self) -> &Arc<House> {
-        self.inner.key.house()
-    }
-
-    /// What is taken where a builder is not told.
-    pub(super) fn own_defaults(&self) -> &Defaults {
-        &self.inner.defaults
+    pub(super) fn new(presence: Presence) -> Self {
+        Self { presence }
     }
 
     /// The semaphore of `limit` slots under `prefix`, with the client's options. For others use
@@ -155,42 +88,10 @@ impl Client {
     /// # Cancel safety
     /// It stays closed; the rest goes on in the background.
     pub async fn shutdown(&self) {
-        let house = self.house();
+        let house = self.presence.house();
         house.shut_down();
         // A driver that has ended leaves nothing to wait for.
         let _ = house.await_quiet().await;
-    }
-
-    /// A participant with these settings, which is the one that there is, if it fits.
-    pub(super) fn participant(
-        &self,
-        settings: Settings,
-        seed: u64,
-        tokens: Option<Tokens>,
-        farewell: Duration,
-    ) -> Result<Arc<Owner<Participant>>, Error> {
-        let key = self.key();
-        let is_usual = tokens.is_none() && settings.shares().is_some();
-        let mut known = self
-            .inner
-            .known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let there = known.semaphores.get(settings.prefix());
-        if is_usual
-            && let Some(there) = there.and_then(Weak::upgrade)
-            && let Some(owner) = Owner::again(key, there, |it| *it.settings() == settings)
-        {
-            return Ok(owner);
-        }
-        let (prefix, shares) = (settings.prefix().clone(), settings.shares());
-        let tokens = tokens.unwrap_or_default().or(key.house().tokens());
-        let participant = Participant::new(settings, seed);
-        let owner = Owner::join(key, participant, shares, tokens, farewell)?;
-        if is_usual {
-            known.add(prefix, &owner.0);
-        }
-        Ok(owner)
     }
 }
 
@@ -198,42 +99,42 @@ impl Client {
 #[async_trait]
 impl Transport for Client {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
-        self.house().authorized().send(request).await
+        self.presence.house().authorized().send(request).await
     }
 
     fn defaults(&self) -> Scope {
-        self.inner.defaults.scope().clone()
+        self.presence.defaults().scope.clone()
     }
 
     fn shared(&self) -> Option<&dyn Any> {
-        Some(self)
+        Some(&self.presence)
     }
 }
 
 #[async_trait]
 impl Runtime for Client {
     fn now(&self) -> Instant {
-        self.house().runtime().now()
+        self.presence.house().runtime().now()
     }
 
     async fn sleep(&self, duration: Duration) {
-        self.house().runtime().sleep(duration).await;
+        self.presence.house().runtime().sleep(duration).await;
     }
 
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.house().runtime().spawn(future)
+        self.presence.house().runtime().spawn(future)
     }
 
     fn seed(&self) -> u64 {
-        self.house().runtime().seed()
+        self.presence.house().runtime().seed()
     }
 
     fn linger(&self, rest: BoxFuture<'_, ()>) {
-        self.house().runtime().linger(rest);
+        self.presence.house().runtime().linger(rest);
     }
 
     fn finish(&self, rest: Unfinished) {
-        self.house().runtime().finish(rest);
+        self.presence.house().runtime().finish(rest);
     }
 }
 

@@ -5,11 +5,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::authorized::Tokens;
-use super::client::Client;
 use super::discovery::Discovery;
 use super::hold::Hold;
 use super::leadership::Leadership;
 use super::owner::Owner;
+use super::presence::Presence;
 use crate::error::{Error, Refusal};
 use crate::input::{LockKey, Scope};
 use crate::machine::{Candidate, ElectionSettings};
@@ -70,7 +70,7 @@ impl Election {
 
     /// One of a client's.
     pub(super) fn join(
-        client: &Client,
+        presence: &Presence,
         settings: ElectionSettings,
         seed: u64,
         tokens: Tokens,
@@ -79,9 +79,9 @@ impl Election {
         let key = settings.key().clone();
         let scope = settings.scope().clone();
         let candidate = Candidate::new(settings, seed);
-        let tokens = tokens.or(client.house().tokens());
+        let tokens = tokens.or(presence.house().tokens());
         Ok(Self {
-            owner: Owner::join(client.key(), candidate, None, tokens, farewell)?,
+            owner: Owner::join(presence.key(), candidate, None, tokens, farewell)?,
             key,
             scope,
         })

@@ -20,6 +20,7 @@ mod house;
 mod leadership;
 mod owner;
 mod permit;
+mod presence;
 mod semaphore;
 mod shared;
 

@@ -5,11 +5,12 @@ use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
+use super::Permit;
 use super::authorized::Tokens;
 use super::hold::Hold;
 use super::owner::Owner;
+use super::presence::Presence;
 use super::shared::Shared;
-use super::{Client, Permit};
 use crate::error::{Error, Refusal};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
@@ -55,7 +56,7 @@ impl Semaphore {
 
     /// One of a client's.
     pub(super) fn join(
-        client: &Client,
+        presence: &Presence,
         settings: Settings,
         seed: u64,
         tokens: Tokens,
@@ -66,7 +67,7 @@ impl Semaphore {
         let scope = settings.scope().clone();
         let tokens = has_tokens.then_some(tokens);
         Ok(Self {
-            owner: client.participant(settings, seed, tokens, farewell)?,
+            owner: presence.participant(settings, seed, tokens, farewell)?,
             prefix,
             scope,
         })

@@ -100,7 +100,6 @@ pub struct Household<R> {
     ready: BTreeSet<MemberNo>,
     timers: BTreeSet<(Instant, MemberNo)>,
     traffic: Traffic,
-    is_closed: bool,
     rng: fastrand::Rng,
 }
 
@@ -131,7 +130,6 @@ impl<R: Reach> Household<R> {
             ready: BTreeSet::new(),
             timers: BTreeSet::new(),
             traffic: Traffic::default(),
-            is_closed: false,
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -164,7 +162,6 @@ impl<R: Reach> Household<R> {
 
     /// No sessions are kept for another turn any more.
     pub fn close(&mut self, now: Instant) {
-        self.is_closed = true;
         for pool in &mut self.pools {
             pool.close(now);
         }

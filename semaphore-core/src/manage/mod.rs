@@ -20,6 +20,7 @@ mod verify;
 
 use core::time::Duration;
 
+pub use crate::api::SessionDetails;
 pub use collect::Collect;
 pub use destroy::Destroy;
 pub use inspect::{Inspect, Member, Snapshot};

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention, Defaults};
+use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
+use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Client, blocking};
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
@@ -69,7 +70,9 @@ impl Builder<Client> {
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
         let mut defaults = told.or(&Defaults::default());
         defaults.scope = defaults.scope.or(transport.defaults());
-        Client::start(transport, Tokens::of(told.tokens), runtime, seed, defaults)
+        let tokens = Tokens::of(told.tokens);
+        let presence = Presence::start(transport, tokens, runtime, seed, defaults)?;
+        Ok(Client::new(presence))
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

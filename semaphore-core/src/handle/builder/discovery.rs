@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Buildable, Builder};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
-use crate::handle::{Client, Discovery, blocking};
+use crate::handle::presence::Presence;
+use crate::handle::{Discovery, blocking};
 use crate::input::LockKey;
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
@@ -63,10 +64,10 @@ impl Builder<Discovery> {
     ) -> Result<Discovery, Error> {
         let told = self.told?;
         let tokens = Tokens::of(told.tokens);
-        let (tokens, transport) = match Client::of(&*transport) {
-            Some(client) => (
-                tokens.or(client.house().tokens()),
-                Arc::clone(client.house().transport()),
+        let (tokens, transport) = match Presence::of(&*transport) {
+            Some(presence) => (
+                tokens.or(presence.house().tokens()),
+                Arc::clone(presence.house().transport()),
             ),
             None => (tokens, transport),
         };

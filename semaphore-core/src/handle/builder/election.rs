@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention, Defaults};
+use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
-use crate::handle::{Client, Election, blocking};
+use crate::handle::presence::{Defaults, Presence};
+use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
 use crate::runtime::{BlockOn, Runtime};
@@ -75,8 +76,8 @@ impl Builder<Election> {
     ) -> Result<Election, Error> {
         let told = self.checked_contention()?;
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let client = Client::of(&*transport);
-        let known = client.map_or_else(Defaults::default, |it| it.own_defaults().clone());
+        let presence = Presence::of(&*transport);
+        let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
         let Defaults {
             scope,
             value,
@@ -92,8 +93,8 @@ impl Builder<Election> {
             .with_scope(scope.or(transport.defaults()))
             .with_session_options(session_options);
         let tokens = Tokens::of(told.tokens);
-        match client {
-            Some(client) => Election::join(client, settings, seed, tokens, farewell),
+        match presence {
+            Some(presence) => Election::join(presence, settings, seed, tokens, farewell),
             None => Election::start(settings, seed, transport, tokens, runtime, farewell),
         }
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Buildable, Builder, Contends, Contention, Defaults};
+use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
-use crate::handle::{Client, Semaphore, blocking};
+use crate::handle::presence::{Defaults, Presence};
+use crate::handle::{Semaphore, blocking};
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix};
 use crate::machine::Settings;
@@ -104,8 +105,8 @@ impl Builder<Semaphore> {
     ) -> Result<Semaphore, Error> {
         let told = self.checked_contention()?;
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let client = Client::of(&*transport);
-        let known = client.map_or_else(Defaults::default, |it| it.own_defaults().clone());
+        let presence = Presence::of(&*transport);
+        let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
         let Defaults {
             scope,
             value,
@@ -124,15 +125,17 @@ impl Builder<Semaphore> {
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
         // Who renews a session needs a token that may.
-        let shares = client.is_some() && !is_isolated && !has_tokens;
+        let shares = presence.is_some() && !is_isolated && !has_tokens;
         let settings = match (settings.owns_sessions(), shares) {
             (true, true) => settings.with_shared_sessions(session_options),
             (true, false) => settings.with_session_options(session_options),
             (false, _) => settings,
         };
         let tokens = Tokens::of(told.tokens);
-        match client {
-            Some(client) => Semaphore::join(client, settings, seed, tokens, has_tokens, farewell),
+        match presence {
+            Some(presence) => {
+                Semaphore::join(presence, settings, seed, tokens, has_tokens, farewell)
+            }
             None => Semaphore::start(settings, seed, transport, tokens, runtime, farewell),
         }
     }

@@ -22,7 +22,7 @@ use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{LoanStep, Shown as SessionShown};
+use crate::machine::process::tenancy::loan::{LoanStep, Rest, Shown as SessionShown};
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
@@ -508,7 +508,12 @@ impl Contender {
         }
         if !self.phase.keeps_session() && !self.session.is_ending() {
             let former = self.create_index().unwrap_or_default();
-            self.session.end(former, is_in_order, &settings.session);
+            let rest = if is_in_order {
+                Rest::Nothing
+            } else {
+                Rest::Key
+            };
+            self.session.end(former, rest, &settings.session);
         }
         if self.phase.keeps_session() || self.session.has_ended() {
             self.phase.ended();

@@ -4,7 +4,8 @@
 //! An agent refuses a read of one key with 403 instead; whoever passes its answers on may not.
 
 use semaphore_core::adapter::{Method, Request, Response};
-use semaphore_core::{Discovery, Error, RequestError, Scope, SessionDetails, Token};
+use semaphore_core::manage::SessionDetails;
+use semaphore_core::{Discovery, Error, RequestError, Scope, Token};
 use transport_mock::consul::{Access, Policy, Version};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 

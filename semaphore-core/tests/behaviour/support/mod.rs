@@ -13,7 +13,7 @@ pub(crate) mod stranger;
 use std::time::Duration;
 
 use semaphore_core::sans_io::{Response, Settings};
-use semaphore_core::{Builder, Prefix, Semaphore};
+use semaphore_core::{Builder, Client, Prefix, Semaphore};
 use transport_mock::{MockClient, MockConsul};
 
 use crate::ENCODING;
@@ -63,6 +63,12 @@ pub(crate) fn semaphore(world: &MockConsul, host: &str, limit: u32) -> Semaphore
 }
 
 pub(crate) fn connect(builder: Builder, client: &MockClient) -> Semaphore {
+    if environment::number("THROUGH_CLIENT", 0) == 1 {
+        let shared = Client::builder().connect(client.clone());
+        return builder
+            .connect(shared.expect("valid options"))
+            .expect("valid settings");
+    }
     builder.connect(client.clone()).expect("valid settings")
 }
 

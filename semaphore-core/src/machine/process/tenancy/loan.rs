@@ -34,10 +34,7 @@ pub struct LoanWish {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::machine) enum LoanStep {
     /// A session on which nothing stands at this place yet.
-    Lend {
-        /// Whether each renewal is to be confirmed before somebody holds by it, since nothing ties a claim to the session.
-        confirms: bool,
-    },
+    Lend(Belief),
     /// Somebody holds by it.
     Hold,
     /// Nobody does any longer.
@@ -48,9 +45,25 @@ pub(in crate::machine) enum LoanStep {
     Return {
         /// When its key at this place was created.
         former: Index,
-        /// Whether nothing of this turn is left on it, or can yet come.
-        is_clean: bool,
+        rest: Rest,
     },
+}
+
+/// What it takes to believe a renewal while nobody holds by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Belief {
+    /// Its answer: a claim is tied to the session by its transaction.
+    Answered,
+    /// The leader has confirmed it: nothing ties a claim to the session.
+    Confirmed,
+}
+
+/// What a turn leaves on its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Rest {
+    Nothing,
+    /// A key may be there, or may yet come.
+    Key,
 }
 
 /// What is known of a session that was lent.
@@ -63,21 +76,27 @@ pub struct LoanNews {
 /// A session as its pool shows it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::machine) struct Shown {
-    pub(in crate::machine) id: Option<SessionId>,
-    pub(in crate::machine) lease: Option<Lease>,
-    pub(in crate::machine) is_gone: bool,
+    pub(in crate::machine) life: Life,
     pub(in crate::machine) lock_delay: Duration,
     pub(in crate::machine) failure: Option<RequestError>,
     /// When the key at this place was created that the turn before had.
     pub(in crate::machine) former: Index,
 }
 
+/// How far a session is.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(in crate::machine) enum Life {
+    #[default]
+    Ahead,
+    Lives(SessionId, Option<Lease>),
+    Gone(Option<SessionId>),
+}
+
 impl Shown {
     /// Whether it tells anything that the other does not.
     pub(in crate::machine) fn differs_from(&self, other: &Self) -> bool {
         let has_failed = |it: &Self| it.failure.is_some();
-        (&self.id, self.lease, self.is_gone, self.lock_delay)
-            != (&other.id, other.lease, other.is_gone, other.lock_delay)
+        (&self.life, self.lock_delay) != (&other.life, other.lock_delay)
             || has_failed(self)
             || has_failed(other)
     }
@@ -100,12 +119,12 @@ enum State {
 }
 
 impl Loan {
-    pub(in crate::machine) fn new(settings: &SessionSettings, confirms: bool) -> Self {
+    pub(in crate::machine) fn new(settings: &SessionSettings, belief: Belief) -> Self {
         Self {
             state: State::Wanted,
             lock_delay: settings.lock_delay(),
             failure: None,
-            wishes: VecDeque::from([LoanStep::Lend { confirms }]),
+            wishes: VecDeque::from([LoanStep::Lend(belief)]),
         }
     }
 
@@ -159,11 +178,11 @@ impl Loan {
     }
 
     /// It is not needed any more.
-    pub(in crate::machine) fn give_back(&mut self, former: Index, is_clean: bool) {
+    pub(in crate::machine) fn give_back(&mut self, former: Index, rest: Rest) {
         if !self.is_returned() {
             self.state = State::Returned;
             self.failure = None;
-            let step = LoanStep::Return { former, is_clean };
+            let step = LoanStep::Return { former, rest };
             self.wishes.push_back(step);
         }
     }
@@ -179,10 +198,10 @@ impl Loan {
         }
         self.lock_delay = shown.lock_delay;
         self.failure.clone_from(&shown.failure);
-        if shown.is_gone {
-            self.state = State::Gone(shown.id.clone());
-        } else if let Some(id) = &shown.id {
-            self.state = State::Lent(id.clone(), shown.lease);
+        match &shown.life {
+            Life::Ahead => {}
+            Life::Lives(id, lease) => self.state = State::Lent(id.clone(), *lease),
+            Life::Gone(id) => self.state = State::Gone(id.clone()),
         }
     }
 }

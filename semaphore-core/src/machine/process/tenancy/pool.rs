@@ -27,7 +27,9 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{LoanNews, LoanNo, LoanStep, LoanWish, Shown};
+use crate::machine::process::tenancy::loan::{
+    Belief, Life, LoanNews, LoanNo, LoanStep, LoanWish, Rest, Shown,
+};
 use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
@@ -75,7 +77,8 @@ pub(in crate::machine) struct Pool {
     /// When each that nothing stands on is ended, or given up.
     ends: BTreeSet<(Instant, SessionNo)>,
     news: VecDeque<(MemberNo, LoanNews)>,
-    is_closed: bool,
+    /// How long a session is kept for which nobody has a use.
+    kept: Duration,
     timed_at: Instant,
     rng: fastrand::Rng,
 }
@@ -94,16 +97,23 @@ struct Shared {
     session: Session,
     tenants: BTreeMap<Place, Tenant>,
     holders: BTreeSet<Tenant>,
-    /// Something may be left on it of what stood on it.
-    is_retired: bool,
+    use_for: UseFor,
     /// When the last key was created that it had at a place, and until when a view may show that one.
     formers: BTreeMap<Place, (Index, Instant)>,
-    /// Whether somebody on it needs each renewal confirmed, also while nobody holds by it.
-    confirms: bool,
+    /// The most that anybody on it asks for.
+    belief: Belief,
     usage: Usage,
     /// What its tenants know.
     told: Shown,
     listed: Times,
+}
+
+/// Who may stand on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UseFor {
+    Anybody,
+    /// Those that do already: something may be left on it of one that did.
+    Present,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +142,7 @@ impl Sender for From {
     }
 }
 
-/// How long a session is kept for which nobody has a use.
+/// How long a session is kept for which nobody has a use, unless the pool is closed.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// How long a view may show a key that was deleted: several times the longest that an answer takes.
@@ -153,7 +163,7 @@ impl Pool {
             due: BTreeSet::new(),
             ends: BTreeSet::new(),
             news: VecDeque::new(),
-            is_closed: false,
+            kept: KEPT,
             timed_at: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -170,7 +180,7 @@ impl Pool {
 
     /// Nothing is kept for another turn any more.
     pub(in crate::machine) fn close(&mut self, now: Instant) {
-        self.is_closed = true;
+        self.kept = Duration::ZERO;
         let unused = self.ends.iter().map(|(_, no)| *no).collect::<Vec<_>>();
         for no in unused {
             self.settle(now, no);
@@ -187,8 +197,8 @@ impl Pool {
     ) {
         let LoanWish { loan, step } = *wish;
         let tenant = Tenant { member, loan };
-        if let LoanStep::Lend { confirms } = step {
-            self.lend(now, tenant, place, confirms);
+        if let LoanStep::Lend(belief) = step {
+            self.lend(now, tenant, place, belief);
             return;
         }
         let Some(no) = self.lent.get(&tenant).copied() else {
@@ -198,7 +208,7 @@ impl Pool {
             return;
         };
         match step {
-            LoanStep::Lend { .. } => {}
+            LoanStep::Lend(_) => {}
             LoanStep::Hold => {
                 shared.holders.insert(tenant);
                 if shared.holders.len() == 1 {
@@ -207,10 +217,12 @@ impl Pool {
             }
             LoanStep::LetGo => shared.let_go(tenant),
             LoanStep::Doubt => shared.session.doubt(now),
-            LoanStep::Return { former, is_clean } => {
+            LoanStep::Return { former, rest } => {
                 shared.let_go(tenant);
                 shared.tenants.remove(place);
-                shared.is_retired |= !is_clean;
+                if rest != Rest::Nothing {
+                    shared.use_for = UseFor::Present;
+                }
                 shared.formers.retain(|_, (_, until)| now < *until);
                 if former != Index::ZERO {
                     let former = (former, now + REMEMBERED);
@@ -223,7 +235,7 @@ impl Pool {
         self.settle(now, no);
     }
 
-    fn lend(&mut self, now: Instant, tenant: Tenant, place: &Place, confirms: bool) {
+    fn lend(&mut self, now: Instant, tenant: Tenant, place: &Place, belief: Belief) {
         let lent = self.places.entry(Arc::clone(place)).or_insert(Lent {
             full_below: SessionNo(0),
             sessions: 0,
@@ -239,7 +251,9 @@ impl Pool {
         let new = || Shared::new(&self.settings);
         let shared = self.sessions.entry(no).or_insert_with(new);
         shared.tenants.insert(Arc::clone(place), tenant);
-        shared.confirms |= confirms;
+        if belief == Belief::Confirmed {
+            shared.belief = belief;
+        }
         let mut shown = shared.shown();
         if let Some((former, _)) = shared.formers.get(place) {
             shown.former = *former;
@@ -340,7 +354,7 @@ impl Pool {
             let orphans = self.requests.orphans_mut();
             orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
         }
-        let is_held_by = shared.confirms || shared.is_held();
+        let is_held_by = shared.belief == Belief::Confirmed || shared.is_held();
         let (settings, rng) = (&self.settings, &mut self.rng);
         shared
             .session
@@ -374,7 +388,7 @@ impl Pool {
             return;
         };
         let news = shared.news();
-        shared.end_unless_used(now, self.is_closed, &self.settings);
+        shared.end_unless_used(now, self.kept, &self.settings);
         let is_over = shared.session.has_ended() && !shared.session.is_being_created();
         let times = if is_over {
             Times::default()
@@ -399,9 +413,9 @@ impl Shared {
             session: Session::new(settings),
             tenants: BTreeMap::new(),
             holders: BTreeSet::new(),
-            is_retired: false,
+            use_for: UseFor::Anybody,
             formers: BTreeMap::new(),
-            confirms: false,
+            belief: Belief::Answered,
             usage: Usage::Used,
             told: Shown::default(),
             listed: Times::default(),
@@ -414,7 +428,8 @@ impl Shared {
 
     /// Whether one more may stand on it, of this place.
     fn is_free_at(&self, place: &Place) -> bool {
-        let is_lasting = !self.is_retired && !self.session.is_gone() && !self.session.is_ending();
+        let is_lasting = !self.session.is_gone() && !self.session.is_ending();
+        let is_lasting = is_lasting && self.use_for == UseFor::Anybody;
         is_lasting && !self.tenants.contains_key(place)
     }
 
@@ -426,9 +441,11 @@ impl Shared {
 
     fn shown(&self) -> Shown {
         Shown {
-            id: self.session.id().cloned(),
-            lease: self.session.lease().copied(),
-            is_gone: self.session.is_gone(),
+            life: match self.session.id() {
+                id if self.session.is_gone() => Life::Gone(id.cloned()),
+                Some(id) => Life::Lives(id.clone(), self.session.lease().copied()),
+                None => Life::Ahead,
+            },
             lock_delay: self.session.lock_delay(),
             failure: self.session.failure().cloned(),
             former: Index::ZERO,
@@ -447,7 +464,7 @@ impl Shared {
     }
 
     /// One that nothing stands on is kept for a moment, if it may be of use again.
-    fn end_unless_used(&mut self, now: Instant, is_closed: bool, settings: &SessionSettings) {
+    fn end_unless_used(&mut self, now: Instant, kept: Duration, settings: &SessionSettings) {
         if !self.tenants.is_empty() {
             self.usage = Usage::Used;
             return;
@@ -463,11 +480,11 @@ impl Shared {
             return;
         }
         let until = match self.usage {
-            Usage::Unused(until) => until,
-            Usage::Used | Usage::Ending(_) => now + KEPT,
+            Usage::Unused(until) => until.min(now + kept),
+            Usage::Used | Usage::Ending(_) => now + kept,
         };
         self.usage = Usage::Unused(until);
-        let is_reusable = self.session.is_reusable() && !self.is_retired && !is_closed;
+        let is_reusable = self.session.is_reusable() && self.use_for == UseFor::Anybody;
         if !is_reusable || until <= now {
             self.session.end(settings);
             self.usage = Usage::Ending(now + settings.cleanup_time());

@@ -7,7 +7,7 @@ use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{Loan, LoanStep, Shown};
+use crate::machine::process::tenancy::loan::{Belief, Loan, LoanStep, Rest, Shown};
 use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
@@ -23,7 +23,11 @@ impl Tenure {
     /// has ended (docs/CONSUL.md, "What ends a session").
     pub(in crate::machine) fn new(settings: &SessionSettings, encoding: Encoding) -> Self {
         if settings.shares_sessions() {
-            Self::Shared(Loan::new(settings, encoding == Encoding::Requests))
+            let belief = match encoding {
+                Encoding::Transactions => Belief::Answered,
+                Encoding::Requests => Belief::Confirmed,
+            };
+            Self::Shared(Loan::new(settings, belief))
         } else {
             Self::Own(Session::new(settings))
         }
@@ -156,12 +160,12 @@ impl Tenure {
     pub(in crate::machine) fn end(
         &mut self,
         former: Index,
-        is_clean: bool,
+        rest: Rest,
         settings: &SessionSettings,
     ) {
         match self {
             Self::Own(session) => session.end(settings),
-            Self::Shared(loan) => loan.give_back(former, is_clean),
+            Self::Shared(loan) => loan.give_back(former, rest),
         }
     }
 
@@ -169,7 +173,10 @@ impl Tenure {
     pub(in crate::machine) fn abandon(&mut self) {
         match self {
             Self::Own(session) => session.abandon(),
-            Self::Shared(loan) => loan.give_back(Index::ZERO, loan.id().is_none()),
+            Self::Shared(loan) if loan.id().is_none() => {
+                loan.give_back(Index::ZERO, Rest::Nothing);
+            }
+            Self::Shared(loan) => loan.give_back(Index::ZERO, Rest::Key),
         }
     }
 
