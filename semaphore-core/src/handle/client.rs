@@ -14,6 +14,7 @@ use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::runtime::{BoxFuture, Runtime, Unfinished};
 use crate::time::Instant;
+use crate::token::Token;
 use crate::transport::{Transport, TransportError};
 
 /// What the semaphores and elections of one process have in common: the agent, its connections, one driver, and the sessions.
@@ -80,6 +81,12 @@ impl Client {
     /// As [`Builder::connect`].
     pub fn discovery(&self, key: impl AsRef<str>) -> Result<Discovery, Error> {
         Discovery::builder(key).connect(self.clone())
+    }
+
+    /// Every request of what is connected to it carries this token from now on, in place of what the builder was told. What is under
+    /// way with the token before, and is refused, is sent once more.
+    pub fn set_token(&self, token: Token) {
+        self.presence.house().tokens().set(token);
     }
 
     /// Closes all of it, and waits until every permit is released, every leadership given back, and nothing of this client's is

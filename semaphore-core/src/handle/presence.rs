@@ -114,30 +114,32 @@ impl Presence {
         &self,
         settings: Settings,
         seed: u64,
-        tokens: Option<Tokens>,
+        tokens: Tokens,
         farewell: Duration,
     ) -> Result<Arc<Owner<Participant>>, Error> {
         let key = self.key();
-        let is_usual = tokens.is_none() && settings.shares().is_some();
+        let Some(shares) = settings.shares() else {
+            let tokens = tokens.or(key.house().tokens());
+            let participant = Participant::new(settings, seed);
+            return Owner::join(key, participant, None, tokens, farewell);
+        };
         let mut known = self
             .inner
             .known
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let there = known.semaphores.get(settings.prefix());
-        if is_usual
-            && let Some(there) = there.and_then(Weak::upgrade)
+        if let Some(there) = there.and_then(Weak::upgrade)
             && let Some(owner) = Owner::again(key, there, |it| *it.settings() == settings)
         {
             return Ok(owner);
         }
-        let (prefix, shares) = (settings.prefix().clone(), settings.shares());
-        let tokens = tokens.unwrap_or_default().or(key.house().tokens());
+        let prefix = settings.prefix().clone();
+        // Whoever sets the token of one sets that of the sessions, too.
+        let tokens = key.house().tokens().clone();
         let participant = Participant::new(settings, seed);
-        let owner = Owner::join(key, participant, shares, tokens, farewell)?;
-        if is_usual {
-            known.add(prefix, &owner.0);
-        }
+        let owner = Owner::join(key, participant, Some(shares), tokens, farewell)?;
+        known.add(prefix, &owner.0);
         Ok(owner)
     }
 }

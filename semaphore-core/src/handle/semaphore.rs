@@ -60,12 +60,10 @@ impl Semaphore {
         settings: Settings,
         seed: u64,
         tokens: Tokens,
-        has_tokens: bool,
         farewell: Duration,
     ) -> Result<Self, Error> {
         let prefix = settings.prefix().clone();
         let scope = settings.scope().clone();
-        let tokens = has_tokens.then_some(tokens);
         Ok(Self {
             owner: presence.participant(settings, seed, tokens, farewell)?,
             prefix,
@@ -74,7 +72,8 @@ impl Semaphore {
     }
 
     /// Every request of this semaphore carries this token from now on, in place of what the
-    /// builder was told. What is under way with the token before, and is refused, is sent once more.
+    /// builder was told. What is under way with the token before, and is refused, is sent once more. One that shares its sessions
+    /// with others of a [`Client`](crate::Client) sets the token of all of them.
     pub fn set_token(&self, token: Token) {
         self.owner.0.tokens().set(token);
     }

@@ -15,6 +15,7 @@ use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::runtime::{BlockOn, BoxFuture, Runtime, Unfinished};
 use crate::time::Instant;
+use crate::token::Token;
 use crate::transport::{Transport, TransportError};
 
 /// The blocking [`Client`](crate::Client).
@@ -51,6 +52,11 @@ impl Client {
     /// The same.
     pub fn discovery(&self, key: impl AsRef<str>) -> Result<Discovery, Error> {
         Discovery::builder(key).connect(self.clone())
+    }
+
+    /// See [`Client::set_token`](crate::Client::set_token).
+    pub fn set_token(&self, token: Token) {
+        self.inner.set_token(token);
     }
 
     /// See [`Client::shutdown`](crate::Client::shutdown).

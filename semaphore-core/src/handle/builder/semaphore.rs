@@ -133,9 +133,7 @@ impl Builder<Semaphore> {
         };
         let tokens = Tokens::of(told.tokens);
         match presence {
-            Some(presence) => {
-                Semaphore::join(presence, settings, seed, tokens, has_tokens, farewell)
-            }
+            Some(presence) => Semaphore::join(presence, settings, seed, tokens, farewell),
             None => Semaphore::start(settings, seed, transport, tokens, runtime, farewell),
         }
     }

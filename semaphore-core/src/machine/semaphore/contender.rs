@@ -508,11 +508,8 @@ impl Contender {
         }
         if !self.phase.keeps_session() && !self.session.is_ending() {
             let former = self.create_index().unwrap_or_default();
-            let rest = if is_in_order {
-                Rest::Nothing
-            } else {
-                Rest::Key
-            };
+            let is_clean = is_in_order && !self.phase.doubts_session();
+            let rest = if is_clean { Rest::Nothing } else { Rest::Key };
             self.session.end(former, rest, &settings.session);
         }
         if self.phase.keeps_session() || self.session.has_ended() {

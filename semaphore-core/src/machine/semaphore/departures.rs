@@ -73,7 +73,10 @@ impl Participant {
         no: ContenderNo,
         error: impl FnOnce(&SessionSource) -> Option<Error>,
     ) {
-        self.leave(now, &[no]);
+        let moment = self.moment();
+        if let Some(mut contender) = self.roster.get_mut(no) {
+            contender.leave_for_another(now, moment, &self.settings);
+        }
         self.roster.put_off(now, &mut self.rng);
         if let Some(error) = error(&self.settings.session.source) {
             self.fail_waiting(now, |_| error.clone());

@@ -425,7 +425,11 @@ impl ContenderKey {
         session: &SessionId,
     ) -> Option<KeyEvent> {
         let key = view.key(session);
-        if matches!(key, Key::Tied(found) if found.create_index == self.former) {
+        let is_former = matches!(key, Key::Tied(found) if found.create_index == self.former);
+        // One that is back is to be deleted like any other where its session lives on.
+        let is_to_go =
+            matches!(self.state, State::Deleting(_)) && self.ownership == Ownership::OfPlace;
+        if is_former && !is_to_go {
             // A view from before, or the key is back with a restored snapshot: then another session is
             // needed for a place that nobody takes for the former one.
             let is_back = matches!(self.state, State::There(since) if sent > since);

@@ -8,7 +8,7 @@ use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Received;
-use crate::machine::process::tenancy::loan::LoanNews;
+use crate::machine::process::tenancy::loan::{Heard, LoanNews};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Part};
@@ -192,6 +192,14 @@ impl Participant {
     /// Takes what is known of a session that is shared with others.
     pub(super) fn take_loan(&mut self, now: Instant, news: &LoanNews) {
         let no = ContenderNo(news.loan.0);
+        if let Some(heard) = news.heard {
+            let (Heard::Answer(took) | Heard::Silence(took)) = heard;
+            self.watch.took(took);
+            let is_answered = matches!(heard, Heard::Answer(_));
+            if self.watch.judge(now, false, is_answered) {
+                self.requests.abort(|from| from == From::Watch);
+            }
+        }
         self.let_time_pass(now, no);
         let moment = self.moment();
         let settings = &self.settings;

@@ -39,6 +39,8 @@ pub(in crate::machine) enum LoanStep {
     Hold,
     /// Nobody does any longer.
     LetGo,
+    /// It is on its way out: it needs no renewals any more.
+    Leave,
     /// Consul said that there is no such session.
     Doubt,
     /// It is not needed any more.
@@ -71,6 +73,17 @@ pub(in crate::machine) enum Rest {
 pub struct LoanNews {
     pub(in crate::machine) loan: LoanNo,
     pub(in crate::machine) shown: Shown,
+    /// What came of the last request about it.
+    pub(in crate::machine) heard: Option<Heard>,
+}
+
+/// What a request has shown of the agent, whatever it was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine) enum Heard {
+    /// It was answered, after so long.
+    Answer(Duration),
+    /// It was not, in so long.
+    Silence(Duration),
 }
 
 /// A session as its pool shows it.
@@ -166,6 +179,13 @@ impl Loan {
     pub(in crate::machine) fn let_go(&mut self) {
         if !self.is_returned() {
             self.wishes.push_back(LoanStep::LetGo);
+        }
+    }
+
+    /// What stands on it is on its way out.
+    pub(in crate::machine) fn leave(&mut self) {
+        if !self.is_returned() {
+            self.wishes.push_back(LoanStep::Leave);
         }
     }
 

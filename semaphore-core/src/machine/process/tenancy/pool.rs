@@ -28,7 +28,7 @@ use crate::machine::process::requests::{Received, Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{
-    Belief, Life, LoanNews, LoanNo, LoanStep, LoanWish, Rest, Shown,
+    Belief, Heard, Life, LoanNews, LoanNo, LoanStep, LoanWish, Rest, Shown,
 };
 use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -96,6 +96,8 @@ struct Lent {
 struct Shared {
     session: Session,
     tenants: BTreeMap<Place, Tenant>,
+    /// Those of them that are not on their way out, for whom it is renewed.
+    staying: BTreeSet<Tenant>,
     holders: BTreeSet<Tenant>,
     use_for: UseFor,
     /// When the last key was created that it had at a place, and until when a view may show that one.
@@ -216,10 +218,12 @@ impl Pool {
                 }
             }
             LoanStep::LetGo => shared.let_go(tenant),
+            LoanStep::Leave => _ = shared.staying.remove(&tenant),
             LoanStep::Doubt => shared.session.doubt(now),
             LoanStep::Return { former, rest } => {
                 shared.let_go(tenant);
                 shared.tenants.remove(place);
+                shared.staying.remove(&tenant);
                 if rest != Rest::Nothing {
                     shared.use_for = UseFor::Present;
                 }
@@ -241,7 +245,7 @@ impl Pool {
             sessions: 0,
         });
         let mut others = self.sessions.range(lent.full_below..);
-        let free = others.find(|(_, it)| it.is_free_at(place));
+        let free = others.find(|(_, it)| it.is_free_at(place, now));
         let last = || self.sessions.keys().next_back();
         let next = || SessionNo(last().map_or(0, |last| last.0 + 1));
         let no = free.map_or_else(next, |(no, _)| *no);
@@ -251,6 +255,7 @@ impl Pool {
         let new = || Shared::new(&self.settings);
         let shared = self.sessions.entry(no).or_insert_with(new);
         shared.tenants.insert(Arc::clone(place), tenant);
+        shared.staying.insert(tenant);
         if belief == Belief::Confirmed {
             shared.belief = belief;
         }
@@ -258,7 +263,7 @@ impl Pool {
         if let Some((former, _)) = shared.formers.get(place) {
             shown.former = *former;
         }
-        self.tell(tenant, shown);
+        self.tell(tenant, shown, None);
         self.settle(now, no);
     }
 
@@ -273,10 +278,11 @@ impl Pool {
         }
     }
 
-    fn tell(&mut self, tenant: Tenant, shown: Shown) {
+    fn tell(&mut self, tenant: Tenant, shown: Shown, heard: Option<Heard>) {
         let news = LoanNews {
             loan: tenant.loan,
             shown,
+            heard,
         };
         self.news.push_back((tenant.member, news));
     }
@@ -359,7 +365,12 @@ impl Pool {
         shared
             .session
             .handle(now, part, answer, is_held_by, settings, rng);
-        self.settle(now, no);
+        let took = now.saturating_since(sent_at);
+        let heard = match result {
+            Ok(_) => Heard::Answer(took),
+            Err(_) => Heard::Silence(took),
+        };
+        self.settle_after(now, no, Some(heard));
     }
 
     pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
@@ -384,10 +395,15 @@ impl Pool {
 
     /// What follows for this session from what has changed.
     fn settle(&mut self, now: Instant, no: SessionNo) {
+        self.settle_after(now, no, None);
+    }
+
+    /// The same, after something was heard of the agent.
+    fn settle_after(&mut self, now: Instant, no: SessionNo, heard: Option<Heard>) {
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
-        let news = shared.news();
+        let news = shared.news(heard.is_some());
         shared.end_unless_used(now, self.kept, &self.settings);
         let is_over = shared.session.has_ended() && !shared.session.is_being_created();
         let times = if is_over {
@@ -399,7 +415,7 @@ impl Pool {
         replace(&mut self.due, no, listed.due_at, times.due_at);
         replace(&mut self.ends, no, listed.ends_at, times.ends_at);
         for (tenant, shown) in news {
-            self.tell(tenant, shown);
+            self.tell(tenant, shown, heard);
         }
         if is_over {
             self.sessions.remove(&no);
@@ -412,6 +428,7 @@ impl Shared {
         Self {
             session: Session::new(settings),
             tenants: BTreeMap::new(),
+            staying: BTreeSet::new(),
             holders: BTreeSet::new(),
             use_for: UseFor::Anybody,
             formers: BTreeMap::new(),
@@ -427,10 +444,18 @@ impl Shared {
     }
 
     /// Whether one more may stand on it, of this place.
-    fn is_free_at(&self, place: &Place) -> bool {
+    fn is_free_at(&self, place: &Place, now: Instant) -> bool {
         let is_lasting = !self.session.is_gone() && !self.session.is_ending();
         let is_lasting = is_lasting && self.use_for == UseFor::Anybody;
-        is_lasting && !self.tenants.contains_key(place)
+        // One that nobody needed was not renewed.
+        let is_valid = |lease: &Lease| lease.is_valid(now);
+        let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_valid);
+        is_lasting && is_kept && !self.tenants.contains_key(place)
+    }
+
+    /// Whether it is to be renewed, or ended.
+    fn is_needed(&self) -> bool {
+        !self.staying.is_empty() || self.session.is_ending()
     }
 
     fn let_go(&mut self, tenant: Tenant) {
@@ -453,9 +478,9 @@ impl Shared {
     }
 
     /// What its tenants have yet to learn.
-    fn news(&mut self) -> Vec<(Tenant, Shown)> {
+    fn news(&mut self, is_heard: bool) -> Vec<(Tenant, Shown)> {
         let shown = self.shown();
-        if !shown.differs_from(&self.told) {
+        if !is_heard && !shown.differs_from(&self.told) {
             return Vec::new();
         }
         self.told = shown.clone();
@@ -493,7 +518,7 @@ impl Shared {
 
     fn times(&self) -> Times {
         Times {
-            due_at: self.session.timeout(),
+            due_at: self.session.timeout().filter(|_| self.is_needed()),
             ends_at: match self.usage {
                 Usage::Used => None,
                 Usage::Unused(until) | Usage::Ending(until) => Some(until),

@@ -148,6 +148,14 @@ impl Tenure {
         }
     }
 
+    /// It is on its way out: who makes and ends its own session knows.
+    pub(in crate::machine) fn leave(&mut self) {
+        self.let_go();
+        if let Some(loan) = self.shared_mut() {
+            loan.leave();
+        }
+    }
+
     pub(in crate::machine) fn found_gone(&mut self) {
         match self {
             Self::Own(session) => session.found_gone(),

@@ -29,6 +29,16 @@ impl Contender {
         self.leave_with(now, moment, SessionFate::Ended, settings);
     }
 
+    /// The same, since its session is of no use here.
+    pub(in crate::machine) fn leave_for_another(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        settings: &Settings,
+    ) {
+        self.leave_with(now, moment, SessionFate::Doubted, settings);
+    }
+
     /// The same, with its session for the next turn or not.
     pub(super) fn leave_with(
         &mut self,
@@ -41,7 +51,7 @@ impl Contender {
         if !self.phase.left(departure, session) {
             return;
         }
-        self.session.let_go();
+        self.session.leave();
         if is_on(Defect::ReleaseNotFenced) && matches!(self.presence, Presence::Maybe(_)) {
             self.presence = Presence::No;
         }

@@ -63,8 +63,10 @@ pub(super) struct Leaving {
 /// What becomes of its session when nothing else of it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionFate {
-    /// It is destroyed, if it is ours.
+    /// It is destroyed, if it is ours alone.
     Ended,
+    /// The same, since it was of no use: what is there under its name may be of before.
+    Doubted,
     /// It serves the next turn.
     Kept,
 }
@@ -192,9 +194,17 @@ impl Phase {
 
     /// Its session is not for the next turn any more: what is left of it would pass for a part of that.
     pub(super) fn end_session(&mut self) {
-        if let State::Leaving(leaving) | State::Gone(leaving) = &mut self.0 {
+        if let State::Leaving(leaving) | State::Gone(leaving) = &mut self.0
+            && leaving.session == SessionFate::Kept
+        {
             leaving.session = SessionFate::Ended;
         }
+    }
+
+    /// Nothing more of this place is to stand on its session.
+    pub(super) fn doubts_session(&self) -> bool {
+        let leaving = self.leaving_or_gone();
+        leaving.is_some_and(|it| it.session == SessionFate::Doubted)
     }
 
     /// A write that was to take it out of the record failed.
