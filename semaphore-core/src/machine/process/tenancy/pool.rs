@@ -319,7 +319,8 @@ impl Pool {
         if self.requests.count(of_hold) < MOST_RENEWALS_IN_FLIGHT {
             let held = due().filter(|(_, it)| it.is_held());
             let deadline = |it: &Shared| it.session.lease().map(Lease::deadline);
-            let first = held.min_by_key(|(no, it)| (deadline(it), *no));
+            // One that waits for an answer is not asked for again before the others are for the first time.
+            let first = held.min_by_key(|(no, it)| (it.session.is_asked(), deadline(it), *no));
             if let Some((no, _)) = first {
                 return Some(no);
             }

@@ -158,6 +158,11 @@ impl Session {
         self.is_live() && is_quiet && self.failure.is_none()
     }
 
+    /// Whether a request about it is under way.
+    pub(in crate::machine) fn is_asked(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
     /// The id, once it is known.
     pub(in crate::machine) fn id(&self) -> Option<&SessionId> {
         match &self.state {
