@@ -46,6 +46,8 @@ impl fmt::Display for Backend {
 /// Who has connections of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transports {
+    /// Nobody: all are of one client, and share its sessions, too
+    Client,
     /// Nobody: all share those of one transport
     Shared,
     /// Everybody
@@ -128,7 +130,7 @@ impl Hosts {
         let mut hosts: Vec<Host> = Vec::with_capacity(count);
         for _ in 0..count {
             hosts.push(match (transports, hosts.first()) {
-                (Transports::Shared, Some(first)) => first.beside(),
+                (Transports::Client | Transports::Shared, Some(first)) => first.beside(),
                 _ => self.host()?,
             });
         }

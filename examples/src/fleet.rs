@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, join_all, join3, select};
 use futures_util::stream::{self, StreamExt as _};
 use semaphore_core::adapter::{Runtime as _, TransportError, TransportErrorKind};
-use semaphore_core::{Builder, Error, Lost, Permit, Semaphore};
+use semaphore_core::{Builder, Client, Error, Lost, Permit, Semaphore};
 
 use crate::backend::{Host, Hosts, Transports};
 use crate::failure::{Failure, with_causes};
@@ -127,6 +127,7 @@ impl Fleet<'_> {
             return Ok(Outcome::default());
         };
         let for_waiters = for_holders.split_off(self.semaphores);
+        let of_holders = self.client(&home)?;
         let watcher = Watcher::start(self.hosts.agent())?;
         let mut outcome = Outcome {
             semaphores: self.semaphores,
@@ -134,7 +135,7 @@ impl Fleet<'_> {
             ..Outcome::default()
         };
         let members = for_holders.into_iter().enumerate();
-        let holders = self.members(members, &mut outcome.failures)?;
+        let holders = self.members(members, of_holders.as_ref(), &mut outcome.failures)?;
         self.probe(&home)?;
         let before = self.hosts.traffic();
         home.wait(self.act(&home, holders, for_waiters, &mut outcome))?;
@@ -149,17 +150,31 @@ impl Fleet<'_> {
     fn members(
         &self,
         numbers: impl Iterator<Item = (usize, Host)>,
+        client: Option<&Client>,
         failures: &mut Vec<Error>,
     ) -> Result<Vec<Member>, Error> {
         let mut members = Vec::new();
         for (number, host) in numbers {
-            match (self.builder)(number).connect(host) {
+            let builder = (self.builder)(number);
+            let connected = match client {
+                Some(client) => builder.connect(client.clone()),
+                None => builder.connect(host),
+            };
+            match connected {
                 Ok(semaphore) => members.push(Member { number, semaphore }),
                 Err(error @ Error::InvalidInput(_)) => return Err(error),
                 Err(error) => failures.push(error),
             }
         }
         Ok(members)
+    }
+
+    /// What all of them share beside the transport, if they do.
+    fn client(&self, home: &Host) -> Result<Option<Client>, Error> {
+        match self.transports {
+            Transports::Client => Client::builder().connect(home.clone()).map(Some),
+            Transports::Shared | Transports::Each => Ok(None),
+        }
     }
 
     /// A wrong address is told at once. An agent that has no connection to give now is none: it closes one at once, maybe
@@ -193,7 +208,9 @@ impl Fleet<'_> {
         // Behind those that are held, since nobody waits behind the others.
         let numbers: Vec<_> = held.iter().map(|it| it.number).collect();
         let members = numbers.iter().copied().cycle().zip(for_waiters);
-        let waiters = self.members(members, &mut outcome.failures)?;
+        // Those who wait are another participant each, as in another process.
+        let of_waiters = self.client(home)?;
+        let waiters = self.members(members, of_waiters.as_ref(), &mut outcome.failures)?;
 
         // Where nothing is held, there is nothing to wait for.
         let time = if held.is_empty() {

@@ -5,6 +5,7 @@
 /// How the steps of the protocol become requests in this program.
 const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Requests;
 
+mod client;
 mod cost;
 mod election;
 mod failures;

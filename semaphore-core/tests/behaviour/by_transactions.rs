@@ -7,6 +7,7 @@
 /// How the steps of the protocol become requests in this program.
 const ENCODING: semaphore_core::Encoding = semaphore_core::Encoding::Transactions;
 
+mod client;
 mod cost;
 mod election;
 mod failures;

@@ -76,7 +76,7 @@ impl Transport for Client {
     }
 
     fn shared(&self) -> Option<&dyn Any> {
-        Some(&self.inner)
+        self.inner.shared()
     }
 }
 

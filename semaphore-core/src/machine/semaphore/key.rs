@@ -358,6 +358,10 @@ impl ContenderKey {
         {
             self.unsettled_until = Some(now + LATEST);
         }
+        // It has left meanwhile: what a view has shown since is not what this has made.
+        if matches!(self.state, State::Deleting(_)) && sent != KeyRequest::Deletion {
+            self.state = State::Deleting(moment);
+        }
         match (sent, outcome) {
             (KeyRequest::Reservation, Ok(true)) => {
                 self.ownership = Ownership::Reserved;
