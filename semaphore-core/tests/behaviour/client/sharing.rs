@@ -9,11 +9,11 @@ use crate::support::steps::{creates_session, renews_session};
 use crate::support::*;
 
 #[test]
-fn two_hundred_semaphores_with_a_slot_each_stand_on_one_session() {
+fn a_hundred_semaphores_with_a_slot_each_stand_on_one_session() {
     let world = MockConsul::new(1);
     let client = client(&world, "a");
     let spy = Spy::on(&world);
-    let permits = hold_each(&world, &client, 200);
+    let permits = hold_each(&world, &client, 100);
     assert_eq!(session_count(&world), 1);
     assert_eq!(spy.count(creates_session), 1);
     for permit in permits {
