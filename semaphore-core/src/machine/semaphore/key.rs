@@ -151,7 +151,13 @@ impl ContenderKey {
             State::Absent => self.forget(),
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
-            _ => self.proceed(State::Deleting(moment)),
+            _ => {
+                // The session may serve another turn, whose key has the same name: a deletion that is repeated on the way
+                // must not take that one.
+                let seen = self.seen.as_ref().filter(|_| self.owns_session());
+                self.deletable = seen.map(|seen| seen.modify_index).or(self.deletable);
+                self.proceed(State::Deleting(moment));
+            }
         }
     }
 
@@ -260,7 +266,10 @@ impl ContenderKey {
                 (KeyRequest::Acquisition(encoding), request)
             }
             State::Deleting(_) => {
-                let index = self.deletable.filter(|_| !self.owns_session());
+                let index = self.deletable;
+                if index.is_none() {
+                    self.unsettled_until = Some(now + LATEST);
+                }
                 let request = DeleteKey { key, index }.request(scope);
                 (KeyRequest::Deletion, request)
             }
