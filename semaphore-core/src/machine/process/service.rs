@@ -72,8 +72,9 @@ impl Services {
             }
             return Ok(response);
         };
-        // What is denied at first use is so whatever else has been served.
-        let is_about_all = is_transaction && !is_denied(response);
+        // What is asked beside is asked late. What is refused at the first use of all else is told at once, and so is a denial.
+        let is_beside = service == Service::Inquiries;
+        let is_about_all = is_transaction && is_beside && !is_denied(response);
         let service = if is_about_all && !self.known.contains_key(&service) {
             Service::Transactions
         } else {
