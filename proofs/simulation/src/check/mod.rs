@@ -96,6 +96,8 @@ pub struct Bounds {
     pub longest_lock_delay: Duration,
     /// For how long somebody may go without a look, where polls may have no connection.
     pub unseen: Duration,
+    /// How long somebody may be out of touch whose poll was lost.
+    pub lost_poll: Duration,
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
@@ -119,6 +121,7 @@ impl Bounds {
             lock_delay: plan.shortest_lock_delay(),
             longest_lock_delay: plan.longest_lock_delay(),
             unseen: plan.unseen(),
+            lost_poll: plan.lost_poll(),
             of_yesterday: plan.lease_of_yesterday(),
             holds_back: plan.shares_connections()
                 || plan.is_slow()

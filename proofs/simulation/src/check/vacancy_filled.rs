@@ -13,9 +13,6 @@ use semaphore_core::sans_io::Instant;
 use super::{Bounds, Check, Invariant, Verdict};
 use crate::history::{Belief, Happening, Subject};
 
-/// How long a candidate may be out of touch after everything works again.
-const BACK_WITHIN: Duration = Duration::from_secs(22);
-
 /// How long a key may lie there.
 const ACQUIRED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -92,7 +89,7 @@ impl Check for VacancyFilled {
         };
         let within = ACQUIRED_WITHIN + self.bounds.latency * 12 + self.bounds.unseen;
         for (prefix, election) in &self.elections {
-            let in_touch_since = quiet_since + BACK_WITHIN;
+            let in_touch_since = quiet_since + self.bounds.lost_poll;
             let since = election.free_since.max(election.waited_since);
             let is_late = at > since.max(in_touch_since) + within;
             if is_late && election.waiting > 0 && !election.is_led {

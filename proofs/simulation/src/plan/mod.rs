@@ -38,6 +38,9 @@ pub(crate) fn is_own(prefix: usize) -> bool {
 /// The longest between two looks of a poll that has no connection.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// The longest that a poll is held open: its `wait`, and a sixteenth of it (Consul's documentation of blocking queries).
+const LONGEST_POLL: Duration = Duration::from_secs(16);
+
 /// The TTL of strangers' sessions.
 pub(crate) const STRANGERS_TTL: Duration = Duration::from_secs(30);
 
@@ -466,9 +469,16 @@ impl Plan {
     }
 
     /// Whether this host asks Consul for the dead throughout. A token that is restricted for a while makes it go on by
-    /// separate requests.
+    /// separate requests, and so does a gateway that answers its first transaction.
     pub(crate) fn asks(&self, host: &HostPlan) -> bool {
-        host.speaks_transactions() && self.access_control.is_none()
+        let is_gateway = |deed: &Deed| matches!(deed, Deed::Gateway { host: behind, .. } if *behind == host.number);
+        host.speaks_transactions() && self.access_control.is_none() && !self.has(is_gateway)
+    }
+
+    /// How long somebody may be out of touch who polls when everything works again: what was lost before is waited for
+    /// as long as a poll is held open and an answer may take, which is twice as long where the last one was slow.
+    pub(crate) fn lost_poll(&self) -> Duration {
+        (LONGEST_POLL + self.request_timeout() * 2).div_f64(SLOWEST_CLOCK)
     }
 
     /// Whether one of the deeds, wherever it stands, is one of these.

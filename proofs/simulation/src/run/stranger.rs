@@ -2,13 +2,15 @@
 //!
 //! A stranger has a session and a contender key, reads the prefix, takes the dead out, adds itself where
 //! there is room by check-and-set, and otherwise waits for a change. There is no queue. It understands no
-//! dialect of the record but its own. In an election it takes the key as a lock.
+//! dialect of the record but its own. In an election it takes the key as a lock, by a session that serves one term where a
+//! late release could end the next one.
 
 mod lock;
 
+use std::ops::Range;
 use std::time::Duration;
 
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use semaphore_core::adapter::{Runtime as _, Transport as _};
 use semaphore_core::sans_io::api::{
     AcquireKey, CasKey, CreateSession, DeleteKey, DestroySession, ListKeys, RenewSession,
@@ -77,24 +79,36 @@ impl Visitor {
     /// Lives until its plan is done, its session is gone, or the record is not for it.
     async fn live(self) {
         self.client.sleep(self.plan.at).await;
-        let Some(session) = self.enter().await else {
-            return;
+        let mut turns = match self.plan.kind {
+            Stranger::Stuck(_) => 0..1,
+            Stranger::Go { turns, .. } | Stranger::ConsulLock { turns, .. } => 0..turns,
         };
-        {
-            let renewals = Box::pin(self.renew(&session));
-            select(Box::pin(self.stay(&session)), renewals).await;
+        while !turns.is_empty() {
+            let Some(session) = self.enter().await else {
+                return;
+            };
+            let stay = {
+                let renewals = Box::pin(self.renew(&session));
+                select(Box::pin(self.stay(&session, &mut turns)), renewals).await
+            };
+            let goes_on = matches!(stay, Either::Left((Some(()), _)));
+            self.leave(&session).await;
+            if !goes_on {
+                return;
+            }
         }
-        self.leave(&session).await;
     }
 
-    async fn stay(&self, session: &SessionId) {
+    /// Takes its turns, or as many as this session may serve. Nothing when it can't go on.
+    async fn stay(&self, session: &SessionId, turns: &mut Range<u32>) -> Option<()> {
         match self.plan.kind {
-            Stranger::Stuck(time) => self.client.sleep(time).await,
-            Stranger::Go { turns, hold } | Stranger::ConsulLock { turns, hold } => {
-                for _ in 0..turns {
-                    if self.get_in(session).await.is_none() {
-                        return;
-                    }
+            Stranger::Stuck(time) => {
+                self.client.sleep(time).await;
+                return None;
+            }
+            Stranger::Go { hold, .. } | Stranger::ConsulLock { hold, .. } => {
+                for _ in turns {
+                    self.get_in(session).await?;
                     let number = self.plan.number;
                     let belief =
                         self.book
@@ -102,10 +116,13 @@ impl Visitor {
                     let end = Holding(&self.book, belief);
                     self.client.sleep(hold).await;
                     drop(end);
-                    self.get_out(session).await;
+                    if !self.get_out(session).await {
+                        break;
+                    }
                 }
             }
         }
+        Some(())
     }
 
     async fn get_in(&self, session: &SessionId) -> Option<()> {
@@ -115,16 +132,19 @@ impl Visitor {
         }
     }
 
-    async fn get_out(&self, session: &SessionId) {
+    /// Whether its session may serve another turn.
+    async fn get_out(&self, session: &SessionId) -> bool {
         match self.place {
             Place::Semaphore => {
                 self.release(session).await;
+                true
             }
             Place::Election { .. } => {
-                self.unlock(session).await;
+                let may_serve = self.unlock(session).await;
                 if matches!(self.plan.kind, Stranger::ConsulLock { .. }) {
                     self.delete_lock().await;
                 }
+                may_serve
             }
         }
     }
@@ -258,14 +278,17 @@ impl Visitor {
     /// Tries until there is an answer that is not of the kind that passes.
     async fn send(&self, request: impl Fn(&Scope) -> Request) -> Option<Response> {
         loop {
-            let answer = self.client.send(request(&self.scope)).await;
-            match answer {
-                Ok(answer) if !answer.body().starts_with(b"No cluster leader") => {
-                    return Some(answer);
-                }
-                _ => self.client.sleep(RETRY).await,
+            if let Some(answer) = self.send_once(&request).await {
+                return Some(answer);
             }
+            self.client.sleep(RETRY).await;
         }
+    }
+
+    async fn send_once(&self, request: impl Fn(&Scope) -> Request) -> Option<Response> {
+        let answer = self.client.send(request(&self.scope)).await.ok()?;
+        let passes = answer.body().starts_with(b"No cluster leader");
+        (!passes).then_some(answer)
     }
 }
 

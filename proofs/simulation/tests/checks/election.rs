@@ -254,6 +254,23 @@ fn l1_a_key_that_can_be_had_is_acquired_in_quiet() {
     assert_eq!(vacant().then(&got_in).at(60).verdict, None);
 }
 
+/// A poll that was lost just before is given up when its time is over, whatever else works.
+#[test]
+fn l1_whoever_may_still_wait_for_a_lost_poll_is_not_late() {
+    let vacant = |lost_poll: u64| {
+        let bounds = simulation::check::Bounds {
+            lost_poll: std::time::Duration::from_secs(lost_poll),
+            ..bounds()
+        };
+        let quiet = history_within(bounds).then(&Happening::Quiet);
+        quiet.then(&Happening::Campaigns { prefix: 0 })
+    };
+    assert_eq!(vacant(22).at(24).verdict, None);
+    assert_eq!(vacant(22).at(25).verdict, Some(Invariant::L1));
+    assert_eq!(vacant(38).at(40).verdict, None);
+    assert_eq!(vacant(38).at(41).verdict, Some(Invariant::L1));
+}
+
 #[test]
 fn l1_whoever_follows_knows_the_leader_in_quiet() {
     let follows = |what| {

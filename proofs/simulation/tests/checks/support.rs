@@ -31,6 +31,7 @@ pub(crate) fn bounds() -> Bounds {
         lock_delay: Duration::from_secs(15),
         longest_lock_delay: Duration::from_secs(15),
         unseen: Duration::ZERO,
+        lost_poll: Duration::from_secs(22),
         expects_refusals: false,
         holds_back: false,
         of_yesterday: None,

@@ -17,7 +17,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use crate::api::refusal;
+use crate::api::{is_denied, refusal};
 use crate::error::RequestError;
 use crate::http::Response;
 use crate::time::Instant;
@@ -35,6 +35,8 @@ pub(in crate::machine) enum Service {
     Records,
     /// To learn what belongs to others, or what became of a session: where that is hidden, it is so for good.
     Inquiries,
+    /// To send several operations at once, whatever they are for: an agent or a proxy may serve none of these.
+    Transactions,
 }
 
 /// How the services have fared, as long as somebody needs them.
@@ -64,7 +66,19 @@ impl Services {
             if matches!(response.status(), 200 | 404) {
                 self.known.insert(service, Standing::Served);
             }
+            // 409 is how one is rolled back (Consul's documentation of transactions).
+            if is_transaction && matches!(response.status(), 200 | 409) {
+                self.known.insert(Service::Transactions, Standing::Served);
+            }
             return Ok(response);
+        };
+        // What is asked beside is asked late. What is refused at the first use of all else is told at once, and so is a denial.
+        let is_beside = service == Service::Inquiries;
+        let is_about_all = is_transaction && is_beside && !is_denied(response);
+        let service = if is_about_all && !self.known.contains_key(&service) {
+            Service::Transactions
+        } else {
+            service
         };
         let Some(standing) = self.known.get_mut(&service) else {
             return Ok(response);
@@ -160,6 +174,27 @@ mod tests {
             "Request body(size: 9) too large"
         ));
         assert!(!passes(&mut services, 1, 500, "invalid session \"a\""));
+    }
+
+    /// As of whoever asks for the first time whether the lock delay of a dead holder is over: it is told that it is not.
+    #[test]
+    fn where_a_transaction_was_served_or_rolled_back_a_gateway_ends_none() {
+        let rolled_back = r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"failed to lock"}]}"#;
+        for (status, body) in [(200, r#"{"Results":[]}"#), (409, rolled_back)] {
+            let mut services = Services::default();
+            let mut judge = |now, service, status, body| {
+                let response = Response::new(status, body);
+                let judged = services.judge(at(now), service, &response, true, PATIENCE);
+                judged.is_ok()
+            };
+            let gateway = "<html>no backend</html>";
+            assert!(judge(0, Service::Inquiries, 404, gateway), "at first use");
+            assert!(judge(0, Service::Records, status, body));
+            assert!(!judge(1, Service::Inquiries, 404, gateway));
+            assert!(!judge(9_999, Service::Inquiries, 404, gateway));
+            assert!(judge(9_999, Service::Inquiries, 403, "Permission denied"));
+            assert!(judge(10_001, Service::Inquiries, 404, gateway));
+        }
     }
 
     #[test]

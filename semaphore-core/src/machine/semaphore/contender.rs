@@ -243,6 +243,11 @@ impl Contender {
         self.phase.granted(now, acquire);
     }
 
+    /// What was sent at `sent_at` has proved that its session lived then or later.
+    pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
+        self.session.lived(sent_at);
+    }
+
     /// The record certainly does not name it, and no write under way can change that.
     pub(in crate::machine) fn withdrawn(&mut self, moment: Moment, settings: &Settings) {
         self.presence = Presence::No;

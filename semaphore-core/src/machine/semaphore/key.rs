@@ -159,9 +159,12 @@ impl ContenderKey {
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
             _ => {
-                if self.ownership == Ownership::OfPlace {
-                    self.deletable = self.seen.as_ref().map(|seen| seen.modify_index);
-                }
+                // The session may serve another turn, whose key has the same name: a deletion that is repeated on the way
+                // must not take that one.
+                let is_ours_alone =
+                    matches!(self.ownership, Ownership::OfSession | Ownership::OfPlace);
+                let seen = self.seen.as_ref().filter(|_| is_ours_alone);
+                self.deletable = seen.map(|seen| seen.modify_index).or(self.deletable);
                 self.proceed(State::Deleting(moment));
             }
         }
@@ -281,7 +284,10 @@ impl ContenderKey {
                 (KeyRequest::Acquisition(encoding), request)
             }
             State::Deleting(_) => {
-                let index = self.deletable.filter(|_| !self.owns_session());
+                let index = self.deletable;
+                if index.is_none() {
+                    self.unsettled_until = Some(now + LATEST);
+                }
                 let request = DeleteKey { key, index }.request(scope);
                 (KeyRequest::Deletion, request)
             }

@@ -144,8 +144,8 @@ impl Participant {
         match from {
             _ if is_without_transactions => self.do_without_transactions(now, from),
             From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
-            From::Watch | From::Refresh => self.handle_view(now, from, sent, answer),
-            From::Ledger => self.handle_write(now, sent, answer),
+            From::Watch | From::Refresh => self.handle_view(now, from, (sent, sent_at), answer),
+            From::Ledger => self.handle_write(now, (sent, sent_at), answer),
             From::Vanished => self.handle_finding(now, answer),
             From::Contender(no, part) => {
                 if self.roster.get(no).is_some_and(|it| it.is_creation(part)) {
@@ -153,7 +153,7 @@ impl Participant {
                     let orphans = self.requests.orphans_mut();
                     orphans.answered(now, sent_at, answer.as_ref().copied(), ttl);
                 }
-                self.handle_contender(now, no, part, sent, answer);
+                self.handle_contender(now, no, part, (sent, sent_at), answer);
             }
         }
         self.settle(now);
@@ -164,7 +164,7 @@ impl Participant {
         now: Instant,
         no: ContenderNo,
         part: Part,
-        sent: Moment,
+        sent: (Moment, Instant),
         answer: Result<&Response, RequestError>,
     ) {
         if part == Part::Key {

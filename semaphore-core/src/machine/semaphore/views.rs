@@ -17,14 +17,14 @@ use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::record::Record;
 use crate::time::Instant;
-use crate::view::{Contender as Shown, Lock, Source, View};
+use crate::view::{Contender as Shown, Key, Lock, Source, View};
 
 impl Participant {
     pub(super) fn handle_view(
         &mut self,
         now: Instant,
         from: From,
-        sent: Moment,
+        sent: (Moment, Instant),
         answer: Result<&Response, RequestError>,
     ) {
         let view = answer
@@ -81,7 +81,13 @@ impl Participant {
     /// Sources: Consul's documentation of blocking queries (an index may go backwards, after a restore) and of consistency modes;
     /// docs/CONSUL.md, "Limits and timeouts": it does so without a restore, too, 15 minutes after a deletion. Without this a
     /// view of the past could free a slot that is held.
-    pub(super) fn accept(&mut self, now: Instant, view: View, sent: Moment, consistent: bool) {
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        view: View,
+        (sent, sent_at): (Moment, Instant),
+        consistent: bool,
+    ) {
         if let Some(known) = self.knowledge.newest()
             && !is_on(Defect::OlderViewAccepted)
         {
@@ -105,6 +111,7 @@ impl Participant {
         }
         if consistent {
             self.knowledge.settle_doubt(sent);
+            self.learn_who_lives(&view, sent_at);
         }
         if let Some(record) = view.record() {
             self.learn_who_is_passed(now, record);
@@ -115,6 +122,18 @@ impl Participant {
         self.observe(now, &view, sent, consistent, confirmed);
         self.knowledge
             .learn(now, self.requests.moment(), view, sent);
+    }
+
+    /// The leader has confirmed itself since `sent_at`, and shows their keys tied to their sessions.
+    fn learn_who_lives(&mut self, view: &View, sent_at: Instant) {
+        for no in self.roster.numbers() {
+            if let Some(mut contender) = self.roster.get_mut(no)
+                && let Some(session) = contender.session_id()
+                && matches!(view.key(session), Key::Tied(_))
+            {
+                contender.lived(sent_at);
+            }
+        }
     }
 
     /// Whom another one has passed after it had been patient, as we are, need not be waited for by us either:

@@ -169,7 +169,7 @@ impl Participant {
     pub(super) fn handle_write(
         &mut self,
         now: Instant,
-        sent_at: Moment,
+        sent_at: (Moment, Instant),
         answer: Result<&Response, RequestError>,
     ) {
         self.watch.credit();
@@ -179,6 +179,9 @@ impl Participant {
             Ok(Written::Applied(after)) => {
                 self.note(now, None);
                 if let Some(sent) = self.ledger.applied(moment) {
+                    if sent.encoding == Encoding::Transactions {
+                        self.claimants_lived(&sent, sent_at.1);
+                    }
                     self.apply(now, &sent, after.as_deref());
                     if let Some(after) = after {
                         self.learn(now, sent_at, sent, *after);
@@ -233,6 +236,15 @@ impl Participant {
                     self.refuse(now, &error);
                 }
                 self.note(now, Some(error));
+            }
+        }
+    }
+
+    /// It was applied, and each whom it admits was tied to its key then.
+    fn claimants_lived(&mut self, sent: &Sent, sent_at: Instant) {
+        for no in &sent.write.admit {
+            if let Some(mut contender) = self.roster.get_mut(*no) {
+                contender.lived(sent_at);
             }
         }
     }
@@ -292,7 +304,7 @@ impl Participant {
     }
 
     /// What is known of the prefix moves on with a write of ours, without a read.
-    fn learn(&mut self, now: Instant, sent_at: Moment, sent: Sent, after: After) {
+    fn learn(&mut self, now: Instant, sent_at: (Moment, Instant), sent: Sent, after: After) {
         if let Some(view) = after.view {
             self.watch.skip_to(view.index());
             self.knowledge.confirm(now);

@@ -250,3 +250,19 @@ fn the_session_of_whoever_could_not_leave_in_time_is_not_kept() {
     world.advance(secs(60));
     assert_eq!(session_count(&world), 0, "{}", world.trace());
 }
+
+/// A proxy may send a request again that was answered. The key of the next turn has the same name.
+#[test]
+fn a_deletion_that_is_repeated_late_takes_no_later_turns_key() {
+    let world = MockConsul::new(1);
+    let semaphore = with_a_kept_session(&world);
+    let again = Rule::new(Fault::Duplicate(secs(3)));
+    world.inject(again.matching(deletes_key));
+    turn(&world, &semaphore);
+    let permit = world.run(semaphore.acquire()).expect("a free slot");
+    world.advance(secs(10));
+    assert!(permit.is_held(), "{}", world.trace());
+    world.run(permit.release()).expect("released");
+    world.advance(secs(2));
+    assert_nothing_left(&world);
+}

@@ -5,6 +5,10 @@
 //! nobody has the key, a lock delay is on, and the next attempt comes 5 s later. Go's leave a key with other
 //! flags alone; the guide's neither send nor mind flags. `consul lock` deletes the key afterwards, by
 //! check-and-set, unless somebody has it or the flags are not its own.
+//!
+//! A release names nothing but the session. One that got no answer may be applied when the same session leads again, and would end
+//! that term. Go's `api.Lock` makes a session for each `Lock` and ends it after `Unlock`. The guide's keeps its own, unless a
+//! release got no answer.
 
 use std::time::Duration;
 
@@ -13,7 +17,7 @@ use semaphore_core::adapter::Runtime as _;
 use semaphore_core::sans_io::api::{AcquireKey, DeleteKey, Entry, LOCK_FLAGS, ReadKey, ReleaseKey};
 use semaphore_core::sans_io::{Dialect, Index};
 
-use super::Visitor;
+use super::{RETRY, Visitor};
 
 const VALUE: &[u8] = b"stranger";
 
@@ -54,7 +58,8 @@ impl Visitor {
         }
     }
 
-    pub(super) async fn unlock(&self, session: &SessionId) -> Option<()> {
+    /// Whether the session may lead again.
+    pub(super) async fn unlock(&self, session: &SessionId) -> bool {
         let key = &self.prefix.record_key();
         let flags = self.lock_flags();
         // The guide's release has no body, and the key says nothing after it.
@@ -65,8 +70,15 @@ impl Visitor {
             value,
             flags,
         };
-        let released = self.send(|scope| release.request(scope)).await;
-        released.map(drop)
+        let is_answered = self
+            .send_once(|scope| release.request(scope))
+            .await
+            .is_some();
+        if !is_answered {
+            self.client.sleep(RETRY).await;
+            self.send(|scope| release.request(scope)).await;
+        }
+        is_answered && !self.minds_flags()
     }
 
     /// Takes the key away, unless somebody has it.

@@ -19,6 +19,7 @@ use crate::error::RequestError;
 use crate::id::{Index, SessionId};
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::time::Instant;
 
 /// One loan among those of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +40,8 @@ pub(in crate::machine) enum LoanStep {
     Hold,
     /// Nobody does any longer.
     LetGo,
+    /// Something that was sent then has proved that it lived at that time or later.
+    Lived(Instant),
     /// It is on its way out: it needs no renewals any more.
     Leave,
     /// Consul said that there is no such session.
@@ -179,6 +182,13 @@ impl Loan {
     pub(in crate::machine) fn let_go(&mut self) {
         if !self.is_returned() {
             self.wishes.push_back(LoanStep::LetGo);
+        }
+    }
+
+    /// Something that was sent at `sent_at` has proved that it lived then or later.
+    pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
+        if matches!(self.state, State::Lent(..)) {
+            self.wishes.push_back(LoanStep::Lived(sent_at));
         }
     }
 

@@ -218,6 +218,7 @@ impl Pool {
                 }
             }
             LoanStep::LetGo => shared.let_go(tenant),
+            LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
             LoanStep::Leave => _ = shared.staying.remove(&tenant),
             LoanStep::Doubt => shared.session.doubt(now),
             LoanStep::Return { former, rest } => {

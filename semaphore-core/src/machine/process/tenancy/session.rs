@@ -23,6 +23,7 @@
 //!   new one that has yet to catch up with its log knows no session that it should. So an answer alone counts neither if
 //!   somebody holds or leads by the session, nor if its lease was over already, nor if it says that there is none. A read for
 //!   which the leader confirms itself with the majority settles it; where answers are slow it is sent together with the renewal.
+//!   Anything else that proves that the session lived after the renewal was sent does as well, and is known before.
 //!
 //! Sources: Consul's documentation of sessions (`TTL`, `LockDelay`, `Behavior`; `NodeChecks`, which end a session with its
 //! node's health unless the list is empty) and of the session endpoints.
@@ -55,7 +56,7 @@ pub(in crate::machine) struct Session {
     /// The leases of renewals that succeeded, until the leader confirms that the session lived since; the oldest first. A later
     /// one may be answered before an earlier one is confirmed.
     unconfirmed: Vec<Lease>,
-    /// When the last read was sent for which the leader confirmed that it lives.
+    /// When the last request was sent whose answer proves that it lived then or later.
     known_at: Instant,
     /// Since when a renewal says that there is no such session.
     missing_since: Option<Instant>,
@@ -243,6 +244,16 @@ impl Session {
         if self.is_live() {
             self.missing_since.get_or_insert(now);
             self.retry_at = None;
+        }
+    }
+
+    /// Something that was sent at `sent_at` has proved that it lived then or later: a read for which the leader confirmed
+    /// itself showed a key that is tied to it, or a transaction that depends on such a key was applied. Consul unties all
+    /// keys of a session that ends (its documentation of sessions: `Behavior`).
+    pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
+        self.known_at = self.known_at.max(sent_at);
+        if let State::Live(id, _) = &self.state {
+            self.confirm(id.clone());
         }
     }
 
@@ -549,14 +560,11 @@ impl Session {
             }
             Ok(Some(_)) => {
                 self.failure = None;
-                self.known_at = self.known_at.max(sent_at);
                 if self.missing_since.is_some_and(|since| since <= sent_at) {
                     self.missing_since = None;
                     self.rest(now, settings, rng);
                 }
-                if let Some(id) = self.id().cloned() {
-                    self.confirm(id);
-                }
+                self.lived(sent_at);
             }
             Err(error) => {
                 self.failure = Some(error);

@@ -148,6 +148,14 @@ impl Tenure {
         }
     }
 
+    /// Something that was sent at `sent_at` has proved that it lived then or later.
+    pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
+        match self {
+            Self::Own(session) => session.lived(sent_at),
+            Self::Shared(loan) => loan.lived(sent_at),
+        }
+    }
+
     /// It is on its way out: who makes and ends its own session knows.
     pub(in crate::machine) fn leave(&mut self) {
         self.let_go();

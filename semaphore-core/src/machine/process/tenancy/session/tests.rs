@@ -358,3 +358,37 @@ fn one_of_the_callers_is_adopted_by_a_renewal_and_never_destroyed() {
     assert!(session.has_ended());
     assert!(session.transmit(at(200), &settings).is_none());
 }
+
+/// A renewal that was sent at 105 while its contender waited, and is answered at 109, when it holds.
+fn renewed_across_a_grant(lived: &[u64]) -> Session {
+    let mut session = live();
+    let (settings, mut rng) = (settings(), fastrand::Rng::with_seed(1));
+    let (no, _) = session.transmit(at(105), &settings).unwrap();
+    session.hold(at(107));
+    for sent in lived {
+        session.lived(at(*sent));
+    }
+    let answer = Response::new(200, r#"[{"TTL":"15s"}]"#);
+    session.handle(at(109), no, Ok(&answer), true, &settings, &mut rng);
+    session
+}
+
+#[test]
+fn a_renewal_counts_as_soon_as_anything_proves_that_the_session_lived_after_it_was_sent() {
+    let late = Some(at(118) + Duration::from_millis(500));
+    let early = Some(at(113) + Duration::from_millis(500));
+    assert_eq!(deadline(&renewed_across_a_grant(&[])), early);
+    assert_eq!(deadline(&renewed_across_a_grant(&[104])), early);
+    assert_eq!(deadline(&renewed_across_a_grant(&[104, 106])), late);
+    assert_eq!(deadline(&renewed_across_a_grant(&[106, 104])), late);
+
+    let mut session = renewed_across_a_grant(&[]);
+    session.lived(at(104));
+    assert_eq!(
+        deadline(&session),
+        early,
+        "it says nothing of the time after"
+    );
+    session.lived(at(105));
+    assert_eq!(deadline(&session), late);
+}
