@@ -152,8 +152,19 @@ impl<G, T> Callers<G, T> {
         &mut self,
         is_over: impl Fn(&Holding<T>) -> bool,
     ) -> Vec<(CommandId, Holding<T>)> {
-        let given_back = self.given_back.iter().copied();
+        let given_back = self.given_back.clone();
+        self.take_given_back_of(&given_back, is_over)
+    }
+
+    /// The same of these alone.
+    pub(super) fn take_given_back_of(
+        &mut self,
+        commands: &BTreeSet<CommandId>,
+        is_over: impl Fn(&Holding<T>) -> bool,
+    ) -> Vec<(CommandId, Holding<T>)> {
+        let given_back = commands.iter().copied();
         let over: Vec<_> = given_back
+            .filter(|command| self.given_back.contains(command))
             .filter(|command| self.hold(*command).is_some_and(&is_over))
             .collect();
         let taken = over.into_iter();
