@@ -11,9 +11,6 @@ use semaphore_core::sans_io::{
 };
 use transport_mock::consul::{Consul, Exchange};
 
-/// For how long they are held.
-const HOLD: Duration = Duration::from_secs(60);
-
 /// How long a phase takes at most, on virtual time.
 const MOST: Duration = Duration::from_secs(600);
 
@@ -58,7 +55,7 @@ pub(crate) struct Figures {
 }
 
 /// Acquires, holds and gives back so many permits of one participant.
-pub(crate) fn run(permits: u32, latency: Duration, seed: u64) -> Figures {
+pub(crate) fn run(permits: u32, hold: Duration, latency: Duration, seed: u64) -> Figures {
     let mut bench = Bench::new(permits, latency, seed);
     let begun = Clock::now();
     for _ in 0..permits {
@@ -71,7 +68,7 @@ pub(crate) fn run(permits: u32, latency: Duration, seed: u64) -> Figures {
     let acquired = bench.take_spent();
     let held = bench.held.len();
 
-    let end = bench.now + HOLD;
+    let end = bench.now + hold;
     bench.run_until(|bench| bench.now >= end);
     let kept = bench.take_spent();
 
@@ -118,7 +115,9 @@ impl Bench {
         let begun = self.now;
         while !is_over(self) && self.now < begun + MOST {
             self.look();
-            self.hear();
+            if is_over(self) {
+                break;
+            }
             let timers = [self.timed_timeout(), self.consul.poll_timeout()];
             let arrival = self.arrivals.peek().map(|Reverse((at, _))| *at);
             let next = timers.into_iter().chain([arrival]).flatten().min();
@@ -209,7 +208,7 @@ impl Bench {
 
 impl Figures {
     /// The names of the columns.
-    pub(crate) const HEAD: &'static str = "permits   held | acquired: time s  requests     MB   cpu s  us each | held 60 s: requests     MB   cpu s  us each | released: time s  requests     MB   cpu s  us each";
+    pub(crate) const HEAD: &'static str = "permits   held | acquired: time s  requests     MB   cpu s  us each | held: time s  requests     MB   cpu s  us each | released: time s  requests     MB   cpu s  us each";
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures to look at")]

@@ -46,6 +46,9 @@ struct Flags {
     /// What so many permits of one participant cost while they are acquired, held and given back, with its own time
     #[arg(long, value_delimiter = ',')]
     held: Vec<u32>,
+    /// For how long those are held
+    #[arg(long, default_value_t = 60_000)]
+    held_ms: u64,
 }
 
 fn main() {
@@ -63,8 +66,9 @@ fn main() {
     if !flags.held.is_empty() {
         println!("{}", held::Figures::HEAD);
         let latency = Duration::from_micros(flags.latency_us);
+        let hold = Duration::from_millis(flags.held_ms);
         for permits in flags.held {
-            println!("{}", held::run(permits, latency, flags.seed));
+            println!("{}", held::run(permits, hold, latency, flags.seed));
         }
         return;
     }
