@@ -19,6 +19,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::api::{SEMAPHORE_FLAGS, excerpt};
 use crate::error::Conflict;
+use crate::work;
 
 /// How a record is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +112,13 @@ impl Holders {
 
     /// All of them in the order of their sessions, each with its place in the list.
     fn in_order(&self) -> impl Iterator<Item = (usize, &str)> {
-        let sorted = self.sorted.iter();
+        let sorted = self.sorted.iter().inspect(|_| work::passed(1));
         sorted.map(|at| (*at, self.list[*at].session.as_str()))
     }
 
     /// Those of the list for which it says so.
     fn only(&self, kept: &[bool]) -> Self {
+        work::passed(kept.len());
         let of_list = self.list.iter().zip(kept);
         let list = of_list.filter(|(_, is_kept)| **is_kept);
         let moved: Vec<usize> = kept
@@ -271,6 +273,7 @@ impl Record {
         self.holders
             .list
             .iter()
+            .inspect(|_| work::passed(1))
             .map(|holder| holder.session.as_str())
     }
 
@@ -282,6 +285,9 @@ impl Record {
     /// Adds a holder, unless it is one already.
     pub fn add(&mut self, session: &str) {
         if !self.holds(session) {
+            if Arc::strong_count(&self.holders) > 1 {
+                work::passed(self.holders.list.len());
+            }
             Arc::make_mut(&mut self.holders).add(session);
         }
     }

@@ -11,6 +11,7 @@ use crate::error::Conflict;
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
 use crate::record::Record;
+use crate::work;
 
 pub(crate) use flags::{Claimed, ContenderFlags};
 
@@ -171,6 +172,7 @@ impl View {
     /// Brings the contenders from the order of the list into that of the queue, and notes where each
     /// is.
     fn line_up(&mut self) {
+        work::passed(self.contenders.len());
         // An agent lists them by session already.
         self.contenders.sort_by(|a, b| {
             let create = a.create_index.cmp(&b.create_index);
@@ -190,6 +192,7 @@ impl View {
 
     /// Notes who waits and whose key is missing: nearly every event asks, and neither changes but with the keys or the record.
     fn compare_with_record(&mut self) {
+        work::passed(self.contenders.len());
         let mut waits = vec![true; self.contenders.len()];
         let mut keyless = Vec::new();
         let mut renamed = 0;
@@ -327,7 +330,8 @@ impl View {
 
     /// The live contenders that hold no slot, first come first.
     pub fn waiters(&self) -> impl Iterator<Item = &Contender> {
-        self.waiting.iter().map(|at| &self.contenders[*at])
+        let waiting = self.waiting.iter().inspect(|_| work::passed(1));
+        waiting.map(|at| &self.contenders[*at])
     }
 
     /// The holders of whom no key shows that they are alive, in the order of the record.

@@ -350,7 +350,11 @@ mod tests {
                 let named = [id.to_owned(), id.to_ascii_uppercase(), format!("of-{id}")];
                 let name = &named[if rng.bool() { 0 } else { rng.usize(..3) }];
                 let tied = rng.u8(..4) > 0;
-                key(&format!("jobs/{name}"), if tied { id } else { "" }, rng.u64(1..5))
+                key(
+                    &format!("jobs/{name}"),
+                    if tied { id } else { "" },
+                    rng.u64(1..5),
+                )
             });
             let holders: Vec<_> = ids
                 .iter()

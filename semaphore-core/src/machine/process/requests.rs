@@ -15,6 +15,7 @@ use crate::machine::process::service::{Service, Services};
 use crate::machine::process::tenancy::orphans::Orphans;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
+use crate::work;
 
 /// Who sent a request, within one machine.
 pub(in crate::machine) trait Sender: Copy {
@@ -192,6 +193,7 @@ impl<F: Sender> Requests<F> {
 
     /// When the last of these steps was sent that are under way.
     pub(in crate::machine) fn last_step(&self, is: impl Fn(F) -> bool) -> Option<Instant> {
+        work::passed(self.steps.len());
         let steps = self.steps.iter().filter_map(|id| self.in_flight.get(id));
         let those = steps.filter(|it| is(it.from));
         those.map(|it| it.sent_at).max()
@@ -199,6 +201,7 @@ impl<F: Sender> Requests<F> {
 
     /// The answers to these are of no more use.
     pub(in crate::machine) fn abort(&mut self, is: impl Fn(F) -> bool) {
+        work::passed(self.in_flight.len());
         for (id, stale) in self.in_flight.extract_if(.., |_, it| is(it.from)) {
             self.steps.remove(&id);
             self.polls -= usize::from(stale.from.polls());

@@ -122,8 +122,7 @@ impl Participant {
             return false;
         };
         let waiting = self.roster.count(Group::HandingOver);
-        let is_wanted =
-            head.permits == 1 && waiting < self.callers.queue().wanted() as usize;
+        let is_wanted = head.permits == 1 && waiting < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
         let stays = |no: &ContenderNo| {
             self.roster

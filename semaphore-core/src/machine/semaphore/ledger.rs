@@ -344,6 +344,15 @@ impl Ledger {
         }
     }
 
+    /// Whether a defect looks at each plan.
+    pub(super) fn plans_as_before(&self) -> bool {
+        #[cfg(feature = "unstable-defects")]
+        let has_plan = self.refused.is_some();
+        #[cfg(not(feature = "unstable-defects"))]
+        let has_plan = false;
+        has_plan
+    }
+
     #[cfg(feature = "unstable-defects")]
     fn plan_as_before(&mut self) {
         if is_on(Defect::StaleDecision)

@@ -389,3 +389,6 @@ impl Machine for Participant {
         self.roster.deadline(&hold.of.contenders)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -172,8 +172,7 @@ impl Outlook<'_> {
     /// When a request was sent, or is about to be, whose answer tells as much as a poll.
     fn answer_awaited(&self, now: Instant) -> Option<Instant> {
         let is_in_crowd = self.is_in_crowd();
-        let is_planned =
-            self.ledger.is_planned() || self.watch.is_refresh_wanted() && is_in_crowd;
+        let is_planned = self.ledger.is_planned() || self.watch.is_refresh_wanted() && is_in_crowd;
         let under_way = self.requests.last_step(|from| match from {
             From::Ledger => true,
             From::Refresh => is_in_crowd,

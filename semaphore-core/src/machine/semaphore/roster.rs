@@ -23,6 +23,7 @@ use crate::machine::process::timers::Timer;
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Key, View};
+use crate::work;
 
 pub(super) use self::standings::Group;
 
@@ -98,10 +99,12 @@ impl Roster {
     }
 
     pub(super) fn get(&self, no: ContenderNo) -> Option<&Contender> {
+        work::passed(1);
         self.contenders.get(&no)
     }
 
     pub(super) fn get_mut(&mut self, no: ContenderNo) -> Option<Changing<'_>> {
+        work::passed(1);
         let (contender, standings) = (self.contenders.get_mut(&no)?, &mut self.standings);
         Some(Changing {
             no,
@@ -111,10 +114,11 @@ impl Roster {
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Contender> {
-        self.contenders.values()
+        self.contenders.values().inspect(|_| work::passed(1))
     }
 
     pub(super) fn numbers(&self) -> Vec<ContenderNo> {
+        work::passed(self.contenders.len());
         self.contenders.keys().copied().collect()
     }
 
@@ -125,6 +129,7 @@ impl Roster {
     }
 
     pub(super) fn numbers_of(&self, group: Group) -> Vec<ContenderNo> {
+        work::passed(self.count(group));
         self.standings.group(group).iter().copied().collect()
     }
 
@@ -283,9 +288,13 @@ impl Roster {
     }
 
     /// Those who have a request to send, in the order in which they were made.
-    pub(super) fn ready(&mut self, now: Instant) -> impl Iterator<Item = (ContenderNo, &Contender)> {
+    pub(super) fn ready(
+        &mut self,
+        now: Instant,
+    ) -> impl Iterator<Item = (ContenderNo, &Contender)> {
         let contenders = &self.contenders;
         let ready = self.standings.ready(now).iter();
+        let ready = ready.inspect(|_| work::passed(1));
         ready.filter_map(|no| Some((*no, contenders.get(no)?)))
     }
 
@@ -301,7 +310,8 @@ impl Roster {
 
     /// Whether one of these has a request of its session under way.
     pub(super) fn is_any_asking(&self, group: Group) -> bool {
-        let mut numbers = self.standings.group(group).iter();
+        let numbers = self.standings.group(group).iter();
+        let mut numbers = numbers.inspect(|_| work::passed(1));
         numbers.any(|no| self.standings.is_asking(*no))
     }
 

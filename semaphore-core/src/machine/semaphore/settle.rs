@@ -393,7 +393,7 @@ impl Participant {
             return false;
         };
         let has_more = !self.callers.queue().is_empty() || view.keyless().next().is_some();
-        if has_more || is_on(Defect::StaleDecision) {
+        if has_more || self.ledger.plans_as_before() {
             return false;
         }
         let is_due = self.roster.leaves_any_of(record, view.record_index());

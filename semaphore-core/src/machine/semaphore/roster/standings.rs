@@ -9,6 +9,7 @@ use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Contender;
 use crate::record::Record;
 use crate::time::Instant;
+use crate::work;
 
 /// Contenders that have something in common. One may be in several.
 #[derive(Clone, Copy, Debug)]
@@ -216,6 +217,7 @@ impl Standings {
         }
         let since = self.due.range((from, Bound::Included((now, LAST))));
         for (_, no) in since {
+            work::passed(1);
             self.ready.insert(*no);
             let standing = self.each.get(no).filter(|it| it.is(Group::Held));
             self.urgent.extend(standing.map(|it| (it.deadline, *no)));
@@ -287,6 +289,7 @@ impl Standings {
     /// Counts the slots that ours have in this record.
     pub(super) fn look_at(&mut self, record: Option<&Record>) {
         let changed = core::mem::take(&mut self.changed);
+        work::passed(changed.len());
         let Some(record) = record else {
             self.record = None;
             return;
@@ -300,6 +303,7 @@ impl Standings {
                 }
             }
         } else {
+            work::passed(self.sessions.len());
             let mut ours = self.sessions.iter().map(|(it, _)| it.as_bytes()).peekable();
             let is_ours = |(_, holder): &(usize, &str)| {
                 while ours.next_if(|it| *it < holder.as_bytes()).is_some() {}

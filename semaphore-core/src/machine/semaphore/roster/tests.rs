@@ -84,7 +84,9 @@ impl Bench {
         let ready: Vec<_> = self.roster.ready(at(now)).map(|(no, _)| no).collect();
         assert_eq!(ready, due, "at {now}");
         let of = |no: &ContenderNo| self.roster.get(*no);
-        let held = due.into_iter().filter(|no| of(no).is_some_and(Contender::is_held));
+        let held = due
+            .into_iter()
+            .filter(|no| of(no).is_some_and(Contender::is_held));
         let first = held.min_by_key(|no| (of(no).and_then(Contender::deadline), *no));
         assert_eq!(self.roster.most_urgent(at(now)), first, "at {now}");
         let roster = &self.roster;
