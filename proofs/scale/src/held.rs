@@ -4,8 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt;
-use std::time::{Duration, Instant as Clock};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use semaphore_core::sans_io::{
     CommandId, Event, Instant, Machine as _, Participant, RequestId, Response, Settings,
 };
@@ -57,12 +58,12 @@ pub(crate) struct Figures {
 /// Acquires, holds and gives back so many permits of one participant.
 pub(crate) fn run(permits: u32, hold: Duration, latency: Duration, seed: u64) -> Figures {
     let mut bench = Bench::new(permits, latency, seed);
-    let begun = Clock::now();
+    let begun = cpu_time();
     for _ in 0..permits {
         let asked = bench.participant.acquire(bench.now, 1, None);
         asked.unwrap_or_else(|error| unreachable!("no input of a user: {error}"));
     }
-    bench.spent.cpu += begun.elapsed();
+    bench.spent.cpu += cpu_time().saturating_sub(begun);
     let wanted = permits as usize;
     bench.run_until(|bench| bench.held.len() == wanted);
     let acquired = bench.take_spent();
@@ -72,11 +73,11 @@ pub(crate) fn run(permits: u32, hold: Duration, latency: Duration, seed: u64) ->
     bench.run_until(|bench| bench.now >= end);
     let kept = bench.take_spent();
 
-    let begun = Clock::now();
+    let begun = cpu_time();
     for command in core::mem::take(&mut bench.held) {
         bench.participant.release(bench.now, command);
     }
-    bench.spent.cpu += begun.elapsed();
+    bench.spent.cpu += cpu_time().saturating_sub(begun);
     bench.run_until(|bench| bench.ended >= held);
     let released = bench.take_spent();
     Figures {
@@ -130,16 +131,16 @@ impl Bench {
     }
 
     fn timed_timeout(&mut self) -> Option<Instant> {
-        let begun = Clock::now();
+        let begun = cpu_time();
         let timeout = self.participant.poll_timeout();
-        self.spent.cpu += begun.elapsed();
+        self.spent.cpu += cpu_time().saturating_sub(begun);
         timeout
     }
 
     /// As the driver does after each answer.
     fn look(&mut self) {
         self.spent.rounds += 1;
-        let begun = Clock::now();
+        let begun = cpu_time();
         self.participant.handle_timeout(self.now);
         let mut requests = Vec::new();
         while let Some(transmit) = self.participant.poll_transmit(self.now) {
@@ -152,7 +153,7 @@ impl Bench {
         while let Some(event) = self.participant.poll_event() {
             events.push(event);
         }
-        self.spent.cpu += begun.elapsed();
+        self.spent.cpu += cpu_time().saturating_sub(begun);
         for transmit in requests {
             self.spent.requests += 1;
             self.spent.bytes += transmit.request.body().len() as u64;
@@ -197,13 +198,19 @@ impl Bench {
             }
             Some(Message::Answer(id, response)) if !self.given_up.remove(&id) => {
                 self.spent.bytes += response.body().len() as u64;
-                let begun = Clock::now();
+                let begun = cpu_time();
                 self.participant.handle_response(self.now, id, Ok(response));
-                self.spent.cpu += begun.elapsed();
+                self.spent.cpu += cpu_time().saturating_sub(begun);
             }
             _ => {}
         }
     }
+}
+
+/// How long this thread has had a processor: what else the machine does is left out.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 impl Figures {
