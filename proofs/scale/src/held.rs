@@ -67,7 +67,7 @@ pub(crate) fn run(permits: u32, hold: Duration, latency: Duration, seed: u64) ->
     let wanted = permits as usize;
     bench.run_until(|bench| bench.held.len() == wanted);
     let acquired = bench.take_spent();
-    let held = bench.held.len();
+    let granted = bench.held.len();
 
     let end = bench.now + hold;
     bench.run_until(|bench| bench.now >= end);
@@ -78,11 +78,11 @@ pub(crate) fn run(permits: u32, hold: Duration, latency: Duration, seed: u64) ->
         bench.participant.release(bench.now, command);
     }
     bench.spent.cpu += cpu_time().saturating_sub(begun);
-    bench.run_until(|bench| bench.ended >= held);
+    bench.run_until(|bench| bench.ended >= granted);
     let released = bench.take_spent();
     Figures {
         permits,
-        held,
+        held: granted,
         phases: [acquired, kept, released],
     }
 }

@@ -23,7 +23,7 @@ impl Participant {
     pub(super) fn write(&mut self, now: Instant) -> Option<Request> {
         if self.ledger.is_to_be_made() {
             let observed = self.knowledge.current()?;
-            let (write, _) = self.judge(now, observed, |situation| situation.plan());
+            let write = self.judge(now, observed, |situation| situation.plan().0);
             self.ledger.made(write);
         }
         let write = self.ledger.planned()?;
