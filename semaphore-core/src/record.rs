@@ -561,7 +561,7 @@ mod tests {
         let of = |holders: &str| decode(&format!(r#"{{"Limit":9,"Holders":{holders}}}"#)).unwrap();
         let record = of(r#"["d","a","c","a","b"]"#);
         for (other, beyond) in [
-            (r#"[]"#, &["d", "a", "c", "a", "b"][..]),
+            (r"[]", &["d", "a", "c", "a", "b"][..]),
             (r#"["c","aa","b"]"#, &["d", "a", "a"]),
             (r#"["e","d","c","b","a"]"#, &[]),
         ] {

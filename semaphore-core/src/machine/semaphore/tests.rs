@@ -174,7 +174,7 @@ impl Bench {
     fn look(&mut self) {
         let now = at(self.now);
         let participant = &mut self.participant;
-        let (_, passed) = work::during(|| participant.handle_timeout(now));
+        let ((), passed) = work::during(|| participant.handle_timeout(now));
         let mut most = passed;
         loop {
             let (transmit, passed) = work::during(|| participant.poll_transmit(now));
