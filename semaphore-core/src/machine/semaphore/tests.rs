@@ -253,7 +253,6 @@ fn what_an_event_goes_through_does_not_grow_with_what_is_held() {
     for permits in [50, 300] {
         let [acquired, held, given_back] = acquired_held_and_given_back(permits);
         let figures = format!("{permits}: {acquired:?}, {held:?}, {given_back:?}");
-        eprintln!("{figures}");
         // An answer that lets somebody in leads to another record, which names all who hold.
         let copies = permits as usize * 2;
         for (phase, copies) in [(&acquired, copies), (&held, 0), (&given_back, 0)] {
