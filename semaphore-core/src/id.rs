@@ -36,6 +36,11 @@ impl SessionId {
         self.0 == *text.as_bytes()
     }
 
+    /// The bytes of its text, which compare as the text does.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         // Nothing but digits, letters and dashes gets in.

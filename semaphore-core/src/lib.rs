@@ -184,6 +184,7 @@ mod token;
 mod token_source;
 mod transport;
 mod view;
+mod work;
 
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, Lost, Refusal, RequestError};

@@ -13,11 +13,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value as Json};
 
 use crate::api::{SEMAPHORE_FLAGS, excerpt};
 use crate::error::Conflict;
+use crate::work;
 
 /// How a record is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +88,37 @@ impl Holders {
             .binary_search_by(|at| self.list[*at].session.as_str().cmp(session))
     }
 
+    /// Where in the list this session is, each time that it is there.
+    fn places_of(&self, session: &str) -> impl Iterator<Item = usize> {
+        let of = |at: &usize| self.list[*at].session.as_str();
+        let first = self.sorted.partition_point(|at| of(at) < session);
+        let from = self.sorted[first..].iter().copied();
+        from.take_while(move |at| of(at) == session)
+    }
+
+    /// Where in the list those are of whom the other has none.
+    fn beyond(&self, other: &Self) -> Vec<usize> {
+        let mut theirs = other.in_order().peekable();
+        let mut beyond = Vec::new();
+        for (at, session) in self.in_order() {
+            while theirs.next_if(|(_, it)| *it < session).is_some() {}
+            if theirs.peek().is_none_or(|(_, it)| *it != session) {
+                beyond.push(at);
+            }
+        }
+        beyond.sort_unstable();
+        beyond
+    }
+
+    /// All of them in the order of their sessions, each with its place in the list.
+    fn in_order(&self) -> impl Iterator<Item = (usize, &str)> {
+        let sorted = self.sorted.iter().inspect(|_| work::passed(1));
+        sorted.map(|at| (*at, self.list[*at].session.as_str()))
+    }
+
     /// Those of the list for which it says so.
     fn only(&self, kept: &[bool]) -> Self {
+        work::passed(kept.len());
         let of_list = self.list.iter().zip(kept);
         let list = of_list.filter(|(_, is_kept)| **is_kept);
         let moved: Vec<usize> = kept
@@ -186,12 +217,12 @@ impl Record {
             Dialect::Map | Dialect::Array => ("Limit", "Holders"),
             Dialect::LowerCaseArray => ("limit", "holders"),
         };
-        let sessions = self.holders.list.iter();
         // Numbers, texts and what is made of them always serialize.
         let listed = match self.dialect {
             Dialect::Map => {
-                let marked = sessions.map(|holder| (holder.session.as_str(), holder.mark));
-                to_raw_value(&marked.collect::<BTreeMap<_, _>>())
+                let sorted = self.holders.sorted.iter().map(|at| &self.holders.list[*at]);
+                let marked = sorted.map(|holder| (holder.session.as_str(), holder.mark));
+                to_raw_value(&Marked(marked.collect()))
             }
             Dialect::Array | Dialect::LowerCaseArray => {
                 to_raw_value(&self.holders().collect::<Vec<_>>())
@@ -242,6 +273,7 @@ impl Record {
         self.holders
             .list
             .iter()
+            .inspect(|_| work::passed(1))
             .map(|holder| holder.session.as_str())
     }
 
@@ -253,7 +285,50 @@ impl Record {
     /// Adds a holder, unless it is one already.
     pub fn add(&mut self, session: &str) {
         if !self.holds(session) {
+            if Arc::strong_count(&self.holders) > 1 {
+                work::passed(self.holders.list.len());
+            }
             Arc::make_mut(&mut self.holders).add(session);
+        }
+    }
+
+    /// How many slots this session holds.
+    pub(crate) fn slots_of(&self, session: &str) -> usize {
+        self.holders.places_of(session).count()
+    }
+
+    /// All holders in the order of their sessions, each with its place in the record.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.holders.in_order()
+    }
+
+    /// The holders that the other record has not, in the order of this one.
+    pub(crate) fn beyond<'a>(&'a self, other: &Self) -> impl Iterator<Item = &'a str> {
+        let beyond = if self.has_holders_of(other) {
+            Vec::new()
+        } else {
+            self.holders.beyond(&other.holders)
+        };
+        let list = &self.holders.list;
+        beyond.into_iter().map(|at| list[at].session.as_str())
+    }
+
+    /// Whether its holders are those of the other, as is known without a look at them.
+    pub(crate) fn has_holders_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.holders, &other.holders)
+    }
+
+    /// Takes these out.
+    pub(crate) fn remove<'a>(&mut self, sessions: impl IntoIterator<Item = &'a str>) {
+        let mut kept = Vec::new();
+        for session in sessions {
+            for at in self.holders.places_of(session) {
+                kept.resize(self.holders.list.len(), true);
+                kept[at] = false;
+            }
+        }
+        if !kept.is_empty() {
+            self.holders = Arc::new(self.holders.only(&kept));
         }
     }
 
@@ -263,6 +338,19 @@ impl Record {
         if kept.contains(&false) {
             self.holders = Arc::new(self.holders.only(&kept));
         }
+    }
+}
+
+/// Holders with what is stored beside each, in the order of their sessions.
+struct Marked<'a>(Vec<(&'a str, Option<bool>)>);
+
+impl Serialize for Marked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let next = self.0.iter().skip(1).map(Some).chain([None]);
+        let once = self.0.iter().zip(next);
+        // An object names each once.
+        let once = once.filter(|(it, next)| next.is_none_or(|next| next.0 != it.0));
+        serializer.collect_map(once.map(|(it, _)| *it))
     }
 }
 
@@ -466,6 +554,35 @@ mod tests {
         }
         assert!(copy.holds("d"), "a copy is not changed");
         assert_ne!(copy, record);
+    }
+
+    #[test]
+    fn those_that_another_record_has_not_are_told_in_order() {
+        let of = |holders: &str| decode(&format!(r#"{{"Limit":9,"Holders":{holders}}}"#)).unwrap();
+        let record = of(r#"["d","a","c","a","b"]"#);
+        for (other, beyond) in [
+            (r"[]", &["d", "a", "c", "a", "b"][..]),
+            (r#"["c","aa","b"]"#, &["d", "a", "a"]),
+            (r#"["e","d","c","b","a"]"#, &[]),
+        ] {
+            assert_eq!(record.beyond(&of(other)).collect::<Vec<_>>(), beyond);
+        }
+        assert_eq!(record.beyond(&record.clone()).count(), 0);
+        let places: Vec<_> = record.in_order().collect();
+        assert_eq!(places, [(1, "a"), (3, "a"), (4, "b"), (2, "c"), (0, "d")]);
+    }
+
+    #[test]
+    fn who_is_taken_out_leaves_each_of_its_slots() {
+        let found = decode(r#"{"Limit":9,"Holders":["d","a","c","a","b"]}"#).unwrap();
+        let mut record = found.clone();
+        assert_eq!(["a", "b", "e"].map(|it| record.slots_of(it)), [2, 1, 0]);
+        record.remove(["e", "aa"]);
+        assert!(record.has_holders_of(&found));
+        record.remove(["a", "e", "d"]);
+        assert_eq!(record.holders().collect::<Vec<_>>(), ["c", "b"]);
+        assert!(["b", "c"].iter().all(|it| record.holds(it)));
+        assert!(!record.has_holders_of(&found));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::error::Conflict;
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
 use crate::record::Record;
+use crate::work;
 
 pub(crate) use flags::{Claimed, ContenderFlags};
 
@@ -29,6 +30,8 @@ pub struct View {
     waiting: Vec<usize>,
     /// The holders of whom no key shows that they are alive.
     keyless: Vec<String>,
+    /// How many holders are alive by a key that has another name than theirs.
+    renamed: usize,
     /// Sessions in lower case that are tied to keys, but not to contender keys of their own.
     strangers: BTreeSet<String>,
     /// In the order of their sessions.
@@ -126,6 +129,7 @@ impl View {
             places: Vec::new(),
             waiting: Vec::new(),
             keyless: Vec::new(),
+            renamed: 0,
             strangers: BTreeSet::new(),
             orphans: Vec::new(),
             taken: BTreeSet::new(),
@@ -168,6 +172,7 @@ impl View {
     /// Brings the contenders from the order of the list into that of the queue, and notes where each
     /// is.
     fn line_up(&mut self) {
+        work::passed(self.contenders.len());
         // An agent lists them by session already.
         self.contenders.sort_by(|a, b| {
             let create = a.create_index.cmp(&b.create_index);
@@ -187,23 +192,61 @@ impl View {
 
     /// Notes who waits and whose key is missing: nearly every event asks, and neither changes but with the keys or the record.
     fn compare_with_record(&mut self) {
-        let record = self.record();
-        let waits = |it: &Contender| !record.is_some_and(|r| r.holds(it.session.as_str()));
-        let contenders = self.contenders.iter().enumerate();
-        let waiting = contenders.filter(|(_, it)| waits(it)).map(|(at, _)| at);
-        let holders = record.into_iter().flat_map(Record::holders);
-        let keyless = holders.filter(|holder| !self.is_alive(holder));
-        let (waiting, keyless) = (waiting.collect(), keyless.map(str::to_owned).collect());
-        (self.waiting, self.keyless) = (waiting, keyless);
+        work::passed(self.contenders.len());
+        let mut waits = vec![true; self.contenders.len()];
+        let mut keyless = Vec::new();
+        let mut renamed = 0;
+        // Both are in the order of sessions: one walk along the two.
+        let mut places = self.places.iter().copied().peekable();
+        let session = |place: usize| self.contenders[place].session.as_bytes();
+        for (at, holder) in self.record().into_iter().flat_map(Record::in_order) {
+            let bytes = holder.as_bytes();
+            while places.next_if(|place| session(*place) < bytes).is_some() {}
+            // A holder may be listed twice: the first of its keys stays for the next.
+            let mut found = places.clone();
+            let mut is_there = false;
+            while let Some(place) = found.next_if(|place| session(*place) == bytes) {
+                waits[place] = false;
+                is_there = true;
+            }
+            if is_there {
+                continue;
+            }
+            if self.is_alive(holder) {
+                renamed += 1;
+            } else {
+                keyless.push((at, holder.to_owned()));
+            }
+        }
+        keyless.sort_unstable();
+        self.keyless = keyless.into_iter().map(|(_, holder)| holder).collect();
+        self.renamed = renamed;
+        let waiting = waits.iter().zip(0..).filter(|(waits, _)| **waits);
+        self.waiting = waiting.map(|(_, at)| at).collect();
     }
 
     fn contender(&self, session: &str) -> Option<&Contender> {
-        let of = |place: &usize| &self.contenders[*place];
-        let at = self
-            .places
-            .partition_point(|place| of(place).session.as_str() < session);
-        let found = self.places.get(at).map(of)?;
-        (found.session.as_str() == session).then_some(found)
+        let place = *self.places.get(self.rank_of(session))?;
+        let found = &self.contenders[place];
+        (found.session.as_bytes() == session.as_bytes()).then_some(found)
+    }
+
+    /// Where in the order of sessions this one is, or would be.
+    fn rank_of(&self, session: &str) -> usize {
+        let of = |place: &usize| self.contenders[*place].session.as_bytes();
+        self.places
+            .partition_point(|place| of(place) < session.as_bytes())
+    }
+
+    /// Where in the order of sessions the only key of this one is, and where in the queue; none where it has none, or several.
+    fn only_key(&self, session: &SessionId) -> Option<(usize, usize)> {
+        let rank = self.rank_of(session.as_str());
+        let is_its = |rank: usize| {
+            let place = self.places.get(rank).copied();
+            place.filter(|place| self.contenders[*place].session == *session)
+        };
+        let place = is_its(rank)?;
+        is_its(rank + 1).is_none().then_some((rank, place))
     }
 
     fn orphan(&self, session: &SessionId) -> Option<&Orphan> {
@@ -287,7 +330,8 @@ impl View {
 
     /// The live contenders that hold no slot, first come first.
     pub fn waiters(&self) -> impl Iterator<Item = &Contender> {
-        self.waiting.iter().map(|at| &self.contenders[*at])
+        let waiting = self.waiting.iter().inspect(|_| work::passed(1));
+        waiting.map(|at| &self.contenders[*at])
     }
 
     /// The holders of whom no key shows that they are alive, in the order of the record.

@@ -8,6 +8,7 @@
 //! Each message travels for `--latency-us` on average; Consul itself takes no time.
 
 mod crowd;
+mod held;
 
 use std::time::Duration;
 
@@ -42,6 +43,12 @@ struct Flags {
     /// How many contend before they are a crowd
     #[arg(long)]
     crowd: Option<usize>,
+    /// What so many permits of one participant cost while they are acquired, held and given back, with its own time
+    #[arg(long, value_delimiter = ',')]
+    held: Vec<u32>,
+    /// For how long those are held
+    #[arg(long, default_value_t = 60_000)]
+    held_ms: u64,
 }
 
 fn main() {
@@ -56,6 +63,15 @@ fn main() {
         seed: flags.seed,
         watches_whole: flags.crowd,
     };
+    if !flags.held.is_empty() {
+        println!("{}", held::Figures::HEAD);
+        let latency = Duration::from_micros(flags.latency_us);
+        let hold = Duration::from_millis(flags.held_ms);
+        for permits in flags.held {
+            println!("{}", held::run(permits, hold, latency, flags.seed));
+        }
+        return;
+    }
     println!("{}", Figures::HEAD);
     if let Some(limit) = flags.limit {
         let figures = crowd(limit, flags.callers, flags.processes, flags.hold_ms).run();

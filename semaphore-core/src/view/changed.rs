@@ -78,16 +78,61 @@ impl View {
 
     /// A transaction of ours has locked a contender key.
     pub(crate) fn lock_key(&mut self, contender: Contender) {
+        self.orphans.retain(|it| it.session != contender.session);
+        if let Some((_, place)) = self.only_key(&contender.session)
+            && self.contenders[place].create_index == contender.create_index
+        {
+            self.contenders[place] = contender;
+            return;
+        }
         self.delete_key(&contender.session);
+        let last = self.contenders.last();
+        if last.is_some_and(|last| last.create_index >= contender.create_index) {
+            self.contenders.push(contender);
+            self.line_up();
+        } else {
+            self.append(contender);
+        }
+    }
+
+    /// Of those who contend this one came last.
+    fn append(&mut self, contender: Contender) {
+        let session = contender.session.as_str();
+        let (place, rank) = (self.contenders.len(), self.rank_of(session));
+        if !self.record().is_some_and(|it| it.holds(session)) {
+            self.waiting.push(place);
+        }
+        self.places.insert(rank, place);
         self.contenders.push(contender);
-        self.line_up();
+        if !self.keyless.is_empty() || self.renamed > 0 {
+            self.compare_with_record();
+        }
     }
 
     /// A transaction of ours has deleted a contender key.
     pub(crate) fn delete_key(&mut self, session: &SessionId) {
-        self.contenders.retain(|it| it.session != *session);
         self.orphans.retain(|it| it.session != *session);
-        self.line_up();
+        let is_there = self.contender(session.as_str()).is_some();
+        let holds = self.record().is_some_and(|it| it.holds(session.as_str()));
+        match self.only_key(session) {
+            Some((rank, place)) if !holds && self.renamed == 0 => self.take_out(rank, place),
+            _ if !is_there => {}
+            _ => {
+                self.contenders.retain(|it| it.session != *session);
+                self.line_up();
+            }
+        }
+    }
+
+    /// One that waits has gone: who is behind it moves up.
+    fn take_out(&mut self, rank: usize, place: usize) {
+        self.contenders.remove(place);
+        self.places.remove(rank);
+        self.waiting.retain(|waiting| *waiting != place);
+        let all = self.places.iter_mut().chain(&mut self.waiting);
+        for behind in all.filter(|it| **it > place) {
+            *behind -= 1;
+        }
     }
 }
 
@@ -285,6 +330,52 @@ mod tests {
                 assert_eq!(view.key(&session(A)), Key::Absent);
             }
             assert!(matches!(view.key(&session(B)), Key::Free(_)));
+        }
+    }
+
+    /// As [`View::line_up`] would have it.
+    #[track_caller]
+    fn assert_lined_up(view: &View) {
+        let mut anew = view.clone();
+        anew.line_up();
+        assert_eq!(format!("{view:?}"), format!("{anew:?}"));
+    }
+
+    #[test]
+    fn each_change_leaves_what_all_of_it_anew_would_show() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let ids = [A, B, C, D];
+        for _ in 0..300 {
+            let listed = ids.map(|id| {
+                let named = [id.to_owned(), id.to_ascii_uppercase(), format!("of-{id}")];
+                let name = &named[if rng.bool() { 0 } else { rng.usize(..3) }];
+                let tied = rng.u8(..4) > 0;
+                key(
+                    &format!("jobs/{name}"),
+                    if tied { id } else { "" },
+                    rng.u64(1..5),
+                )
+            });
+            let holders: Vec<_> = ids
+                .iter()
+                .filter_map(|id| match rng.u8(..5) {
+                    0 | 1 => Some((*id).to_owned()),
+                    2 => Some(id.to_ascii_uppercase()),
+                    _ => None,
+                })
+                .collect();
+            let lock = lock(&format!(r#"{{"Limit":2,"Holders":{holders:?}}}"#));
+            let mut view = view(&[listed.to_vec(), vec![lock]].concat());
+            assert_lined_up(&view);
+            for at in 1..12 {
+                let id = rng.choice(ids).unwrap_or(A);
+                match rng.u8(..3) {
+                    0 => view.delete_key(&session(id)),
+                    1 => view.lock_key(contender(id, rng.u64(1..at + 2), 200 + at)),
+                    _ => view.write_record(record(&[id, rng.choice(ids).unwrap_or(B)]), Index(200)),
+                }
+                assert_lined_up(&view);
+            }
         }
     }
 

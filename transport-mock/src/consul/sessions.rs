@@ -1,7 +1,7 @@
 //! The session table, its timers, and the lock delays that ended sessions leave behind.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use semaphore_core::adapter::Instant;
 use serde::Serialize;
@@ -120,6 +120,8 @@ pub(super) struct Sessions {
     pub(super) lock_delay_length: f64,
     table: BTreeMap<Vec<u8>, Session>,
     expiries: BTreeMap<Vec<u8>, Instant>,
+    /// The same in the order of time: each request asks for the first.
+    ends: BTreeSet<(Instant, Vec<u8>)>,
     lock_delays: BTreeMap<Vec<u8>, Instant>,
     table_index: u64,
     touched: Vec<Vec<u8>>,
@@ -133,6 +135,7 @@ impl Sessions {
             lock_delay_length: 1.0,
             table: BTreeMap::new(),
             expiries: BTreeMap::new(),
+            ends: BTreeSet::new(),
             lock_delays: BTreeMap::new(),
             table_index: 0,
             touched: Vec::new(),
@@ -182,8 +185,16 @@ impl Sessions {
     /// Lets the session live for its lifetime, at first twice its TTL, from `now` on.
     pub(super) fn restart_timer(&mut self, now: Instant, id: &[u8]) {
         if let Some(ttl) = self.table.get(id).and_then(Session::ttl) {
-            self.expiries
-                .insert(id.to_vec(), now + ttl.mul_f64(self.lifetime));
+            let at = now + ttl.mul_f64(self.lifetime);
+            self.stop_timer(id);
+            self.expiries.insert(id.to_vec(), at);
+            self.ends.insert((at, id.to_vec()));
+        }
+    }
+
+    fn stop_timer(&mut self, id: &[u8]) {
+        if let Some((id, at)) = self.expiries.remove_entry(id) {
+            self.ends.remove(&(at, id));
         }
     }
 
@@ -196,11 +207,12 @@ impl Sessions {
 
     pub(super) fn stop_all_timers(&mut self) {
         self.expiries.clear();
+        self.ends.clear();
     }
 
     /// When the next session ends.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
-        self.expiries.values().min().copied()
+        self.ends.first().map(|(at, _)| *at)
     }
 
     pub(super) fn expiry(&self, id: &[u8]) -> Option<Instant> {
@@ -215,14 +227,14 @@ impl Sessions {
 
     /// The session whose time was up first.
     pub(super) fn expired(&self, now: Instant) -> Option<Vec<u8>> {
-        let (id, at) = self.expiries.iter().min_by_key(|(_, at)| **at)?;
+        let (at, id) = self.ends.first()?;
         (*at <= now).then(|| id.clone())
     }
 
     /// Takes a session out.
     pub(super) fn remove(&mut self, index: u64, id: &[u8]) -> Option<Session> {
         let session = self.table.remove(id)?;
-        self.expiries.remove(id);
+        self.stop_timer(id);
         self.table_index = index;
         self.touched.push(id.to_vec());
         Some(session)

@@ -14,6 +14,7 @@ use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::CommandId;
 use crate::machine::contract::Event;
 use crate::time::Instant;
+use crate::work;
 
 pub(super) use queue::{Patience, Queue, Ticket};
 
@@ -138,7 +139,7 @@ impl<G, T> Callers<G, T> {
     }
 
     pub(super) fn holds_mut(&mut self) -> impl Iterator<Item = &mut Holding<T>> {
-        self.holds.values_mut()
+        self.holds.values_mut().inspect(|_| work::passed(1))
     }
 
     /// Whoever had this is told nothing more of it.
@@ -152,8 +153,21 @@ impl<G, T> Callers<G, T> {
         &mut self,
         is_over: impl Fn(&Holding<T>) -> bool,
     ) -> Vec<(CommandId, Holding<T>)> {
-        let given_back = self.given_back.iter().copied();
+        work::passed(self.given_back.len());
+        let given_back = self.given_back.clone();
+        self.take_given_back_of(&given_back, is_over)
+    }
+
+    /// The same of these alone.
+    pub(super) fn take_given_back_of(
+        &mut self,
+        commands: &BTreeSet<CommandId>,
+        is_over: impl Fn(&Holding<T>) -> bool,
+    ) -> Vec<(CommandId, Holding<T>)> {
+        work::passed(commands.len());
+        let given_back = commands.iter().copied();
         let over: Vec<_> = given_back
+            .filter(|command| self.given_back.contains(command))
             .filter(|command| self.hold(*command).is_some_and(&is_over))
             .collect();
         let taken = over.into_iter();

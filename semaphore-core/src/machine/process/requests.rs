@@ -2,7 +2,7 @@
 //! have fared. Each machine sends and receives through here, whatever it is for.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -15,11 +15,17 @@ use crate::machine::process::service::{Service, Services};
 use crate::machine::process::tenancy::orphans::Orphans;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
+use crate::work;
 
 /// Who sent a request, within one machine.
 pub(in crate::machine) trait Sender: Copy {
     /// Whether it is the one that polls: how long that takes says nothing of how prompt answers are.
     fn polls(&self) -> bool;
+
+    /// Whether it is a step of the protocol, of which few are under way at a time. What keeps sessions is none.
+    fn is_step(&self) -> bool {
+        true
+    }
 }
 
 /// The requests of one machine, each with whose it is.
@@ -27,6 +33,9 @@ pub(in crate::machine) trait Sender: Copy {
 pub(in crate::machine) struct Requests<F> {
     next_id: u64,
     in_flight: BTreeMap<RequestId, InFlight<F>>,
+    /// Which of them are steps, and how many are polls.
+    steps: BTreeSet<RequestId>,
+    polls: usize,
     aborts: VecDeque<RequestId>,
     services: Services,
     latency: Latency,
@@ -69,6 +78,8 @@ impl<F: Sender> Requests<F> {
         Self {
             next_id: 0,
             in_flight: BTreeMap::new(),
+            steps: BTreeSet::new(),
+            polls: 0,
             aborts: VecDeque::new(),
             services: Services::default(),
             latency: Latency::default(),
@@ -110,6 +121,10 @@ impl<F: Sender> Requests<F> {
         };
         let id = RequestId(self.number());
         self.in_flight.insert(id, in_flight);
+        self.polls += usize::from(from.polls());
+        if from.is_step() {
+            self.steps.insert(id);
+        }
         let request = request.answered_within(self.latency.patience(self.usual));
         Transmit { id, request }
     }
@@ -127,6 +142,8 @@ impl<F: Sender> Requests<F> {
             sent_at,
             service,
         } = self.in_flight.remove(&id)?;
+        self.steps.remove(&id);
+        self.polls -= usize::from(from.polls());
         if !from.polls() {
             self.took(now.saturating_since(sent_at), result);
         }
@@ -169,21 +186,27 @@ impl<F: Sender> Requests<F> {
         &mut self.orphans
     }
 
-    /// How many of these are under way.
-    pub(in crate::machine) fn count(&self, is: impl Fn(F) -> bool) -> usize {
-        self.in_flight.values().filter(|it| is(it.from)).count()
+    /// How many are under way that are no polls.
+    pub(in crate::machine) fn short(&self) -> usize {
+        self.in_flight.len() - self.polls
     }
 
-    /// When the last of these was sent that are under way.
-    pub(in crate::machine) fn last_sent(&self, is: impl Fn(F) -> bool) -> Option<Instant> {
-        let those = self.in_flight.values().filter(|it| is(it.from));
+    /// When the last of these steps was sent that are under way.
+    pub(in crate::machine) fn last_step(&self, is: impl Fn(F) -> bool) -> Option<Instant> {
+        work::passed(self.steps.len());
+        let steps = self.steps.iter().filter_map(|id| self.in_flight.get(id));
+        let those = steps.filter(|it| is(it.from));
         those.map(|it| it.sent_at).max()
     }
 
     /// The answers to these are of no more use.
     pub(in crate::machine) fn abort(&mut self, is: impl Fn(F) -> bool) {
-        let stale = self.in_flight.extract_if(.., |_, it| is(it.from));
-        self.aborts.extend(stale.map(|(id, _)| id));
+        work::passed(self.in_flight.len());
+        for (id, stale) in self.in_flight.extract_if(.., |_, it| is(it.from)) {
+            self.steps.remove(&id);
+            self.polls -= usize::from(stale.from.polls());
+            self.aborts.push_back(id);
+        }
     }
 
     pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
@@ -235,7 +258,7 @@ mod tests {
         let mut requests = requests();
         let a = send(&mut requests, 1, From::Other('a')).id;
         let b = send(&mut requests, 2, From::Other('b')).id;
-        assert_eq!(requests.last_sent(|_| true), Some(at(2)));
+        assert_eq!(requests.last_step(|_| true), Some(at(2)));
         let answer = Ok(Response::new(200, "{}"));
         let received = requests.receive(at(3), a, &answer).unwrap();
         assert_eq!((received.from, received.sent_at), (From::Other('a'), at(1)));
@@ -244,7 +267,8 @@ mod tests {
         assert_eq!(requests.poll_abort(), Some(b));
         assert_eq!(requests.poll_abort(), None);
         assert!(requests.receive(at(3), b, &answer).is_none());
-        assert_eq!(requests.count(|_| true), 0);
+        assert_eq!(requests.short(), 0);
+        assert_eq!(requests.last_step(|_| true), None);
     }
 
     #[test]

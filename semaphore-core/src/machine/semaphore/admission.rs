@@ -161,18 +161,21 @@ impl Situation<'_> {
     /// What is left for a newcomer; none where there is no record to say so, and nobody who has anything.
     pub(in crate::machine) fn room(&self) -> Option<Room> {
         let found = self.view.record()?;
-        let mut record = self.without_admissible(found);
+        let mut record = found.clone();
+        record.remove(self.admissible_sessions());
         self.withdraw(&mut record);
         // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
-        let is_filtered = self.view.is_filtered();
-        record
-            .retain(|holder| is_filtered || self.view.is_alive(holder) || self.is_withheld(holder));
-        let is_withheld = |holder: &&str| !is_filtered && !self.view.is_alive(holder);
+        let mut withheld = 0;
+        if !self.view.is_filtered() && self.view.keyless().next().is_some() {
+            let is_missing = |holder: &&str| !self.view.is_alive(holder);
+            record.retain(|holder| self.view.is_alive(holder) || self.is_withheld(holder));
+            withheld = record.holders().filter(is_missing).count();
+        }
         Some(Room {
             limit: found.limit(),
             free: free(&record),
             ahead: self.ahead().count(),
-            withheld: record.holders().filter(is_withheld).count(),
+            withheld,
         })
     }
 
@@ -192,9 +195,7 @@ impl Situation<'_> {
         });
         let withdrawn = withdrawn.map(|(no, ..)| *no).collect();
         let leaving = self.leaving_sessions();
-        if !leaving.is_empty() {
-            record.retain(|holder| !leaving.contains(holder));
-        }
+        record.remove(leaving);
         withdrawn
     }
 
@@ -258,7 +259,9 @@ impl Situation<'_> {
     /// Admits those whose turn it is. Each takes two operations of the transaction at most, and the keys of those who leave
     /// have theirs; the first of our queue is admitted in any case.
     fn admit(&self, record: &mut Record, leaving: usize) -> (Vec<ContenderNo>, Turn) {
-        let free = free(&self.without_admissible(record));
+        let kept = self.admissible_sessions().into_iter();
+        let kept: usize = kept.map(|session| record.slots_of(session)).sum();
+        let free = free_beside(record, record.holders().len() - kept);
         let steps = self.steps.saturating_sub(leaving);
         let newcomers = self.newcomers(free.min(steps.max(1)));
         if !newcomers.is_empty() {
@@ -322,16 +325,10 @@ impl Situation<'_> {
             .unwrap_or_default()
     }
 
-    /// The record less what an earlier hold with a session of the caller's has left in it: it is
-    /// the slot that the session waits for.
-    fn without_admissible(&self, record: &Record) -> Record {
+    /// What an earlier hold with a session of the caller's has left in the record is the slot that the session waits for.
+    fn admissible_sessions(&self) -> BTreeSet<&str> {
         let admissible = self.admissible.iter().map(|(_, session)| session.as_str());
-        let admissible: BTreeSet<_> = admissible.collect();
-        let mut record = record.clone();
-        if admissible.iter().any(|session| record.holds(session)) {
-            record.retain(|holder| !admissible.contains(holder));
-        }
-        record
+        admissible.collect()
     }
 
     /// Those who wait ahead of the first of our queue and have to be waited for.
@@ -367,8 +364,13 @@ fn place(contender: &Contender) -> (Index, &SessionId) {
 }
 
 fn free(record: &Record) -> usize {
+    free_beside(record, record.holders().len())
+}
+
+/// How many slots are free beside so many that are held.
+fn free_beside(record: &Record, held: usize) -> usize {
     let limit = record.limit() as usize + usize::from(is_on(Defect::LimitExceeded));
-    limit.saturating_sub(record.holders().len())
+    limit.saturating_sub(held)
 }
 
 #[cfg(test)]

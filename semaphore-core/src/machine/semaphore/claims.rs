@@ -85,6 +85,7 @@ impl Participant {
                 contender.hold(now, claim.acquire);
                 sequencers.extend(contender.sequencer(&self.settings));
             }
+            self.roster.serves(*no, claim.acquire);
         }
         let grant = Grant { token, sequencers };
         let slots = Slots {

@@ -1,7 +1,7 @@
 //! Who leaves: slots that are lost or given back, contenders that are replaced, and those of which
 //! nothing is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Error;
 use crate::id::CommandId;
@@ -95,6 +95,7 @@ impl Participant {
         let Some(hold) = self.callers.give_back(acquire, caller) else {
             return;
         };
+        self.roster.turn_changed(acquire);
         let contenders = if is_passed {
             core::mem::take(&mut hold.of.contenders)
         } else {
@@ -106,6 +107,8 @@ impl Participant {
             };
             if is_passed {
                 contender.pass();
+                drop(contender);
+                self.roster.serves_nobody(no);
             } else if keeps_session {
                 contender.leave_orderly(now, moment, &self.settings);
             } else {
@@ -121,9 +124,8 @@ impl Participant {
         let Some(hold) = self.callers.hold(acquire) else {
             return false;
         };
-        let waiting = self.roster.those(Group::HandingOver);
-        let is_wanted =
-            head.permits == 1 && waiting.count() < self.callers.queue().wanted() as usize;
+        let waiting = self.roster.count(Group::HandingOver);
+        let is_wanted = head.permits == 1 && waiting < self.callers.queue().wanted() as usize;
         let is_kept = |record: &Record| record.holders().len() <= record.limit() as usize;
         let stays = |no: &ContenderNo| {
             self.roster
@@ -180,17 +182,24 @@ impl Participant {
     /// Takes contenders out of which nothing is left, and tells the callers whose they were.
     pub(super) fn remove_gone(&mut self, now: Instant) {
         let gone = self.roster.take_gone();
-        self.requests
-            .abort(|from| matches!(from, From::Contender(no, _) if gone.contains_key(&no)));
+        if !gone.is_empty() {
+            self.requests
+                .abort(|from| matches!(from, From::Contender(no, _) if gone.contains_key(&no)));
+        }
         self.note_leave_failures(&gone);
+        for no in gone.keys() {
+            self.roster.serves_nobody(*no);
+        }
         let spares = gone.into_values().filter_map(|mut it| it.take_session());
         for spare in spares {
             self.roster.spares().keep(now, spare);
         }
-        let is_gone = |no: &ContenderNo| self.roster.get(*no).is_none_or(Contender::is_left_behind);
+        let roster = &mut self.roster;
+        let changed = roster.take_changed_turns();
+        let is_gone = |no: &ContenderNo| roster.get(*no).is_none_or(Contender::is_left_behind);
         let done = self
             .callers
-            .take_given_back(|hold| hold.of.contenders.iter().all(is_gone));
+            .take_given_back_of(&changed, |hold| hold.of.contenders.iter().all(is_gone));
         for (acquire, hold) in done {
             if hold.caller == Caller::Released {
                 let result = match (hold.lost, hold.of.failure) {
@@ -209,7 +218,13 @@ impl Participant {
         if gone.is_empty() && !roster.has_any(Group::LeftBehind) {
             return;
         }
-        for hold in self.callers.holds_mut() {
+        let behind = roster.those(Group::LeftBehind).map(|(no, _)| no);
+        let turns = behind.chain(gone.keys().copied());
+        let turns: BTreeSet<_> = turns.filter_map(|no| roster.turn_of(no)).collect();
+        for acquire in turns {
+            let Some(hold) = self.callers.hold_mut(acquire) else {
+                continue;
+            };
             let slots = &mut hold.of;
             let left = |no: &ContenderNo| {
                 let behind = || roster.get(*no).filter(|it| it.is_left_behind());

@@ -31,7 +31,7 @@ use crate::time::Instant;
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Ledger {
-    planned: Option<Write>,
+    planned: Option<Planned>,
     in_flight: Option<Sent>,
     last: Option<Ended>,
     /// The claims of the write that is under way, or whose outcome is unknown.
@@ -44,6 +44,14 @@ pub(in crate::machine) struct Ledger {
     overtaken: BTreeMap<SessionId, Instant>,
     #[cfg(feature = "unstable-defects")]
     refused: Option<Write>,
+}
+
+/// The write that is due.
+#[derive(Clone, Debug)]
+enum Planned {
+    Write(Write),
+    /// It only takes out whoever leaves, and is made when it goes out.
+    Withdrawal,
 }
 
 /// For how long a free slot is left to those ahead.
@@ -148,7 +156,7 @@ impl Ledger {
         turn: Turn,
         rng: &mut fastrand::Rng,
     ) {
-        self.planned = write;
+        self.planned = write.map(Planned::Write);
         #[cfg(feature = "unstable-defects")]
         self.plan_as_before();
         match turn {
@@ -162,6 +170,23 @@ impl Ledger {
             Turn::NotYet => self.patience = None,
             Turn::Now => {}
         }
+    }
+
+    /// Nobody of ours waits, and whether whoever leaves is to be taken out is all that there is to plan. Each that leaves
+    /// would else cost a record of its own, of all who hold.
+    pub(super) fn plan_withdrawal(&mut self, is_due: bool) {
+        self.planned = is_due.then_some(Planned::Withdrawal);
+        self.patience = None;
+    }
+
+    /// Whether the write that is due is still to be made.
+    pub(super) fn is_to_be_made(&self) -> bool {
+        matches!(self.planned, Some(Planned::Withdrawal))
+    }
+
+    /// This is the write that is due.
+    pub(super) fn made(&mut self, write: Option<Write>) {
+        self.planned = write.map(Planned::Write);
     }
 
     /// The claims that are under way, or whose outcome is unknown: all of one write.
@@ -226,9 +251,17 @@ impl Ledger {
         self.retry_at.into_iter().chain(patience).min()
     }
 
-    /// The write that is due.
+    /// Whether a write is due.
+    pub(in crate::machine) fn is_planned(&self) -> bool {
+        self.planned.is_some()
+    }
+
+    /// The write that is due, once it is made.
     pub(in crate::machine) fn planned(&self) -> Option<&Write> {
-        self.planned.as_ref()
+        match self.planned.as_ref()? {
+            Planned::Write(write) => Some(write),
+            Planned::Withdrawal => None,
+        }
     }
 
     /// Sends the write that is due, and the rest of its transaction.
@@ -237,7 +270,9 @@ impl Ledger {
         rest: Rest,
         settings: &Settings,
     ) -> Option<(&Write, Request)> {
-        let write = self.planned.take()?;
+        let Planned::Write(write) = self.planned.take()? else {
+            return None;
+        };
         let (encoding, request) = Encoding::write(&write, &rest, settings);
         self.retry_at = None;
         let is_repeated = self.is_unknown_from(write.base);
@@ -309,10 +344,19 @@ impl Ledger {
         }
     }
 
+    /// Whether a defect looks at each plan.
+    pub(super) fn plans_as_before(&self) -> bool {
+        #[cfg(feature = "unstable-defects")]
+        let has_plan = self.refused.is_some();
+        #[cfg(not(feature = "unstable-defects"))]
+        let has_plan = false;
+        has_plan
+    }
+
     #[cfg(feature = "unstable-defects")]
     fn plan_as_before(&mut self) {
         if is_on(Defect::StaleDecision)
-            && let Some(planned) = &mut self.planned
+            && let Some(Planned::Write(planned)) = &mut self.planned
             && let Some(refused) = self.refused.take()
         {
             let base = planned.base;

@@ -398,3 +398,6 @@ impl Machine for Participant {
         self.roster.deadline(&hold.of.contenders)
     }
 }
+
+#[cfg(test)]
+mod tests;

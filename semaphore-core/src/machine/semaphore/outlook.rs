@@ -144,7 +144,7 @@ impl Outlook<'_> {
             return Some(now);
         }
         let Some(observed) = self.knowledge.current() else {
-            let entered_at = self.awaited(|part| part == Part::Key);
+            let entered_at = self.entered_at();
             return Some(entered_at.map_or(now, |sent| sent + self.prompt()));
         };
         let later = self.knowledge.confirmed_until(now);
@@ -172,14 +172,13 @@ impl Outlook<'_> {
     /// When a request was sent, or is about to be, whose answer tells as much as a poll.
     fn answer_awaited(&self, now: Instant) -> Option<Instant> {
         let is_in_crowd = self.is_in_crowd();
-        let is_planned =
-            self.ledger.planned().is_some() || self.watch.is_refresh_wanted() && is_in_crowd;
-        let under_way = self.requests.last_sent(|from| match from {
+        let is_planned = self.ledger.is_planned() || self.watch.is_refresh_wanted() && is_in_crowd;
+        let under_way = self.requests.last_step(|from| match from {
             From::Ledger => true,
             From::Refresh => is_in_crowd,
             _ => false,
         });
-        let entered_at = self.awaited(|part| part == Part::Key);
+        let entered_at = self.entered_at();
         let all = [is_planned.then_some(now), under_way, entered_at];
         all.into_iter().flatten().max()
     }
@@ -191,12 +190,11 @@ impl Outlook<'_> {
     fn is_about_to_enter(&self) -> bool {
         let is_in_line =
             |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
-        let enters = self.awaited(|part| part == Part::Key).is_some();
+        let enters = self.entered_at().is_some();
         let is_about_to = if enters {
             self.is_in_crowd()
         } else {
-            self.awaited(|part| matches!(part, Part::Session(_)))
-                .is_some()
+            self.roster.is_any_asking(Group::Wanting)
         };
         is_about_to && !self.roster.all().any(is_in_line)
     }
@@ -210,11 +208,11 @@ impl Outlook<'_> {
         is_first.then_some(since + self.prompt())
     }
 
-    /// Since when a contender is about to learn how the prefix looks, or to make its session.
-    fn awaited(&self, is_meant: fn(Part) -> bool) -> Option<Instant> {
-        self.requests.last_sent(|from| match from {
-            From::Contender(no, part) => {
-                is_meant(part) && self.roster.get(no).is_some_and(Contender::is_wanting)
+    /// Since when a contender is about to learn how the prefix looks.
+    fn entered_at(&self) -> Option<Instant> {
+        self.requests.last_step(|from| match from {
+            From::Contender(no, Part::Key) => {
+                self.roster.get(no).is_some_and(Contender::is_wanting)
             }
             _ => false,
         })
@@ -222,7 +220,7 @@ impl Outlook<'_> {
 
     /// Whether it is our own releases that are waited for: nobody else holds or waits.
     fn has_only_own_holders(&self, view: &View) -> bool {
-        let mut holders = view.record().into_iter().flat_map(Record::holders);
-        !self.roster.sees_strangers_wait(view) && holders.all(|holder| self.roster.is_ours(holder))
+        let has_all = |record: &Record| self.roster.have_all_of(record);
+        !self.roster.sees_strangers_wait(view) && view.record().is_none_or(has_all)
     }
 }

@@ -21,8 +21,10 @@ use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::tenancy::departure::rest_after_failure;
 use crate::machine::process::tenancy::loan::LoanWish;
 use crate::machine::process::timers::Timer;
+use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Key, View};
+use crate::work;
 
 pub(super) use self::standings::Group;
 
@@ -75,14 +77,15 @@ impl Roster {
 
     /// Of more that are left behind than can be remembered the oldest are given up.
     pub(super) fn bound_left_behind(&mut self) {
-        let left = self.numbers_of(Group::LeftBehind);
+        let left = self.standings.group(Group::LeftBehind);
         let most = if is_on(Defect::ReleaseGivenUp) {
             0
         } else {
             MOST_LEFT_BEHIND
         };
         let excess = left.len().saturating_sub(most);
-        for no in left.into_iter().take(excess) {
+        let excess: Vec<_> = left.iter().take(excess).copied().collect();
+        for no in excess {
             if let Some(mut contender) = self.get_mut(no) {
                 tracing::warn!(name: "given-up", session = ?contender.session_id(), "leaves a session to its TTL");
                 contender.abandon();
@@ -99,10 +102,12 @@ impl Roster {
     }
 
     pub(super) fn get(&self, no: ContenderNo) -> Option<&Contender> {
+        work::passed(1);
         self.contenders.get(&no)
     }
 
     pub(super) fn get_mut(&mut self, no: ContenderNo) -> Option<Changing<'_>> {
+        work::passed(1);
         Some(Changing {
             no,
             contender: self.contenders.get_mut(&no)?,
@@ -112,10 +117,11 @@ impl Roster {
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Contender> {
-        self.contenders.values()
+        self.contenders.values().inspect(|_| work::passed(1))
     }
 
     pub(super) fn numbers(&self) -> Vec<ContenderNo> {
+        work::passed(self.contenders.len());
         self.contenders.keys().copied().collect()
     }
 
@@ -126,11 +132,16 @@ impl Roster {
     }
 
     pub(super) fn numbers_of(&self, group: Group) -> Vec<ContenderNo> {
+        work::passed(self.count(group));
         self.standings.group(group).iter().copied().collect()
     }
 
     pub(super) fn has_any(&self, group: Group) -> bool {
-        !self.standings.group(group).is_empty()
+        self.count(group) > 0
+    }
+
+    pub(super) fn count(&self, group: Group) -> usize {
+        self.standings.group(group).len()
     }
 
     /// Whether all of these have their slot for this acquisition.
@@ -193,10 +204,31 @@ impl Roster {
             .collect()
     }
 
+    /// Whether this record, which is the one of that index, is to be written without one of ours.
+    pub(super) fn leaves_any_of(&self, record: &Record, index: Index) -> bool {
+        let is_in_it = |it: &Contender| {
+            let session = it.session_id();
+            session.is_some_and(|session| {
+                record.holds(session.as_str()) || it.presence() == Presence::Maybe(index)
+            })
+        };
+        let mut leaving = self.those(Group::Withdrawing);
+        leaving.any(|(_, it)| is_in_it(it))
+    }
+
     /// Whether this is, in this very spelling, a session of ours.
     pub(super) fn is_ours(&self, session: &str) -> bool {
-        let read = SessionId::read(session).filter(|it| it.is(session));
-        read.is_some_and(|session| self.standings.has_session(&session))
+        self.standings.is_ours(session)
+    }
+
+    /// Takes the newest record, so that an event need not ask all its holders whether they are ours.
+    pub(super) fn look_at(&mut self, record: Option<&Record>) {
+        self.standings.look_at(record);
+    }
+
+    /// Whether nobody else holds a slot of this record.
+    pub(super) fn have_all_of(&self, record: &Record) -> bool {
+        self.standings.have_all_of(record)
     }
 
     /// Whether this view shows a key of ours.
@@ -208,7 +240,7 @@ impl Roster {
     /// Whether others than ours wait in this view.
     pub(super) fn sees_strangers_wait(&self, view: &View) -> bool {
         let mut waiters = view.waiters();
-        waiters.any(|waiter| !self.standings.has_session(&waiter.session))
+        waiters.any(|waiter| !self.standings.has(&waiter.session))
     }
 
     /// Makes another contender.
@@ -260,17 +292,66 @@ impl Roster {
     }
 
     /// Who of those that hold and have a request to send has the first deadline.
-    pub(super) fn most_urgent(&self, now: Instant) -> Option<ContenderNo> {
-        let due = self.due(now);
-        let held = due.filter(|(_, it)| it.is_held());
-        let first = held.min_by_key(|(no, it)| (it.deadline(), *no));
-        first.map(|(no, _)| no)
+    pub(super) fn most_urgent(&mut self, now: Instant) -> Option<ContenderNo> {
+        self.standings.most_urgent(now)
     }
 
-    /// Those who have a request to send.
-    pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = (ContenderNo, &Contender)> {
-        let due = self.standings.due(now);
-        due.filter_map(|no| Some((no, self.get(no)?)))
+    /// Those who have a request to send, in the order in which they were made.
+    pub(super) fn ready(
+        &mut self,
+        now: Instant,
+    ) -> impl Iterator<Item = (ContenderNo, &Contender)> {
+        let contenders = &self.contenders;
+        let ready = self.standings.ready(now).iter();
+        let ready = ready.inspect(|_| work::passed(1));
+        ready.filter_map(|no| Some((*no, contenders.get(no)?)))
+    }
+
+    /// A request of its session goes out.
+    pub(super) fn asks(&mut self, no: ContenderNo) {
+        self.standings.asks(no);
+    }
+
+    /// A request of its session is not under way any more.
+    pub(super) fn was_answered(&mut self, no: ContenderNo) {
+        self.standings.was_answered(no);
+    }
+
+    /// Whether one of these has a request of its session under way.
+    pub(super) fn is_any_asking(&self, group: Group) -> bool {
+        let numbers = self.standings.group(group).iter();
+        let mut numbers = numbers.inspect(|_| work::passed(1));
+        numbers.any(|no| self.standings.is_asking(*no))
+    }
+
+    /// How many requests are under way that keep a hold.
+    pub(super) fn asked_for_holds(&self) -> usize {
+        self.standings.asked_for_holds()
+    }
+
+    /// It was granted to this acquisition.
+    pub(super) fn serves(&mut self, no: ContenderNo, acquire: CommandId) {
+        self.standings.serves(no, acquire);
+    }
+
+    /// It passes on, or nothing of it is left.
+    pub(super) fn serves_nobody(&mut self, no: ContenderNo) {
+        self.standings.serves_nobody(no);
+    }
+
+    /// Whose this one is, or was as it left.
+    pub(super) fn turn_of(&self, no: ContenderNo) -> Option<CommandId> {
+        self.standings.turn_of(no)
+    }
+
+    /// It was given back: whether anything is left of it is to be asked.
+    pub(super) fn turn_changed(&mut self, acquire: CommandId) {
+        self.standings.turn_changed(acquire);
+    }
+
+    /// Those of whom nothing may be left since this was asked last.
+    pub(super) fn take_changed_turns(&mut self) -> BTreeSet<CommandId> {
+        self.standings.take_changed_turns()
     }
 
     /// Those whose lease is over while they hold, or whose time is over to leave in order.

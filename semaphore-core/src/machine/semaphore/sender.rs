@@ -19,6 +19,10 @@ impl Sender for From {
     fn polls(&self) -> bool {
         *self == Self::Watch
     }
+
+    fn is_step(&self) -> bool {
+        !matches!(self, Self::Contender(_, Part::Session(_)))
+    }
 }
 
 impl From {

@@ -31,6 +31,7 @@ impl Participant {
         self.judge_record(now);
         self.judge_tries(now);
         self.adjust_contenders(now);
+        self.roster.look_at(self.knowledge.record());
         self.adjust_reads(now);
         self.plan(now);
     }
@@ -340,6 +341,12 @@ impl Participant {
             // Who is ahead is not known well enough to pass by them.
             self.watch.refresh(now);
         }
+        if self.plan_withdrawal() {
+            return;
+        }
+        let Some(observed) = self.knowledge.current() else {
+            return;
+        };
         // A poll of something else under way can last for long: then patience decides.
         let looks_ahead = matches!(self.outlook().focus(now), Focus::Ahead { .. })
             && (!self.watch.is_polling() || self.watch.is_looking_ahead());
@@ -381,8 +388,35 @@ impl Participant {
         self.ledger.plan(now, write, turn, &mut self.rng);
     }
 
+    /// Where nobody of ours waits and every holder has its key, all there is to write is that some leave. Says whether that
+    /// is so: it is planned then.
+    fn plan_withdrawal(&mut self) -> bool {
+        let Some(observed) = self.knowledge.current() else {
+            return false;
+        };
+        let view = &observed.view;
+        let Some(record) = view.record() else {
+            return false;
+        };
+        let has_more = !self.callers.queue().is_empty() || view.keyless().next().is_some();
+        if has_more || self.ledger.plans_as_before() {
+            return false;
+        }
+        let is_due = self.roster.leaves_any_of(record, view.record_index());
+        let is_list = view.source() == Source::List;
+        self.vanished.forget_the_removed(record);
+        if self.knowledge.record_look() == RecordLook::Not {
+            self.knowledge.set_next_stuck(false);
+        }
+        if is_list {
+            self.vanished.suspect(BTreeSet::new());
+        }
+        self.ledger.plan_withdrawal(is_due);
+        true
+    }
+
     /// Asks the rules of admission about what is known.
-    fn judge<T>(
+    pub(super) fn judge<T>(
         &self,
         now: Instant,
         observed: &Observed,
@@ -400,7 +434,9 @@ impl Participant {
             leaving: &self.roster.leaving(),
             patience_is_over: self.ledger.patience_is_over(now)
                 && observed.view.source() != Source::NewerRecord,
-            sees_ours: self.roster.is_seen_in(&observed.view),
+            // Only who may be pruned depends on it.
+            sees_ours: observed.view.keyless().next().is_some()
+                && self.roster.is_seen_in(&observed.view),
             overtaken: &self.ledger.overtaken(now),
             dead: &self.vanished.dead(now),
             withheld: &self.vanished.withheld(now, &self.settings),

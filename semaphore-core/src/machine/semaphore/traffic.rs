@@ -35,11 +35,14 @@ impl Participant {
             .or_else(|| self.transmit_short(now))
             .or_else(|| self.transmit_poll(now))?;
         let service = from.service(&request, self.watch.is_looking_ahead());
+        if let From::Contender(no, Part::Session(_)) = from {
+            self.roster.asks(no);
+        }
         Some(self.requests.send(now, from, service, request))
     }
 
     fn transmit_renewal(&mut self, now: Instant) -> Option<(From, Request)> {
-        if self.requests.count(|from| self.is_of_hold(from)) >= MAX_RENEWALS_IN_FLIGHT {
+        if self.roster.asked_for_holds() >= MAX_RENEWALS_IN_FLIGHT {
             return None;
         }
         // Where they can't all be sent in time, nobody's lease may end for being last in the list.
@@ -50,23 +53,30 @@ impl Participant {
     /// The watch's poll does not count: it is held open. Nor do renewals of what is held, some of which may wait for a
     /// slow answer while everything else goes on.
     fn transmit_short(&mut self, now: Instant) -> Option<(From, Request)> {
-        let is_short = |from| from != From::Watch && !self.is_of_hold(from);
-        if self.requests.count(is_short) >= MAX_IN_FLIGHT {
+        if self.requests.short() - self.roster.asked_for_holds() >= MAX_IN_FLIGHT {
             return None;
         }
-        if let Some(request) = self.write() {
+        if let Some(request) = self.write(now) {
             return Some((From::Ledger, request));
         }
-        let is_there = |it: &&Contender| it.key_index().is_some();
-        let own = self.roster.all().find(is_there);
-        let own = own.and_then(Contender::session_id);
-        if let Some(request) = self.vanished.transmit(now, own, &self.settings) {
+        if let Some(request) = self.question(now) {
             return Some((From::Vanished, request));
         }
         if let Some(request) = self.watch.transmit_refresh(now, &self.settings) {
             return Some((From::Refresh, request));
         }
         self.transmit_contender(now)
+    }
+
+    /// The question about holders without a key that is due.
+    fn question(&mut self, now: Instant) -> Option<Request> {
+        self.vanished
+            .asks_at(&self.settings)
+            .filter(|at| *at <= now)?;
+        let is_there = |it: &&Contender| it.key_index().is_some();
+        let own = self.roster.all().find(is_there);
+        let own = own.and_then(Contender::session_id);
+        self.vanished.transmit(now, own, &self.settings)
     }
 
     /// Last of all: whoever sends one request after the other is held up by it.
@@ -94,8 +104,9 @@ impl Participant {
             !(holds_back && contender.is_newcomer(now))
                 && (may_create || !contender.wants_creation())
         };
-        let due = self.roster.due(now).filter(|(_, it)| may_send(it));
-        let no = due.map(|(no, _)| no).min()?;
+        let mut ready = self.roster.ready(now);
+        let (no, _) = ready.find(|(_, it)| may_send(it))?;
+        drop(ready);
         if self.roster.get(no).is_some_and(Contender::wants_creation) {
             let ttl = self.settings.session.ttl();
             self.requests.orphans_mut().asked(now, ttl);
@@ -106,14 +117,6 @@ impl Participant {
     fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {
         let (part, request) = self.roster.transmit(now, no, &self.settings)?;
         Some((From::Contender(no, part), request))
-    }
-
-    /// Whether a request of this keeps somebody's hold.
-    fn is_of_hold(&self, from: From) -> bool {
-        let From::Contender(no, Part::Session(_)) = from else {
-            return false;
-        };
-        self.roster.get(no).is_some_and(Contender::is_held)
     }
 
     /// Takes what came back for a request: its answer, or why there is none. An answer to a
@@ -134,6 +137,9 @@ impl Participant {
             answer,
             ..
         } = received;
+        if let From::Contender(no, Part::Session(_)) = from {
+            self.roster.was_answered(no);
+        }
         if from != From::Watch {
             self.watch.took(now.saturating_since(sent_at));
         }

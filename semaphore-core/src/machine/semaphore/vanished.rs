@@ -112,15 +112,12 @@ impl Vanished {
         let Some(record) = view.record() else {
             return;
         };
-        for holder in record.holders() {
-            let Ok(session) = SessionId::new(holder) else {
+        self.missing.retain(|it, _| !view.is_alive(it.as_str()));
+        self.dead.retain(|it| !view.is_alive(it.as_str()));
+        for holder in view.keyless() {
+            let Some(session) = SessionId::read(holder) else {
                 continue;
             };
-            if view.is_alive(holder) {
-                self.missing.remove(&session);
-                self.dead.remove(&session);
-                continue;
-            }
             let is_taken = view.key(&session) == Key::Taken;
             if view.is_filtered() && !is_taken && !self.missing.contains_key(&session) {
                 // It may be hidden, and live on for as long as it is.

@@ -15,13 +15,17 @@ use crate::machine::semaphore::ledger::{Claim, Sent};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
-use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Claimed, ContenderFlags, Key};
 
 impl Participant {
     /// The write of the record that is due.
-    pub(super) fn write(&mut self) -> Option<Request> {
+    pub(super) fn write(&mut self, now: Instant) -> Option<Request> {
+        if self.ledger.is_to_be_made() {
+            let observed = self.knowledge.current()?;
+            let write = self.judge(now, observed, |situation| situation.plan().0);
+            self.ledger.made(write);
+        }
         let write = self.ledger.planned()?;
         let rest = self.rest(write);
         let pruned: Vec<_> = self.pruned(write).collect();
@@ -146,9 +150,9 @@ impl Participant {
 
     /// Everyone else whom the write takes out of the record.
     fn pruned(&self, write: &Write) -> impl Iterator<Item = &str> {
-        let record = self.knowledge.record();
-        let holders = record.into_iter().flat_map(Record::holders);
-        holders.filter(|holder| !write.record.holds(holder) && !self.roster.is_ours(holder))
+        let record = self.knowledge.record().into_iter();
+        let taken = record.flat_map(|record| record.beyond(&write.record));
+        taken.filter(|holder| !self.roster.is_ours(holder))
     }
 
     /// That those who are pruned have no live key.

@@ -1,14 +1,16 @@
 //! What is asked of all contenders at once, kept up to date with each change of one of them.
 
 use core::fmt;
-use core::ops::{Deref, DerefMut};
+use core::ops::{Bound, Deref, DerefMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::id::SessionId;
+use crate::id::{CommandId, SessionId};
 use crate::machine::process::tenancy::loan::{LoanNo, LoanWish};
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::Contender;
+use crate::record::Record;
 use crate::time::Instant;
+use crate::work;
 
 /// Contenders that have something in common. One may be in several.
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +59,30 @@ pub(super) struct Standings {
     each: BTreeMap<ContenderNo, Standing>,
     groups: [BTreeSet<ContenderNo>; Group::ALL.len()],
     due: BTreeSet<(Instant, ContenderNo)>,
+    /// Those of them who were due at this moment, and those of these who hold, by their deadlines.
+    looked_at: Instant,
+    ready: BTreeSet<ContenderNo>,
+    urgent: BTreeSet<(Option<Instant>, ContenderNo)>,
     ends: BTreeSet<(Instant, ContenderNo)>,
     /// A session of the caller's may be that of several, one after the other.
     sessions: BTreeSet<(SessionId, ContenderNo)>,
+    /// Those that have come or gone since the record was looked at, and how many slots of it ours had then.
+    changed: Vec<(SessionId, Change)>,
+    record: Option<Record>,
+    slots: usize,
+    /// How many requests of its session each has under way, and how many those have who hold.
+    under_way: BTreeMap<ContenderNo, usize>,
+    of_holds: usize,
+    /// Whose each is that was granted, until nothing of it is left; and those of whom that may be so since it was asked last.
+    turns: BTreeMap<ContenderNo, CommandId>,
+    changed_turns: BTreeSet<CommandId>,
+}
+
+/// What became of a session.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Came,
+    Went,
 }
 
 /// It follows from the contenders, so that it tells no two states apart.
@@ -75,6 +98,8 @@ struct Standing {
     groups: [bool; Group::ALL.len()],
     due_at: Option<Instant>,
     ends_at: Option<Instant>,
+    /// Until when it believes.
+    deadline: Option<Instant>,
     session: Option<SessionId>,
 }
 
@@ -84,8 +109,17 @@ impl Standing {
             groups: Group::ALL.map(|group| group.has(contender)),
             due_at: contender.due_at(),
             ends_at: contender.ends_at(),
+            deadline: contender.deadline(),
             session: contender.session_id().cloned(),
         }
+    }
+
+    fn is(&self, group: Group) -> bool {
+        self.groups[group as usize]
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.due_at.is_some_and(|due| due <= now)
     }
 }
 
@@ -103,6 +137,8 @@ impl Standings {
         if let Some(before) = self.each.remove(&no) {
             self.move_over(no, before, Standing::default());
         }
+        self.under_way.remove(&no);
+        self.changed_turns.extend(self.turns.get(&no));
     }
 
     fn move_over(&mut self, no: ContenderNo, before: Standing, after: Standing) {
@@ -114,18 +150,51 @@ impl Standings {
                 (true, true) | (false, false) => {}
             }
         }
+        if before.is_due(self.looked_at) {
+            self.ready.remove(&no);
+            self.urgent.remove(&(before.deadline, no));
+        }
+        if after.is_due(self.looked_at) {
+            self.is_ready(no, &after);
+        }
+        let under_way = self.under_way.get(&no).copied().unwrap_or_default();
+        match [&before, &after].map(|it| it.is(Group::Held)) {
+            [true, false] => self.of_holds -= under_way,
+            [false, true] => self.of_holds += under_way,
+            _ => {}
+        }
+        if after.is(Group::LeftBehind) && !before.is(Group::LeftBehind) {
+            self.changed_turns.extend(self.turns.get(&no));
+        }
         replace(&mut self.due, no, before.due_at, after.due_at);
         replace(&mut self.ends, no, before.ends_at, after.ends_at);
-        replace(&mut self.sessions, no, before.session, after.session);
+        if before.session != after.session {
+            self.session_changed(no, before.session, after.session);
+        }
+    }
+
+    fn is_ready(&mut self, no: ContenderNo, standing: &Standing) {
+        self.ready.insert(no);
+        if standing.is(Group::Held) {
+            self.urgent.insert((standing.deadline, no));
+        }
+    }
+
+    fn session_changed(
+        &mut self,
+        no: ContenderNo,
+        before: Option<SessionId>,
+        after: Option<SessionId>,
+    ) {
+        let came = after.clone().filter(|it| !self.has(it));
+        replace(&mut self.sessions, no, before.clone(), after);
+        let went = before.filter(|it| !self.has(it));
+        self.changed.extend(went.map(|it| (it, Change::Went)));
+        self.changed.extend(came.map(|it| (it, Change::Came)));
     }
 
     pub(super) fn group(&self, group: Group) -> &BTreeSet<ContenderNo> {
         &self.groups[group as usize]
-    }
-
-    /// Those of whom a request is due.
-    pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = ContenderNo> {
-        up_to(&self.due, now)
     }
 
     /// Those whose time is over, in the order in which they were made.
@@ -143,7 +212,133 @@ impl Standings {
         first_after(&self.ends, after)
     }
 
-    pub(super) fn has_session(&self, session: &SessionId) -> bool {
+    /// Looks at who is due now.
+    fn look(&mut self, now: Instant) {
+        let mut from = Bound::Excluded((self.looked_at, LAST));
+        if now < self.looked_at {
+            self.ready.clear();
+            self.urgent.clear();
+            from = Bound::Unbounded;
+        }
+        let since = self.due.range((from, Bound::Included((now, LAST))));
+        for (_, no) in since {
+            work::passed(1);
+            self.ready.insert(*no);
+            let standing = self.each.get(no).filter(|it| it.is(Group::Held));
+            self.urgent.extend(standing.map(|it| (it.deadline, *no)));
+        }
+        self.looked_at = now;
+    }
+
+    /// Those of whom a request is due, in the order in which they were made.
+    pub(super) fn ready(&mut self, now: Instant) -> &BTreeSet<ContenderNo> {
+        self.look(now);
+        &self.ready
+    }
+
+    /// Who of those that hold has the first deadline, and a request that is due.
+    pub(super) fn most_urgent(&mut self, now: Instant) -> Option<ContenderNo> {
+        self.look(now);
+        self.urgent.first().map(|(_, no)| *no)
+    }
+
+    /// A request of its session goes out.
+    pub(super) fn asks(&mut self, no: ContenderNo) {
+        *self.under_way.entry(no).or_default() += 1;
+        self.of_holds += usize::from(self.group(Group::Held).contains(&no));
+    }
+
+    /// A request of its session is not under way any more.
+    pub(super) fn was_answered(&mut self, no: ContenderNo) {
+        if let Some(under_way) = self.under_way.get_mut(&no) {
+            *under_way -= 1;
+            if *under_way == 0 {
+                self.under_way.remove(&no);
+            }
+            self.of_holds -= usize::from(self.group(Group::Held).contains(&no));
+        }
+    }
+
+    pub(super) fn is_asking(&self, no: ContenderNo) -> bool {
+        self.under_way.contains_key(&no)
+    }
+
+    /// How many requests are under way that keep a hold.
+    pub(super) fn asked_for_holds(&self) -> usize {
+        self.of_holds
+    }
+
+    /// From now on it serves this acquisition.
+    pub(super) fn serves(&mut self, no: ContenderNo, acquire: CommandId) {
+        self.turns.insert(no, acquire);
+    }
+
+    /// It serves nobody any more.
+    pub(super) fn serves_nobody(&mut self, no: ContenderNo) {
+        self.turns.remove(&no);
+    }
+
+    pub(super) fn turn_of(&self, no: ContenderNo) -> Option<CommandId> {
+        self.turns.get(&no).copied()
+    }
+
+    /// Whether anything is left of it is to be asked again.
+    pub(super) fn turn_changed(&mut self, acquire: CommandId) {
+        self.changed_turns.insert(acquire);
+    }
+
+    pub(super) fn take_changed_turns(&mut self) -> BTreeSet<CommandId> {
+        core::mem::take(&mut self.changed_turns)
+    }
+
+    /// Counts the slots that ours have in this record.
+    pub(super) fn look_at(&mut self, record: Option<&Record>) {
+        let changed = core::mem::take(&mut self.changed);
+        work::passed(changed.len());
+        let Some(record) = record else {
+            self.record = None;
+            return;
+        };
+        if self.has_counted(record) {
+            for (session, change) in changed {
+                let slots = record.slots_of(session.as_str());
+                match change {
+                    Change::Came => self.slots += slots,
+                    Change::Went => self.slots -= slots,
+                }
+            }
+        } else {
+            work::passed(self.sessions.len());
+            let mut ours = self.sessions.iter().map(|(it, _)| it.as_bytes()).peekable();
+            let is_ours = |(_, holder): &(usize, &str)| {
+                while ours.next_if(|it| *it < holder.as_bytes()).is_some() {}
+                ours.peek().is_some_and(|it| *it == holder.as_bytes())
+            };
+            self.slots = record.in_order().filter(is_ours).count();
+            self.record = Some(record.clone());
+        }
+    }
+
+    fn has_counted(&self, record: &Record) -> bool {
+        let counted = self.record.as_ref();
+        counted.is_some_and(|it| it.has_holders_of(record))
+    }
+
+    /// Whether all slots of this record are ours.
+    pub(super) fn have_all_of(&self, record: &Record) -> bool {
+        if self.changed.is_empty() && self.has_counted(record) {
+            return self.slots == record.holders().len();
+        }
+        record.holders().all(|holder| self.is_ours(holder))
+    }
+
+    /// Whether this is, in this very spelling, a session of ours.
+    pub(super) fn is_ours(&self, session: &str) -> bool {
+        let read = SessionId::read(session).filter(|it| it.is(session));
+        read.is_some_and(|session| self.has(&session))
+    }
+
+    pub(super) fn has(&self, session: &SessionId) -> bool {
         let from = (session.clone(), ContenderNo(0));
         let found = self.sessions.range(from..).next();
         found.is_some_and(|(found, _)| found == session)

@@ -78,7 +78,17 @@ impl Bench {
     }
 
     /// What is kept is what a pass over all says.
-    fn assert_kept(&self, now: u64) {
+    fn assert_kept(&mut self, now: u64) {
+        let is_over = |time: Option<Instant>| time.is_some_and(|time| time <= at(now));
+        let due = self.those(|it| is_over(it.due_at()));
+        let ready: Vec<_> = self.roster.ready(at(now)).map(|(no, _)| no).collect();
+        assert_eq!(ready, due, "at {now}");
+        let of = |no: &ContenderNo| self.roster.get(*no);
+        let held = due
+            .into_iter()
+            .filter(|no| of(no).is_some_and(Contender::is_held));
+        let first = held.min_by_key(|no| (of(no).and_then(Contender::deadline), *no));
+        assert_eq!(self.roster.most_urgent(at(now)), first, "at {now}");
         let roster = &self.roster;
         for (group, passed) in [
             (Group::Wanting, self.those(Contender::is_wanting)),
@@ -90,9 +100,6 @@ impl Bench {
         ] {
             assert_eq!(roster.numbers_of(group), passed, "{group:?} at {now}");
         }
-        let is_over = |time: Option<Instant>| time.is_some_and(|time| time <= at(now));
-        let due: BTreeSet<_> = roster.due(at(now)).map(|(no, _)| no).collect();
-        assert!(due.into_iter().eq(self.those(|it| is_over(it.due_at()))));
         let ended = roster.ended(at(now)).into_iter();
         assert!(ended.eq(self.those(|it| is_over(it.ends_at()))));
         let times = roster.all().flat_map(|it| [it.due_at(), it.ends_at()]);
@@ -126,9 +133,72 @@ fn what_is_kept_is_what_a_pass_over_all_says() {
         if now % 30_000 == 0 {
             bench.roster.take_gone();
             bench.assert_kept(now);
+            // A clock that goes back asks for fewer.
+            bench.assert_kept(now / 2);
         }
     }
     assert_eq!(seen, [true; 6], "each of the groups had somebody in it");
+}
+
+#[test]
+fn slots_of_ours_are_counted_as_a_pass_over_the_record_would() {
+    let mut bench = Bench::new();
+    let mut record = Record::new(9);
+    let mut counts = [0; 2];
+    for now in (0..40_000).step_by(10) {
+        let no = bench.rng.u64(..6);
+        bench.step(now, no);
+        if now % 500 == 0 {
+            bench.roster.take_gone();
+        }
+        let id = format!("{:08x}-0000-0000-0000-000000000000", bench.rng.u64(..6));
+        match bench.rng.u32(..12) {
+            0 => record.add(&id),
+            1 => record.remove([id.as_str()]),
+            2 => record.retain(|_| false),
+            3 => record.add("somebody else"),
+            _ => {}
+        }
+        if bench.rng.bool() {
+            let is_there = bench.rng.u32(..8) > 0;
+            bench.roster.look_at(is_there.then_some(&record));
+        }
+        let all = record.holders().all(|holder| bench.roster.is_ours(holder));
+        assert_eq!(bench.roster.have_all_of(&record), all, "at {now}");
+        counts[usize::from(all && record.holders().len() > 0)] += 1;
+    }
+    assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
+}
+
+#[test]
+fn requests_of_those_who_hold_are_told_from_others() {
+    let mut bench = Bench::new();
+    let mut asked: Vec<ContenderNo> = Vec::new();
+    let mut most = 0;
+    for now in (0..40_000).step_by(10) {
+        let no = bench.rng.u64(..6);
+        bench.step(now, no);
+        if bench.rng.bool() {
+            bench.roster.asks(ContenderNo(no));
+            asked.push(ContenderNo(no));
+        } else if !asked.is_empty() {
+            let no = asked.swap_remove(bench.rng.usize(..asked.len()));
+            bench.roster.was_answered(no);
+        }
+        if now % 1_000 == 0 {
+            let gone = bench.roster.take_gone();
+            asked.retain(|no| !gone.contains_key(no));
+        }
+        let is_held = |no: &&ContenderNo| bench.roster.get(**no).is_some_and(Contender::is_held);
+        let of_holds = asked.iter().filter(is_held).count();
+        assert_eq!(bench.roster.asked_for_holds(), of_holds, "at {now}");
+        let is_asking = |no: ContenderNo| asked.contains(&no);
+        let wanting = bench.roster.numbers_of(Group::Wanting);
+        let is_any = wanting.into_iter().any(is_asking);
+        assert_eq!(bench.roster.is_any_asking(Group::Wanting), is_any);
+        most = most.max(of_holds);
+    }
+    assert!(most > 2);
 }
 
 #[test]
