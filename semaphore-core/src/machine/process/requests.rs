@@ -191,6 +191,12 @@ impl<F: Sender> Requests<F> {
         self.in_flight.len() - self.polls
     }
 
+    /// How many of these are under way. It goes through all of them.
+    pub(in crate::machine) fn count(&self, is: impl Fn(F) -> bool) -> usize {
+        work::passed(self.in_flight.len());
+        self.in_flight.values().filter(|it| is(it.from)).count()
+    }
+
     /// When the last of these steps was sent that are under way.
     pub(in crate::machine) fn last_step(&self, is: impl Fn(F) -> bool) -> Option<Instant> {
         work::passed(self.steps.len());
