@@ -345,12 +345,9 @@ impl Ledger {
     }
 
     /// Whether a defect looks at each plan.
+    #[cfg(feature = "unstable-defects")]
     pub(super) fn plans_as_before(&self) -> bool {
-        #[cfg(feature = "unstable-defects")]
-        let has_plan = self.refused.is_some();
-        #[cfg(not(feature = "unstable-defects"))]
-        let has_plan = false;
-        has_plan
+        self.refused.is_some()
     }
 
     #[cfg(feature = "unstable-defects")]
