@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 use self::candidacy::{Candidacy, Part};
 use crate::api::ReadKey;
 use crate::error::{Error, Refusal};
-use crate::http::{Method, Request, Response};
+use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
@@ -270,9 +270,6 @@ impl Machine for Candidate {
             None => (From::Watch, self.poll(now)?),
         };
         let service = match from {
-            From::Candidacy(Part::Session(_)) if request.method() == Method::Get => {
-                Service::Inquiries
-            }
             From::Candidacy(Part::Session(_)) => Service::Sessions,
             From::Candidacy(Part::Write) => Service::Records,
             From::Candidacy(Part::Read) | From::Watch => Service::Reads,

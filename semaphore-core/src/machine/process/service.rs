@@ -25,7 +25,7 @@ use crate::time::Instant;
 /// What needs a permission of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::machine) enum Service {
-    /// To make, renew and end sessions.
+    /// To make, renew, read and end sessions of ours: who may write one may read it.
     Sessions,
     /// To read what is waited for.
     Reads,
@@ -33,7 +33,7 @@ pub(in crate::machine) enum Service {
     Keys,
     /// To write the record, or an election's key.
     Records,
-    /// To learn what belongs to others, or what became of a session: where that is hidden, it is so for good.
+    /// To learn what belongs to others: where that is hidden, it is so for good.
     Inquiries,
     /// To send several operations at once, whatever they are for: an agent or a proxy may serve none of these.
     Transactions,

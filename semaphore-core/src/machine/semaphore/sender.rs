@@ -1,6 +1,5 @@
 //! Which room of a participant a request is of, and so whose its answer is.
 
-use crate::http::{Method, Request};
 use crate::machine::process::requests::Sender;
 use crate::machine::process::service::Service;
 use crate::machine::semaphore::admission::ContenderNo;
@@ -27,17 +26,14 @@ impl Sender for From {
 
 impl From {
     /// What permission the request needs, so that a refusal of one says nothing of another (L4). A watch may look at somebody
-    /// else's key alone.
-    pub(super) fn service(self, request: &Request, looks_ahead: bool) -> Service {
+    /// else's key alone. Who may write a session may read it (Consul's documentation of ACL rules).
+    pub(super) fn service(self, looks_ahead: bool) -> Service {
         match self {
             Self::Watch if looks_ahead => Service::Inquiries,
             Self::Watch | Self::Refresh => Service::Reads,
             Self::Vanished => Service::Inquiries,
             Self::Ledger => Service::Records,
             Self::Contender(_, Part::Key) => Service::Keys,
-            Self::Contender(_, Part::Session(_)) if request.method() == Method::Get => {
-                Service::Inquiries
-            }
             Self::Contender(_, Part::Session(_)) => Service::Sessions,
         }
     }

@@ -34,7 +34,7 @@ impl Participant {
             .transmit_renewal(now)
             .or_else(|| self.transmit_short(now))
             .or_else(|| self.transmit_poll(now))?;
-        let service = from.service(&request, self.watch.is_looking_ahead());
+        let service = from.service(self.watch.is_looking_ahead());
         if let From::Contender(no, Part::Session(_)) = from {
             self.roster.asks(no);
         }

@@ -21,7 +21,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::http::{Method, Response};
+use crate::http::Response;
 use crate::id::{Index, RequestId};
 use crate::machine::contract::Transmit;
 use crate::machine::process::requests::{Received, Requests, Sender};
@@ -301,13 +301,11 @@ impl Pool {
             self.requests.orphans_mut().asked(now, ttl);
         }
         let (part, request) = shared.session.transmit(now, &self.settings)?;
-        let service = if request.method() == Method::Get {
-            Service::Inquiries
-        } else {
-            Service::Sessions
-        };
         self.settle(now, no);
-        Some(self.requests.send(now, From(no, part), service, request))
+        Some(
+            self.requests
+                .send(now, From(no, part), Service::Sessions, request),
+        )
     }
 
     /// Whose request goes next: first of those that keep holds the one whose lease ends first.
