@@ -1,7 +1,7 @@
 //! A client and the handles that it makes: asked for twice, dropped, closed, ended with the runtime.
 
 use semaphore_core::{Client, Error, blocking};
-use transport_mock::consul::Policy;
+use transport_mock::consul::{Policy, Session};
 use transport_mock::{MockConsul, RequestKind};
 
 use super::{client, hold_each, numbered};
@@ -124,7 +124,7 @@ fn what_the_client_is_told_holds_for_all_unless_they_are_told_otherwise() {
     let permit = world.run(semaphore.acquire()).expect("a slot");
     let snapshot = world.run(semaphore.inspect()).expect("a semaphore");
     assert_eq!(snapshot.holders[0].value, b"told");
-    let ttl = world.consul(|consul, _| consul.sessions().next().and_then(|it| it.ttl()));
+    let ttl = world.consul(|consul, _| consul.sessions().next().and_then(Session::ttl));
     assert_eq!(ttl, Some(secs(30)));
     world.run(permit.release()).expect("released");
 }
