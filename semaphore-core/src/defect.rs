@@ -100,6 +100,12 @@ defects! {
     KeyLeftBehind,
     /// A read settles what became of a write that was given up.
     ReadSettles,
+    /// A session that is shared is destroyed when one of those leaves that stand on it.
+    SessionDestroyedUnderOthers,
+    /// A session that is shared is lent to two contenders of one semaphore.
+    LentTwiceAtAPlace,
+    /// A session on which nothing stands but what may come late is not ended.
+    SessionKeptForLateKeys,
     /// A candidate takes whomever the key shows for itself.
     AnothersKeyBelieved,
     /// An attempt that was refused is repeated at once.

@@ -27,7 +27,7 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --search        the same, but others are tried at once: how soon each is found
   --remember FILE writes into FILE which seed found each
   --only WORLDS   those that have nothing else: elections, semaphores; or those in which a host shares few
-                  connections among all that it runs: shared
+                  connections among all that it runs: shared; or in which one goes by a client: clients
   --semaphores N  in every world some hosts share connections, among N semaphores of their own each. Unless it is
                   asked for, one world in 32 has such hosts, with 1 to 300
   --most N        how many schedules one defect may survive (5000)
@@ -117,6 +117,8 @@ pub(crate) enum Only {
     Semaphores,
     /// Those with hosts that share connections.
     Shared,
+    /// Those with hosts that go by a client.
+    Clients,
 }
 
 impl Only {
@@ -127,6 +129,7 @@ impl Only {
             Self::Elections => places.all(Place::is_election) && !plan.has_own(),
             Self::Semaphores => !places.any(Place::is_election),
             Self::Shared => plan.shares_connections(),
+            Self::Clients => plan.has_client(),
         }
     }
 }
@@ -139,7 +142,8 @@ impl FromStr for Only {
             "elections" => Ok(Self::Elections),
             "semaphores" => Ok(Self::Semaphores),
             "shared" => Ok(Self::Shared),
-            _ => Err("there are elections, semaphores and shared"),
+            "clients" => Ok(Self::Clients),
+            _ => Err("there are elections, semaphores, shared and clients"),
         }
     }
 }
@@ -202,8 +206,8 @@ impl Arguments {
         }
         let of = match self.worlds.only {
             Only::Any => Of::Both,
-            // A thousand seeds have some thirty of these worlds.
-            Only::Shared => return Vec::new(),
+            // A thousand seeds have some thirty of the former worlds, and some branches lie only outside the latter.
+            Only::Shared | Only::Clients => return Vec::new(),
             Only::Elections => Of::Elections,
             Only::Semaphores => Of::Semaphores,
         };

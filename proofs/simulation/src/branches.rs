@@ -24,7 +24,7 @@ pub enum Of {
 /// The branches that some world of any thousand must take, by the names of their events. Others are
 /// counted, too: `write-unfounded` takes a snapshot that is restored in the instant before a write, which
 /// one world in some hundreds has.
-pub const BRANCHES: [(&str, Of); 25] = [
+pub const BRANCHES: [(&str, Of); 29] = [
     // Dead holders: missed, asked for, left alone for their lock delay, taken out.
     ("vanished", Of::Semaphores),
     ("inquiry", Of::Semaphores),
@@ -34,6 +34,11 @@ pub const BRANCHES: [(&str, Of); 25] = [
     // Slots and sessions for the next turn.
     ("slot-passed", Of::Semaphores),
     ("session-kept", Of::Semaphores),
+    // Sessions that are shared: several hold by one, one that something may be left on, one that goes, a key that comes late.
+    ("session-shared", Of::Semaphores),
+    ("session-retired", Of::Semaphores),
+    ("shared-loss", Of::Semaphores),
+    ("late-key", Of::Semaphores),
     // Those who leave a free slot unused.
     ("patience-over", Of::Semaphores),
     ("others-passed", Of::Semaphores),

@@ -52,7 +52,7 @@ fn concerns(only: Only, defect: Defect) -> bool {
             | Defect::KeyLeftLocked
     );
     match only {
-        Only::Any | Only::Shared => true,
+        Only::Any | Only::Shared | Only::Clients => true,
         Only::Elections => is_shared || is_of_elections,
         Only::Semaphores => !is_of_elections,
     }

@@ -2,6 +2,7 @@
 
 mod change;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -41,6 +42,14 @@ pub struct Belief {
     pub sessions: Vec<String>,
     /// How many slots it is. A leadership is one.
     pub permits: u32,
+}
+
+impl Belief {
+    /// Whether one of its sessions is among these, at its prefix.
+    pub(crate) fn is_among(&self, sessions: &BTreeSet<(usize, String)>) -> bool {
+        let at = |session: &String| (self.prefix, session.clone());
+        !sessions.is_empty() && self.sessions.iter().any(|it| sessions.contains(&at(it)))
+    }
 }
 
 /// How a session ended.
@@ -106,15 +115,17 @@ pub enum Happening {
     SessionEnded { session: String, by: Ending },
     /// What says who holds was written or deleted.
     Changed(Change),
-    /// What stands behind this session was taken away: by an operator, or with the node that it stood on.
+    /// What stands behind this session at a prefix was taken away: by an operator, or with the node that it stood on. A session
+    /// that is shared may stand at others, too.
     Taken {
         session: String,
+        prefix: usize,
         /// Whether nothing but the session has ended, and its lock delay is long enough to guard its place until
         /// nobody believes in it any more.
         is_guarded: bool,
     },
     /// What was taken away from this session stands again: it was admitted anew, by a live key.
-    Restored { session: String },
+    Restored { session: String, prefix: usize },
     /// A restored snapshot brought this session back, or its contender key, or both.
     Revived { session: String },
     /// What a host of ours goes by from now on is the state of its prefix as it was then, or later.
@@ -199,11 +210,12 @@ impl fmt::Display for Happening {
             Self::Taken {
                 session,
                 is_guarded: false,
+                ..
             } => write!(f, "{} is taken away", short(session)),
             Self::Taken { session, .. } => {
                 write!(f, "{} is taken away, and its place guarded", short(session))
             }
-            Self::Restored { session } => write!(f, "{} is a holder again", short(session)),
+            Self::Restored { session, .. } => write!(f, "{} is a holder again", short(session)),
             Self::Revived { session } => write!(f, "{} is alive again", short(session)),
             Self::Informed { host, of } => write!(f, "node-{host} knows the state of {of}"),
             Self::Blinded { host } => write!(f, "node-{host} can't see its own holds"),

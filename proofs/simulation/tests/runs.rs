@@ -124,6 +124,8 @@ fn host(number: usize, clock: f64) -> HostPlan {
         follows: false,
         refuses_from: None,
         shared: None,
+        client: false,
+        own: Vec::new(),
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),
     }

@@ -17,7 +17,7 @@ pub(super) struct CleanEnd {
     /// Those whose session was destroyed by the host that had made it.
     left: BTreeSet<String>,
     holders: BTreeMap<usize, BTreeSet<String>>,
-    taken: BTreeSet<String>,
+    taken: BTreeSet<(usize, String)>,
     /// Those for whom an election's key was acquired by a message that was late.
     late: BTreeSet<String>,
     /// Whether indexes went backwards, or somebody could not see the record.
@@ -52,17 +52,20 @@ impl Check for CleanEnd {
         match what {
             Happening::Left { what } => return Err(format!("{what} is left")),
             Happening::NewEpoch | Happening::Blinded { .. } => self.is_excused = true,
-            Happening::Taken { session, .. } => {
-                self.taken.insert(session.clone());
+            Happening::Taken {
+                session, prefix, ..
+            } => {
+                self.taken.insert((*prefix, session.clone()));
             }
             Happening::SessionEnded {
                 session,
                 by: Ending::Destroyed(by @ Who::Ours(_)),
             } => {
                 self.left.insert(session.clone());
-                let is_holder = self.holders.values().any(|it| it.contains(session));
-                let is_justified = self.taken.contains(session) || self.late.contains(session);
-                if is_holder && !is_justified && !self.is_excused {
+                let mut at = self.holders.iter().filter(|(_, it)| it.contains(session));
+                let is_taken = |prefix| self.taken.contains(&(prefix, session.clone()));
+                let stays = at.any(|(prefix, _)| !is_taken(*prefix));
+                if stays && !self.late.contains(session) && !self.is_excused {
                     return Err(format!("{by} leaves, and {session} stays in the record"));
                 }
             }

@@ -1,7 +1,7 @@
 //! L2: what is given back is given back, however long it takes to reach Consul: no session ends by its TTL that was given back,
 //! whose host runs on, and that had so much time without trouble before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use semaphore_core::sans_io::Instant;
@@ -52,7 +52,11 @@ impl Check for ReleaseGoesOn {
                 if let Some(belief) = self.beliefs.remove(belief)
                     && let Who::Ours(host) = belief.who
                 {
+                    // One that is shared is given back with the last that stands on it.
+                    let others = self.beliefs.values();
+                    let others: BTreeSet<_> = others.flat_map(|it| &it.sessions).collect();
                     let sessions = belief.sessions.into_iter();
+                    let sessions = sessions.filter(|it| !others.contains(it));
                     self.given.extend(sessions.map(|it| (it, (host, at))));
                 }
             }

@@ -1,6 +1,7 @@
 //! Draws a plan from a seed. Most are small; some have more of everything.
 
 mod claims;
+mod clients;
 mod deeds;
 mod election;
 mod gateway;
@@ -50,6 +51,7 @@ impl Plan {
         own_node::draw_own_nodes(&mut plan, &mut mixed(seed ^ OWN_NODES));
         holding::draw_holding(&mut plan, &mut mixed(seed ^ HOLDING));
         profile::draw_profile(&mut plan, &mut mixed(seed ^ PROFILES));
+        clients::draw_clients(&mut plan, &mut mixed(seed ^ CLIENTS));
         plan
     }
 }
@@ -82,6 +84,9 @@ const HOLDING: u64 = 0x0068_6f6c_6469_6e67;
 
 /// Sets what is drawn about releases of Consul apart from the rest.
 const PROFILES: u64 = 0x7072_6f66_696c_6573;
+
+/// Sets what is drawn about clients apart from the rest.
+const CLIENTS: u64 = 0x0063_6c69_656e_7473;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -224,6 +229,8 @@ impl Draft {
             follows: false,
             refuses_from: None,
             shared: None,
+            client: false,
+            own: Vec::new(),
             users,
             troubles,
         }

@@ -148,6 +148,11 @@ pub struct HostPlan {
     pub refuses_from: Option<Duration>,
     /// The connections that it keeps open and shares, and what else goes by them. Otherwise each exchange has one.
     pub shared: Option<Shared>,
+    /// Whether all that it has goes by one client, so that its semaphores share their sessions.
+    pub client: bool,
+    /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports of those
+    /// that are shared, unless they go by a client, which has the first one.
+    pub own: Vec<UserPlan>,
     /// The tasks in its process.
     pub users: Vec<UserPlan>,
     /// What its requests meet, by their number among those of their sort.
@@ -164,8 +169,6 @@ pub struct Shared {
     pub allowed: usize,
     /// How many tasks read something by the first transport, again and again: what is urgent goes before.
     pub readers: usize,
-    /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports.
-    pub own: Vec<UserPlan>,
 }
 
 /// A sort of requests, to aim troubles at.
@@ -296,10 +299,17 @@ impl Plan {
 
     /// All of these.
     pub(crate) fn own_prefixes(&self) -> impl Iterator<Item = usize> {
-        self.hosts.iter().flat_map(|host| {
-            let own = 0..host.own().len();
-            own.map(|it| Self::own_prefix(host.number, it))
-        })
+        self.hosts.iter().flat_map(HostPlan::own_prefixes)
+    }
+
+    /// What becomes of the contender keys at a host's own semaphores when their session ends. Those of a client stand on the
+    /// sessions of the others.
+    pub(crate) fn behavior_of_own(&self, host: &HostPlan) -> Behavior {
+        if host.client {
+            self.behavior
+        } else {
+            Behavior::Delete
+        }
     }
 
     /// Whether some host shares its connections.
@@ -307,9 +317,14 @@ impl Plan {
         self.hosts.iter().any(|it| it.shared.is_some())
     }
 
+    /// Whether some host goes by a client.
+    pub fn has_client(&self) -> bool {
+        self.hosts.iter().any(|it| it.client)
+    }
+
     /// Whether some host has semaphores of its own.
     pub fn has_own(&self) -> bool {
-        self.hosts.iter().any(|it| !it.own().is_empty())
+        self.hosts.iter().any(|it| !it.own.is_empty())
     }
 
     /// Whether nothing can go wrong but that connections are refused.
@@ -327,7 +342,7 @@ impl Plan {
         };
         // Polls have half of them.
         let lanes = (shared.allowed / 2).clamp(1, 30);
-        let rounds = (host.own().len() + host.users.len()).div_ceil(lanes);
+        let rounds = (host.own.len() + host.users.len()).div_ceil(lanes);
         self.latency * 2 * u32::try_from(rounds).unwrap_or(u32::MAX)
     }
 
@@ -453,15 +468,26 @@ impl Plan {
     /// For how long nobody has the place of a dead holder or leader after its session has ended, wherever
     /// that is longest and by whichever clock.
     pub(crate) fn longest_vacancy(&self) -> Duration {
-        let delays = self.hosts.iter().map(|host| {
+        let delays = self.hosts.iter().flat_map(|host| {
             // Whoever can't ask whether a lock delay is over waits as long as one can be.
-            let can_ask = self.asks(host) || self.place(host.prefix).is_election();
-            let own = self.lock_delay_of(host);
-            if can_ask {
-                own
+            let in_semaphore = |delay: Duration| {
+                if self.asks(host) {
+                    delay
+                } else {
+                    delay.max(MAX_LOCK_DELAY)
+                }
+            };
+            let delay = self.lock_delay_of(host);
+            let is_election = self.place(host.prefix).is_election();
+            let of_place = if is_election {
+                delay
             } else {
-                own.max(MAX_LOCK_DELAY)
-            }
+                in_semaphore(delay)
+            };
+            let own = host.lock_delay.filter(|_| host.client);
+            let own = own.unwrap_or(host.ttl.min(MAX_LOCK_DELAY));
+            let of_own = (!host.own.is_empty()).then(|| in_semaphore(own));
+            of_own.into_iter().chain([of_place])
         });
         let strangers = (!self.strangers.is_empty()).then_some(STRANGERS_LOCK_DELAY);
         let longest = delays.chain(strangers).max().unwrap_or_default();
@@ -495,14 +521,15 @@ impl Plan {
 }
 
 impl HostPlan {
-    /// What is done with its own semaphores.
-    pub(crate) fn own(&self) -> &[UserPlan] {
-        self.shared.as_ref().map_or(&[], |it| &it.own)
+    /// The prefixes of its own semaphores.
+    pub(crate) fn own_prefixes(&self) -> impl Iterator<Item = usize> + use<> {
+        let host = self.number;
+        (0..self.own.len()).map(move |it| Plan::own_prefix(host, it))
     }
 
     /// How many use what it has.
     pub(crate) fn all_users(&self) -> usize {
-        self.users.len() + self.own().len()
+        self.users.len() + self.own.len()
     }
 
     /// Whether it sends transactions, and its agent serves them throughout.

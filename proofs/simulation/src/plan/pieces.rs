@@ -19,8 +19,10 @@ pub enum Piece {
     Deed(usize),
     /// A semaphore of a host's own, by its host's place and its own.
     Own(usize, usize),
-    /// That a host shares connections at all, with all semaphores of its own.
+    /// That a host shares connections at all.
     Shared(usize),
+    /// That what a host has goes by one client.
+    Client(usize),
 }
 
 /// The pieces of a plan, and what the plan is without some of them.
@@ -45,7 +47,10 @@ impl<'a> Pieces<'a> {
             if it.shared.is_some() {
                 all.push(Piece::Shared(host));
             }
-            all.extend((0..it.own().len()).map(|own| Piece::Own(host, own)));
+            if it.client {
+                all.push(Piece::Client(host));
+            }
+            all.extend((0..it.own.len()).map(|own| Piece::Own(host, own)));
             for (user, it) in it.users.iter().enumerate() {
                 all.push(Piece::User(host, user));
                 all.extend((0..it.turns.len()).map(|turn| Piece::Turn(host, user, turn)));
@@ -77,9 +82,8 @@ impl<'a> Pieces<'a> {
             if !stays(Piece::Shared(host)) {
                 it.shared = None;
             }
-            if let Some(shared) = &mut it.shared {
-                retain(&mut shared.own, |own| stays(Piece::Own(host, own)));
-            }
+            it.client &= stays(Piece::Client(host));
+            retain(&mut it.own, |own| stays(Piece::Own(host, own)));
             retain(&mut it.users, |user| stays(Piece::User(host, user)));
         }
         retain(&mut plan.hosts, |host| stays(Piece::Host(host)));

@@ -45,6 +45,14 @@ impl fmt::Display for Plan {
             if let Some(shared) = &host.shared {
                 write!(f, "{shared}")?;
             }
+            if host.client {
+                writeln!(f, "  all that it has goes by one client")?;
+            }
+            for (own, it) in host.own.iter().enumerate() {
+                for turn in &it.turns {
+                    writeln!(f, "    own semaphore {own}: {turn}")?;
+                }
+            }
             for (user, it) in host.users.iter().enumerate() {
                 writeln!(f, "  user {user}:")?;
                 for turn in &it.turns {
@@ -147,18 +155,9 @@ impl fmt::Display for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "  it shares the connections of {} transport(s), its agent allows {}, {} tasks read, and it has {} semaphores of its own",
-            self.transports,
-            self.allowed,
-            self.readers,
-            self.own.len()
-        )?;
-        for (own, it) in self.own.iter().enumerate() {
-            for turn in &it.turns {
-                writeln!(f, "    own semaphore {own}: {turn}")?;
-            }
-        }
-        Ok(())
+            "  it shares the connections of {} transport(s), its agent allows {}, and {} tasks read",
+            self.transports, self.allowed, self.readers
+        )
     }
 }
 

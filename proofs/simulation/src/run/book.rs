@@ -24,9 +24,9 @@ pub(super) struct Pages {
     pub(super) unserved: BTreeMap<&'static str, u64>,
     /// Branches of the core that show in its requests.
     pub(super) branches: Taken,
-    /// The sessions behind which an operator has taken something away, and Consul's index just
+    /// The sessions behind which an operator has taken something away, at which prefix, and Consul's index just
     /// before.
-    taken: BTreeMap<String, u64>,
+    taken: BTreeMap<(usize, String), u64>,
     beliefs: Vec<(Belief, Hold)>,
     granted: u32,
 }
@@ -55,7 +55,7 @@ impl Book {
         let (sessions, permits) = (granted.sessions(), granted.permits());
         let (mut pages, token) = (self.lock(), granted.token());
         if let Held::Leadership(_) = **granted {
-            pages.restore_elected(&sessions, token);
+            pages.restore_elected(prefix, &sessions, token);
         }
         let of_whom = (Who::Ours(host), prefix, sessions, permits);
         pages.begin(of_whom, hold, token)
@@ -128,12 +128,13 @@ impl Pages {
         held.map(|(belief, _)| belief).collect()
     }
 
-    /// What this session stood for was taken away, when Consul's index was this.
-    pub(super) fn take(&mut self, session: &str, index: u64, is_guarded: bool) {
-        self.taken.insert(session.to_owned(), index);
+    /// What this session stood for at this prefix was taken away, when Consul's index was this.
+    pub(super) fn take(&mut self, prefix: usize, session: &str, index: u64, is_guarded: bool) {
+        self.taken.insert((prefix, session.to_owned()), index);
         let session = session.to_owned();
         let taken = Happening::Taken {
             session,
+            prefix,
             is_guarded,
         };
         self.happenings.push(taken);
@@ -142,28 +143,31 @@ impl Pages {
     /// No lock delay guards anything any more of what was taken away.
     pub(super) fn guard_no_more(&mut self, index: u64) {
         let taken: Vec<_> = self.taken.keys().cloned().collect();
-        for session in taken {
-            self.take(&session, index, false);
+        for (prefix, session) in taken {
+            self.take(prefix, &session, index, false);
         }
     }
 
     /// This session, from which something may have been taken, is a holder with all that it needs.
-    pub(super) fn restore(&mut self, session: &str) {
-        if self.taken.remove(session).is_some() {
-            let session = session.to_owned();
-            self.happenings.push(Happening::Restored { session });
+    pub(super) fn restore(&mut self, prefix: usize, session: &str) {
+        let session = session.to_owned();
+        let at = (prefix, session);
+        if self.taken.remove(&at).is_some() {
+            let (prefix, session) = at;
+            self.happenings
+                .push(Happening::Restored { session, prefix });
         }
     }
 
     /// Whoever is elected by the key as an operator left it has a term that nothing was taken from.
-    fn restore_elected(&mut self, sessions: &[String], token: FencingToken) {
+    fn restore_elected(&mut self, prefix: usize, sessions: &[String], token: FencingToken) {
         for session in sessions {
             if self
                 .taken
-                .get(session)
+                .get(&(prefix, session.clone()))
                 .is_some_and(|before| token.0 > *before)
             {
-                self.restore(session);
+                self.restore(prefix, session);
             }
         }
     }
@@ -177,9 +181,13 @@ impl Pages {
         let whose = self.beliefs.iter().map(|(belief, _)| belief);
         whose
             .filter(|it| it.who == Who::Ours(host) && !is_own(it.prefix))
-            .flat_map(|it| &it.sessions)
-            .filter(|it| self.taken.get(*it).is_some_and(|before| index > *before))
-            .cloned()
+            .flat_map(|it| {
+                it.sessions
+                    .iter()
+                    .map(|session| (it.prefix, session.clone()))
+            })
+            .filter(|it| self.taken.get(it).is_some_and(|before| index > *before))
+            .map(|(_, session)| session)
             .collect()
     }
 

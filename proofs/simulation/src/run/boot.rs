@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use semaphore_core::sans_io::Instant;
-use semaphore_core::{Election, Error, Semaphore};
+use semaphore_core::{Behavior, Builder, Client, Election, Error, Semaphore};
 use transport_mock::{MockClient, MockProcess, PooledClient};
 
 use super::Run;
@@ -31,7 +31,10 @@ impl Run<'_> {
         };
         let pool = pools.first();
         let wire = self.wire(plan, &line, &process, &truth, Looks::Record, pool);
-        let Ok(contest) = self.contest(plan, wire, &process) else {
+        let Ok(client) = self.client(plan, &line, &process, &truth, pool) else {
+            return;
+        };
+        let Ok(contest) = self.contest(plan, wire, &process, client.as_ref()) else {
             return;
         };
         self.book.happened(Happening::Booted {
@@ -55,7 +58,7 @@ impl Run<'_> {
             self.world.start(process.living(user.live()))
         });
         let mut tasks: Vec<_> = tasks.collect();
-        tasks.extend(self.start_own(plan, &line, &process, &truth, &pools));
+        tasks.extend(self.start_own(plan, &line, &process, &truth, &pools, client.as_ref()));
         let follower = self.follower(plan, &line, &process, &truth, pool);
         let follower = follower.map(|it| self.world.start(process.living(it.live())));
         if let Some(host) = self.hosts.get_mut(&number) {
@@ -71,32 +74,25 @@ impl Run<'_> {
         host: &HostPlan,
         wire: Wire,
         process: &MockProcess,
+        client: Option<&Client>,
     ) -> Result<Contest, Error> {
         let plan = self.plan;
         let name = format!("node-{}", host.number);
         let prefix = &self.prefixes[host.prefix];
-        let (transport, runtime) = (Arc::new(wire), Arc::new(process.clone()));
         match plan.place(host.prefix) {
             Place::Semaphore => {
-                let mut builder = Semaphore::builder(prefix.as_str(), plan.limit)
-                    .value(name.as_str())
-                    .ttl(host.ttl)
-                    .behavior(plan.behavior)
-                    .encoding(host.encoding)
-                    .crowd(host.crowd);
+                let builder = Semaphore::builder(prefix.as_str(), plan.limit).crowd(host.crowd);
+                let mut builder = self.told(builder, host, plan.behavior);
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);
-                }
-                if host.own_node {
-                    builder = builder.own_node(Plan::OWN_NODE);
-                }
-                if plan.access_control.is_some() {
-                    builder = builder.token(name);
                 }
                 if plan.has(|deed| matches!(deed, Deed::Resize { .. })) {
                     builder = builder.adopt_limit();
                 }
-                let connected = builder.connect_parts(transport, runtime);
+                let connected = match client {
+                    Some(client) => builder.connect(client.clone()),
+                    None => builder.connect_parts(Arc::new(wire), Arc::new(process.clone())),
+                };
                 connected.map(Contest::Semaphore)
             }
             Place::Election { lock_delay } => {
@@ -113,10 +109,35 @@ impl Run<'_> {
                 if plan.access_control.is_some() {
                     builder = builder.token(name);
                 }
-                let connected = builder.connect_parts(transport, runtime);
+                let connected = match client {
+                    Some(client) => builder.connect(client.clone()),
+                    None => builder.connect_parts(Arc::new(wire), Arc::new(process.clone())),
+                };
                 connected.map(Contest::Election)
             }
         }
+    }
+
+    /// What all semaphores of a host are told.
+    pub(super) fn told(
+        &self,
+        builder: Builder<Semaphore>,
+        host: &HostPlan,
+        behavior: Behavior,
+    ) -> Builder<Semaphore> {
+        let name = format!("node-{}", host.number);
+        let mut builder = builder
+            .value(name.as_str())
+            .ttl(host.ttl)
+            .behavior(behavior)
+            .encoding(host.encoding);
+        if host.own_node {
+            builder = builder.own_node(Plan::OWN_NODE);
+        }
+        if self.plan.access_control.is_some() {
+            builder = builder.token(name);
+        }
+        builder
     }
 
     fn follower(

@@ -1,5 +1,6 @@
 //! What is done to the world, and undone.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use semaphore_core::sans_io::{Instant, Method, Request};
@@ -392,11 +393,13 @@ impl Run<'_> {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) {
-        let revived: Vec<_> = self.world.consul(|consul, now| {
+        let revived = self.world.consul(|consul, now| {
             let before = Seen::contenders(consul);
             consul.restore(now, snapshot);
             let after = Seen::contenders(consul);
-            after.difference(&before).cloned().collect()
+            let back = after.difference(&before);
+            back.map(|(_, session)| session.clone())
+                .collect::<BTreeSet<_>>()
         });
         for session in revived {
             self.book.happened(Happening::Revived { session });

@@ -7,7 +7,7 @@ use semaphore_core::Lost;
 use super::deeds::{Act, Undo};
 use super::{Judged, Run};
 use crate::check::Invariant;
-use crate::history::{Happening, Who};
+use crate::history::{Belief, Happening, Who};
 use crate::plan::{Place, Plan};
 
 impl Run<'_> {
@@ -24,7 +24,7 @@ impl Run<'_> {
                 if let Happening::Changed(change) = change {
                     let admitted = change.added.iter();
                     let admitted = admitted.filter(|it| seen.lives(consul, change.prefix, it));
-                    admitted.for_each(|it| book.lock().restore(it));
+                    admitted.for_each(|it| book.lock().restore(change.prefix, it));
                 }
             }
             changes
@@ -52,11 +52,14 @@ impl Run<'_> {
         for change in &changes {
             match change {
                 Happening::SessionEnded { session, .. } => {
-                    book.take(session, before, is_guarded(session));
+                    for prefix in self.seen.places_of(session) {
+                        book.take(prefix, session, before, is_guarded(session));
+                    }
                 }
                 Happening::Changed(change) => {
-                    let taken = change.taken_from();
-                    taken.for_each(|session| book.take(session, before, is_guarded(session)));
+                    for session in change.taken_from() {
+                        book.take(change.prefix, session, before, is_guarded(session));
+                    }
                 }
                 _ => {}
             }
@@ -156,6 +159,16 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Counts a loss that follows that of another hold by the same session, at another prefix.
+    fn count_shared_loss(&mut self, belief: &Belief) {
+        for session in &belief.sessions {
+            let first = self.lost.entry(session.clone()).or_insert(belief.prefix);
+            if *first != belief.prefix {
+                self.book.lock().count_branch("shared-loss");
+            }
+        }
+    }
+
     fn count(&mut self, what: &Happening) {
         match what {
             Happening::Granted { token, .. } if token.0 == 0 => {
@@ -167,7 +180,8 @@ impl Run<'_> {
                 self.figures.elected += u64::from(is_election);
             }
             Happening::ValueSet { .. } => self.figures.values_set += 1,
-            Happening::Lost { reason, .. } => {
+            Happening::Lost { belief, reason } => {
+                self.count_shared_loss(belief);
                 let name = match reason {
                     Lost::SessionGone { .. } => "session gone",
                     Lost::RemovedFromHolders { .. } => "removed from the holders",

@@ -10,6 +10,7 @@
 
 mod book;
 mod boot;
+mod clients;
 mod contest;
 mod deeds;
 mod follower;
@@ -135,6 +136,8 @@ struct Run<'a> {
     /// If a leader may come that has yet to apply it.
     past: Option<Past>,
     was_reset: bool,
+    /// The sessions by which something was lost, and at which prefix first.
+    lost: BTreeMap<String, usize>,
     rounds: [Instant; 2],
     figures: Figures,
 }
@@ -173,7 +176,7 @@ impl<'a> Run<'a> {
                 plan: host,
                 line: Line::new(host.troubles.clone()),
                 users: host.users.iter().map(turns).collect(),
-                own: host.own().iter().map(turns).collect(),
+                own: host.own.iter().map(turns).collect(),
                 pools: Vec::new(),
                 process: None,
                 tasks: Vec::new(),
@@ -198,6 +201,7 @@ impl<'a> Run<'a> {
                 .has(|deed| matches!(deed, Deed::SlowLeader { .. }))
                 .then(Past::default),
             was_reset: false,
+            lost: BTreeMap::new(),
             rounds,
             figures: Figures::default(),
         };

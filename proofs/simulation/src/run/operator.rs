@@ -18,7 +18,8 @@ impl Run<'_> {
     }
 
     pub(super) fn delete_key(&mut self, prefix: usize, nth: usize) -> Judged {
-        let Some(prefix) = self.prefixes.get(prefix) else {
+        let number = prefix;
+        let Some(prefix) = self.prefixes.get(number) else {
             return Ok(());
         };
         let (directory, lock) = (prefix.directory(), prefix.record_key());
@@ -37,7 +38,8 @@ impl Run<'_> {
             Some(session)
         });
         if let Some(session) = deleted {
-            self.book.lock().take(&session, self.seen.index(), false);
+            let index = self.seen.index();
+            self.book.lock().take(number, &session, index, false);
         }
         self.judge_operation()
     }

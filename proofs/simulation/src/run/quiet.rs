@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use semaphore_core::Semaphore;
+use semaphore_core::{Behavior, Semaphore};
 
 use super::state::State;
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
 use crate::history::{Followed, Happening, Who};
-use crate::plan::{Plan, Stranger};
+use crate::plan::{HostPlan, Plan, Stranger};
 
 impl Run<'_> {
     /// Everybody is to get in, within this time from now.
@@ -91,11 +91,13 @@ impl Run<'_> {
     /// requests takes no dead holder out before it has waited for the lock delay itself, which it does only where
     /// no other slot is free: somebody who wants all of them does.
     fn tidy(&mut self) -> Judged {
-        for (number, prefix) in self.prefixes.clone().into_iter().enumerate() {
+        let common = (0..self.plan.prefixes.len()).map(|it| (it, self.plan.limit));
+        let places: Vec<_> = common.chain(self.untidy_own()).collect();
+        for (number, limit) in places {
             if self.plan.place(number).is_election() {
                 continue;
             }
-            let builder = Semaphore::builder(prefix.as_str(), self.plan.limit);
+            let builder = Semaphore::builder(Plan::prefix(number), limit);
             let mut builder = builder.adopt_limit();
             if self.plan.access_control.is_some() {
                 builder = builder.token("strangers");
@@ -124,6 +126,16 @@ impl Run<'_> {
             broom.abort();
         }
         Ok(())
+    }
+
+    /// The own semaphores where sessions that end may leave keys, with their limit. Whoever is the only one there takes out dead
+    /// holders itself.
+    fn untidy_own(&self) -> impl Iterator<Item = (usize, u32)> + use<'_> {
+        let releases = |it: &&HostPlan| self.plan.behavior_of_own(it) == Behavior::Release;
+        let hosts = self.plan.hosts.iter().filter(releases);
+        hosts
+            .flat_map(HostPlan::own_prefixes)
+            .map(|number| (number, 1))
     }
 
     /// How many slots there are at this prefix, if dead holders may be left there.

@@ -11,7 +11,7 @@ use super::state::State;
 use super::transaction::Transaction;
 use super::turns::{Holders, Turns};
 use crate::history::{Change, Ending, Happening, Removed, Who};
-use crate::plan::{Place, Plan, is_own};
+use crate::plan::{HostPlan, Place, Plan, is_own};
 
 pub(super) struct Seen {
     sites: BTreeMap<usize, Site>,
@@ -19,6 +19,8 @@ pub(super) struct Seen {
     own: BTreeMap<String, usize>,
     index: u64,
     owners: BTreeMap<String, Who>,
+    /// The prefixes at which sessions of our hosts stand.
+    places: BTreeMap<Who, Vec<usize>>,
     alive: BTreeSet<String>,
     /// Sessions that are there again after they had ended.
     returned: BTreeSet<String>,
@@ -55,6 +57,7 @@ impl Seen {
             turns: Turns::new(plan),
             index: 0,
             owners: BTreeMap::new(),
+            places: plan.hosts.iter().map(places).collect(),
             alive: BTreeSet::new(),
             returned: BTreeSet::new(),
             own: names.collect(),
@@ -238,19 +241,32 @@ impl Seen {
         self.returned.contains(session)
     }
 
-    /// Whose contender key is there. Only that of a session that lives can be tied to it.
-    pub(super) fn contenders(consul: &Consul) -> BTreeSet<String> {
+    /// The prefixes at which this session may stand.
+    pub(super) fn places_of(&self, session: &str) -> Vec<usize> {
+        let places = self.owner(session).and_then(|it| self.places.get(&it));
+        let common = || self.sites.keys().copied().take_while(|it| !is_own(*it));
+        places.cloned().unwrap_or_else(|| common().collect())
+    }
+
+    /// Which contender keys are there, and whose. Only that of a session that lives can be tied to it.
+    pub(super) fn contenders(consul: &Consul) -> BTreeSet<(String, String)> {
         let tied = consul
             .entries("")
-            .filter_map(|it| Some((it.key(), it.session()?)));
-        let contenders = tied.filter(|(key, session)| key.ends_with(session));
-        contenders.map(|(_, session)| session.to_owned()).collect()
+            .filter_map(|it| Some((it.key(), it.session()?.to_owned())));
+        tied.filter(|(key, session)| key.ends_with(session.as_str()))
+            .collect()
     }
 
     /// Who made a session.
     pub(super) fn owner(&self, session: &str) -> Option<Who> {
         self.owners.get(session).copied()
     }
+}
+
+/// The prefixes at which the sessions of a host stand.
+fn places(host: &HostPlan) -> (Who, Vec<usize>) {
+    let places = host.own_prefixes().chain([host.prefix]);
+    (Who::Ours(host.number), places.collect())
 }
 
 /// The keys that a write of the record names.

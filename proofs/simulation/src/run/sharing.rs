@@ -1,5 +1,5 @@
-//! Hosts that keep their connections open and share them: their own semaphores, and what is judged of the
-//! connections.
+//! Hosts that keep their connections open and share them, and what is judged of the connections; the own semaphores of these
+//! hosts, and of those that go by a client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use semaphore_core::adapter::{
     Instant, MOST_CONNECTIONS, Method, Request, Runtime as _, Transport as _,
 };
-use semaphore_core::{Behavior, BuildError, Error, Semaphore};
+use semaphore_core::{BuildError, Client, Error, Semaphore};
 use transport_mock::{MockClient, MockProcess, PooledClient, Task};
 
 use super::contest::Contest;
 use super::quiet::TURN_REQUESTS;
 use super::user::User;
-use super::wire::{Line, Looks};
+use super::wire::{Line, Looks, Wire};
 use super::{Judged, Run};
 use crate::check::{Invariant, Violation};
 use crate::history::Happening;
@@ -57,38 +57,42 @@ impl Run<'_> {
         process: &MockProcess,
         truth: &MockClient,
         pools: &[PooledClient],
+        client: Option<&Client>,
     ) -> Vec<Task<Option<()>>> {
         let transports = u32::try_from(pools.len()).unwrap_or(u32::MAX);
         let explains_after = self.plan.queueing(host.number) * TURN_REQUESTS * transports;
         let readers = host.shared.as_ref().map_or(0, |it| it.readers);
         // What waits behind a host's own reads has not failed.
-        let is_explained = self.plan.is_peaceful() && readers == 0;
+        let is_explained = self.plan.is_peaceful() && readers == 0 && !pools.is_empty();
         let readers = pools.iter().take(1).flat_map(|pool| {
             let read = || read_on(pool.clone(), truth.clone(), self.rounds[0]);
             (0..readers).map(move |_| self.world.start(process.living(read())))
         });
         let readers: Vec<_> = readers.collect();
         let own = self.hosts.get(&host.number).map(|it| it.own.as_slice());
-        let own = own.unwrap_or_default().iter().zip(pools.iter().cycle());
-        let tasks = own
-            .enumerate()
-            .filter_map(|(number, ((turns, next), pool))| {
-                let prefix = Plan::own_prefix(host.number, number);
-                let contest = self.own_contest(host, prefix, line, process, truth, pool);
-                let user = User {
-                    host: host.number,
-                    prefix,
-                    contest: contest.ok()?,
-                    truth: truth.clone(),
-                    book: self.book.clone(),
-                    turns: Arc::clone(turns),
-                    next: Arc::clone(next),
-                    storm_end: self.rounds[0],
-                    rounds: self.rounds,
-                    explains_after: is_explained.then_some(explains_after),
-                };
-                Some(self.world.start(process.living(user.live())))
-            });
+        let tasks =
+            own.unwrap_or_default()
+                .iter()
+                .enumerate()
+                .filter_map(|(number, (turns, next))| {
+                    let prefix = Plan::own_prefix(host.number, number);
+                    let pool = pools.iter().cycle().nth(number);
+                    let wire = self.wire(host, line, process, truth, Looks::Elsewhere, pool);
+                    let contest = self.own_contest(host, prefix, wire, process, client);
+                    let user = User {
+                        host: host.number,
+                        prefix,
+                        contest: contest.ok()?,
+                        truth: truth.clone(),
+                        book: self.book.clone(),
+                        turns: Arc::clone(turns),
+                        next: Arc::clone(next),
+                        storm_end: self.rounds[0],
+                        rounds: self.rounds,
+                        explains_after: is_explained.then_some(explains_after),
+                    };
+                    Some(self.world.start(process.living(user.live())))
+                });
         tasks.chain(readers).collect()
     }
 
@@ -97,26 +101,24 @@ impl Run<'_> {
         &self,
         host: &HostPlan,
         prefix: usize,
-        line: &Line,
+        wire: Wire,
         process: &MockProcess,
-        truth: &MockClient,
-        pool: &PooledClient,
+        client: Option<&Client>,
     ) -> Result<Contest, Error> {
-        let name = format!("node-{}", host.number);
-        let mut wire = self.wire(host, line, process, truth, Looks::Elsewhere, Some(pool));
-        wire.participant = prefix;
-        let mut builder = Semaphore::builder(Plan::prefix(prefix), 1)
-            .value(name.as_str())
-            .ttl(host.ttl)
-            .behavior(Behavior::Delete)
-            .encoding(host.encoding);
-        if host.own_node {
-            builder = builder.own_node(Plan::OWN_NODE);
+        let builder = Semaphore::builder(Plan::prefix(prefix), 1);
+        let mut builder = self.told(builder, host, self.plan.behavior_of_own(host));
+        if let (Some(delay), true) = (host.lock_delay, host.client) {
+            builder = builder.lock_delay(delay);
         }
-        if self.plan.access_control.is_some() {
-            builder = builder.token(name);
-        }
-        let connected = builder.connect_parts(Arc::new(wire), Arc::new(process.clone()));
+        let participant = prefix;
+        let wire = Wire {
+            participant,
+            ..wire
+        };
+        let connected = match client {
+            Some(client) => builder.connect(client.clone()),
+            None => builder.connect_parts(Arc::new(wire), Arc::new(process.clone())),
+        };
         connected.map(Contest::Semaphore)
     }
 

@@ -2,4 +2,5 @@
 
 mod election;
 mod semaphore;
+mod shared;
 mod support;

@@ -106,6 +106,7 @@ pub(crate) fn taken(session: &str) -> Happening {
     let (session, is_guarded) = (session.to_owned(), false);
     Happening::Taken {
         session,
+        prefix: 0,
         is_guarded,
     }
 }
@@ -115,6 +116,7 @@ pub(crate) fn guarded(session: &str) -> Happening {
     let (session, is_guarded) = (session.to_owned(), true);
     Happening::Taken {
         session,
+        prefix: 0,
         is_guarded,
     }
 }

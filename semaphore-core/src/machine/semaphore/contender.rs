@@ -22,7 +22,7 @@ use crate::id::{CommandId, Index, SessionId};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
-use crate::machine::process::tenancy::loan::{LoanStep, Rest, Shown as SessionShown};
+use crate::machine::process::tenancy::loan::{Life, LoanStep, Rest, Shown as SessionShown};
 use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
@@ -378,6 +378,9 @@ impl Contender {
             self.key.comes_after(shown.former);
         }
         self.session.learn(shown);
+        if let Life::Gone(_) = shown.life {
+            self.key.session_ended(moment);
+        }
         if let Some(failure) = self.session.failure()
             && failure.is_permanent()
             && self.is_wanting()
@@ -497,6 +500,9 @@ impl Contender {
             }
             State::Leaving(_) if self.presence == Presence::No => {
                 self.key.leave(moment);
+                if self.key.settles_at().is_some() {
+                    self.session.settles();
+                }
                 if self.key.is_deleted() && !self.session.is_being_created() {
                     self.settle_session(settings);
                 }

@@ -15,7 +15,7 @@
 //!
 //! No read settles a write that was given up: it may be applied later. A session of ours takes such a key along when it is
 //! destroyed. One of the caller's lives on, as does one that serves other semaphores of the process, so that the key is looked for
-//! until no such write can come any more (*Settling*).
+//! until no such write can come any more (*Settling*): for so long, or until the session ends that serves no other any more.
 //!
 //! Sources: Consul's documentation of the KV endpoint (`acquire` by the session that has the key already succeeds again,
 //! and leaves `LockIndex` as it is).
@@ -158,6 +158,10 @@ impl ContenderKey {
             State::Absent => self.forget(),
             State::Deleting(_) | State::Settling(_) | State::Deleted => {}
             _ if is_on(Defect::KeyLeftBehind) => self.forget(),
+            // Nobody has asked for it yet.
+            _ if self.ownership == Ownership::OfPlace && self.is_unsent() && self.is_clean() => {
+                self.forget();
+            }
             _ => {
                 // The session may serve another turn, whose key has the same name: a deletion that is repeated on the way
                 // must not take that one.
@@ -197,6 +201,13 @@ impl ContenderKey {
     pub(in crate::machine) fn settled(&mut self, moment: Moment) {
         self.unsettled_until = None;
         self.state = State::Deleting(moment);
+    }
+
+    /// Its session has ended, be it for the others that stood on it: a write that was given up is not applied any more.
+    pub(in crate::machine) fn session_ended(&mut self, moment: Moment) {
+        if self.ownership == Ownership::OfPlace && matches!(self.state, State::Settling(_)) {
+            self.settled(moment);
+        }
     }
 
     pub(in crate::machine) fn is_there(&self) -> bool {
@@ -514,6 +525,9 @@ impl ContenderKey {
             // Gone already, or somebody else's.
             Key::Tied(_) | Key::Free(_) | Key::Taken | Key::Absent => return self.is_gone(since),
         };
+        if matches!(self.state, State::Settling(_)) {
+            tracing::debug!(name: "late-key", "a key came late that had been given up");
+        }
         self.state = State::Deleting(since);
         self.deletable = Some(found);
     }

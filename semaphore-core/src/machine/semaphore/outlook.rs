@@ -75,7 +75,7 @@ pub(super) struct Outlook<'a> {
 impl Outlook<'_> {
     /// What polls are for at the moment.
     pub(super) fn focus(&self, now: Instant) -> Focus {
-        if !self.is_in_crowd() {
+        if !self.is_in_crowd() || self.is_in_the_dark() {
             return Focus::Prefix;
         }
         match self.knowledge.record_look() {
@@ -110,6 +110,12 @@ impl Outlook<'_> {
     /// Whether so many contend that not everybody watches the whole prefix.
     pub(super) fn is_in_crowd(&self) -> bool {
         self.knowledge.is_crowd(self.roster.len(), self.settings)
+    }
+
+    /// Whether only another view tells what there is to delete, since the present one leaves something out.
+    fn is_in_the_dark(&self) -> bool {
+        let is_filtered = |it: &Observed| it.view.is_filtered();
+        self.roster.has_any(Group::Looking) && self.knowledge.current().is_some_and(is_filtered)
     }
 
     /// Who waits next ahead of the first of ours, and how many do in all.
@@ -152,7 +158,8 @@ impl Outlook<'_> {
         let holds = self.roster.has_any(Group::Held);
         let waits = !self.queue.is_empty()
             || self.roster.has_any(Group::Wanting)
-            || self.roster.has_any(Group::Withdrawing);
+            || self.roster.has_any(Group::Withdrawing)
+            || self.is_in_the_dark();
         let for_others = (waits && !self.is_about_to_enter()).then(|| {
             let is_for_own = later > now
                 && self.ledger.claims().is_empty()

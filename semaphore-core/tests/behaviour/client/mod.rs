@@ -2,6 +2,7 @@
 
 pub(crate) mod fate;
 pub(crate) mod handles;
+pub(crate) mod late_keys;
 pub(crate) mod sharing;
 
 use semaphore_core::{Builder, Client, Permit, Semaphore};

@@ -15,11 +15,11 @@ pub(super) struct Admissions {
     applied: u64,
     epoch: u64,
     elections: BTreeSet<usize>,
-    /// Which write made a session a holder last.
-    turns: BTreeMap<String, Turn>,
+    /// Which write made a session a holder last, at each prefix: one that is shared stands at several.
+    turns: BTreeMap<(usize, String), Turn>,
     /// Whom a snapshot has made a holder again. Its next turn may be granted by a write that changes no
     /// holder, with a token from before.
-    brought_back: BTreeSet<String>,
+    brought_back: BTreeSet<(usize, String)>,
 }
 
 /// What made a session a holder.
@@ -52,7 +52,9 @@ impl Admissions {
     }
 
     fn grant(&mut self, belief: &Belief, token: FencingToken) -> Option<Event> {
-        let sessions = &belief.sessions;
+        let sessions = belief.sessions.iter();
+        let sessions: Vec<_> = sessions.map(|it| (belief.prefix, it.clone())).collect();
+        let sessions = &sessions;
         if sessions.iter().any(|it| self.brought_back.remove(it)) {
             return None;
         }
@@ -76,8 +78,9 @@ impl Admissions {
     }
 
     /// The writes that may have admitted all of these.
-    fn writes(&self, sessions: &[String]) -> Vec<Write> {
-        let writes = |session: &String| self.turns.get(session).map(|turn| turn.writes.as_slice());
+    fn writes(&self, sessions: &[(usize, String)]) -> Vec<Write> {
+        let writes =
+            |session: &(usize, String)| self.turns.get(session).map(|turn| turn.writes.as_slice());
         let of_all = |it: &&Write| {
             let has = |session| writes(session).is_some_and(|writes| writes.contains(it));
             sessions.iter().all(has)
@@ -92,14 +95,16 @@ impl Admissions {
             epoch: self.epoch,
             number: self.applied,
         };
-        for (session, turn) in &mut self.turns {
-            if turn.is_open && turn.by == change.by && change.holders().contains(session) {
+        for ((prefix, session), turn) in &mut self.turns {
+            let is_here = turn.is_open && *prefix == change.prefix && turn.by == change.by;
+            if is_here && change.holders().contains(session) {
                 turn.writes.push(write);
             }
         }
         let added = change.added.iter().map(|session| (session, false));
         let passed = change.passed.iter().map(|session| (session, true));
         for (session, is_open) in added.chain(passed) {
+            let session = (change.prefix, session.clone());
             let turn = Turn {
                 by: change.by,
                 writes: vec![write],
@@ -107,13 +112,13 @@ impl Admissions {
             };
             // An operator admits nobody: what a snapshot brings back was admitted before.
             if change.by == Who::Operator {
-                if self.turns.contains_key(session) {
+                if self.turns.contains_key(&session) {
                     self.brought_back.insert(session.clone());
                 }
-                self.turns.entry(session.clone()).or_insert(turn);
+                self.turns.entry(session).or_insert(turn);
             } else {
-                self.brought_back.remove(session);
-                self.turns.insert(session.clone(), turn);
+                self.brought_back.remove(&session);
+                self.turns.insert(session, turn);
             }
         }
     }

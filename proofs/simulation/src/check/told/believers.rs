@@ -20,10 +20,10 @@ pub(super) struct Believers {
     limited: BTreeSet<usize>,
     /// Where the judge knows how many may hold.
     known: BTreeMap<usize, u32>,
-    /// Those who may overlap with others.
-    taken: BTreeSet<String>,
+    /// Those who may overlap with others: one that is shared may do so at one prefix, and not at another.
+    taken: BTreeSet<(usize, String)>,
     /// Those whose session has ended, and whose place is kept for them.
-    guarded: BTreeSet<String>,
+    guarded: BTreeSet<(usize, String)>,
     /// Those of whom the judge was told that they believe.
     believing: Vec<BeliefNo>,
 }
@@ -51,16 +51,20 @@ impl Believers {
         match what {
             Happening::Taken {
                 session,
+                prefix,
                 is_guarded: true,
             } => {
-                self.guarded.insert(session.clone());
+                self.guarded.insert((*prefix, session.clone()));
             }
-            Happening::Taken { session, .. } => {
-                self.taken.insert(session.clone());
+            Happening::Taken {
+                session, prefix, ..
+            } => {
+                self.taken.insert((*prefix, session.clone()));
             }
-            Happening::Restored { session } => {
-                self.taken.remove(session);
-                self.guarded.remove(session);
+            Happening::Restored { session, prefix } => {
+                let at = (*prefix, session.clone());
+                self.taken.remove(&at);
+                self.guarded.remove(&at);
             }
             Happening::Changed(change) => {
                 self.note_limit(change);
@@ -76,7 +80,7 @@ impl Believers {
         if held.is_empty() && self.believing.is_empty() && self.limited.is_empty() {
             return Vec::new();
         }
-        let counts = |belief: &&&Belief| !belief.sessions.iter().any(|it| self.taken.contains(it));
+        let counts = |belief: &&&Belief| !belief.is_among(&self.taken);
         let counted: Vec<&Belief> = held.iter().filter(counts).copied().collect();
         let now = counted.iter().map(|belief| belief.no).collect();
         let before = std::mem::replace(&mut self.believing, now);
@@ -133,9 +137,10 @@ impl Believers {
     fn note_pruned(&mut self, change: &Change) {
         let is_record = matches!(change.of, Subject::Record { .. });
         if let (Who::Stranger(_), true) = (change.by, is_record) {
-            let pruned = change.removed.iter().map(|it| &it.session);
-            let guarded = pruned.filter(|it| self.guarded.contains(*it));
-            self.taken.extend(guarded.cloned());
+            let pruned = change.removed.iter();
+            let pruned = pruned.map(|it| (change.prefix, it.session.clone()));
+            self.taken
+                .extend(pruned.filter(|it| self.guarded.contains(it)));
         }
     }
 }

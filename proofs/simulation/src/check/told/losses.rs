@@ -20,7 +20,9 @@ const SLACK: Duration = Duration::from_millis(500);
 
 pub(super) struct Losses {
     bounds: Bounds,
-    gone: BTreeSet<String>,
+    /// The sessions that have ended, and those of whom a record or key was rid since they were admitted last.
+    ended: BTreeSet<String>,
+    gone: BTreeSet<(usize, String)>,
     blinded: BTreeSet<Who>,
     trouble: Vec<Trouble>,
     /// Since when each holds.
@@ -48,6 +50,7 @@ impl Losses {
     pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
+            ended: BTreeSet::new(),
             gone: BTreeSet::new(),
             blinded: BTreeSet::new(),
             trouble: Vec::new(),
@@ -72,13 +75,22 @@ impl Losses {
             Happening::Blinded { host } => {
                 self.blinded.insert(Who::Ours(*host));
             }
-            Happening::SessionEnded { session, .. } | Happening::Taken { session, .. } => {
-                self.gone.insert(session.clone());
+            Happening::SessionEnded { session, .. } => {
+                self.ended.insert(session.clone());
+            }
+            Happening::Taken {
+                session, prefix, ..
+            } => {
+                self.gone.insert((*prefix, session.clone()));
             }
             Happening::Changed(change) => {
                 let removed = change.removed.iter();
-                self.gone.extend(removed.map(|it| it.session.clone()));
+                let removed = removed.map(|it| (change.prefix, it.session.clone()));
+                self.gone.extend(removed);
                 for session in &change.added {
+                    if change.by != Who::Operator {
+                        self.gone.remove(&(change.prefix, session.clone()));
+                    }
                     self.admitted_before.remove(session);
                     self.admitted.insert(session.clone());
                 }
@@ -165,6 +177,7 @@ impl Losses {
         );
         (is_by_index && self.renumbered.contains(&belief.no))
             || self.blinded.contains(&belief.who)
-            || belief.sessions.iter().any(|it| self.gone.contains(it))
+            || belief.is_among(&self.gone)
+            || belief.sessions.iter().any(|it| self.ended.contains(it))
     }
 }

@@ -56,8 +56,8 @@ pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<us
             transports,
             allowed,
             readers,
-            own,
         });
+        plan.hosts[at].own = own;
     }
     plan.storm = plan.storm.max(longest + secs(rng.u64(1..10)));
 }

@@ -44,6 +44,8 @@ pub(in crate::machine) enum LoanStep {
     Lived(Instant),
     /// It is on its way out: it needs no renewals any more.
     Leave,
+    /// Nothing of it is left but what was given up and may come late, which the session's end would rule out.
+    Settle,
     /// Consul said that there is no such session.
     Doubt,
     /// It is not needed any more.
@@ -123,7 +125,16 @@ pub(in crate::machine) struct Loan {
     state: State,
     lock_delay: Duration,
     failure: Option<RequestError>,
+    way: Way,
     wishes: VecDeque<LoanStep>,
+}
+
+/// How far what stands on it is on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Stays,
+    Leaves,
+    Settles,
 }
 
 #[derive(Clone, Debug)]
@@ -140,6 +151,7 @@ impl Loan {
             state: State::Wanted,
             lock_delay: settings.lock_delay(),
             failure: None,
+            way: Way::Stays,
             wishes: VecDeque::from([LoanStep::Lend(belief)]),
         }
     }
@@ -195,7 +207,16 @@ impl Loan {
     /// What stands on it is on its way out.
     pub(in crate::machine) fn leave(&mut self) {
         if !self.is_returned() {
+            self.way = Way::Leaves;
             self.wishes.push_back(LoanStep::Leave);
+        }
+    }
+
+    /// Nothing of it is left but what may come late.
+    pub(in crate::machine) fn settles(&mut self) {
+        if !self.is_returned() && self.way == Way::Leaves {
+            self.way = Way::Settles;
+            self.wishes.push_back(LoanStep::Settle);
         }
     }
 

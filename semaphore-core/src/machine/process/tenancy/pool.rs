@@ -14,6 +14,8 @@
 //! - One that goes takes with it all that stands on it.
 //! - One that came back with something left on it is *retired*: nothing new stands on it, and it ends with the last that does.
 //!   Its end takes along what is left.
+//! - One on which nothing stands but what may come late ends, too: a key is not tied to a session that has ended, so that nothing
+//!   comes any more.
 //!
 //! Sources: Consul's documentation of sessions (a session may hold any number of keys; its end frees or deletes them all).
 
@@ -21,6 +23,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::defect::{Defect, is_on};
 use crate::http::Response;
 use crate::id::{Index, RequestId};
 use crate::machine::contract::Transmit;
@@ -70,6 +73,9 @@ pub(in crate::machine) struct Pool {
     settings: SessionSettings,
     requests: Requests<From>,
     sessions: BTreeMap<SessionNo, Shared>,
+    /// The number of the next session: none is used twice, since those that stood on one that has ended may know it by its
+    /// number for a moment longer.
+    next: SessionNo,
     lent: BTreeMap<Tenant, SessionNo>,
     places: BTreeMap<Place, Lent>,
     /// When a request of each is due.
@@ -98,6 +104,8 @@ struct Shared {
     tenants: BTreeMap<Place, Tenant>,
     /// Those of them that are not on their way out, for whom it is renewed.
     staying: BTreeSet<Tenant>,
+    /// Those of which nothing is left but what may come late.
+    settling: BTreeSet<Tenant>,
     holders: BTreeSet<Tenant>,
     use_for: UseFor,
     /// When the last key was created that it had at a place, and until when a view may show that one.
@@ -160,6 +168,7 @@ impl Pool {
             requests: Requests::new(settings.request_timeout(), settings.lease_time()),
             settings,
             sessions: BTreeMap::new(),
+            next: SessionNo(0),
             lent: BTreeMap::new(),
             places: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -206,6 +215,10 @@ impl Pool {
         let Some(no) = self.lent.get(&tenant).copied() else {
             return;
         };
+        if let LoanStep::Return { .. } = step {
+            self.lent.remove(&tenant);
+            self.freed(place, no);
+        }
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
@@ -213,28 +226,36 @@ impl Pool {
             LoanStep::Lend(_) => {}
             LoanStep::Hold => {
                 shared.holders.insert(tenant);
-                if shared.holders.len() == 1 {
-                    shared.session.hold(now);
+                match shared.holders.len() {
+                    1 => shared.session.hold(now),
+                    held => {
+                        tracing::debug!(name: "session-shared", held, "several holds stand on one session");
+                    }
                 }
             }
             LoanStep::LetGo => shared.let_go(tenant),
             LoanStep::Lived(sent_at) => shared.session.lived(sent_at),
             LoanStep::Leave => _ = shared.staying.remove(&tenant),
+            LoanStep::Settle => _ = shared.settling.insert(tenant),
             LoanStep::Doubt => shared.session.doubt(now),
             LoanStep::Return { former, rest } => {
                 shared.let_go(tenant);
                 shared.tenants.remove(place);
                 shared.staying.remove(&tenant);
+                shared.settling.remove(&tenant);
                 if rest != Rest::Nothing {
+                    let others = shared.tenants.len();
+                    tracing::debug!(name: "session-retired", others, "something may be left on a session");
                     shared.use_for = UseFor::Present;
+                }
+                if is_on(Defect::SessionDestroyedUnderOthers) {
+                    shared.session.end(&self.settings);
                 }
                 shared.formers.retain(|_, (_, until)| now < *until);
                 if former != Index::ZERO {
                     let former = (former, now + REMEMBERED);
                     shared.formers.insert(Arc::clone(place), former);
                 }
-                self.lent.remove(&tenant);
-                self.freed(place, no);
             }
         }
         self.settle(now, no);
@@ -247,9 +268,8 @@ impl Pool {
         });
         let mut others = self.sessions.range(lent.full_below..);
         let free = others.find(|(_, it)| it.is_free_at(place, now));
-        let last = || self.sessions.keys().next_back();
-        let next = || SessionNo(last().map_or(0, |last| last.0 + 1));
-        let no = free.map_or_else(next, |(no, _)| *no);
+        let no = free.map_or(self.next, |(no, _)| *no);
+        self.next = self.next.max(SessionNo(no.0 + 1));
         lent.sessions += 1;
         lent.full_below = SessionNo(no.0 + 1);
         self.lent.insert(tenant, no);
@@ -403,7 +423,12 @@ impl Pool {
         let Some(shared) = self.sessions.get_mut(&no) else {
             return;
         };
-        let news = shared.news(heard.is_some());
+        // One that has ended has no id any more; what follows from that is told last.
+        let news = if shared.session.has_ended() {
+            Vec::new()
+        } else {
+            shared.news(heard.is_some())
+        };
         shared.end_unless_used(now, self.kept, &self.settings);
         let is_over = shared.session.has_ended() && !shared.session.is_being_created();
         let times = if is_over {
@@ -417,8 +442,11 @@ impl Pool {
         for (tenant, shown) in news {
             self.tell(tenant, shown, heard);
         }
-        if is_over {
-            self.sessions.remove(&no);
+        if is_over && let Some(shared) = self.sessions.remove(&no) {
+            self.requests.abort(|from| from.0 == no);
+            for (tenant, shown) in shared.last_news() {
+                self.tell(tenant, shown, None);
+            }
         }
     }
 }
@@ -429,6 +457,7 @@ impl Shared {
             session: Session::new(settings),
             tenants: BTreeMap::new(),
             staying: BTreeSet::new(),
+            settling: BTreeSet::new(),
             holders: BTreeSet::new(),
             use_for: UseFor::Anybody,
             formers: BTreeMap::new(),
@@ -450,7 +479,8 @@ impl Shared {
         // One that nobody needed was not renewed.
         let is_valid = |lease: &Lease| lease.is_valid(now);
         let is_kept = !self.staying.is_empty() || self.session.lease().is_none_or(is_valid);
-        is_lasting && is_kept && !self.tenants.contains_key(place)
+        let is_taken = self.tenants.contains_key(place) && !is_on(Defect::LentTwiceAtAPlace);
+        is_lasting && is_kept && !is_taken
     }
 
     /// Whether it is to be renewed, or ended.
@@ -488,21 +518,41 @@ impl Shared {
         tenants.map(|tenant| (*tenant, shown.clone())).collect()
     }
 
+    /// What its tenants, who settle, have yet to learn when it has ended.
+    fn last_news(&self) -> impl Iterator<Item = (Tenant, Shown)> {
+        let id = match &self.told.life {
+            Life::Ahead => None,
+            Life::Lives(id, _) => Some(id),
+            Life::Gone(id) => id.as_ref(),
+        };
+        let shown = Shown {
+            life: Life::Gone(id.cloned()),
+            failure: None,
+            ..self.told.clone()
+        };
+        let tenants = self.tenants.values();
+        tenants.map(move |tenant| (*tenant, shown.clone()))
+    }
+
     /// One that nothing stands on is kept for a moment, if it may be of use again.
     fn end_unless_used(&mut self, now: Instant, kept: Duration, settings: &SessionSettings) {
-        if !self.tenants.is_empty() {
-            self.usage = Usage::Used;
-            return;
-        }
         if let Usage::Ending(until) = self.usage {
             if until <= now {
                 self.session.abandon();
             }
             return;
         }
+        let is_settling = self.settling.len() == self.tenants.len();
+        if !is_settling || is_on(Defect::SessionKeptForLateKeys) && !self.tenants.is_empty() {
+            self.usage = Usage::Used;
+            return;
+        }
         // It is waited for before it is destroyed.
         if self.session.is_being_created() {
             return;
+        }
+        if !self.tenants.is_empty() {
+            self.use_for = UseFor::Present;
         }
         let until = match self.usage {
             Usage::Unused(until) => until.min(now + kept),

@@ -164,6 +164,13 @@ impl Tenure {
         }
     }
 
+    /// Nothing else of this turn is left but what may come late, for as long as the session lives.
+    pub(in crate::machine) fn settles(&mut self) {
+        if let Some(loan) = self.shared_mut() {
+            loan.settles();
+        }
+    }
+
     pub(in crate::machine) fn found_gone(&mut self) {
         match self {
             Self::Own(session) => session.found_gone(),

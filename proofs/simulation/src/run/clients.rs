@@ -1,0 +1,85 @@
+//! A process that goes by one client: its semaphores share their sessions.
+//!
+//! What it sends goes by one transport, which hands each request to the wire of the prefix that it is about, so that it is known
+//! who asks for what. What is about sessions is for all of them, and goes by that of what the host contends for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use semaphore_core::adapter::Transport;
+use semaphore_core::sans_io::{Request, Response, TransportError};
+use semaphore_core::{Client, Error};
+use transport_mock::{MockClient, MockProcess, PooledClient};
+
+use super::Run;
+use super::transaction::Transaction;
+use super::wire::{Line, Looks, Wire};
+use crate::plan::{HostPlan, Plan};
+
+/// The wires of one process.
+struct Wires {
+    usual: Wire,
+    /// Those of its own semaphores, by what their keys begin with.
+    own: BTreeMap<String, Wire>,
+}
+
+impl Wires {
+    fn of(&self, request: &Request) -> &Wire {
+        let path = request.target().split('?').next().unwrap_or_default();
+        let own = match Transaction::of(request) {
+            Some(transaction) => transaction.keys().find_map(|key| self.own_wire(key)),
+            None => path
+                .strip_prefix("/v1/kv/")
+                .and_then(|key| self.own_wire(key)),
+        };
+        own.unwrap_or(&self.usual)
+    }
+
+    fn own_wire(&self, key: &str) -> Option<&Wire> {
+        let (prefix, _) = key.rsplit_once('/')?;
+        self.own.get(prefix)
+    }
+}
+
+#[async_trait]
+impl Transport for Wires {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        self.of(&request).send(request).await
+    }
+}
+
+impl Run<'_> {
+    /// The client of a process, if it goes by one.
+    pub(super) fn client(
+        &self,
+        host: &HostPlan,
+        line: &Line,
+        process: &MockProcess,
+        truth: &MockClient,
+        pool: Option<&PooledClient>,
+    ) -> Result<Option<Client>, Error> {
+        if !host.client {
+            return Ok(None);
+        }
+        let wire = |looks| self.wire(host, line, process, truth, looks, pool);
+        let own = host.own_prefixes().map(|number| {
+            let participant = number;
+            let wire = Wire {
+                participant,
+                ..wire(Looks::Elsewhere)
+            };
+            (Plan::prefix(number), wire)
+        });
+        let wires = Wires {
+            usual: wire(Looks::Record),
+            own: own.collect(),
+        };
+        let mut builder = Client::builder().ttl(host.ttl).encoding(host.encoding);
+        if self.plan.access_control.is_some() {
+            builder = builder.token(format!("node-{}", host.number));
+        }
+        let connected = builder.connect_parts(Arc::new(wires), Arc::new(process.clone()));
+        connected.map(Some)
+    }
+}

@@ -1,0 +1,142 @@
+//! Keys that were given up and may come late: a session that serves others lives on, one that serves nobody ends.
+
+use semaphore_core::{Client, Error};
+use transport_mock::consul::{Access, Entry, Policy};
+use transport_mock::{Fault, MockConsul, Rule};
+
+use super::{client, numbered, session_of};
+use crate::ENCODING;
+use crate::support::steps::enters;
+use crate::support::*;
+
+/// One entry is never answered, so that nobody knows whether it comes late.
+fn lose_an_entry(world: &MockConsul) {
+    world.inject(Rule::new(Fault::LoseRequest).matching(enters).times(1));
+}
+
+#[test]
+fn a_session_on_which_nothing_stands_but_what_may_come_late_ends_at_once() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    lose_an_entry(&world);
+    let permit = world.run(numbered(&client, 0).acquire()).expect("a slot");
+    world.run(permit.release()).expect("released");
+    world.advance(millis(100));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+    let keys = world.consul(|consul, _| consul.entries("service/0/").count());
+    assert_eq!(keys, 1, "the record alone\n{}", world.trace());
+    // Nor is anything looked for.
+    let before = world.stats().total_requests();
+    world.advance(secs(60));
+    assert_eq!(world.stats().total_requests(), before, "{}", world.trace());
+}
+
+#[test]
+fn it_ends_with_the_last_hold_of_another_semaphore() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let holds = world.run(numbered(&client, 0).acquire()).expect("a slot");
+    lose_an_entry(&world);
+    let permit = world.run(numbered(&client, 1).acquire()).expect("a slot");
+    assert_eq!(session_of(&permit), session_of(&holds));
+    world.run(permit.release()).expect("released");
+    world.advance(secs(5));
+    assert!(holds.is_held());
+    world.run(holds.release()).expect("released");
+    world.advance(secs(2));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+/// A client whose token may do everything, for now; reads that leave something out say so.
+fn with_token(world: &MockConsul, host: &str) -> Client {
+    world.consul(|consul, _| {
+        consul.set_acl_default_deny();
+        consul.set_acl_reports_filtering(true);
+        consul.add_token(host, Policy::management());
+    });
+    let builder = Client::builder().encoding(ENCODING).token(host);
+    builder.connect(world.client(host)).expect("valid options")
+}
+
+fn permit(world: &MockConsul, policy: Policy) {
+    world.consul(|consul, _| consul.add_token("a", policy));
+}
+
+fn contender_keys_of(world: &MockConsul, number: usize) -> Vec<String> {
+    world.consul(|consul, _| {
+        let directory = format!("service/{number}/");
+        let keys = consul.entries(&directory).map(Entry::key);
+        keys.filter(|key| !key.ends_with(".lock")).collect()
+    })
+}
+
+#[test]
+fn whoever_is_told_that_the_view_is_incomplete_asks_anew_next_time() {
+    let world = MockConsul::new(1);
+    let client = with_token(&world, "a");
+    let hidden = Policy::management().with_key_prefix("service/1/", Access::Deny);
+    // Somebody is there, whom the token may not see.
+    let broom = numbered(&with_token(&world, "b"), 1);
+    let others = world.run(broom.acquire()).expect("a slot");
+    permit(&world, hidden);
+    let semaphore = numbered(&client, 1);
+    let error = world.run(semaphore.acquire()).expect_err("hidden");
+    assert!(
+        matches!(error, Error::IncompleteView { .. } | Error::Request(_)),
+        "{error:?}"
+    );
+    world.advance(secs(5));
+    permit(&world, Policy::management());
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    world.run(async {
+        permit.release().await.expect("released");
+        others.release().await.expect("released");
+    });
+    world.advance(secs(2));
+    assert_eq!(session_count(&world), 0, "{}", world.trace());
+}
+
+#[test]
+fn a_key_that_may_not_be_seen_for_a_while_is_deleted_afterwards() {
+    let world = MockConsul::new(1);
+    let client = with_token(&world, "a");
+    let holds = world.run(numbered(&client, 0).acquire()).expect("a slot");
+    world.inject(Rule::new(Fault::LoseAnswer).matching(enters).times(1));
+    let waiter = numbered(&client, 1);
+    let waiting = world.start(async move { waiter.acquire().await });
+    while contender_keys_of(&world, 1).is_empty() {
+        world.advance(millis(1));
+    }
+    let key = contender_keys_of(&world, 1).remove(0);
+    permit(&world, Policy::management().with_key(&key, Access::Deny));
+    waiting.abort();
+    world.advance(secs(10));
+    permit(&world, Policy::management());
+    world.advance(secs(60));
+    assert_eq!(contender_keys_of(&world, 1), [""; 0], "{}", world.trace());
+    assert!(holds.is_held());
+}
+
+/// Whoever stood on the session that has ended gives it back a moment later.
+#[test]
+fn a_turn_that_begins_while_the_one_before_settles_keeps_its_session() {
+    for after in 0..80 {
+        let world = MockConsul::new(1);
+        world.set_latency(millis(5)..=millis(5));
+        let client = client(&world, "a");
+        let semaphore = numbered(&client, 0);
+        lose_an_entry(&world);
+        let permit = world.run(semaphore.acquire()).expect("a slot");
+        let session = session_of(&permit);
+        world.consul(|consul, now| consul.destroy_session(now, &session));
+        world.run(permit.lost());
+        drop(permit);
+        world.advance(millis(after));
+        let again = world.run(semaphore.acquire()).expect("a slot");
+        world.advance(secs(60));
+        assert!(again.is_held(), "after {after} ms\n{}", world.trace());
+        world.run(again.release()).expect("released");
+        world.advance(secs(2));
+        assert_eq!(session_count(&world), 0, "after {after} ms");
+    }
+}
