@@ -67,6 +67,9 @@ pub(in crate::machine) enum ContenderEvent {
     Refused(RequestError),
 }
 
+/// Nobody claims by a lease of which less than this part is left.
+const LEAST_TIME: u32 = 4;
+
 impl Contender {
     pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
         Self {
@@ -79,8 +82,7 @@ impl Contender {
 
     /// Whether it may enter and claim in one step: it has a session and has not sent its key.
     pub(in crate::machine) fn is_newcomer(&self, now: Instant) -> bool {
-        let is_valid = |lease: &Lease| lease.is_valid(now);
-        self.is_entering() && self.key.is_unsent() && self.session.lease().is_some_and(is_valid)
+        self.is_entering() && self.key.is_unsent() && self.has_time_to_hold(now)
     }
 
     /// Whether its session or its key are not there yet.
@@ -136,10 +138,14 @@ impl Contender {
     pub(in crate::machine) fn is_admissible(&self, now: Instant) -> bool {
         (self.is_queued() || self.is_claiming())
             && self.key.seen().is_some()
-            && self
-                .session
-                .lease()
-                .is_some_and(|lease| lease.is_valid(now))
+            && self.has_time_to_hold(now)
+    }
+
+    /// Whether its lease lasts for long enough to claim by it: a hold that begins with the end of a lease is lost before the next
+    /// renewal can be answered (L4). Whoever waits has more than half of its lease left unless renewals fail.
+    fn has_time_to_hold(&self, now: Instant) -> bool {
+        let lease = self.session.lease();
+        lease.is_some_and(|lease| lease.is_valid(now + lease.length() / LEAST_TIME))
     }
 
     /// Whether the record must be written without it.

@@ -12,7 +12,7 @@ use semaphore_core::Lost;
 use semaphore_core::sans_io::Instant;
 
 use crate::check::Bounds;
-use crate::history::{Belief, BeliefNo, Happening, Who};
+use crate::history::{Belief, BeliefNo, Happening, Subject, Who};
 use crate::plan::FASTEST_CLOCK;
 
 /// What a renewal may take besides its travel and the wait before it.
@@ -87,8 +87,10 @@ impl Losses {
                 let removed = change.removed.iter();
                 let removed = removed.map(|it| (change.prefix, it.session.clone()));
                 self.gone.extend(removed);
+                // The late attempt of a leader whose key was deleted makes another term, and ends no excuse of the one before.
+                let is_record = matches!(change.of, Subject::Record { .. });
                 for session in &change.added {
-                    if change.by != Who::Operator {
+                    if is_record && change.by != Who::Operator {
                         self.gone.remove(&(change.prefix, session.clone()));
                     }
                     self.admitted_before.remove(session);
