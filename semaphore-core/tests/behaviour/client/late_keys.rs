@@ -66,7 +66,7 @@ fn contender_keys_of(world: &MockConsul, number: usize) -> Vec<String> {
     world.consul(|consul, _| {
         let directory = format!("service/{number}/");
         let keys = consul.entries(&directory).map(Entry::key);
-        keys.filter(|key| !key.ends_with(".lock")).collect()
+        keys.filter(|key| !key.ends_with("/.lock")).collect()
     })
 }
 
