@@ -15,10 +15,10 @@ mod semaphore;
 
 use core::fmt;
 use core::time::Duration;
+use std::sync::Arc;
 
 use super::Semaphore;
 use super::presence::Defaults;
-use crate::error::Error;
 use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
 use crate::machine::Encoding;
@@ -66,29 +66,57 @@ pub struct Contention<S> {
     settings: S,
     value: Option<Value>,
     encoding: Option<Encoding>,
-    session_options: Option<SessionOptions>,
+    session_changes: Vec<SessionChange>,
     farewell: Option<Duration>,
     is_isolated: bool,
 }
 
+/// What is told of the sessions, on top of what holds without it.
+#[derive(Clone)]
+struct SessionChange(
+    Arc<dyn Fn(SessionOptions) -> Result<SessionOptions, InvalidInput> + Send + Sync>,
+);
+
+impl fmt::Debug for SessionChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionChange")
+    }
+}
+
+impl<S> Contention<S> {
+    /// The sessions as they are told, on top of these.
+    fn session_options(&self, options: SessionOptions) -> Result<SessionOptions, InvalidInput> {
+        let mut changes = self.session_changes.iter();
+        changes.try_fold(options, |options, SessionChange(change)| change(options))
+    }
+}
+
 impl<S> Told<Contention<S>> {
     /// What it was told, and what the defaults say of the rest.
-    fn or(&self, defaults: &Defaults) -> Defaults {
+    fn or(&self, defaults: &Defaults) -> Result<Defaults, InvalidInput> {
         let Contention {
             value,
             encoding,
-            session_options,
             farewell,
             ..
         } = &self.subject;
-        let session_options = session_options.as_ref();
-        Defaults {
+        let session_options = defaults.session_options.clone();
+        let session_options = self.subject.session_options(session_options)?;
+        if session_options.outlasts_lock_delay() {
+            tracing::warn!(
+                lock_delay = ?session_options.lock_delay(),
+                ttl = ?session_options.ttl(),
+                "the lock delay is shorter than the TTL: when a session ends before its time, as when a \
+                 server of Consul dies, two may hold at once"
+            );
+        }
+        Ok(Defaults {
             scope: self.scope.clone().or(defaults.scope.clone()),
             value: value.clone().unwrap_or_else(|| defaults.value.clone()),
             encoding: encoding.unwrap_or(defaults.encoding),
-            session_options: session_options.unwrap_or(&defaults.session_options).clone(),
+            session_options,
             farewell: farewell.unwrap_or(defaults.farewell),
-        }
+        })
     }
 }
 
@@ -191,7 +219,7 @@ impl<T: Contends> Builder<T> {
             settings,
             value: None,
             encoding: None,
-            session_options: None,
+            session_changes: Vec::new(),
             farewell: None,
             is_isolated: false,
         }))
@@ -218,7 +246,7 @@ impl<T: Contends> Builder<T> {
     /// given. Shorter means that a crash is noticed sooner, longer that longer outages cost nothing: four fifths of it for
     /// certain, up to a minute. [`SessionOptions::with_ttl`] says how to choose it.
     pub fn ttl(self, ttl: Duration) -> Self {
-        self.session_option(|options| options.with_ttl(ttl))
+        self.session_option(move |options| options.with_ttl(ttl))
     }
 
     /// For how long after the session of a holder or leader was invalidated nobody takes its place: up to
@@ -229,18 +257,20 @@ impl<T: Contends> Builder<T> {
     /// crash; what is released, resigned or dropped is free at once. A shorter one risks two: read
     /// [`SessionOptions::with_lock_delay`].
     pub fn lock_delay(self, delay: Duration) -> Self {
-        self.session_option(|options| options.with_lock_delay(delay))
+        self.session_option(move |options| options.with_lock_delay(delay))
     }
 
     /// The name of the sessions.
     pub fn session_name(self, name: impl Into<String>) -> Self {
-        self.session_option(|options| options.with_name(name))
+        let name = name.into();
+        self.session_option(move |options| options.with_name(name.clone()))
     }
 
     /// The node that the sessions are tied to, instead of the agent's own. They end with it: see
     /// [`own_node`](Self::own_node).
     pub fn node(self, node: impl Into<String>) -> Self {
-        self.session_option(|options| options.with_node(node))
+        let node = node.into();
+        self.session_option(move |options| options.with_node(node.clone()))
     }
 
     /// The name of a node that no agent stands for, on which the sessions are made: no agent that is restarted and no server
@@ -249,7 +279,8 @@ impl<T: Contends> Builder<T> {
     ///
     /// It is not the default, even where the token allows it: it writes to the catalog, which others read.
     pub fn own_node(self, name: impl Into<String>) -> Self {
-        self.session_option(|options| options.with_own_node(name))
+        let name = name.into();
+        self.session_option(move |options| options.with_own_node(name.clone()))
     }
 
     /// Ties the sessions to health checks of their node. Read [`SessionOptions::with_node_checks`]
@@ -259,7 +290,8 @@ impl<T: Contends> Builder<T> {
         I: IntoIterator,
         I::Item: Into<String>,
     {
-        self.session_option(|options| options.with_node_checks(checks))
+        let checks: Vec<String> = checks.into_iter().map(Into::into).collect();
+        self.session_option(move |options| options.with_node_checks(checks.iter().cloned()))
     }
 
     /// Ties the sessions to health checks of services, see [`SessionOptions::with_service_checks`].
@@ -268,7 +300,8 @@ impl<T: Contends> Builder<T> {
         I: IntoIterator,
         I::Item: Into<String>,
     {
-        self.session_option(|options| options.with_service_checks(checks))
+        let checks: Vec<String> = checks.into_iter().map(Into::into).collect();
+        self.session_option(move |options| options.with_service_checks(checks.iter().cloned()))
     }
 
     /// Of those that are connected to a [`Client`](crate::Client): stands on sessions of its own, so that it shares the
@@ -297,29 +330,15 @@ impl<T: Contends> Builder<T> {
         })
     }
 
-    /// Everything that was told, or the first thing that was wrong with it.
-    fn checked_contention(self) -> Result<Told<Contention<T::Settings>>, Error> {
-        let told = self.told?;
-        if let Some(options) = &told.subject.session_options
-            && options.outlasts_lock_delay()
-        {
-            tracing::warn!(
-                lock_delay = ?options.lock_delay(),
-                ttl = ?options.ttl(),
-                "the lock delay is shorter than the TTL: when a session ends before its time, as when a \
-                 server of Consul dies, two may hold at once"
-            );
-        }
-        Ok(told)
-    }
-
     fn session_option(
         self,
-        change: impl FnOnce(SessionOptions) -> Result<SessionOptions, InvalidInput>,
+        change: impl Fn(SessionOptions) -> Result<SessionOptions, InvalidInput> + Send + Sync + 'static,
     ) -> Self {
         self.checked(|told| {
-            let options = told.subject.session_options.take();
-            told.subject.session_options = Some(change(options.unwrap_or_default())?);
+            let changes = &mut told.subject.session_changes;
+            changes.push(SessionChange(Arc::new(change)));
+            // What is wrong is wrong at once.
+            told.subject.session_options(SessionOptions::default())?;
             Ok(())
         })
     }

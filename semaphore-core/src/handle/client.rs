@@ -43,7 +43,7 @@ use crate::transport::{Transport, TransportError};
 ///
 /// # Shared fate
 /// What stands on one session ends with it: whoever takes it away, such as an administrator, ends all holds by it at once. Each of
-/// them is told so. [`Builder::isolated`] gives one semaphore sessions of its own. An election always has its own.
+/// them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore sessions of its own. An election always has its own.
 ///
 /// # Handles
 /// Clones share all of it. A semaphore that is asked for twice, with the same options, is one participant; so that a handler may
@@ -62,7 +62,7 @@ impl Client {
     /// [`Semaphore::builder`], and connect it to the client.
     ///
     /// # Errors
-    /// As [`Builder::connect`], and [`Error::Closed`] after [`Self::shutdown`].
+    /// As the `connect` of [`Builder`](crate::Builder), and [`Error::Closed`] after [`Self::shutdown`].
     pub fn semaphore(&self, prefix: impl AsRef<str>, limit: u32) -> Result<Semaphore, Error> {
         Semaphore::builder(prefix, limit).connect(self.clone())
     }
@@ -78,7 +78,7 @@ impl Client {
     /// Who leads under `key`.
     ///
     /// # Errors
-    /// As [`Builder::connect`].
+    /// As the `connect` of [`Builder`](crate::Builder).
     pub fn discovery(&self, key: impl AsRef<str>) -> Result<Discovery, Error> {
         Discovery::builder(key).connect(self.clone())
     }

@@ -66,9 +66,9 @@ impl Builder<Client> {
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Client, Error> {
-        let told = self.checked_contention()?;
+        let told = self.told?;
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
-        let mut defaults = told.or(&Defaults::default());
+        let mut defaults = told.or(&Defaults::default())?;
         defaults.scope = defaults.scope.or(transport.defaults());
         let tokens = Tokens::of(told.tokens);
         let presence = Presence::start(transport, tokens, runtime, seed, defaults)?;

@@ -74,7 +74,7 @@ impl Builder<Election> {
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Election, Error> {
-        let told = self.checked_contention()?;
+        let told = self.told?;
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
         let presence = Presence::of(&*transport);
         let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
@@ -84,7 +84,7 @@ impl Builder<Election> {
             encoding,
             session_options,
             farewell,
-        } = told.or(&known);
+        } = told.or(&known)?;
         let settings = told
             .subject
             .settings

@@ -64,7 +64,7 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
 
     /// What becomes of contender keys whose session is invalidated.
     pub fn behavior(self, behavior: Behavior) -> Self {
-        self.session_option(|options| Ok(options.with_behavior(behavior)))
+        self.session_option(move |options| Ok(options.with_behavior(behavior)))
     }
 
     /// Contends with a session of the caller's own, see [`Settings::with_session`].
@@ -103,7 +103,7 @@ impl Builder<Semaphore> {
         transport: Arc<dyn Transport>,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Semaphore, Error> {
-        let told = self.checked_contention()?;
+        let told = self.told?;
         let seed = told.seed.unwrap_or_else(|| runtime.seed());
         let presence = Presence::of(&*transport);
         let known = presence.map_or_else(Defaults::default, |it| it.defaults().clone());
@@ -113,7 +113,7 @@ impl Builder<Semaphore> {
             encoding,
             session_options,
             farewell,
-        } = told.or(&known);
+        } = told.or(&known)?;
         let has_tokens = told.tokens.is_some();
         let Contention {
             settings,

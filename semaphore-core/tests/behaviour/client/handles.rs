@@ -152,3 +152,19 @@ fn a_blocking_client_shares_as_the_other_does() {
     client.shutdown();
     assert_eq!(session_count(&world), 0);
 }
+
+#[test]
+fn what_one_is_told_of_its_sessions_comes_on_top_of_what_the_client_says() {
+    let world = MockConsul::new(1);
+    let builder = Client::builder().ttl(secs(30)).session_name("shared");
+    let client = builder.encoding(ENCODING).connect(world.client("a"));
+    let client = client.expect("valid options");
+    let builder = builder_of("service/db", 3).session_name("alone");
+    let semaphore = builder.connect(client).expect("valid settings");
+    let _permit = world.run(semaphore.acquire()).expect("a slot");
+    let made = world.consul(|consul, _| {
+        let mut sessions = consul.sessions();
+        sessions.next().map(|it| (it.ttl(), it.name().to_owned()))
+    });
+    assert_eq!(made, Some((Some(secs(30)), "alone".to_owned())));
+}
