@@ -67,9 +67,6 @@ pub(in crate::machine) enum ContenderEvent {
     Refused(RequestError),
 }
 
-/// Nobody claims by a lease of which less than this part is left.
-const LEAST_TIME: u32 = 4;
-
 impl Contender {
     pub(in crate::machine) fn new(settings: &Settings, rng: &mut fastrand::Rng) -> Self {
         Self {
@@ -82,7 +79,7 @@ impl Contender {
 
     /// Whether it may enter and claim in one step: it has a session and has not sent its key.
     pub(in crate::machine) fn is_newcomer(&self, now: Instant) -> bool {
-        self.is_entering() && self.key.is_unsent() && self.has_time_to_hold(now)
+        self.is_entering() && self.key.is_unsent() && self.has_valid_lease(now)
     }
 
     /// Whether its session or its key are not there yet.
@@ -138,14 +135,12 @@ impl Contender {
     pub(in crate::machine) fn is_admissible(&self, now: Instant) -> bool {
         (self.is_queued() || self.is_claiming())
             && self.key.seen().is_some()
-            && self.has_time_to_hold(now)
+            && self.has_valid_lease(now)
     }
 
-    /// Whether its lease lasts for long enough to claim by it: a hold that begins with the end of a lease is lost before the next
-    /// renewal can be answered (L4). Whoever waits has more than half of its lease left unless renewals fail.
-    fn has_time_to_hold(&self, now: Instant) -> bool {
+    fn has_valid_lease(&self, now: Instant) -> bool {
         let lease = self.session.lease();
-        lease.is_some_and(|lease| lease.is_valid(now + lease.length() / LEAST_TIME))
+        lease.is_some_and(|lease| lease.is_valid(now))
     }
 
     /// Whether the record must be written without it.
