@@ -251,6 +251,12 @@ impl Session {
     /// itself showed a key that is tied to it, or a transaction that depends on such a key was applied. Consul unties all
     /// keys of a session that ends (its documentation of sessions: `Behavior`).
     pub(in crate::machine) fn lived(&mut self, sent_at: Instant) {
+        // It proves nothing of a renewal that is sent later.
+        let is_before =
+            |it: &InFlight| matches!(it.sent, Purpose::Renewal) && it.sent_at <= sent_at;
+        if self.unconfirmed.is_empty() && !self.in_flight.iter().any(is_before) {
+            return;
+        }
         self.known_at = self.known_at.max(sent_at);
         if let State::Live(id, _) = &self.state {
             self.confirm(id.clone());
@@ -564,7 +570,10 @@ impl Session {
                     self.missing_since = None;
                     self.rest(now, settings, rng);
                 }
-                self.lived(sent_at);
+                self.known_at = self.known_at.max(sent_at);
+                if let Some(id) = self.id().cloned() {
+                    self.confirm(id);
+                }
             }
             Err(error) => {
                 self.failure = Some(error);
