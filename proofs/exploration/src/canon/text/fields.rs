@@ -40,11 +40,15 @@ fn each_field_that_is_not_text_has_a_known_meaning() {
 
 /// The first states of the small scenes don't show it.
 #[test]
-fn a_doubt_is_taken_for_a_moment() {
+fn the_index_by_which_a_key_is_deleted_is_taken_for_one_of_a_key() {
     let mut found = BTreeMap::new();
-    note("Knowledge { doubt: Some(Moment(3)) }", &mut found);
-    let meaning = BTreeSet::from(["moment".to_owned()]);
-    assert_eq!(found.get("Knowledge.doubt"), Some(&meaning), "{found:?}");
+    note("ContenderKey { deletable: Some(Index(3)) }", &mut found);
+    let meaning = BTreeSet::from(["index of a key".to_owned()]);
+    assert_eq!(
+        found.get("ContenderKey.deletable"),
+        Some(&meaning),
+        "{found:?}"
+    );
 }
 
 /// The fields, by the types that have them, and what they are taken for.
@@ -58,7 +62,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("Claim.base", "index of the record"),
     ("Contender.create_index", "index of a key"),
     ("Contender.modify_index", "index of a key"),
-    ("ContenderKey.deletable", "index of a key"),
     ("ContenderKey.former", "index of a key"),
     ("ContenderKey.retry_at", "due"),
     ("ContenderKey.unsettled_until", "due"),
@@ -75,6 +78,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("GivenUp.until", "due"),
     ("InFlight.sent_at", "measured from"),
     ("Knowledge.confirmed_at", "recent"),
+    ("Knowledge.doubt", "moment"),
     ("Lease.sent_at", "measured from"),
     ("Leave", "index of a key"),
     ("Ledger.overtaken", "due"),
