@@ -33,18 +33,20 @@ use crate::runtime::{BoxFuture, Runtime};
 use crate::time::Instant;
 use crate::transport::{Transport, TransportError, TransportErrorKind};
 
-/// Runs the machines of a house until all handles are gone and nothing of them is left. `seed` decides the jitter of what they
-/// share.
+/// Runs the machines of a house until all handles are gone and nothing of them is left.
 ///
 /// # Cancel safety
 /// Dropping it ends the machines: those who wait fail, and those who hold are told. What is left in Consul is handed to
 /// [`Runtime::finish`]; without that the TTL cleans up.
-pub(crate) fn drive(house: Arc<House>, seed: u64) -> impl Future<Output = ()> + Send {
+pub(crate) fn drive(
+    house: Arc<House>,
+    household: Household<Arc<dyn Dweller>>,
+) -> impl Future<Output = ()> + Send {
     // Made here, so that a runtime that drops the future before its first poll ends it too.
     let mut driver = Driver {
         runtime: Arc::clone(house.runtime()),
         way: Way::Usual,
-        household: Household::new(seed),
+        household,
         requests: Exchanges::default(),
         alarm: Alarm::default(),
         is_over: false,
@@ -161,7 +163,7 @@ impl Driver {
     fn transport_of(&self, origin: Origin) -> Arc<dyn Transport> {
         let dweller = match origin {
             Origin::Member(no) => self.household.member(no),
-            Origin::Sessions(_) => None,
+            Origin::Sessions(_) | Origin::Checks(_) => None,
         };
         match (&self.way, dweller) {
             (Way::Usual, Some(dweller)) => Arc::clone(dweller.transport()),

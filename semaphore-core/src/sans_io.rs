@@ -13,8 +13,9 @@ pub use crate::http::{Method, Priority, Request, Response};
 pub use crate::id::{CommandId, Index, RequestId};
 pub use crate::input::{SessionOptions, Value};
 pub use crate::machine::{
-    Candidate, ElectionSettings, Event, Follow, Grant, Household, LoanNews, LoanNo, LoanWish,
-    Machine, Member, MemberNo, Origin, Participant, Reach, Settings, Shares, Term, Transmit,
+    Candidate, Check, CheckNews, ElectionSettings, Event, Follow, Grant, Household, LoanNews,
+    LoanNo, LoanWish, Machine, Member, MemberNo, News, Origin, Participant, Reach, Report,
+    Settings, Shares, Term, Transmit,
 };
 pub use crate::record::{Dialect, Record};
 pub use crate::time::Instant;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::future::select;
 
 use super::authorized::Tokens;
-use super::house::House;
+use super::house::{Dweller, House};
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::Error;
-use crate::machine::{Machine, Shares};
+use crate::machine::{Household, Machine, Shares};
 use crate::manage::{Operation, Task};
 use crate::runtime::Runtime;
 use crate::transport::Transport;
@@ -42,7 +42,7 @@ impl<M: Machine> Owner<M> {
         let house = Arc::new(House::new(transport, Tokens::default(), runtime));
         let machine = move_in(&house, machine, None, tokens, farewell)?;
         house.close();
-        drive(&house, 0)?;
+        drive(&house, Household::new(0))?;
         Ok(Arc::new(Self(machine, None)))
     }
 
@@ -152,8 +152,11 @@ impl Drop for Key {
 ///
 /// # Errors
 /// [`Error::NoTask`].
-pub(super) fn drive(house: &Arc<House>, seed: u64) -> Result<(), Error> {
-    let driver = driver::drive(Arc::clone(house), seed);
+pub(super) fn drive(
+    house: &Arc<House>,
+    household: Household<Arc<dyn Dweller>>,
+) -> Result<(), Error> {
+    let driver = driver::drive(Arc::clone(house), household);
     let spawned = house.runtime().spawn(Box::pin(driver));
     spawned.map_err(|error| Error::NoTask(Arc::new(error)))
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::authorized::Tokens;
-use super::house::House;
+use super::house::{Dweller, House};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
 use crate::input::{Prefix, Scope, SessionOptions, Value};
-use crate::machine::{Encoding, Participant, Settings};
+use crate::machine::{Encoding, Household, Participant, Settings};
 use crate::runtime::Runtime;
 use crate::transport::Transport;
 
@@ -77,11 +77,11 @@ impl Presence {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        seed: u64,
+        household: Household<Arc<dyn Dweller>>,
         defaults: Defaults,
     ) -> Result<Self, Error> {
         let house = Arc::new(House::new(transport, tokens, runtime));
-        owner::drive(&house, seed)?;
+        owner::drive(&house, household)?;
         let inner = Inner {
             key: Arc::new(Key::new(house, defaults.farewell)),
             defaults,

@@ -17,6 +17,7 @@ use core::fmt;
 use crate::error::{Error, Lost, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
+use crate::machine::process::reader::checks::{Check, CheckNews};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -57,6 +58,17 @@ pub trait Machine: Send + 'static {
     /// Takes what is known of a session that was lent to it.
     #[doc(hidden)]
     fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
+        let _ = (now, news);
+    }
+
+    /// What it wants to be told while it only holds, in place of a poll of its own. Nothing, unless it shares its sessions.
+    #[doc(hidden)]
+    fn check(&self) -> Option<Check> {
+        None
+    }
+    /// Takes what was read for it.
+    #[doc(hidden)]
+    fn handle_check(&mut self, now: Instant, news: CheckNews) {
         let _ = (now, news);
     }
 

@@ -7,11 +7,13 @@
 //! It is itself driven like one of them. An event costs what it concerns: a member is looked at when it was told something, when its
 //! time has come, or when one of its answers has.
 
+use core::iter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::contract::{Machine, Transmit};
+use crate::machine::process::reader::checks::{Check, CheckNews, Checks};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::tenancy::pool::{MemberNo, Place, Pool, Shares};
 use crate::machine::process::tenancy::settings::SessionSettings;
@@ -20,59 +22,51 @@ use crate::transport::TransportError;
 
 /// What a household needs of a member: a [`Machine`] without what it grants.
 pub trait Member {
-    /// The next request to send.
-    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit>;
-    /// The next request whose answer is of no more use.
-    fn poll_abort(&mut self) -> Option<RequestId>;
-    /// What came back.
-    fn handle_response(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        result: Result<Response, TransportError>,
-    );
-    /// When to call again.
-    fn poll_timeout(&self) -> Option<Instant>;
-    /// Lets time pass.
-    fn handle_timeout(&mut self, now: Instant);
-    /// What it wants of the sessions that it shares.
-    fn poll_wish(&mut self) -> Option<LoanWish>;
+    /// Does all that is due at `now`, and says what follows.
+    fn attend(&mut self, now: Instant) -> Report;
+    /// Takes what came for it.
+    fn handle(&mut self, now: Instant, news: News<'_>);
+}
+
+/// What follows from what a member has done.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    transmits: Vec<Transmit>,
+    aborts: Vec<RequestId>,
+    wishes: Vec<LoanWish>,
+    check: Option<Check>,
+    timeout: Option<Instant>,
+}
+
+/// What comes for a member.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// What came back for a request of its own.
+    Response(RequestId, Result<Response, TransportError>),
     /// What is known of a session that was lent to it.
-    fn handle_loan(&mut self, now: Instant, news: &LoanNews);
+    Loan(&'a LoanNews),
+    /// What was read for it.
+    Check(CheckNews),
 }
 
 impl<M: Machine> Member for M {
-    fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        Machine::poll_transmit(self, now)
+    fn attend(&mut self, now: Instant) -> Report {
+        self.handle_timeout(now);
+        Report {
+            transmits: iter::from_fn(|| self.poll_transmit(now)).collect(),
+            aborts: iter::from_fn(|| self.poll_abort()).collect(),
+            wishes: iter::from_fn(|| self.poll_wish()).collect(),
+            check: self.check(),
+            timeout: self.poll_timeout(),
+        }
     }
 
-    fn poll_abort(&mut self) -> Option<RequestId> {
-        Machine::poll_abort(self)
-    }
-
-    fn handle_response(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        result: Result<Response, TransportError>,
-    ) {
-        Machine::handle_response(self, now, id, result);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        Machine::poll_timeout(self)
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        Machine::handle_timeout(self, now);
-    }
-
-    fn poll_wish(&mut self) -> Option<LoanWish> {
-        Machine::poll_wish(self)
-    }
-
-    fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
-        Machine::handle_loan(self, now, news);
+    fn handle(&mut self, now: Instant, news: News<'_>) {
+        match news {
+            News::Response(id, result) => self.handle_response(now, id, result),
+            News::Loan(news) => self.handle_loan(now, news),
+            News::Check(news) => self.handle_check(now, news),
+        }
     }
 }
 
@@ -89,18 +83,32 @@ pub enum Origin {
     Member(MemberNo),
     /// Of the sessions that are shared; one number for each way in which they are made.
     Sessions(usize),
+    /// Of what is read for many holders at once; the same numbers.
+    Checks(usize),
 }
+
+/// How many holders poll by themselves, unless it is told otherwise.
+const MOST_POLLS: usize = 16;
 
 /// The machines of one process.
 #[derive(Clone, Debug)]
 pub struct Household<R> {
     members: BTreeMap<MemberNo, Resident<R>>,
-    pools: Vec<Pool>,
+    commons: Vec<Common>,
+    /// How many holders poll by themselves.
+    most_polls: usize,
     /// Who has something to do, or to say.
     ready: BTreeSet<MemberNo>,
     timers: BTreeSet<(Instant, MemberNo)>,
     traffic: Traffic,
     rng: fastrand::Rng,
+}
+
+/// What those share whose sessions are made in the same way.
+#[derive(Clone, Debug)]
+struct Common {
+    pool: Pool,
+    checks: Checks,
 }
 
 /// A member, and what it shares.
@@ -126,7 +134,8 @@ impl<R: Reach> Household<R> {
     pub fn new(seed: u64) -> Self {
         Self {
             members: BTreeMap::new(),
-            pools: Vec::new(),
+            commons: Vec::new(),
+            most_polls: MOST_POLLS,
             ready: BTreeSet::new(),
             timers: BTreeSet::new(),
             traffic: Traffic::default(),
@@ -134,10 +143,20 @@ impl<R: Reach> Household<R> {
         }
     }
 
+    /// So many members that only hold poll by themselves. If there are more, none of them does: a transaction asks for up to 64 of
+    /// them at once, four times within the TTL of their sessions. 16, unless it is told otherwise.
+    #[must_use]
+    pub fn with_own_polls(self, most: usize) -> Self {
+        Self {
+            most_polls: most,
+            ..self
+        }
+    }
+
     /// A member comes, under a number that no other has had. What it shares is made as [`Shares`] says; nothing, for one that
     /// makes its own sessions.
     pub fn join(&mut self, no: MemberNo, reach: R, shares: Option<Shares>) {
-        let shares = shares.map(|Shares { settings, place }| (self.pool(settings), place));
+        let shares = shares.map(|Shares { settings, place }| (self.common(settings), place));
         let resident = Resident {
             reach,
             shares,
@@ -147,11 +166,14 @@ impl<R: Reach> Household<R> {
         self.ready.insert(no);
     }
 
-    fn pool(&mut self, settings: SessionSettings) -> usize {
-        let known = self.pools.iter().position(|it| *it.settings() == settings);
+    fn common(&mut self, settings: SessionSettings) -> usize {
+        let mut known = self.commons.iter();
+        let known = known.position(|it| *it.pool.settings() == settings);
         known.unwrap_or_else(|| {
-            self.pools.push(Pool::new(settings, self.rng.u64(..)));
-            self.pools.len() - 1
+            let checks = Checks::new(&settings, self.most_polls, self.rng.u64(..));
+            let pool = Pool::new(settings, self.rng.u64(..));
+            self.commons.push(Common { pool, checks });
+            self.commons.len() - 1
         })
     }
 
@@ -162,8 +184,8 @@ impl<R: Reach> Household<R> {
 
     /// No sessions are kept for another turn any more.
     pub fn close(&mut self, now: Instant) {
-        for pool in &mut self.pools {
-            pool.close(now);
+        for common in &mut self.commons {
+            common.pool.close(now);
         }
     }
 
@@ -174,7 +196,7 @@ impl<R: Reach> Household<R> {
 
     /// Whether no session is left that was shared, as far as it can know.
     pub fn has_no_sessions(&self) -> bool {
-        self.pools.iter().all(Pool::is_empty)
+        self.commons.iter().all(|it| it.pool.is_empty())
     }
 
     /// The members, in the order in which they came.
@@ -193,8 +215,8 @@ impl<R: Reach> Household<R> {
         let last = MemberNo(u64::MAX);
         let due = self.timers.range(..=(now, last)).map(|(_, no)| *no);
         self.ready.extend(due);
-        for pool in &mut self.pools {
-            pool.handle_timeout(now);
+        for common in &mut self.commons {
+            common.pool.handle_timeout(now);
         }
         loop {
             self.spread_news(now);
@@ -203,12 +225,15 @@ impl<R: Reach> Household<R> {
             };
             self.attend(now, no);
         }
-        for (at, pool) in self.pools.iter_mut().enumerate() {
+        for (at, Common { pool, checks }) in self.commons.iter_mut().enumerate() {
             while let Some(transmit) = pool.poll_transmit(now) {
                 self.traffic.send(Origin::Sessions(at), transmit);
             }
             while let Some(id) = pool.poll_abort() {
                 self.traffic.abort(Origin::Sessions(at), id);
+            }
+            while let Some(transmit) = checks.poll_transmit(now) {
+                self.traffic.send(Origin::Checks(at), transmit);
             }
         }
     }
@@ -226,8 +251,12 @@ impl<R: Reach> Household<R> {
     /// When [`Self::handle_timeout`] must be called next, if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let members = self.timers.first().map(|(at, _)| *at);
-        let pools = self.pools.iter().filter_map(Pool::poll_timeout);
-        members.into_iter().chain(pools).min()
+        let pools = self.commons.iter().filter_map(|it| it.pool.poll_timeout());
+        let checks = self
+            .commons
+            .iter()
+            .filter_map(|it| it.checks.poll_timeout());
+        members.into_iter().chain(pools).chain(checks).min()
     }
 
     /// Takes what came back for a request.
@@ -242,21 +271,29 @@ impl<R: Reach> Household<R> {
         };
         match origin {
             Origin::Sessions(at) => {
-                if let Some(pool) = self.pools.get_mut(at) {
-                    pool.handle_response(now, id, &result);
+                if let Some(common) = self.commons.get_mut(at) {
+                    common.pool.handle_response(now, id, &result);
                 }
             }
-            Origin::Member(no) => {
-                let mut result = Some(result);
-                if let Some(resident) = self.members.get_mut(&no) {
-                    resident.reach.reach(&mut |member| {
-                        if let Some(result) = result.take() {
-                            member.handle_response(now, id, result);
-                        }
-                    });
-                    self.ready.insert(no);
+            Origin::Checks(at) => {
+                if let Some(common) = self.commons.get_mut(at) {
+                    common.checks.handle_response(now, id, &result);
                 }
             }
+            Origin::Member(no) => self.bring(now, no, News::Response(id, result)),
+        }
+    }
+
+    /// Brings a member what came for it.
+    fn bring(&mut self, now: Instant, no: MemberNo, news: News<'_>) {
+        if let Some(resident) = self.members.get_mut(&no) {
+            let mut news = Some(news);
+            resident.reach.reach(&mut |member| {
+                if let Some(news) = news.take() {
+                    member.handle(now, news);
+                }
+            });
+            self.ready.insert(no);
         }
     }
 
@@ -265,33 +302,27 @@ impl<R: Reach> Household<R> {
         let Some(resident) = self.members.get_mut(&no) else {
             return;
         };
-        let traffic = &mut self.traffic;
-        let mut wishes = Vec::new();
-        let mut timer = None;
-        let is_needed = resident.reach.reach(&mut |member| {
-            member.handle_timeout(now);
-            while let Some(transmit) = member.poll_transmit(now) {
-                traffic.send(Origin::Member(no), transmit);
-            }
-            while let Some(id) = member.poll_abort() {
-                traffic.abort(Origin::Member(no), id);
-            }
-            while let Some(wish) = member.poll_wish() {
-                wishes.push(wish);
-            }
-            timer = member.poll_timeout();
-        });
+        let mut report = Report::default();
+        let reach = &mut resident.reach;
+        let is_needed = reach.reach(&mut |member| report = member.attend(now));
+        for transmit in report.transmits {
+            self.traffic.send(Origin::Member(no), transmit);
+        }
+        for id in report.aborts {
+            self.traffic.abort(Origin::Member(no), id);
+        }
         if let Some(before) = resident.timer {
             self.timers.remove(&(before, no));
         }
-        resident.timer = timer;
-        self.timers.extend(timer.map(|at| (at, no)));
-        if let Some((pool, place)) = &resident.shares
-            && let Some(pool) = self.pools.get_mut(*pool)
+        resident.timer = report.timeout;
+        self.timers.extend(report.timeout.map(|at| (at, no)));
+        if let Some((common, place)) = &resident.shares
+            && let Some(Common { pool, checks }) = self.commons.get_mut(*common)
         {
-            for wish in &wishes {
+            for wish in &report.wishes {
                 pool.handle_wish(now, no, place, wish);
             }
+            checks.offer(no, report.check);
         }
         if !is_needed {
             self.part_with(no);
@@ -300,24 +331,28 @@ impl<R: Reach> Household<R> {
 
     /// A member goes, and what it has under way is of no more use.
     fn part_with(&mut self, no: MemberNo) {
-        if let Some(resident) = self.members.remove(&no)
-            && let Some(at) = resident.timer
-        {
-            self.timers.remove(&(at, no));
+        if let Some(resident) = self.members.remove(&no) {
+            if let Some(at) = resident.timer {
+                self.timers.remove(&(at, no));
+            }
+            let common = resident.shares.map(|(common, _)| common);
+            if let Some(common) = common.and_then(|at| self.commons.get_mut(at)) {
+                common.checks.part_with(no);
+            }
         }
         self.traffic.abort_all(Origin::Member(no));
     }
 
-    /// Tells the members what has become of their sessions.
+    /// Tells the members what has become of their sessions, and what was read for them.
     fn spread_news(&mut self, now: Instant) {
-        for pool in &mut self.pools {
-            while let Some((no, news)) = pool.poll_news() {
-                if let Some(resident) = self.members.get_mut(&no) {
-                    resident
-                        .reach
-                        .reach(&mut |member| member.handle_loan(now, &news));
-                    self.ready.insert(no);
-                }
+        for at in 0..self.commons.len() {
+            while let Some((no, news)) = self.commons.get_mut(at).and_then(|it| it.pool.poll_news())
+            {
+                self.bring(now, no, News::Loan(&news));
+            }
+            let checks = self.commons.get_mut(at).map(|it| it.checks.take_news());
+            for (no, news) in checks.into_iter().flatten() {
+                self.bring(now, no, News::Check(news));
             }
         }
     }

@@ -20,6 +20,10 @@ mod support;
 mod turn;
 
 // What separate requests can't do, or need not, and what is the same in either encoding.
+#[path = "client"]
+mod client_once {
+    mod reads;
+}
 #[path = "turn"]
 mod turn_once {
     mod operations_without_namespace;

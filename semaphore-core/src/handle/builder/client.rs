@@ -7,17 +7,35 @@ use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::presence::{Defaults, Presence};
 use crate::handle::{Client, blocking};
+use crate::machine::Household;
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
 
 /// A client is about nothing in particular.
-#[derive(Clone, Copy, Debug)]
-pub struct Anything;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Anything {
+    own_polls: Option<usize>,
+}
+
+impl<T: Contends<Settings = Anything>> Builder<T> {
+    /// Up to `most` semaphores of the client watch their records by polls of their own while they only hold. 16, unless it is
+    /// told otherwise.
+    ///
+    /// If there are more, none of them does: the client asks for dozens at once, four times within the TTL of their sessions, so that
+    /// it needs few connections and requests. A holder then learns within a quarter of the TTL that it was evicted, and not at once.
+    /// Who waits for a slot has a poll in any case.
+    pub fn own_polls(self, most: usize) -> Self {
+        self.checked(|told| {
+            told.subject.settings.own_polls = Some(most);
+            Ok(())
+        })
+    }
+}
 
 impl Client {
     /// What is told here holds for all that is connected to the client, unless it is told otherwise there.
     pub fn builder() -> Builder<Self> {
-        Builder::contending(Ok(Anything))
+        Builder::contending(Ok(Anything::default()))
     }
 }
 
@@ -32,7 +50,7 @@ impl Contends for Client {
 impl blocking::Client {
     /// See [`Client::builder`](crate::Client::builder). What it connects are handles that block.
     pub fn builder() -> Builder<Self> {
-        Builder::contending(Ok(Anything))
+        Builder::contending(Ok(Anything::default()))
     }
 }
 
@@ -71,7 +89,11 @@ impl Builder<Client> {
         let mut defaults = told.or(&Defaults::default())?;
         defaults.scope = defaults.scope.or(transport.defaults());
         let tokens = Tokens::of(told.tokens);
-        let presence = Presence::start(transport, tokens, runtime, seed, defaults)?;
+        let mut household = Household::new(seed);
+        if let Some(most) = told.subject.settings.own_polls {
+            household = household.with_own_polls(most);
+        }
+        let presence = Presence::start(transport, tokens, runtime, household, defaults)?;
         Ok(Client::new(presence))
     }
 

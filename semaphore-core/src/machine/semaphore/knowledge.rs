@@ -246,6 +246,11 @@ impl Observed {
         self.is_current_again(now);
     }
 
+    /// The record is as it was.
+    pub(super) fn seen_again(&mut self, now: Instant) {
+        self.seen_at = now;
+    }
+
     pub(super) fn is_current_again(&mut self, now: Instant) {
         self.seen_at = now;
         self.is_outdated = false;

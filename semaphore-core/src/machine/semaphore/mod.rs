@@ -60,6 +60,7 @@ use crate::input::InvalidInput;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::checks::{Check, CheckNews};
 use crate::machine::process::requests::Requests;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::timers::{Timer, Timers};
@@ -346,6 +347,14 @@ impl Machine for Participant {
 
     fn handle_loan(&mut self, now: Instant, news: &LoanNews) {
         self.take_loan(now, news);
+    }
+
+    fn check(&self) -> Option<Check> {
+        self.outlook().check()
+    }
+
+    fn handle_check(&mut self, now: Instant, news: CheckNews) {
+        self.take_check(now, news);
     }
 
     fn close(&mut self, now: Instant) {

@@ -24,7 +24,8 @@
 //! A transaction shows what it left, so that nothing else needs to be asked while one is under
 //! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
 //! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
-//! within which an eviction is noticed. Where others have their turns all the time, whoever only holds looks once a
+//! within which an eviction is noticed. Whoever only holds among many of its process does not poll at all: the process asks for many
+//! records at once (`reader::checks`). Where others have their turns all the time, whoever only holds looks once a
 //! second: a change of the record wakes all who watch it.
 //!
 //! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
@@ -36,6 +37,7 @@ use crate::http::Priority;
 use crate::id::Index;
 use crate::machine::callers::Queue;
 use crate::machine::process::encoding::Encoding;
+use crate::machine::process::reader::checks::Check;
 use crate::machine::process::requests::Requests;
 use crate::machine::semaphore::admission::CREATORS;
 use crate::machine::semaphore::contender::{Contender, Part};
@@ -143,6 +145,9 @@ impl Outlook<'_> {
 
     /// From when on the next poll is wanted. It waits a little for an answer that tells as much.
     pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
+        if self.watch.shares_reads() && self.check().is_some() {
+            return None;
+        }
         if self.settings.encoding == Encoding::Requests {
             return Some(now);
         }
@@ -156,10 +161,7 @@ impl Outlook<'_> {
         let later = self.knowledge.confirmed_until(now);
         let rested = observed.seen_at + self.watch.rest_of_holders();
         let holds = self.roster.has_any(Group::Held);
-        let waits = !self.queue.is_empty()
-            || self.roster.has_any(Group::Wanting)
-            || self.roster.has_any(Group::Withdrawing)
-            || self.is_in_the_dark();
+        let waits = self.waits();
         let for_others = (waits && !self.is_about_to_enter()).then(|| {
             let is_for_own = later > now
                 && self.ledger.claims().is_empty()
@@ -170,6 +172,39 @@ impl Outlook<'_> {
         });
         let for_own = holds.then_some(later.max(rested));
         for_others.into_iter().chain(for_own).min()
+    }
+
+    /// Whether somebody here wants something that only a read tells.
+    fn waits(&self) -> bool {
+        !self.queue.is_empty()
+            || self.roster.has_any(Group::Wanting)
+            || self.roster.has_any(Group::Withdrawing)
+            || self.is_in_the_dark()
+    }
+
+    /// What is to be told while one only holds: that the record has changed, or that a key is gone.
+    pub(super) fn check(&self) -> Option<Check> {
+        let is_shared = self.settings.shares_sessions()
+            && self.settings.encoding == Encoding::Transactions
+            && self.roster.len() <= Check::MOST_KEYS;
+        let holds = self.roster.has_any(Group::Held);
+        if !is_shared || !holds || self.waits() {
+            return None;
+        }
+        let observed = self.knowledge.current()?;
+        let is_settled = !self.knowledge.is_doubted() && !self.watch.is_refresh_wanted();
+        let has_record = observed.view.record().is_some();
+        let prefix = &self.settings.prefix;
+        let sessions = self.roster.those(Group::Held);
+        let sessions = sessions.filter_map(|(_, it)| it.session_id());
+        (has_record && is_settled).then(|| Check {
+            record: prefix.record_key(),
+            index: observed.view.record_index(),
+            keys: sessions
+                .map(|session| (prefix.contender_key(session), session.clone()))
+                .collect(),
+            seen_at: observed.seen_at,
+        })
     }
 
     fn prompt(&self) -> Duration {

@@ -9,10 +9,11 @@ use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::Index;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::checks::CheckNews;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::contender::ContenderEvent;
 use crate::machine::semaphore::focus::Focus;
-use crate::machine::semaphore::knowledge::RecordLook;
+use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::record::Record;
@@ -263,6 +264,28 @@ impl Participant {
                 self.note(now, Some(error));
             }
         }
+    }
+
+    /// Takes what was read for it, with the records of others.
+    pub(super) fn take_check(&mut self, now: Instant, news: CheckNews) {
+        let is_about = |it: &&mut Observed, index| it.view.record_index() == index;
+        match news {
+            CheckNews::Reads(reads) => self.watch.share_reads(reads),
+            CheckNews::AsBefore(index) => {
+                self.note(now, None);
+                let observed = self.knowledge.newest_mut();
+                if let Some(observed) = observed.filter(|it| is_about(it, index)) {
+                    observed.seen_again(now);
+                }
+            }
+            CheckNews::Changed(index) => {
+                let observed = self.knowledge.newest_mut();
+                if observed.is_none_or(|it| is_about(&it, index)) {
+                    self.watch.refresh(now);
+                }
+            }
+        }
+        self.settle(now);
     }
 
     /// A holder that dies changes nothing of the record. So the prefix is read now and then by those who

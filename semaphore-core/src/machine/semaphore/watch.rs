@@ -13,6 +13,7 @@ use crate::api::{ListKeys, ReadKey};
 use crate::http::Request;
 use crate::id::Index;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
+use crate::machine::process::reader::checks::Reads;
 use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::{Poller, Start};
 use crate::machine::semaphore::focus::Focus;
@@ -38,6 +39,8 @@ pub(super) struct Watch {
     round_trip: Duration,
     /// How many polls in a row were answered soon after they were sent, as far as that is counted.
     soon_answered: u32,
+    /// Who looks while one only holds.
+    reads: Reads,
 }
 
 /// The poll under way, or the last.
@@ -64,6 +67,7 @@ impl Watch {
             refresh: Refresh::new(settings),
             round_trip: Duration::ZERO,
             soon_answered: 0,
+            reads: Reads::Own,
         }
     }
 
@@ -72,6 +76,16 @@ impl Watch {
         let start = self.poller.start();
         self.asks_leader &= start != Start::Anew;
         start
+    }
+
+    /// Who looks from now on while one only holds.
+    pub(super) fn share_reads(&mut self, reads: Reads) {
+        self.reads = reads;
+    }
+
+    /// Whether somebody else looks while one only holds.
+    pub(super) fn shares_reads(&self) -> bool {
+        self.reads == Reads::Shared
     }
 
     /// From when on the next poll is wanted, if it is at all. One that is under way goes on.
