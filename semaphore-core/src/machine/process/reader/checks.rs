@@ -1,0 +1,432 @@
+//! Who only holds, looked after for many at once: one transaction of reads asks of dozens of semaphores whether the record is as it
+//! was, and the holder's key still tied to its session.
+//!
+//! ```text
+//!            offered                    due                    as it was
+//!  holder ───────────▶ Due { at } ───────────▶ under way ───────────────────▶ Due
+//!                        ▲                        │ changed: its holder reads
+//!                        └── after a pause ───────┤
+//!                               no answer         └ denied: its holder polls by itself
+//! ```
+//! A poll tells a holder nothing for as long as nothing changes, and occupies a connection for it. Where a process has few holders
+//! each has its poll; from so many on as [`Checks::new`] is told nobody has.
+//!
+//! What is asked of the record is whether it still has the index that it had. A restored snapshot may give that index again to another
+//! record: so each holder reads its prefix now and then all the same.
+//!
+//! Sources: Consul's documentation of transactions (64 operations; `check-index`, `check-session`; one that only reads is answered like a read).
+//! docs/CONSUL.md, "Limits and timeouts": an agent allows an address 200 connections.
+
+use core::iter;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::backoff::Backoff;
+use crate::api::{Operation, Txn, TxnFaultKind, TxnOutcome};
+use crate::http::{Priority, Response};
+use crate::id::{Index, RequestId, SessionId};
+use crate::input::Scope;
+use crate::machine::contract::Transmit;
+use crate::machine::process::requests::{Requests, Sender};
+use crate::machine::process::service::Service;
+use crate::machine::process::tenancy::pool::MemberNo;
+use crate::machine::process::tenancy::settings::SessionSettings;
+use crate::time::Instant;
+use crate::transport::TransportError;
+
+/// What a holder wants to be told: that its record has changed, or that its key has gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The key of the record.
+    pub(in crate::machine) record: String,
+    /// Its index, as far as is known.
+    pub(in crate::machine) index: Index,
+    /// Its contender keys, each with its session.
+    pub(in crate::machine) keys: Vec<(String, SessionId)>,
+    /// When it had that for the last time.
+    pub(in crate::machine) seen_at: Instant,
+}
+
+/// What a machine is told of what is read for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckNews {
+    /// Polls by itself, or is looked after.
+    Reads(Reads),
+    /// The record still had this index.
+    AsBefore(Index),
+    /// The record has this index no more, or may have changed all the same.
+    Changed(Index),
+}
+
+/// Who looks whether a record has changed, while one only holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reads {
+    /// Each machine for itself.
+    #[default]
+    Own,
+    /// The process, for all of them.
+    Shared,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::machine) struct Checks {
+    scope: Scope,
+    /// How long a record goes unasked for.
+    interval: Duration,
+    /// So many may poll by themselves.
+    most_polls: usize,
+    reads: Reads,
+    /// Whether transactions are served, as far as is known.
+    is_refused: bool,
+    offered: BTreeMap<MemberNo, Offered>,
+    due: BTreeSet<(Instant, MemberNo)>,
+    /// Those that may not be asked for with others.
+    alone: BTreeSet<MemberNo>,
+    requests: Requests<BatchNo>,
+    batches: BTreeMap<BatchNo, Vec<Asked>>,
+    last_batch: u64,
+    backoff: Backoff,
+    /// Nothing is sent before.
+    rests_until: Instant,
+    news: Vec<(MemberNo, CheckNews)>,
+    rng: fastrand::Rng,
+}
+
+#[derive(Clone, Debug)]
+struct Offered {
+    check: Check,
+    state: State,
+    /// How often it was as before since its holder last read it.
+    asked: u32,
+}
+
+/// What a transaction asks for a member.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    no: MemberNo,
+    index: Index,
+    /// The first of its operations, and the first that is not.
+    from: usize,
+    to: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Due { at: Instant },
+    UnderWay,
+}
+
+/// What an answer says of one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    AsBefore,
+    Changed,
+    /// Nobody looked.
+    Unasked,
+    /// It may not be asked so.
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct BatchNo(u64);
+
+impl Sender for BatchNo {
+    fn polls(&self) -> bool {
+        false
+    }
+}
+
+impl Check {
+    /// Who holds more has a poll to itself.
+    pub(in crate::machine) const MOST_KEYS: usize = 16;
+
+    fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
+        let record = Operation::CheckIndex {
+            key: &self.record,
+            index: self.index,
+        };
+        let keys = self
+            .keys
+            .iter()
+            .map(|(key, session)| Operation::CheckSession {
+                key,
+                session: Some(session),
+            });
+        iter::once(record).chain(keys)
+    }
+
+    /// How many bytes its keys have.
+    fn bytes(&self) -> usize {
+        let keys = self.keys.iter().map(|(key, _)| key.len());
+        self.record.len() + keys.sum::<usize>()
+    }
+}
+
+/// So many transactions are under way at once.
+const MOST_IN_FLIGHT: usize = 4;
+
+/// The keys of one take up so much at most, so that it fits whatever they are.
+const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;
+
+/// After so many answers that say that nothing has changed, one reads: some four minutes with the usual TTL.
+const ANSWERS_PER_READ: u32 = 64;
+
+impl Checks {
+    /// Up to `most_polls` holders poll by themselves.
+    pub(in crate::machine) fn new(
+        settings: &SessionSettings,
+        most_polls: usize,
+        seed: u64,
+    ) -> Self {
+        Self {
+            scope: settings.scope.clone(),
+            interval: settings.ttl() / 4,
+            most_polls,
+            reads: Reads::Own,
+            is_refused: false,
+            offered: BTreeMap::new(),
+            due: BTreeSet::new(),
+            alone: BTreeSet::new(),
+            requests: Requests::new(settings.request_timeout(), settings.lease_time()),
+            batches: BTreeMap::new(),
+            last_batch: 0,
+            backoff: Backoff::new(Duration::from_millis(100), settings.ttl() / 4),
+            rests_until: Instant::ORIGIN,
+            news: Vec::new(),
+            rng: fastrand::Rng::with_seed(seed),
+        }
+    }
+
+    /// What a member wants to be told, if it only holds.
+    pub(in crate::machine) fn offer(&mut self, no: MemberNo, check: Option<Check>) {
+        let Some(check) = check else {
+            if let Some(offered) = self.offered.remove(&no) {
+                self.unlist(no, &offered);
+                self.choose();
+            }
+            return;
+        };
+        if self.alone.contains(&no) {
+            return;
+        }
+        let due = State::Due {
+            at: check.seen_at + self.interval,
+        };
+        let before = self.offered.get(&no).cloned();
+        let is_same =
+            |before: &Offered| before.check.index == check.index && before.check.keys == check.keys;
+        let (state, asked) = match &before {
+            Some(before) if before.check == check => return,
+            // Its answer tells as much.
+            Some(before) if is_same(before) && before.state == State::UnderWay => {
+                (State::UnderWay, before.asked)
+            }
+            Some(before) if is_same(before) => (due, before.asked),
+            _ => (due, self.rng.u32(..ANSWERS_PER_READ)),
+        };
+        if let Some(before) = &before {
+            self.unlist(no, before);
+        }
+        if let State::Due { at } = state {
+            self.due.insert((at, no));
+        }
+        let offered = Offered {
+            check,
+            state,
+            asked,
+        };
+        self.offered.insert(no, offered);
+        if before.is_none() {
+            if self.reads == Reads::Shared {
+                self.tell(no, CheckNews::Reads(Reads::Shared));
+            }
+            self.choose();
+        }
+    }
+
+    /// A member is gone.
+    pub(in crate::machine) fn part_with(&mut self, no: MemberNo) {
+        self.offer(no, None);
+        self.alone.remove(&no);
+    }
+
+    fn unlist(&mut self, no: MemberNo, offered: &Offered) {
+        if let State::Due { at } = offered.state {
+            self.due.remove(&(at, no));
+        }
+    }
+
+    /// Changes who looks, when there are enough more or enough less of them.
+    fn choose(&mut self) {
+        let reads = match self.reads {
+            _ if self.is_refused => Reads::Own,
+            Reads::Own if self.offered.len() > self.most_polls => Reads::Shared,
+            Reads::Shared if self.offered.len() <= self.most_polls / 2 => Reads::Own,
+            reads => reads,
+        };
+        if reads == self.reads {
+            return;
+        }
+        tracing::debug!(name: "reads-shared", holders = self.offered.len(), ?reads, "who looks after the holders changes");
+        self.reads = reads;
+        let all: Vec<_> = self.offered.keys().copied().collect();
+        for no in all {
+            self.tell(no, CheckNews::Reads(reads));
+        }
+    }
+
+    fn tell(&mut self, no: MemberNo, news: CheckNews) {
+        self.news.push((no, news));
+    }
+
+    /// What members have to know, in order.
+    pub(in crate::machine) fn take_news(&mut self) -> Vec<(MemberNo, CheckNews)> {
+        core::mem::take(&mut self.news)
+    }
+
+    /// When the next transaction is due.
+    pub(in crate::machine) fn poll_timeout(&self) -> Option<Instant> {
+        if self.reads == Reads::Own || self.batches.len() >= MOST_IN_FLIGHT {
+            return None;
+        }
+        let (at, _) = self.due.first()?;
+        Some((*at).max(self.rests_until))
+    }
+
+    pub(in crate::machine) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        self.poll_timeout().filter(|at| *at <= now)?;
+        // What would be due soon goes along.
+        let soon = now + self.interval / 2;
+        let due = self.due.range(..=(soon, MemberNo(u64::MAX)));
+        let due = due.filter_map(|(_, no)| Some((*no, &self.offered.get(no)?.check)));
+        let (mut bytes, mut asked, mut operations) = (0, Vec::new(), Vec::new());
+        for (no, check) in due {
+            bytes += check.bytes();
+            let from = operations.len();
+            operations.extend(check.operations());
+            let to = operations.len();
+            if to > Txn::MAX_OPERATIONS || bytes > MOST_KEY_BYTES {
+                operations.truncate(from);
+                break;
+            }
+            let index = check.index;
+            asked.push(Asked {
+                no,
+                index,
+                from,
+                to,
+            });
+        }
+        let txn = Txn {
+            operations: &operations,
+        };
+        let request = txn.request(&self.scope).with_priority(Priority::Read);
+        for Asked { no, .. } in &asked {
+            if let Some(offered) = self.offered.get_mut(no)
+                && let State::Due { at } = core::mem::replace(&mut offered.state, State::UnderWay)
+            {
+                self.due.remove(&(at, *no));
+            }
+        }
+        self.last_batch += 1;
+        let no = BatchNo(self.last_batch);
+        self.batches.insert(no, asked);
+        Some(self.requests.send(now, no, Service::Reads, request))
+    }
+
+    pub(in crate::machine) fn handle_response(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        result: &Result<Response, TransportError>,
+    ) {
+        let Some(received) = self.requests.receive(now, id, result) else {
+            return;
+        };
+        let (no, is_refused) = (received.from, received.refuses_transactions());
+        let Some(batch) = self.batches.remove(&no) else {
+            return;
+        };
+        match received.answer.and_then(Txn::parse) {
+            Ok(outcome) => {
+                self.backoff.reset();
+                self.rests_until = Instant::ORIGIN;
+                self.judge(now, &batch, &outcome);
+            }
+            Err(error) => {
+                let pause = self.backoff.next(&mut self.rng);
+                self.rests_until = now + pause;
+                for Asked { no, .. } in batch {
+                    self.list(no, now);
+                }
+                // Some gateways know no such path: then each looks for itself.
+                if is_refused || error.is_permanent() {
+                    self.is_refused = true;
+                    self.choose();
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, now: Instant, batch: &[Asked], outcome: &TxnOutcome<'_>) {
+        let mut faults = BTreeMap::new();
+        if let TxnOutcome::RolledBack(all) = outcome {
+            faults.extend(all.iter().map(|fault| (fault.operation, fault.kind)));
+        }
+        // Where a token may not read one of the keys, the agent says so of that one and looks at no other.
+        let is_whole = faults.values().all(|kind| *kind == TxnFaultKind::Check);
+        for asked in batch {
+            let mut faults = faults.range(asked.from..asked.to).map(|(_, kind)| *kind);
+            let verdict = match faults.next() {
+                Some(TxnFaultKind::Check) => Verdict::Changed,
+                Some(_) => Verdict::Refused,
+                None if is_whole => Verdict::AsBefore,
+                None => Verdict::Unasked,
+            };
+            self.settle(now, *asked, verdict);
+        }
+    }
+
+    fn settle(&mut self, now: Instant, Asked { no, index, .. }: Asked, verdict: Verdict) {
+        let Some(offered) = self.offered.get_mut(&no) else {
+            return;
+        };
+        if offered.check.index != index && verdict != Verdict::Refused {
+            return;
+        }
+        let (again, news) = match verdict {
+            Verdict::Refused => {
+                self.offer(no, None);
+                self.alone.insert(no);
+                self.tell(no, CheckNews::Reads(Reads::Own));
+                return;
+            }
+            Verdict::Unasked => (now, None),
+            Verdict::Changed => (now + self.interval, Some(CheckNews::Changed(index))),
+            Verdict::AsBefore => {
+                offered.asked += 1;
+                let news = if offered.asked < ANSWERS_PER_READ {
+                    CheckNews::AsBefore(index)
+                } else {
+                    offered.asked = 0;
+                    CheckNews::Changed(index)
+                };
+                (now + self.interval, Some(news))
+            }
+        };
+        self.list(no, again);
+        if let Some(news) = news {
+            self.tell(no, news);
+        }
+    }
+
+    fn list(&mut self, no: MemberNo, at: Instant) {
+        if let Some(offered) = self.offered.get_mut(&no) {
+            if let State::Due { at } = offered.state {
+                self.due.remove(&(at, no));
+            }
+            offered.state = State::Due { at };
+            self.due.insert((at, no));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Many that only hold are looked after together: what that costs, and what each of them still learns, and how soon.
+
+use semaphore_core::sans_io::{Method, Request, Response};
+use semaphore_core::{Client, Lost, Permit};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::client::{client, hold_each, numbered, session_of};
+use crate::support::spy::Spy;
+use crate::support::steps::{is_transaction, operations, verbs};
+use crate::support::stranger::{Stranger, operate};
+use crate::support::*;
+
+/// More than have polls of their own.
+const MANY: usize = 40;
+
+/// Several polls.
+const A_WHILE: u64 = 45;
+
+/// Whether it asks how holders fare, for several at once.
+fn checks(request: &Request) -> bool {
+    is_transaction(request) && verbs(request).iter().all(|it| it.starts_with("check-"))
+}
+
+fn polls(request: &Request) -> bool {
+    request.is_long_poll()
+}
+
+/// So many hold, and their polls of before are over.
+fn held(world: &MockConsul, semaphores: usize) -> (Client, Vec<Permit>) {
+    let client = client(world, "a");
+    let permits = hold_each(world, &client, semaphores);
+    world.advance(secs(20));
+    (client, permits)
+}
+
+#[test]
+fn few_poll_for_themselves() {
+    let world = MockConsul::new(1);
+    let (_client, permits) = held(&world, 16);
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    assert_eq!(spy.count(checks), 0);
+    assert!(spy.count(polls) >= 32);
+    drop(permits);
+}
+
+#[test]
+fn of_many_that_only_hold_nobody_polls() {
+    let world = MockConsul::new(1);
+    let (_client, permits) = held(&world, MANY);
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    assert_eq!(spy.count(polls), 0, "{}", world.trace());
+    // Two operations for each, 64 in a transaction, four times in a TTL of 15 s.
+    let asked = spy.count(checks);
+    assert!((24..=30).contains(&asked), "{asked}");
+    assert!(permits.iter().all(Permit::is_held));
+    drop(permits);
+}
+
+#[test]
+fn a_thousand_ask_for_less_than_ten_requests_a_second() {
+    let world = MockConsul::new(1);
+    let (_client, permits) = held(&world, 1_000);
+    let spy = Spy::on(&world);
+    world.advance(secs(60));
+    let sent = spy.requests().len();
+    assert!(sent < 10 * 60 + 5 * 60, "{sent} in a minute");
+    assert!(spy.count(checks) < 10 * 60);
+    assert!(permits.iter().all(Permit::is_held));
+    drop(permits);
+}
+
+#[test]
+fn an_eviction_is_learned_within_a_third_of_the_ttl() {
+    for evict in [from_record, key] {
+        let world = MockConsul::new(1);
+        let (_client, permits) = held(&world, MANY);
+        evict(&world, &permits[7]);
+        let began = world.now();
+        let lost = world.run(permits[7].lost());
+        assert!(
+            matches!(
+                lost,
+                Lost::RemovedFromHolders { .. } | Lost::SessionGone { .. }
+            ),
+            "{lost:?}"
+        );
+        let took = world.now().saturating_since(began);
+        assert!(took <= secs(5), "{took:?}");
+        let others = permits.iter().enumerate().filter(|(at, _)| *at != 7);
+        assert!(others.map(|(_, it)| it).all(Permit::is_held));
+        drop(permits);
+    }
+}
+
+/// Somebody takes it out of the record.
+fn from_record(world: &MockConsul, _: &Permit) {
+    let record = r#"{"Limit":3,"Holders":{}}"#;
+    let target = "/v1/kv/service/7/.lock?flags=16210313421097356768";
+    operate(world, Method::Put, target, record);
+}
+
+/// Somebody deletes its key.
+fn key(world: &MockConsul, permit: &Permit) {
+    let key = format!("/v1/kv/service/7/{}", session_of(permit));
+    operate(world, Method::Delete, &key, "");
+}
+
+#[test]
+fn a_record_that_changes_for_others_keeps_its_holder() {
+    let world = MockConsul::new(1);
+    let (_client, permits) = held(&world, MANY);
+    let other = client(&world, "b");
+    for _ in 0..5 {
+        let turn = world.run(numbered(&other, 7).acquire()).expect("a slot");
+        world.advance(secs(3));
+        world.run(turn.release()).expect("released");
+    }
+    assert!(permits.iter().all(Permit::is_held));
+    drop(permits);
+}
+
+#[test]
+fn those_who_wait_beside_it_poll_and_learn_of_their_turn_at_once() {
+    let world = MockConsul::new(1);
+    let (client, mut permits) = held(&world, MANY);
+    let other = crate::client::client(&world, "b");
+    let rest: Vec<_> = (0..2)
+        .map(|_| world.run(numbered(&other, 7).acquire()).expect("a slot"))
+        .collect();
+    let waits = numbered(&client, 7);
+    let waits = world.start(async move { waits.acquire().await });
+    world.advance(secs(30));
+    let began = world.now();
+    drop(rest);
+    let granted = world.run(waits).expect("a slot");
+    let took = world.now().saturating_since(began);
+    assert!(took < millis(200), "{took:?}");
+    assert!(permits.iter().all(Permit::is_held));
+    world.run(granted.release()).expect("released");
+    permits.clear();
+}
+
+#[test]
+fn a_release_among_many_is_as_quick_as_alone() {
+    let world = MockConsul::new(1);
+    let (_client, mut permits) = held(&world, MANY);
+    let spy = Spy::on(&world);
+    world.run(permits.remove(7).release()).expect("released");
+    let sent = spy.requests().iter().filter(|it| !checks(it)).count();
+    assert!(sent <= 2, "{sent}");
+    drop(permits);
+}
+
+#[test]
+fn when_few_are_left_each_polls_again() {
+    let world = MockConsul::new(1);
+    let (_client, mut permits) = held(&world, MANY);
+    for permit in permits.drain(8..) {
+        world.run(permit.release()).expect("released");
+    }
+    world.advance(secs(10));
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    assert_eq!(spy.count(checks), 0);
+    assert!(spy.count(polls) >= 16);
+    drop(permits);
+}
+
+#[test]
+fn where_transactions_of_reads_are_refused_each_polls() {
+    let world = MockConsul::new(1);
+    let refused = Fault::Answer(Response::new(501, "not here"));
+    world.inject(Rule::new(refused).always().matching(checks));
+    let (_client, permits) = held(&world, MANY);
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    assert_eq!(spy.count(checks), 0);
+    assert!(permits.iter().all(Permit::is_held));
+    from_record(&world, &permits[7]);
+    let lost = world.run(permits[7].lost());
+    assert!(matches!(lost, Lost::RemovedFromHolders { .. }), "{lost:?}");
+    drop(permits);
+}
+
+#[test]
+fn one_that_may_not_be_asked_so_polls_and_the_others_do_not() {
+    let world = MockConsul::new(1);
+    let denies = |request: &Request| checks(request) && place_of_seven(request).is_some();
+    for at in 0..64 {
+        let errors = serde_json::json!([{"OpIndex": at, "What": "Permission denied"}]);
+        let body = serde_json::json!({"Results": null, "Errors": errors}).to_string();
+        let denied = Fault::Answer(Response::new(409, body));
+        let rule = Rule::new(denied).always().optional();
+        world.inject(rule.matching(move |it| checks(it) && place_of_seven(it) == Some(at)));
+    }
+    let (_client, permits) = held(&world, MANY);
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    assert!(!spy.requests().iter().any(denies));
+    let polled: Vec<_> = spy.requests().into_iter().filter(polls).collect();
+    assert!(!polled.is_empty());
+    assert!(polled.iter().all(|it| it.target().contains("/service/7/")));
+    assert!(permits.iter().all(Permit::is_held));
+    drop(permits);
+}
+
+/// Which operation asks for the record of the seventh.
+fn place_of_seven(request: &Request) -> Option<usize> {
+    let all = operations(request);
+    all.iter().position(|it| it["Key"] == "service/7/.lock")
+}
+
+#[test]
+fn through_an_outage_shorter_than_the_lease_all_hold_on_and_are_looked_after_again() {
+    let world = MockConsul::new(1);
+    let (_client, permits) = held(&world, MANY);
+    world.partition("a");
+    world.advance(secs(8));
+    world.heal("a");
+    world.advance(secs(10));
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    assert!(spy.count(checks) >= 24);
+    assert!(permits.iter().all(Permit::is_held));
+    drop(permits);
+}
+
+/// The same index can be another record's, when a snapshot was restored.
+#[test]
+fn each_reads_its_prefix_now_and_then() {
+    let world = MockConsul::new(1);
+    let (_client, permits) = held(&world, MANY);
+    let spy = Spy::on(&world);
+    world.advance(secs(300));
+    let lists = spy.of(RequestKind::KvRead);
+    for number in 0..MANY {
+        let of_it = format!("/v1/kv/service/{number}/");
+        let read = lists
+            .iter()
+            .filter(|it| it.target().starts_with(&of_it))
+            .count();
+        assert!((1..=2).contains(&read), "{number}: {read}");
+    }
+    drop(permits);
+}
+
+#[test]
+fn a_stranger_that_enters_costs_the_holder_nothing() {
+    let world = MockConsul::new(1);
+    let (_client, permits) = held(&world, MANY);
+    let stranger = Stranger::session(&world);
+    stranger.acquires(&world, &format!("service/7/{}", stranger.session));
+    world.advance(secs(30));
+    assert!(permits.iter().all(Permit::is_held));
+    drop(permits);
+}
