@@ -24,7 +24,7 @@ pub enum Of {
 /// The branches that some world of any thousand must take, by the names of their events. Others are
 /// counted, too: `write-unfounded` takes a snapshot that is restored in the instant before a write, which
 /// one world in some hundreds has.
-pub const BRANCHES: [(&str, Of); 29] = [
+pub const BRANCHES: [(&str, Of); 31] = [
     // Dead holders: missed, asked for, left alone for their lock delay, taken out.
     ("vanished", Of::Semaphores),
     ("inquiry", Of::Semaphores),
@@ -39,6 +39,9 @@ pub const BRANCHES: [(&str, Of); 29] = [
     ("session-retired", Of::Semaphores),
     ("shared-loss", Of::Semaphores),
     ("late-key", Of::Semaphores),
+    // Holders that are looked after together.
+    ("asked-together", Of::Semaphores),
+    ("change-found", Of::Semaphores),
     // Those who leave a free slot unused.
     ("patience-over", Of::Semaphores),
     ("others-passed", Of::Semaphores),

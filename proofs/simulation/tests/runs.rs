@@ -125,6 +125,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         refuses_from: None,
         shared: None,
         client: false,
+        own_polls: None,
         own: Vec::new(),
         users: vec![UserPlan { turns: vec![turn] }],
         troubles: BTreeMap::new(),

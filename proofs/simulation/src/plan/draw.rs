@@ -230,6 +230,7 @@ impl Draft {
             refuses_from: None,
             shared: None,
             client: false,
+            own_polls: None,
             own: Vec::new(),
             users,
             troubles,

@@ -150,6 +150,8 @@ pub struct HostPlan {
     pub shared: Option<Shared>,
     /// Whether all that it has goes by one client, so that its semaphores share their sessions.
     pub client: bool,
+    /// How many of the client's semaphores poll by themselves while they only hold, if that is not left to it.
+    pub own_polls: Option<usize>,
     /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports of those
     /// that are shared, unless they go by a client, which has the first one.
     pub own: Vec<UserPlan>,

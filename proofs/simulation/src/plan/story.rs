@@ -47,6 +47,12 @@ impl fmt::Display for Plan {
             }
             if host.client {
                 writeln!(f, "  all that it has goes by one client")?;
+                if let Some(most) = host.own_polls {
+                    writeln!(
+                        f,
+                        "    if more than {most} hold, they are looked after together"
+                    )?;
+                }
             }
             for (own, it) in host.own.iter().enumerate() {
                 for turn in &it.turns {

@@ -79,6 +79,9 @@ impl Run<'_> {
         if self.plan.access_control.is_some() {
             builder = builder.token(format!("node-{}", host.number));
         }
+        if let Some(most) = host.own_polls {
+            builder = builder.own_polls(most);
+        }
         let connected = builder.connect_parts(Arc::new(wires), Arc::new(process.clone()));
         connected.map(Some)
     }

@@ -187,7 +187,7 @@ fn where_transactions_of_reads_are_refused_each_polls() {
 #[test]
 fn one_that_may_not_be_asked_so_polls_and_the_others_do_not() {
     let world = MockConsul::new(1);
-    let denies = |request: &Request| checks(request) && place_of_seven(request).is_some();
+    let asks_for_it = |request: &Request| checks(request) && place_of_seven(request).is_some();
     for at in 0..64 {
         let errors = serde_json::json!([{"OpIndex": at, "What": "Permission denied"}]);
         let body = serde_json::json!({"Results": null, "Errors": errors}).to_string();
@@ -198,7 +198,7 @@ fn one_that_may_not_be_asked_so_polls_and_the_others_do_not() {
     let (_client, permits) = held(&world, MANY);
     let spy = Spy::on(&world);
     world.advance(secs(A_WHILE));
-    assert!(!spy.requests().iter().any(denies));
+    assert!(!spy.requests().iter().any(asks_for_it));
     let polled: Vec<_> = spy.requests().into_iter().filter(polls).collect();
     assert!(!polled.is_empty());
     assert!(polled.iter().all(|it| it.target().contains("/service/7/")));

@@ -9,7 +9,7 @@ use crate::plan::{End, HostPlan, How, Plan, Turn, UserPlan};
 const ONE_IN: u32 = 3;
 
 /// Makes some hosts of some worlds go by one client, and gives them semaphores of their own beside what they contend for, if they
-/// have none. An election has a session of its own beside those. The rest of the plan stays as it is.
+/// have none. In some of them holders are looked after together. An election has a session of its own beside those. The rest of the plan stays as it is.
 pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..ONE_IN) != 0 {
         return;
@@ -23,6 +23,9 @@ pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
         if host.client && host.own.is_empty() {
             host.own = (0..few).map(|_| user(rng, host)).collect();
         }
+    }
+    for host in plan.hosts.iter_mut().filter(|it| it.client) {
+        host.own_polls = pick(rng, &[None, Some(0), Some(0), Some(2)]);
     }
 }
 

@@ -374,6 +374,7 @@ impl Checks {
             faults.extend(all.iter().map(|fault| (fault.operation, fault.kind)));
         }
         // Where a token may not read one of the keys, the agent says so of that one and looks at no other.
+        tracing::debug!(name: "asked-together", holders = batch.len(), found = faults.len(), "holders were looked after");
         let is_whole = faults.values().all(|kind| *kind == TxnFaultKind::Check);
         for asked in batch {
             let mut faults = faults.range(asked.from..asked.to).map(|(_, kind)| *kind);
@@ -402,7 +403,10 @@ impl Checks {
                 return;
             }
             Verdict::Unasked => (now, None),
-            Verdict::Changed => (now + self.interval, Some(CheckNews::Changed(index))),
+            Verdict::Changed => {
+                tracing::debug!(name: "change-found", "a record has changed, or a key is gone");
+                (now + self.interval, Some(CheckNews::Changed(index)))
+            }
             Verdict::AsBefore => {
                 offered.asked += 1;
                 let news = if offered.asked < ANSWERS_PER_READ {
