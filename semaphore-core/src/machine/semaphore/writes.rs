@@ -187,6 +187,10 @@ impl Participant {
                         self.claimants_lived(&sent, sent_at.1);
                     }
                     self.apply(now, &sent, after.as_deref());
+                    if sent.encoding != self.settings.encoding {
+                        // It was too large for a transaction: only a read tells its index, which whoever leaves next has to name.
+                        self.watch.refresh(now);
+                    }
                     if let Some(after) = after {
                         self.learn(now, sent_at, sent, *after);
                     }
