@@ -210,6 +210,12 @@ impl Ledger {
         Some(self.claims.remove(at))
     }
 
+    /// How many slots are left free by the write that is under way, if one is.
+    pub(super) fn free_after(&self) -> Option<usize> {
+        let record = &self.in_flight.as_ref()?.write.record;
+        Some((record.limit() as usize).saturating_sub(record.holders().len()))
+    }
+
     /// Nothing can be decided at the moment.
     pub(in crate::machine) fn unplan(&mut self) {
         self.planned = None;

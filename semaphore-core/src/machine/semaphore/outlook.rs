@@ -250,6 +250,19 @@ impl Outlook<'_> {
         is_first.then_some(since + self.prompt())
     }
 
+    /// Whether newcomers go along with the next write of the record: one is under way that leaves slots free, and nobody else
+    /// holds or waits, who could make it fail. Who entered meanwhile would read the whole prefix, each, to do in two steps what
+    /// then takes one.
+    pub(super) fn has_next_write(&self) -> bool {
+        let Some(observed) = self.knowledge.current() else {
+            return false;
+        };
+        self.settings.encoding == Encoding::Transactions
+            && self.settings.owns_sessions()
+            && self.ledger.free_after().is_some_and(|free| free > 0)
+            && self.has_only_own_holders(&observed.view)
+    }
+
     /// Since when a contender is about to learn how the prefix looks.
     fn entered_at(&self) -> Option<Instant> {
         self.requests.last_step(|from| match from {

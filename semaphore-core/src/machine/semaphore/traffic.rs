@@ -98,7 +98,8 @@ impl Participant {
 
     fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {
         let first_view = self.outlook().first_view_until();
-        let holds_back = first_view.is_some_and(|until| now < until);
+        let holds_back =
+            first_view.is_some_and(|until| now < until) || self.outlook().has_next_write();
         let may_create = self.requests.orphans().may_create(now);
         let may_send = |contender: &Contender| {
             !(holds_back && contender.is_newcomer(now))

@@ -187,8 +187,9 @@ impl Participant {
                         self.claimants_lived(&sent, sent_at.1);
                     }
                     self.apply(now, &sent, after.as_deref());
-                    if sent.encoding != self.settings.encoding {
-                        // It was too large for a transaction: only a read tells its index, which whoever leaves next has to name.
+                    let is_too_many = sent.rest.steps.len() >= Txn::MAX_OPERATIONS;
+                    if is_too_many && sent.encoding != self.settings.encoding {
+                        // Only a read tells the index that whoever leaves next has to name.
                         self.watch.refresh(now);
                     }
                     if let Some(after) = after {

@@ -7,6 +7,8 @@ use semaphore_core::Lost;
 use semaphore_core::sans_io::Method;
 use transport_mock::MockConsul;
 
+use crate::support::spy::Spy;
+use crate::support::steps::{enters, writes_record};
 use crate::support::stranger::operate;
 use crate::support::*;
 
@@ -164,4 +166,24 @@ fn who_only_holds_is_woken_once_a_second_where_others_have_their_turns_all_the_t
     let beside_others = asked_by_a_holder_beside(true);
     // Each turn changes the record twice: that would be 500 polls and more.
     assert!(beside_others <= alone + 7, "{beside_others}, alone {alone}");
+}
+
+/// Each of them would read the whole prefix if it entered by itself.
+#[test]
+fn those_who_come_while_a_write_is_under_way_go_along_with_the_next() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 300);
+    let spy = Spy::on(&world);
+    let callers: Vec<_> = (0..200)
+        .map(|_| {
+            let handle = semaphore.clone();
+            world.start(async move { handle.acquire().await.expect("a slot") })
+        })
+        .collect();
+    let permits: Vec<_> = callers.into_iter().map(|it| world.run(it)).collect();
+    let entered_alone = spy.count(|it| enters(it) && !writes_record(it));
+    assert!(entered_alone <= 8, "{entered_alone}");
+    let bytes = world.stats().bytes_down;
+    assert!(bytes < 1_000_000, "{bytes}");
+    drop(permits);
 }

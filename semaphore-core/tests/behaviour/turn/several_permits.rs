@@ -33,6 +33,24 @@ fn more_than_the_participant_queues_ahead_are_acquired_together() {
     assert_nothing_left(&world);
 }
 
+/// Their claim is too large for a transaction, whose answer would tell the index that the release has to name.
+#[test]
+fn however_many_they_are_they_are_given_back_at_once() {
+    for permits in [31, 32, 63, 64, 100] {
+        let world = MockConsul::new(1);
+        let semaphore = semaphore(&world, "a", 200);
+        for _ in 0..3 {
+            let permit = world.run(semaphore.acquire_many(permits));
+            let permit = permit.expect("free slots");
+            let began = world.now();
+            world.run(permit.release()).expect("released");
+            let took = world.now().saturating_since(began);
+            assert!(took <= millis(100), "{permits}: {took:?}");
+        }
+        assert_nothing_left(&world);
+    }
+}
+
 #[test]
 fn none_are_held_while_others_are_waited_for() {
     let world = MockConsul::new(1);
