@@ -28,6 +28,21 @@
 //! # Ok::<(), semaphore_core::adapter::TransportError>(())
 //! ```
 //!
+//! # In a test on tokio
+//! `MockConsul::on_tokio(seed)` (feature `tokio`, on by default) makes a world whose time is tokio's. In a
+//! `#[tokio::test(start_paused = true)]` that is all that a test needs: the code under test awaits, sleeps and spawns as in
+//! production, its handles are those of production, and an hour takes milliseconds.
+//!
+//! | in a test on | make the world with | time moves |
+//! |---|---|---|
+//! | tokio | `MockConsul::on_tokio(seed)` | with `tokio::time`, paused or not |
+//! | plain threads, with the blocking handles | [`MockConsul::new`], and [`MockConsul::spawn_thread`] | by itself |
+//! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | by itself |
+//! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
+//!
+//! The first line in a test of the others, or one of the others in a test on tokio, panics and says what to do instead. In
+//! another executor a world of its own time waits for somebody to move it.
+//!
 //! # What moves time
 //! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
 //! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
@@ -88,7 +103,10 @@ mod pooled;
 mod process;
 mod stats;
 mod task;
+mod time;
 mod timeline;
+#[cfg(feature = "tokio")]
+mod tokio_time;
 mod trace;
 mod world;
 
