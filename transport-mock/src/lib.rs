@@ -101,6 +101,7 @@ mod mock;
 mod network;
 mod pooled;
 mod process;
+mod seeds;
 mod stats;
 mod task;
 mod time;
@@ -108,6 +109,7 @@ mod timeline;
 #[cfg(feature = "tokio")]
 mod tokio_time;
 mod trace;
+mod words;
 mod world;
 
 pub use client::MockClient;
@@ -119,5 +121,6 @@ pub use mock::{MockConsul, TimeHold};
 pub use network::Delivered;
 pub use pooled::PooledClient;
 pub use process::MockProcess;
+pub use seeds::Seeds;
 pub use stats::Stats;
 pub use task::Task;

@@ -213,6 +213,11 @@ impl MockConsul {
         self.world().take_step(until)
     }
 
+    /// What all that happens at random follows from.
+    pub fn seed(&self) -> u64 {
+        self.world().seed
+    }
+
     /// The present time.
     pub fn now(&self) -> Instant {
         self.world().now()
