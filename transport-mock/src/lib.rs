@@ -31,7 +31,8 @@
 //! # In a test on tokio
 //! `MockConsul::on_tokio(seed)` (feature `tokio`, on by default) makes a world whose time is tokio's. In a
 //! `#[tokio::test(start_paused = true)]` that is all that a test needs: the code under test awaits, sleeps and spawns as in
-//! production, its handles are those of production, and an hour takes milliseconds.
+//! production, its handles are those of production, and an hour takes milliseconds. `examples/src/bin/service` in the repository
+//! is a service with such tests.
 //!
 //! | in a test on | make the world with | time moves |
 //! |---|---|---|
@@ -74,6 +75,10 @@
 //! `LoopbackConsul` (feature `loopback`, on by default) serves the same Consul over HTTP on the
 //! real clock, for adapters, `curl` and the `consul` command.
 //!
+//! `MockConsul::serve` (feature `server`) serves a world [on tokio](#in-a-test-on-tokio) with all its faults, and the program
+//! `consul-in-memory` does so for clients of any language:
+//! `cargo run -p transport-mock --features server --bin consul-in-memory -- --help`.
+//!
 //! # Inside
 //! ```text
 //!  mock ── the test's handle          client ── a host's handle: the traits of the core
@@ -102,6 +107,8 @@ mod network;
 mod pooled;
 mod process;
 mod seeds;
+#[cfg(feature = "server")]
+mod server;
 mod stats;
 mod task;
 mod time;
@@ -122,5 +129,7 @@ pub use network::Delivered;
 pub use pooled::PooledClient;
 pub use process::MockProcess;
 pub use seeds::Seeds;
+#[cfg(feature = "server")]
+pub use server::InvalidOrder;
 pub use stats::Stats;
 pub use task::Task;

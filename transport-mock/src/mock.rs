@@ -585,6 +585,12 @@ impl MockConsul {
         self.world().with(|network| network.trace.to_string())
     }
 
+    /// The last lines of [`MockConsul::trace`].
+    #[cfg(feature = "server")]
+    pub(crate) fn end_of_trace(&self) -> String {
+        self.world().with(|network| network.trace.end())
+    }
+
     /// Adds a line to the trace, for what only the test knows.
     pub fn note(&self, what: impl fmt::Display) {
         self.world()
