@@ -15,6 +15,7 @@ use semaphore_core::adapter::{
 use crate::fault::Fault;
 use crate::network::{Host, Network, Pool};
 use crate::pooled::PooledClient;
+use crate::time::Time;
 use crate::world::World;
 
 /// A host that talks to the Consul in memory: [`Transport`], [`Runtime`] and [`BlockOn`] in one.
@@ -169,9 +170,14 @@ impl BlockOn for MockClient {
     /// Runs `future`, and whatever else is to run in this world, on the calling thread.
     ///
     /// # Panics
-    /// As [`MockConsul::run`](crate::MockConsul::run).
+    /// As [`MockConsul::run`](crate::MockConsul::run). In a world [on tokio](crate::MockConsul::on_tokio), from within
+    /// async code.
     fn block_on(&self, future: BoxFuture<'_, ()>) {
-        self.world.block_on(pin!(future));
+        match &self.world.time {
+            Time::Own => self.world.block_on(pin!(future)),
+            #[cfg(feature = "tokio")]
+            Time::Tokio(tokio) => tokio.block_on(future),
+        }
     }
 }
 

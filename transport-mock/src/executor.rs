@@ -103,6 +103,11 @@ impl Executor {
         }
     }
 
+    /// Whether the calling thread runs one of this executor's futures right now.
+    pub(crate) fn runs_here(&self) -> bool {
+        self.lock().baton == Some(thread::current().id())
+    }
+
     /// Tells waiting threads to look again.
     pub(crate) fn poke(&self) {
         self.lock().changes += 1;

@@ -28,6 +28,22 @@
 //! # Ok::<(), semaphore_core::adapter::TransportError>(())
 //! ```
 //!
+//! # In a test on tokio
+//! `MockConsul::on_tokio(seed)` (feature `tokio`, on by default) makes a world whose time is tokio's. In a
+//! `#[tokio::test(start_paused = true)]` that is all that a test needs: the code under test awaits, sleeps and spawns as in
+//! production, its handles are those of production, and an hour takes milliseconds. `examples/src/bin/service` in the repository
+//! is a service with such tests.
+//!
+//! | in a test on | make the world with | time moves |
+//! |---|---|---|
+//! | tokio | `MockConsul::on_tokio(seed)` | with `tokio::time`, paused or not |
+//! | plain threads, with the blocking handles | [`MockConsul::new`], and [`MockConsul::spawn_thread`] | by itself |
+//! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | by itself |
+//! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
+//!
+//! The first line in a test of the others, or one of the others in a test on tokio, panics and says what to do instead. In
+//! another executor a world of its own time waits for somebody to move it.
+//!
 //! # What moves time
 //! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
 //! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
@@ -59,6 +75,10 @@
 //! `LoopbackConsul` (feature `loopback`, on by default) serves the same Consul over HTTP on the
 //! real clock, for adapters, `curl` and the `consul` command.
 //!
+//! `MockConsul::serve` (feature `server`) serves a world [on tokio](#in-a-test-on-tokio) with all its faults, and the program
+//! `consul-in-memory` does so for clients of any language:
+//! `cargo run -p transport-mock --features server --bin consul-in-memory -- --help`.
+//!
 //! # Inside
 //! ```text
 //!  mock ── the test's handle          client ── a host's handle: the traits of the core
@@ -86,10 +106,17 @@ mod mock;
 mod network;
 mod pooled;
 mod process;
+mod seeds;
+#[cfg(feature = "server")]
+mod server;
 mod stats;
 mod task;
+mod time;
 mod timeline;
+#[cfg(feature = "tokio")]
+mod tokio_time;
 mod trace;
+mod words;
 mod world;
 
 pub use client::MockClient;
@@ -101,5 +128,8 @@ pub use mock::{MockConsul, TimeHold};
 pub use network::Delivered;
 pub use pooled::PooledClient;
 pub use process::MockProcess;
+pub use seeds::Seeds;
+#[cfg(feature = "server")]
+pub use server::InvalidOrder;
 pub use stats::Stats;
 pub use task::Task;

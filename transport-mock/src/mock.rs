@@ -18,6 +18,9 @@ use crate::fault::{Fault, Faults, Rule};
 use crate::network::{Cut, Delivered, Network};
 use crate::stats::Stats;
 use crate::task::Task;
+use crate::time::{self, Time};
+#[cfg(feature = "tokio")]
+use crate::tokio_time::TokioTime;
 use crate::world::World;
 
 /// A simulated world: a Consul in memory, hosts that talk to it over a network that fails on
@@ -49,6 +52,15 @@ struct Owner(Arc<World>);
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.executor.clear();
+        if thread::panicking() {
+            let trace = self.0.with(|network| network.trace.end());
+            // Where a test's output goes, captured as that is.
+            eprintln!(
+                "the world's seed was {}, and its trace ended so:\n{trace}",
+                self.0.seed
+            );
+            return;
+        }
         let complaint = self.0.with(|network| network.rules.complaint());
         if let Some(complaint) = complaint {
             assert!(thread::panicking(), "{complaint}");
@@ -86,7 +98,65 @@ impl MockConsul {
     /// ```
     pub fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
         Self {
-            owner: Arc::new(Owner(Arc::new(World::new(seed, profile.into())))),
+            owner: Arc::new(Owner(Arc::new(World::new(seed, profile.into(), Time::Own)))),
+        }
+    }
+
+    /// A world in a test on tokio: its time is tokio's, and so are the tasks that its clients spawn. Under
+    /// `#[tokio::test(start_paused = true)]`, the sleeps and timeouts of the code under test, leases, sessions and
+    /// faults share one clock, which leaps to what comes next when everything waits. It begins at zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use semaphore_core::{Error, Semaphore};
+    /// use transport_mock::MockConsul;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Error> {
+    /// let world = MockConsul::on_tokio(7); // in a `#[tokio::test(start_paused = true)]`
+    /// let semaphore = Semaphore::builder("service/db", 1).connect(world.client("node-1"))?;
+    /// let permit = semaphore.acquire().await?;
+    /// tokio::time::sleep(Duration::from_secs(3600)).await;
+    /// assert!(permit.is_held());
+    ///
+    /// world.partition("node-1");
+    /// permit.lost().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// - Nothing has to drive it: [`MockConsul::run`], [`MockConsul::advance`], [`MockConsul::step`],
+    ///   [`MockConsul::start`] and [`MockConsul::spawn_thread`] are for worlds whose time is their own, and panic here.
+    /// - On one thread, as `start_paused` has it, two runs are the same for the world's seed. `tokio::select!` without
+    ///   `biased` draws from a seed of tokio's own.
+    /// - `tokio::time::sleep` lets the world live through a time. `tokio::time::advance` leaps over it, as if the whole
+    ///   process had been frozen meanwhile: what Consul does goes on, and no renewal is sent.
+    /// - Without `start_paused` it goes by the real clock.
+    /// - Blocking handles need threads, for which tokio's paused time does not wait: give them a world of
+    ///   [`MockConsul::new`].
+    /// - tokio's timers have a resolution of a millisecond.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[cfg(feature = "tokio")]
+    pub fn on_tokio(seed: u64) -> Self {
+        Self::on_tokio_with_profile(seed, Profile::default())
+    }
+
+    /// The same with another release or edition of Consul.
+    ///
+    /// # Panics
+    /// As [`MockConsul::on_tokio`].
+    #[cfg(feature = "tokio")]
+    pub fn on_tokio_with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
+        let time = Time::Tokio(TokioTime::begin());
+        let world = Arc::new(World::new(seed, profile.into(), time));
+        if let Time::Tokio(tokio) = &world.time {
+            tokio.keep(Arc::downgrade(&world));
+        }
+        Self {
+            owner: Arc::new(Owner(world)),
         }
     }
 
@@ -105,9 +175,10 @@ impl MockConsul {
     /// # Panics
     /// When the test can't end: nothing is left that could wake the future, a future wakes
     /// itself for ever, or [`MockConsul::set_patience`] is over. When called from inside a future
-    /// that this world runs. When a spawned future panics.
+    /// that this world runs. When a spawned future panics. In a test on tokio, for which there is
+    /// `MockConsul::on_tokio`.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
-        self.world().block_on(pin!(future))
+        time::with_advice(|| self.world().block_on(pin!(future)))
     }
 
     /// Runs `future` in the background: whenever a thread is in [`MockConsul::run`],
@@ -117,6 +188,7 @@ impl MockConsul {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        self.world().time.assert_own("`MockConsul::start`");
         Task::start(&self.world().executor, future)
     }
 
@@ -139,6 +211,11 @@ impl MockConsul {
     /// As [`MockConsul::advance`].
     pub fn step(&self, until: Instant) -> bool {
         self.world().take_step(until)
+    }
+
+    /// What all that happens at random follows from.
+    pub fn seed(&self) -> u64 {
+        self.world().seed
     }
 
     /// The present time.
@@ -164,6 +241,7 @@ impl MockConsul {
         &self,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> thread::JoinHandle<T> {
+        self.world().time.assert_own("`MockConsul::spawn_thread`");
         let seat = self.world().executor.reserve_seat();
         thread::spawn(move || {
             seat.take();
@@ -175,6 +253,7 @@ impl MockConsul {
     /// nothing else, unless [`MockConsul::advance`] moves time. For instance while a test starts
     /// several threads that are to begin at the same time.
     pub fn hold_time(&self) -> TimeHold {
+        self.world().time.assert_own("`MockConsul::hold_time`");
         TimeHold {
             _seat: self.world().executor.hold_time(),
         }
@@ -205,8 +284,8 @@ impl MockConsul {
         self.world().set_automatic(automatic);
     }
 
-    /// How much virtual time one [`MockConsul::run`] may take before it is said never to end. 72
-    /// hours, unless this says otherwise.
+    /// How much virtual time one [`MockConsul::run`] may take before it is said never to end, 72 hours unless this says
+    /// otherwise; on tokio the world as a whole, 24 hours, after which its clients panic.
     pub fn set_patience(&self, patience: Duration) {
         self.world().set_patience(patience);
     }
@@ -504,6 +583,12 @@ impl MockConsul {
     /// not in it.
     pub fn trace(&self) -> String {
         self.world().with(|network| network.trace.to_string())
+    }
+
+    /// The last lines of [`MockConsul::trace`].
+    #[cfg(feature = "server")]
+    pub(crate) fn end_of_trace(&self) -> String {
+        self.world().with(|network| network.trace.end())
     }
 
     /// Adds a line to the trace, for what only the test knows.

@@ -8,6 +8,9 @@ use semaphore_core::adapter::{Instant, Request};
 /// So many lines are kept; older ones make room.
 const MAX_LINES: usize = 65_536;
 
+/// So many lines are shown of a run that failed.
+const SHOWN_AT_THE_END: usize = 30;
+
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) is_kept: bool,
@@ -34,6 +37,15 @@ impl Trace {
         }
         self.lines
             .push_back(format!("{:>12.6} {what}", now.since_origin().as_secs_f64()));
+    }
+}
+
+impl Trace {
+    /// The last lines.
+    pub(crate) fn end(&self) -> String {
+        let beyond = self.lines.len().saturating_sub(SHOWN_AT_THE_END);
+        let lines: Vec<&str> = self.lines.iter().skip(beyond).map(String::as_str).collect();
+        lines.join("\n")
     }
 }
 

@@ -1,5 +1,6 @@
 //! The network behind a lock, beside the executor that runs on its time.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use crate::consul::Profile;
 use crate::executor::{Clock, Executor, Step};
 use crate::fault::Fault;
 use crate::network::{Call, Event, Host, Network, Outcome, Socket};
+use crate::time::Time;
 use crate::timeline::Key;
 
 /// The end of time: a sleep until then is never over.
@@ -20,7 +22,9 @@ const NEVER: Instant = Instant::from_origin(Duration::MAX);
 /// Locks are taken in the order network, executor, and no waker is called and no future dropped
 /// under either.
 pub(crate) struct World {
+    pub(crate) seed: u64,
     pub(crate) executor: Arc<Executor>,
+    pub(crate) time: Time,
     network: Mutex<Network>,
     settings: Mutex<Settings>,
 }
@@ -33,23 +37,28 @@ struct Settings {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, profile: Profile) -> Self {
+    pub(crate) fn new(seed: u64, profile: Profile, time: Time) -> Self {
+        let patience = Duration::from_hours(time.patience());
         Self {
+            seed,
+            time,
             executor: Arc::new(Executor::default()),
             network: Mutex::new(Network::new(seed, profile)),
             settings: Mutex::new(Settings {
                 automatic: true,
-                patience: Duration::from_hours(72),
+                patience,
             }),
         }
     }
 
     pub(crate) fn now(&self) -> Instant {
-        self.lock().now
+        let now = self.lock().now;
+        self.time.elsewhere().map_or(now, |it| it.max(now))
     }
 
     /// Looks at the network, or changes it, at the present time.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Network) -> T) -> T {
+        self.catch_up();
         let mut network = self.lock();
         let result = act(&mut network);
         let woken = network.take_woken();
@@ -58,7 +67,17 @@ impl World {
             waker.wake();
         }
         self.executor.poke();
+        self.time.poke();
         result
+    }
+
+    /// Lets happen what is due by the clock that this world goes by, if that is not its own. When the next is due then.
+    pub(crate) fn catch_up(&self) -> Option<Instant> {
+        let now = self.time.elsewhere()?;
+        while self.step(now) == Step::Moved {}
+        let mut network = self.lock();
+        network.now = network.now.max(now);
+        network.next_due()
     }
 
     pub(crate) fn set_automatic(&self, automatic: bool) {
@@ -71,6 +90,10 @@ impl World {
     }
 
     pub(crate) fn block_on<F: Future>(&self, future: Pin<&mut F>) -> F::Output {
+        self.time.assert_own("`MockConsul::run`");
+        if self.settings().automatic {
+            crate::time::assert_no_tokio();
+        }
         let entered = self.now();
         self.executor.block_on(
             &ByItself {
@@ -83,12 +106,14 @@ impl World {
 
     /// Runs everything that is due until `duration` from now.
     pub(crate) fn advance(&self, duration: Duration) {
+        self.time.assert_own("`MockConsul::advance`");
         let until = self.now() + duration;
         self.executor.run(&ByHand { world: self, until });
     }
 
     /// Runs what can run, handles the next event that is due by `until`, and runs what it wakes.
     pub(crate) fn take_step(&self, until: Instant) -> bool {
+        self.time.assert_own("`MockConsul::step`");
         self.executor.run(&StandingStill);
         let moved = self.step(until) == Step::Moved;
         if moved {
@@ -101,7 +126,14 @@ impl World {
     }
 
     pub(crate) fn spawn(&self, future: BoxFuture<'static, ()>) {
-        self.executor.spawn(future);
+        self.assert_driven();
+        match &self.time {
+            Time::Own => {
+                self.executor.spawn(future);
+            }
+            #[cfg(feature = "tokio")]
+            Time::Tokio(tokio) => tokio.spawn(future),
+        }
     }
 
     pub(crate) fn send(
@@ -110,6 +142,7 @@ impl World {
         request: Request,
         fault: Option<Fault>,
     ) -> Sending {
+        self.assert_driven();
         Sending {
             world: Arc::clone(self),
             call: self.with(|network| network.send(host, request, fault)),
@@ -123,6 +156,7 @@ impl World {
         request: Request,
         fault: Option<Fault>,
     ) -> Sending {
+        self.assert_driven();
         Sending {
             world: Arc::clone(self),
             call: self.with(|network| network.send_on(socket, request, fault)),
@@ -130,11 +164,39 @@ impl World {
         }
     }
 
-    pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> Sleep {
-        Sleep {
-            world: Arc::clone(self),
-            until: self.now() + duration,
-            timer: None,
+    pub(crate) async fn sleep(self: &Arc<Self>, duration: Duration) {
+        self.assert_driven();
+        match &self.time {
+            Time::Own => {
+                let sleep = Sleep {
+                    world: Arc::clone(self),
+                    until: self.now() + duration,
+                    timer: None,
+                };
+                sleep.await;
+            }
+            #[cfg(feature = "tokio")]
+            Time::Tokio(tokio) => tokio.sleep(duration).await,
+        }
+    }
+
+    /// That somebody will go on with what is begun here, as far as that can be told.
+    fn assert_driven(&self) {
+        match &self.time {
+            Time::Own => {
+                if self.settings().automatic && !self.executor.runs_here() {
+                    crate::time::assert_no_tokio();
+                }
+            }
+            #[cfg(feature = "tokio")]
+            Time::Tokio(_) => {
+                let patience = self.settings().patience;
+                assert!(
+                    self.now().since_origin() <= patience,
+                    "{}",
+                    Endless(patience)
+                );
+            }
         }
     }
 
@@ -167,6 +229,20 @@ impl World {
     }
 }
 
+/// What is said of a test that would go on for ever.
+struct Endless(Duration);
+
+impl fmt::Display for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hours = self.0.as_secs() / 3600;
+        write!(
+            f,
+            "what is waited for has not happened in {hours} h of virtual time, though timers and messages go on \
+             (`MockConsul::set_patience` allows more)"
+        )
+    }
+}
+
 /// Time that moves when everything sleeps.
 struct ByItself<'a> {
     world: &'a World,
@@ -184,8 +260,8 @@ impl Clock for ByItself<'_> {
         }
         assert!(
             self.world.now() <= self.entered + patience,
-            "what is waited for has not happened in {} h of virtual time, though timers and messages go on",
-            patience.as_secs() / 3600
+            "{}",
+            Endless(patience)
         );
         let limit = if held { self.world.now() } else { NEVER };
         self.world.step(limit)
@@ -266,7 +342,7 @@ impl Drop for Sending {
 
 /// A wait for a point in virtual time. Dropping it removes the timer, so that nothing waits for
 /// a time that nobody wants.
-pub(crate) struct Sleep {
+struct Sleep {
     world: Arc<World>,
     until: Instant,
     timer: Option<Key>,

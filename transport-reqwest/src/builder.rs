@@ -16,6 +16,7 @@ use semaphore_core::{BuildError, InvalidInput, Scope, Token};
 use tokio::runtime::Handle;
 
 use crate::clients::{Clients, Made};
+use crate::clock::Clock;
 use crate::farewell::Farewell;
 use crate::route::{ByRoute, Host, Route};
 use crate::runtime::{NoRuntime, seed};
@@ -230,7 +231,7 @@ impl TransportBuilder {
             max_body: self.max_body,
             basic_auth,
             handle,
-            origin: boot_time::Instant::now(),
+            clock: Clock::start(),
             farewell: Farewell::default(),
         };
         Ok(ReqwestTransport::from_parts(

@@ -20,6 +20,7 @@
 //! | `transport` | the handle |
 //! | `wire` | one request and its answer |
 //! | `clients` | a client for each connection |
+//! | `clock` | what time it is, also where tokio's was moved |
 //! | `route` | which server it goes to |
 //! | `failure` | what is known of a request that failed |
 //! | `tls` | whom to trust, and who we are |
@@ -27,6 +28,11 @@
 //! | `disk` | the system's files |
 //! | `runtime` | clock, timer and tasks of tokio |
 //! | `farewell` | what is done when that runtime has gone |
+//!
+//! # In tests
+//! Under tokio's paused time no answer of a real agent comes: tokio leaps to the end of each timeout while it waits for a socket.
+//! The clock leaps along, so that leases end as they are to, and an error in the log says so. Such a test is for
+//! `transport_mock::MockConsul::on_tokio`; one with a real agent has tokio's time as it is.
 //!
 //! # Features
 //! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
@@ -37,6 +43,7 @@
 
 mod builder;
 mod clients;
+mod clock;
 mod disk;
 mod failure;
 mod farewell;

@@ -14,6 +14,7 @@ use semaphore_core::adapter::{
 use tokio::runtime::Handle;
 
 use crate::clients::{Clients, Made};
+use crate::clock::Clock;
 use crate::failure;
 use crate::farewell::Farewell;
 
@@ -24,7 +25,7 @@ pub(crate) struct Wire {
     pub(crate) max_body: usize,
     pub(crate) basic_auth: Option<BasicAuth>,
     pub(crate) handle: Handle,
-    pub(crate) origin: boot_time::Instant,
+    pub(crate) clock: Clock,
     pub(crate) farewell: Farewell,
 }
 
@@ -32,7 +33,7 @@ impl Wire {
     /// To the same agent by the same clock, on another runtime.
     pub(crate) fn anew(&self) -> impl FnOnce(Handle) -> Self + Send + use<> {
         let clients = self.clients.anew();
-        let (url, max_body, origin) = (self.url.clone(), self.max_body, self.origin);
+        let (url, max_body, clock) = (self.url.clone(), self.max_body, self.clock.clone());
         let basic_auth = self.basic_auth.clone();
         move |handle| Self {
             clients,
@@ -40,7 +41,7 @@ impl Wire {
             max_body,
             basic_auth,
             handle,
-            origin,
+            clock,
             farewell: Farewell::default(),
         }
     }
@@ -160,9 +161,10 @@ impl Lanes for Wire {
         self.clients.close(lane);
     }
 
-    /// Goes on counting while the machine is suspended, as Consul's own clock does.
+    /// See [`Clock`].
     fn now(&self) -> Instant {
-        Instant::from_origin(boot_time::Instant::now().duration_since(self.origin))
+        let _inside = self.handle.enter();
+        self.clock.now()
     }
 
     async fn sleep(&self, duration: Duration) {

@@ -1,5 +1,7 @@
 //! `/v1/kv/<key>`: reading, writing and deleting keys.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use semaphore_core::adapter::{Method, Response};
@@ -267,19 +269,21 @@ pub(super) enum TreeShape<'a> {
 }
 
 fn names(entries: &[&Entry], prefix: usize, separator: &[u8]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
+    // As bytes: two that are not UTF-8 may look alike when they are shown.
+    let mut names: Vec<&[u8]> = Vec::new();
     for entry in entries {
         let rest = &entry.key[prefix..];
         let cut = rest
             .windows(separator.len().max(1))
             .position(|window| window == separator)
             .map_or(entry.key.len(), |at| prefix + at + separator.len());
-        let name = String::from_utf8_lossy(&entry.key[..cut]).into_owned();
+        let name = &entry.key[..cut];
         if names.last() != Some(&name) {
             names.push(name);
         }
     }
-    names
+    let shown = names.into_iter().map(String::from_utf8_lossy);
+    shown.map(Cow::into_owned).collect()
 }
 
 fn parse_number(text: &str) -> Result<u64, Response> {

@@ -172,6 +172,15 @@ impl Consul {
         agent
     }
 
+    /// The leader's state in an agent of its own that has a leader and asks for no token.
+    pub(crate) fn for_inspection(&self) -> Self {
+        let mut agent = self.lagging();
+        agent.leaderless_since = None;
+        agent.limiter = Limiter::default();
+        agent.acl = Acl::new(self.profile.rules());
+        agent
+    }
+
     /// A new leader of this cluster that has applied no more of its log than this, and learns of
     /// nothing from now on.
     pub(crate) fn behind(&self, applied: &Snapshot) -> Self {

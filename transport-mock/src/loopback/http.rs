@@ -11,7 +11,7 @@ const MAX_HEADERS: usize = 100;
 
 /// What the bytes received so far are.
 #[derive(Debug)]
-pub(super) enum Decoded {
+pub(crate) enum Decoded {
     /// The beginning of a request.
     Partial {
         /// The client waits for a `100 Continue` before it sends the body.
@@ -25,16 +25,16 @@ pub(super) enum Decoded {
 
 /// A request and what is to happen to its connection.
 #[derive(Debug)]
-pub(super) struct Incoming {
-    pub(super) request: Request,
+pub(crate) struct Incoming {
+    pub(crate) request: Request,
     /// How many bytes it took.
-    pub(super) length: usize,
+    pub(crate) length: usize,
     /// Whether the connection ends with the answer.
-    pub(super) close: bool,
+    pub(crate) close: bool,
 }
 
 /// Reads the request at the beginning of `bytes`.
-pub(super) fn decode(bytes: &[u8]) -> Decoded {
+pub(crate) fn decode(bytes: &[u8]) -> Decoded {
     match try_decode(bytes) {
         Ok(Some(incoming)) => Decoded::Whole(incoming),
         Ok(None) => Decoded::Partial {
@@ -45,7 +45,7 @@ pub(super) fn decode(bytes: &[u8]) -> Decoded {
 }
 
 /// Writes an answer.
-pub(super) fn encode(response: &Response, close: bool) -> Vec<u8> {
+pub(crate) fn encode(response: &Response, close: bool) -> Vec<u8> {
     let status = response.status();
     let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
     for (name, value) in response.headers() {

@@ -8,7 +8,7 @@
 //! ```
 
 mod connection;
-mod http;
+pub(crate) mod http;
 mod hub;
 
 use std::fmt;

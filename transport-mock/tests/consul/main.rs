@@ -15,6 +15,7 @@ mod determinism;
 mod leader;
 mod levers;
 mod limits;
+mod names;
 mod profiles;
 mod sessions;
 mod snapshots;

@@ -1,0 +1,85 @@
+//! A world that goes by tokio's clock: one task sleeps until the next thing is due in it, and lets that happen. Under
+//! paused time tokio's clock leaps there when everything else waits, too.
+
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use semaphore_core::adapter::Instant;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time;
+
+use crate::world::World;
+
+/// tokio's clock, from a moment on.
+pub(crate) struct TokioTime {
+    handle: Handle,
+    origin: time::Instant,
+    /// Something may be due earlier than it was, or the world is gone.
+    changed: Arc<Notify>,
+}
+
+impl TokioTime {
+    #[expect(clippy::panic, reason = "documented at `MockConsul::on_tokio`")]
+    pub(crate) fn begin() -> Self {
+        let Ok(handle) = Handle::try_current() else {
+            panic!(
+                "`MockConsul::on_tokio` was called outside of a tokio runtime: call it in a \
+                 `#[tokio::test(start_paused = true)]`, or make a world with a time of its own by `MockConsul::new`"
+            )
+        };
+        Self {
+            handle,
+            origin: time::Instant::now(),
+            changed: Arc::default(),
+        }
+    }
+
+    /// Has the world do what is due, for as long as somebody has it.
+    pub(crate) fn keep(&self, world: Weak<World>) {
+        let changed = Arc::clone(&self.changed);
+        let origin = self.origin;
+        self.spawn(async move {
+            while let Some(due) = world.upgrade().map(|world| world.catch_up()) {
+                let at = due.and_then(|due| origin.checked_add(due.since_origin()));
+                match at {
+                    Some(at) => drop(time::timeout_at(at, changed.notified()).await),
+                    None => changed.notified().await,
+                }
+            }
+        });
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        // Which clock is paused is a matter of the runtime, and this may be any thread.
+        let _inside = self.handle.enter();
+        Instant::from_origin(time::Instant::now().saturating_duration_since(self.origin))
+    }
+
+    pub(crate) async fn sleep(&self, duration: Duration) {
+        let sleep = {
+            let _inside = self.handle.enter();
+            time::sleep(duration)
+        };
+        sleep.await;
+    }
+
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(future);
+    }
+
+    pub(crate) fn block_on(&self, future: impl Future<Output = ()>) {
+        self.handle.block_on(future);
+    }
+
+    pub(crate) fn poke(&self) {
+        self.changed.notify_one();
+    }
+}
+
+impl Drop for TokioTime {
+    fn drop(&mut self) {
+        self.changed.notify_one();
+    }
+}

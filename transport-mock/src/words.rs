@@ -1,0 +1,186 @@
+//! The words of a test: who holds, who waits, who leads, and what is left. They look at the leader's state and send
+//! nothing.
+
+use std::collections::BTreeSet;
+
+use semaphore_core::adapter::Instant;
+use semaphore_core::manage::{Inspect, Member, Operation, Snapshot};
+use semaphore_core::{Error, Prefix, Scope};
+
+use crate::consul::{Consul, Session};
+use crate::mock::MockConsul;
+use crate::process::MockProcess;
+
+/// Words of semaphores and elections.
+impl MockConsul {
+    /// Who holds a slot of the semaphore at this prefix: the value that each was told by
+    /// [`Builder::value`](semaphore_core::Builder::value), once for each slot, else its session. Nobody where there is no
+    /// semaphore.
+    ///
+    /// ```
+    /// use semaphore_core::Semaphore;
+    /// use transport_mock::MockConsul;
+    ///
+    /// # fn main() -> Result<(), semaphore_core::Error> {
+    /// let world = MockConsul::new(7);
+    /// let builder = Semaphore::builder("service/db", 1).value("node-1");
+    /// let semaphore = builder.connect(world.client("node-1"))?;
+    /// let permit = world.run(semaphore.acquire())?;
+    /// assert_eq!(world.holders("service/db"), ["node-1"]);
+    ///
+    /// world.expire_session("node-1");
+    /// world.run(permit.lost());
+    /// assert!(!permit.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// When the prefix is none, and when something else than a semaphore is there.
+    #[track_caller]
+    pub fn holders(&self, prefix: impl AsRef<str>) -> Vec<String> {
+        let found = self.inspect(prefix.as_ref());
+        let holders = found.map(|it| it.holders).unwrap_or_default();
+        holders.into_iter().map(name).collect()
+    }
+
+    /// Who waits for a slot, first come first.
+    ///
+    /// # Panics
+    /// As [`MockConsul::holders`].
+    #[track_caller]
+    pub fn waiters(&self, prefix: impl AsRef<str>) -> Vec<String> {
+        let found = self.inspect(prefix.as_ref());
+        let waiters = found.map(|it| it.waiters).unwrap_or_default();
+        waiters.into_iter().map(name).collect()
+    }
+
+    /// The value of whoever leads the election of this key, if somebody does.
+    pub fn leader(&self, key: impl AsRef<str>) -> Option<String> {
+        self.consul(|consul, _| {
+            let entry = consul.entry(key.as_ref())?;
+            entry.session()?;
+            Some(text(entry.value()))
+        })
+    }
+
+    /// Ends the sessions of `whom`, as when their TTL is over or an operator destroys them: keys with this value are tied to
+    /// them, or it is the id of one.
+    ///
+    /// # Panics
+    /// When there is none: what the test was to show would not happen.
+    #[track_caller]
+    pub fn expire_session(&self, whom: impl AsRef<str>) {
+        let whom = whom.as_ref();
+        let ended = self.consul(|consul, now| {
+            let sessions = sessions_of(consul, whom);
+            for session in &sessions {
+                consul.destroy_session(now, session);
+            }
+            sessions
+        });
+        assert!(!ended.is_empty(), "no session is {whom}'s");
+        for session in ended {
+            self.note(format_args!("session {session} of {whom} ended"));
+        }
+    }
+
+    /// A program on this host, to be paused and killed: give it to `connect` in place of the host.
+    pub fn process(&self, host: impl AsRef<str>) -> MockProcess {
+        MockProcess::new(&self.client(host))
+    }
+
+    /// Asserts that of the semaphore at this prefix, or of the election of this key, nothing is left but the record with the
+    /// limit, or what the last leader said: no holder, no key, no session that holds one or is named after it. What was given back is so some round trips
+    /// later; `shutdown` of a handle waits for that.
+    ///
+    /// # Panics
+    /// When something is left, which it names.
+    #[track_caller]
+    pub fn assert_nothing_left(&self, prefix: impl AsRef<str>) {
+        let prefix = prefix.as_ref();
+        let left = self.consul(|consul, _| leftovers(consul, prefix));
+        let holders = self.holders_if_any(prefix);
+        assert!(
+            left.is_empty() && holders.is_empty(),
+            "of {prefix} there is left: {left:?}, holders {holders:?}"
+        );
+    }
+
+    #[track_caller]
+    fn holders_if_any(&self, prefix: &str) -> Vec<String> {
+        let is_semaphore = self.consul(|consul, _| consul.entry(&record_of(prefix)).is_some());
+        if is_semaphore {
+            self.holders(prefix)
+        } else {
+            Vec::new()
+        }
+    }
+
+    #[track_caller]
+    #[expect(clippy::panic, reason = "documented")]
+    fn inspect(&self, prefix: &str) -> Option<Snapshot> {
+        let read = Prefix::new(prefix).map_err(Error::from);
+        let read =
+            read.and_then(|prefix| self.consul(|consul, now| inspected(consul, now, prefix)));
+        match read {
+            Ok(snapshot) => Some(snapshot),
+            Err(Error::NotFound) => None,
+            Err(error) => panic!("no semaphore at {prefix}: {error}"),
+        }
+    }
+}
+
+/// What a read of the leader shows, without asking it.
+fn inspected(consul: &Consul, now: Instant, prefix: Prefix) -> Result<Snapshot, Error> {
+    let mut copy = consul.for_inspection();
+    let mut operation = Operation::new(Inspect::new(prefix, Scope::default()), 0);
+    if let Some(request) = operation.poll_transmit(now) {
+        let exchange = copy.submit(now, &request);
+        while let Some((answered, response)) = copy.poll_answer() {
+            if answered == exchange {
+                operation.handle_response(now, &Ok(response));
+            }
+        }
+    }
+    operation.poll_output().unwrap_or(Err(Error::NotFound))
+}
+
+fn sessions_of(consul: &Consul, whom: &str) -> BTreeSet<String> {
+    let entries = consul.entries("");
+    let tied = entries.filter(|entry| entry.value() == whom.as_bytes());
+    let tied = tied.filter_map(|entry| entry.session());
+    let named = consul.sessions().map(Session::id);
+    let named = named.filter(|id| *id == whom);
+    tied.chain(named).map(str::to_owned).collect()
+}
+
+fn leftovers(consul: &Consul, prefix: &str) -> Vec<String> {
+    let below = format!("{prefix}/");
+    let record = record_of(prefix);
+    // The record has the limit, and an election's key what its last leader said. Neither is held.
+    let stays = |key: &str| key == record || key == prefix;
+    let entries = consul.entries(prefix);
+    let ours = entries.filter(|it| it.key() == prefix || it.key().starts_with(&below));
+    let keys = ours.filter(|it| !stays(&it.key()) || it.session().is_some());
+    let keys = keys.map(|entry| format!("key {}", entry.key()));
+    let sessions = consul.sessions().filter(|it| it.name().contains(prefix));
+    let sessions = sessions.map(|it| format!("session {} ({})", it.id(), it.name()));
+    keys.chain(sessions).collect()
+}
+
+fn record_of(prefix: &str) -> String {
+    format!("{prefix}/.lock")
+}
+
+fn name(member: Member) -> String {
+    if member.value.is_empty() {
+        member.session
+    } else {
+        text(&member.value)
+    }
+}
+
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
