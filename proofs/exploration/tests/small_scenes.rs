@@ -54,12 +54,24 @@ fn one_candidate_that_is_lost_with_its_server() {
 
 #[test]
 fn two_callers_of_one_participant() {
-    assert_proved(&Scene::new(1, &[2]).in_round_trips());
+    assert_proved_as_it_is(&two_callers(), Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn two_callers_of_one_participant_by_requests() {
+    assert_proved_as_it_is(&two_callers().by_requests(), Bounds::default());
 }
 
 #[test]
 fn two_participants() {
-    assert_proved(&two());
+    assert_proved_as_it_is(&two(), Bounds::default());
+}
+
+#[test]
+#[ignore = "long: scripts/nightly runs it"]
+fn two_participants_by_requests() {
+    assert_proved_as_it_is(&two().by_requests(), Bounds::default());
 }
 
 #[test]
@@ -239,6 +251,10 @@ fn one() -> Scene {
 
 fn two() -> Scene {
     Scene::new(1, &[1, 1]).together().in_round_trips()
+}
+
+fn two_callers() -> Scene {
+    Scene::new(1, &[2]).in_round_trips()
 }
 
 fn candidate() -> Scene {
