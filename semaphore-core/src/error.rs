@@ -391,6 +391,9 @@ pub enum Lost {
         #[source]
         refusal: RequestError,
     },
+    /// It was given back here, by whoever leads or by the handle of the election.
+    #[error("it was stepped down from")]
+    SteppedDown,
     /// The runtime dropped the driver, so nothing renews the session any more.
     #[error("the runtime has ended")]
     RuntimeEnded,

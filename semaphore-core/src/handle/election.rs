@@ -4,8 +4,12 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
+use futures_channel::oneshot;
+use futures_util::future::{Either, select};
+
 use super::authorized::Tokens;
 use super::discovery::Discovery;
+use super::follower::Follower;
 use super::hold::Hold;
 use super::leadership::Leadership;
 use super::owner::Owner;
@@ -112,6 +116,11 @@ impl Election {
         )
     }
 
+    /// Follows who leads: every change, from the present one on, as [`Discovery::follow`] does.
+    pub fn leaders(&self) -> Follower {
+        self.discovery().follow()
+    }
+
     /// Waits until it leads. Transient failures are waited out: with Consul out of reach this waits
     /// until it is back, see [`Self::campaign_timeout`].
     ///
@@ -167,13 +176,61 @@ impl Election {
         self.owner.is_closed()
     }
 
-    /// Closes, and waits until the leadership is given back and nothing of this election's but the key
-    /// is left in Consul.
+    /// Ends the term of whoever leads by this handle or a clone of it, and waits until nothing of it but the key and its
+    /// value is left in Consul. Who has the [`Leadership`] is told at once: [`Leadership::lost`] says
+    /// [`Lost::SteppedDown`](crate::Lost::SteppedDown), and [`Leadership::is_leader`] is false. The next leader may follow at
+    /// once, also a local campaign that waits. Does nothing where nobody leads here.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the cleaning up failed for good, or for so long that the TTL has done it;
+    /// [`Error::Closed`] when the runtime has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the resignation to the background.
+    pub async fn step_down(&self) -> Result<(), Error> {
+        match self.give_back() {
+            Some(done) => done.await.unwrap_or(Err(Error::Closed)),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes, [steps down](Self::step_down), and waits until nothing of this election's but the key is left in Consul.
+    /// It does not wait for who has the [`Leadership`]: that is told that it was stepped down from. Where Consul does not
+    /// answer it takes twice the TTL at most.
     ///
     /// # Cancel safety
     /// It stays closed; the rest goes on in the background.
     pub async fn shutdown(&self) {
+        self.owner.close();
+        drop(self.give_back());
         self.owner.shutdown().await;
+    }
+
+    /// Like [`Self::shutdown`], and waits for `timeout` at most. The rest goes on in the background then, as long as the
+    /// runtime lives.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::shutdown`].
+    pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let runtime = self.owner.0.runtime();
+        match select(Box::pin(self.shutdown()), runtime.sleep(timeout)).await {
+            Either::Left(((), _)) => Ok(()),
+            Either::Right(_) => Err(Error::Timeout {
+                waited: timeout,
+                last_failure: None,
+            }),
+        }
+    }
+
+    /// Ends the term of who leads here; where its end will be told.
+    fn give_back(&self) -> Option<oneshot::Receiver<Result<(), Error>>> {
+        self.owner.0.command(|state, now| {
+            let campaign = state.machine.leading()?;
+            Some(state.give_back(now, campaign))
+        })
     }
 
     async fn wait(&self, timeout: Option<Duration>) -> Result<Leadership, Error> {

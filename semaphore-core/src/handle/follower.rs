@@ -4,6 +4,7 @@ use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use core::time::Duration;
 use std::sync::Arc;
 
 use futures_util::Stream;
@@ -62,6 +63,17 @@ impl Follower {
     /// What was learned last, for which nobody waits; none before the first item.
     pub fn current(&self) -> Option<&LeaderStatus> {
         self.follow.current()
+    }
+
+    /// How old what was learned last may be: the time since the request was sent whose answer has told or confirmed it. None
+    /// before the first item.
+    ///
+    /// It asks the clock and nobody else, so that it grows also where Consul is silent. While nothing changes Consul answers
+    /// each 15 s a request that it was sent 15 s before, so that up to 32 s are usual for a follower that is
+    /// [awaited](Self::next).
+    pub fn age(&self) -> Option<Duration> {
+        let now = self.runtime.now();
+        Some(now.saturating_since(self.follow.known_at()?))
     }
 
     /// Whether what was learned last may be outdated, since Consul could not be asked when it was

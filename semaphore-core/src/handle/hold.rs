@@ -1,17 +1,19 @@
 //! What was granted and is not given back yet: the part that a permit and a leadership share.
 
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::Arc;
 
 use futures_channel::oneshot;
 use futures_util::FutureExt as _;
-use futures_util::future::Shared as SharedFuture;
+use futures_util::future::{Either, Shared as SharedFuture, select};
 
 use super::owner::Owner;
-use super::shared::Granted;
+use super::shared::{Granted, State};
 use crate::error::{Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::Machine;
+use crate::sync::AtomicBool;
 use crate::time::Instant;
 
 /// A grant that is given back when this is dropped, without blocking.
@@ -20,7 +22,7 @@ pub(super) struct Hold<M: Machine> {
     command: CommandId,
     grant: M::Grant,
     lost: SharedFuture<oneshot::Receiver<Lost>>,
-    is_released: bool,
+    is_released: AtomicBool,
 }
 
 impl<M: Machine> Hold<M> {
@@ -51,7 +53,7 @@ impl<M: Machine> Hold<M> {
             command,
             grant: granted.grant,
             lost: granted.lost.shared(),
-            is_released: false,
+            is_released: AtomicBool::new(false),
         }
     }
 
@@ -84,13 +86,11 @@ impl<M: Machine> Hold<M> {
         self.lost.clone().await.unwrap_or(Lost::RuntimeEnded)
     }
 
-    pub(super) async fn release(mut self) -> Result<(), Error> {
-        self.is_released = true;
-        let released = self.owner.0.command(|state, now| {
-            let released = state.await_done(self.command);
-            state.machine.release(now, self.command);
-            released
-        });
+    /// Gives it back, and waits for the end. Whoever does so again waits for the same end.
+    pub(super) async fn release(&self) -> Result<(), Error> {
+        self.is_released.store(true, Ordering::Release);
+        let give_back = |state: &mut State<M>, now| state.give_back(now, self.command);
+        let released = self.owner.0.command(give_back);
         released.await.unwrap_or(Err(Error::Closed))
     }
 
@@ -105,11 +105,27 @@ impl<M: Machine> Hold<M> {
         });
         done.await.unwrap_or(Err(Error::Closed))
     }
+
+    /// Like [`Self::change`], for `timeout` at most. What was commanded goes on.
+    pub(super) async fn change_timeout(
+        &self,
+        timeout: Duration,
+        start: impl FnOnce(&mut M, Instant, CommandId) -> CommandId + Send,
+    ) -> Result<(), Error> {
+        let change = Box::pin(self.change(start));
+        match select(change, self.owner.0.runtime().sleep(timeout)).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(Error::Timeout {
+                waited: timeout,
+                last_failure: None,
+            }),
+        }
+    }
 }
 
 impl<M: Machine> Drop for Hold<M> {
     fn drop(&mut self) {
-        if !self.is_released {
+        if !self.is_released.load(Ordering::Acquire) {
             self.owner
                 .0
                 .command(|state, now| state.forget(now, self.command));

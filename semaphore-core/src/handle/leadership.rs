@@ -70,7 +70,8 @@ impl Leadership {
 
     /// Changes what the key shows, and waits until it does. It is written through `acquire` only, as
     /// the guide demands; several changes are written one after the other. The next leadership of this
-    /// handle begins with the builder's value again.
+    /// election begins with the value that was set last, unless Consul refused that for good. While Consul does not
+    /// answer this waits until the leadership is lost: see [`Self::set_value_timeout`].
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a value that is too large, [`Error::Request`] where Consul refuses
@@ -87,8 +88,30 @@ impl Leadership {
             .await
     }
 
+    /// Like [`Self::set_value`], and waits for `timeout` at most. The change is not taken back then: it goes on in the
+    /// background.
+    ///
+    /// # Errors
+    /// As [`Self::set_value`], and [`Error::Timeout`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::set_value`].
+    pub async fn set_value_timeout(
+        &self,
+        value: impl Into<Vec<u8>> + Send,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        let value = Value::new(value)?;
+        let set =
+            |candidate: &mut Candidate, now, campaign| candidate.set_value(now, campaign, &value);
+        self.hold.change_timeout(timeout, set).await
+    }
+
     /// Steps down, and waits until nothing of the leadership but the key and its value is left in
-    /// Consul. Belief ends at once, and the next leader may follow at once.
+    /// Consul. Belief ends at once, [`Self::lost`] says [`Lost::SteppedDown`], and the next leader may follow at once.
+    ///
+    /// It may be repeated, also by several tasks at once: all wait for the same end. When nothing is left any more there is
+    /// nothing to wait for.
     ///
     /// # Errors
     /// [`Error::Lost`] when it had been lost before; [`Error::Request`] when the cleaning up failed
@@ -97,7 +120,7 @@ impl Leadership {
     ///
     /// # Cancel safety
     /// Dropping the future leaves the resignation to the background.
-    pub async fn resign(self) -> Result<(), Error> {
+    pub async fn resign(&self) -> Result<(), Error> {
         self.hold.release().await
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct State<M: Machine> {
     pub(crate) machine: M,
     granted: BTreeMap<CommandId, oneshot::Sender<Answer<M::Grant>>>,
     lost: BTreeMap<CommandId, oneshot::Sender<Lost>>,
-    done: BTreeMap<CommandId, oneshot::Sender<Result<(), Error>>>,
+    done: BTreeMap<CommandId, Vec<oneshot::Sender<Result<(), Error>>>>,
     idle: Vec<oneshot::Sender<()>>,
     /// What is still to be told, once the lock is free: a waker may call back at once.
     notices: Vec<Notice<M::Grant>>,
@@ -191,7 +191,7 @@ impl<M: Machine> Dweller for Shared<M> {
             let held = state.lost.keys().copied().collect();
             let granted = core::mem::take(&mut state.granted).into_values();
             let lost = core::mem::take(&mut state.lost).into_values();
-            let done = core::mem::take(&mut state.done).into_values();
+            let done = core::mem::take(&mut state.done).into_values().flatten();
             let idle = core::mem::take(&mut state.idle).into_iter();
             let granted = granted.map(|it| Notice::Granted(it, Err(Error::Closed)));
             let lost = lost.map(|it| Notice::Lost(it, Lost::RuntimeEnded));
@@ -284,9 +284,29 @@ impl<M: Machine> State<M> {
         if self.has_ended() {
             let _ = sender.send(Err(Error::Closed));
         } else {
-            self.done.insert(command, sender);
+            self.done.entry(command).or_default().push(sender);
         }
         receiver
+    }
+
+    /// Gives back what was granted. Whoever waits for its loss is told at once, whoever gives it back at the end.
+    pub(crate) fn give_back(
+        &mut self,
+        now: Instant,
+        command: CommandId,
+    ) -> oneshot::Receiver<Result<(), Error>> {
+        let done = self.await_done(command);
+        self.machine.release(now, command);
+        // It may have been lost before, which is another reason.
+        self.deliver();
+        self.tell_stepped_down(command);
+        done
+    }
+
+    fn tell_stepped_down(&mut self, command: CommandId) {
+        let lost = self.lost.remove(&command);
+        self.notices
+            .extend(lost.map(|lost| Notice::Lost(lost, Lost::SteppedDown)));
     }
 
     /// Whether somebody is there to give back what is not given back yet.
@@ -328,10 +348,10 @@ impl<M: Machine> State<M> {
                         .extend(lost.map(|lost| Notice::Lost(lost, reason)));
                 }
                 Event::Done { command, result } => {
-                    self.lost.remove(&command);
-                    let done = self.done.remove(&command);
+                    self.tell_stepped_down(command);
+                    let done = self.done.remove(&command).into_iter().flatten();
                     self.notices
-                        .extend(done.map(|done| Notice::Done(done, result)));
+                        .extend(done.map(|done| Notice::Done(done, result.clone())));
                 }
             }
         }

@@ -63,6 +63,8 @@ pub struct Follow {
     requests: Requests<Poll>,
     trust: Trust,
     current: Option<LeaderStatus>,
+    /// When the last request was sent whose answer was believed.
+    known_at: Option<Instant>,
     is_interrupted: bool,
     events: VecDeque<Result<LeaderEvent, Error>>,
     rng: fastrand::Rng,
@@ -123,6 +125,7 @@ impl Follow {
                 asks_leader: false,
             },
             current: None,
+            known_at: None,
             is_interrupted: false,
             events: VecDeque::new(),
             rng: fastrand::Rng::with_seed(seed),
@@ -137,6 +140,12 @@ impl Follow {
     /// What was learned last; none before the first answer.
     pub fn current(&self) -> Option<&LeaderStatus> {
         self.current.as_ref()
+    }
+
+    /// When the request was sent whose answer has told, or confirmed, what was learned last: it is no older than that. None
+    /// before the first answer.
+    pub fn known_at(&self) -> Option<Instant> {
+        self.known_at
     }
 
     /// Whether what was learned last may be outdated, since Consul can't be asked.
@@ -194,14 +203,20 @@ impl Follow {
                 self.poller.restart();
             }
             Ok(response) => match LeaderStatus::read(&self.key, response) {
-                Ok((index, found)) => self.answered(now, index, found),
+                Ok((index, found)) => self.answered(now, received.sent_at, index, found),
                 Err(error) => self.failed(now, error),
             },
             Err(error) => self.failed(now, error),
         }
     }
 
-    fn answered(&mut self, now: Instant, index: Index, found: Result<LeaderStatus, Conflict>) {
+    fn answered(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        index: Index,
+        found: Result<LeaderStatus, Conflict>,
+    ) {
         let progress = self.poller.answered(now, index);
         if core::mem::take(&mut self.is_interrupted) {
             self.events.push_back(Ok(LeaderEvent::Resumed));
@@ -210,7 +225,10 @@ impl Follow {
             return;
         }
         match found {
-            Ok(status) => self.show(status),
+            Ok(status) => {
+                self.known_at = Some(sent_at);
+                self.show(status);
+            }
             Err(conflict) => {
                 let key = self.key.to_string();
                 self.end(Error::NotAnElection { key, conflict });

@@ -102,6 +102,9 @@ pub fn a_leader_resigns_and_whoever_waits_leads_at_once(backend: &impl Backend) 
     assert_eq!(verify(&sequencer), SequencerStatus::Stale);
     assert_eq!(verify(second.sequencer()), SequencerStatus::Current);
     assert_eq!(value(&scene.entry(&key).unwrap()), b"other");
+    scene.run(other.step_down()).unwrap();
+    let lost = scene.run(second.lost());
+    assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
     scene.run(second.resign()).unwrap();
     clean_up(&scene, &key);
 }

@@ -120,6 +120,11 @@ impl Follower {
         self.inner.current()
     }
 
+    /// See [`Follower::age`](crate::Follower::age).
+    pub fn age(&self) -> Option<Duration> {
+        self.inner.age()
+    }
+
     /// See [`Follower::is_interrupted`](crate::Follower::is_interrupted).
     pub fn is_interrupted(&self) -> bool {
         self.inner.is_interrupted()

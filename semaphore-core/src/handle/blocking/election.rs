@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{Discovery, block_on, lost_within};
+use super::{Discovery, Follower, block_on, lost_within};
 use crate::error::{Error, Lost, Refusal};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
@@ -38,6 +38,11 @@ impl Election {
     /// See [`Election::discovery`](crate::Election::discovery).
     pub fn discovery(&self) -> Discovery {
         Discovery::new(self.inner.discovery(), Arc::clone(&self.thread))
+    }
+
+    /// See [`Election::leaders`](crate::Election::leaders).
+    pub fn leaders(&self) -> Follower {
+        self.discovery().follow()
     }
 
     /// See [`Election::campaign`](crate::Election::campaign).
@@ -82,6 +87,23 @@ impl Election {
     /// See [`Election::shutdown`](crate::Election::shutdown).
     pub fn shutdown(&self) {
         block_on(&*self.thread, self.inner.shutdown());
+    }
+
+    /// See [`Election::shutdown_timeout`](crate::Election::shutdown_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let shutdown = self.inner.shutdown_timeout(timeout);
+        block_on(&*self.thread, shutdown).unwrap_or(Err(Error::Closed))
+    }
+
+    /// See [`Election::step_down`](crate::Election::step_down).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn step_down(&self) -> Result<(), Error> {
+        block_on(&*self.thread, self.inner.step_down()).unwrap_or(Err(Error::Closed))
     }
 
     fn wrap(&self, inner: AsyncLeadership) -> Leadership {
@@ -150,11 +172,24 @@ impl Leadership {
         block_on(&*self.thread, self.inner.set_value(value)).unwrap_or(Err(Error::Closed))
     }
 
+    /// See [`Leadership::set_value_timeout`](crate::Leadership::set_value_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn set_value_timeout(
+        &self,
+        value: impl Into<Vec<u8>> + Send,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        let set = self.inner.set_value_timeout(value, timeout);
+        block_on(&*self.thread, set).unwrap_or(Err(Error::Closed))
+    }
+
     /// See [`Leadership::resign`](crate::Leadership::resign).
     ///
     /// # Errors
     /// The same.
-    pub fn resign(self) -> Result<(), Error> {
+    pub fn resign(&self) -> Result<(), Error> {
         block_on(&*self.thread, self.inner.resign()).unwrap_or(Err(Error::Closed))
     }
 }

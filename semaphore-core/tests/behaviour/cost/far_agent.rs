@@ -208,7 +208,8 @@ fn a_turn_costs_so_many_round_trips() {
         "from a resignation to the next leader",
         [2.0, 2.0],
         || {
-            let _resignation = world.start(led.take().expect("leads").resign());
+            let leadership = led.take().expect("leads");
+            let _resignation = world.start(async move { leadership.resign().await });
             drop(world.run(waiting).expect("elected"));
         },
     ));

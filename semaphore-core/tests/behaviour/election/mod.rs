@@ -16,5 +16,6 @@ mod loss;
 mod old_answers;
 mod sequencer;
 mod sequencers;
+mod stepping_down;
 pub(crate) mod unknown;
 mod value;

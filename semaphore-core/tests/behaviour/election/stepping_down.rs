@@ -1,0 +1,223 @@
+//! Ending a term: by whoever leads, by reference, and by the handle of the election while the leadership is elsewhere.
+
+use std::sync::Arc;
+
+use futures_util::future::join;
+use semaphore_core::{Error, LeaderEvent, Lost, blocking};
+use transport_mock::MockConsul;
+
+use crate::ENCODING;
+use crate::support::election::*;
+use crate::support::*;
+
+#[test]
+fn a_resignation_by_reference_may_be_repeated_and_all_wait_for_the_same_end() {
+    let world = MockConsul::new(1);
+    let (_election, leadership) = leader(&world);
+    let (first, second) = world.run(join(leadership.resign(), leadership.resign()));
+    first.expect("resigned");
+    second.expect("resigned");
+    assert_only_key_left(&world);
+    assert!(!leadership.is_leader());
+    world.run(leadership.resign()).expect("nothing is left");
+    let lost = world.run(leadership.lost());
+    assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
+}
+
+#[test]
+fn whoever_waits_for_the_loss_is_told_at_once_that_the_leader_resigned() {
+    let world = MockConsul::new(1);
+    let (_election, leadership) = leader(&world);
+    let leadership = Arc::new(leadership);
+    world.partition("a");
+    let resigning = Arc::clone(&leadership);
+    let resigning = world.start(async move { resigning.resign().await });
+    let before = world.now();
+    let lost = world.run(leadership.lost());
+    assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
+    assert_eq!(world.now(), before);
+    world.heal("a");
+    world.run(resigning).expect("resigned");
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn a_resignation_whose_future_is_dropped_goes_on_in_the_background() {
+    let world = MockConsul::new(1);
+    let (_election, leadership) = leader(&world);
+    {
+        let resigning = std::pin::pin!(leadership.resign());
+        let now = std::pin::pin!(std::future::ready(()));
+        world.run(futures_util::future::select(resigning, now));
+    }
+    assert!(!leadership.is_leader());
+    drop(leadership);
+    world.advance(secs(1));
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn a_clone_steps_down_while_another_task_has_the_leadership() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    let clone = election.clone();
+    let next = world.start(async move { clone.campaign().await });
+    world.run(election.step_down()).expect("stepped down");
+    assert!(!leadership.is_leader());
+    let lost = world.run(leadership.lost());
+    assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
+    let next = world.run(next).expect("elected");
+    assert!(next.fencing_token() > leadership.fencing_token());
+    // What is done with the former leadership is no business of the present one.
+    world.run(leadership.resign()).expect("nothing is left");
+    drop(leadership);
+    world.advance(secs(1));
+    assert!(next.is_leader());
+    world.run(next.resign()).expect("resigned");
+    world.run(election.step_down()).expect("nobody leads");
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn stepping_down_ends_although_the_leadership_is_dropped_meanwhile() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    world.partition("a");
+    let clone = election.clone();
+    let stepping_down = world.start(async move { clone.step_down().await });
+    world.advance(secs(1));
+    drop(leadership);
+    world.heal("a");
+    world.run(stepping_down).expect("stepped down");
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn whoever_led_and_lost_it_is_told_of_the_loss_and_not_of_stepping_down() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    let session = leadership.sequencer().session.clone();
+    world.consul(|consul, now| consul.destroy_session(now, session.as_str()));
+    world.advance(secs(1));
+    world.run(election.step_down()).expect("nobody leads");
+    let lost = world.run(leadership.lost());
+    assert!(matches!(lost, Lost::KeyReleased { .. }), "{lost:?}");
+    let resigned = world.run(leadership.resign());
+    assert!(matches!(resigned, Err(Error::Lost(_))), "{resigned:?}");
+}
+
+#[test]
+fn a_shutdown_does_not_wait_for_who_keeps_the_leadership() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    world.run(election.shutdown());
+    assert_only_key_left(&world);
+    assert!(!leadership.is_leader());
+    let lost = world.run(leadership.lost());
+    assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
+    let refused = world.run(election.campaign());
+    assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+}
+
+#[test]
+fn a_shutdown_waits_for_its_timeout_at_most_and_goes_on_afterwards() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    world.partition("a");
+    let before = world.now();
+    let late = world.run(election.shutdown_timeout(secs(2)));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    assert_eq!(world.now().saturating_since(before), secs(2));
+    assert!(!leadership.is_leader());
+    world.heal("a");
+    let ended = world.run(election.shutdown_timeout(secs(60)));
+    ended.expect("nothing is left");
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn a_shutdown_without_consul_ends_by_when_the_session_has() {
+    let world = MockConsul::new(1);
+    let (election, _leadership) = leader(&world);
+    world.partition("a");
+    let before = world.now();
+    world.run(election.shutdown());
+    let took = world.now().saturating_since(before);
+    assert!(took <= secs(30), "twice the TTL: {took:?}");
+}
+
+#[test]
+fn a_value_that_is_not_set_in_time_is_set_later_and_the_next_terms() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    world.partition("a");
+    let before = world.now();
+    let late = world.run(leadership.set_value_timeout("b", secs(1)));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    assert_eq!(world.now().saturating_since(before), secs(1));
+    world.heal("a");
+    world.advance(secs(5));
+    assert_eq!(found(&world).expect("a key").value, "b");
+    world.run(leadership.resign()).expect("resigned");
+    let _next = world.run(election.campaign()).expect("elected");
+    assert_eq!(found(&world).expect("a key").value, "b");
+}
+
+#[test]
+fn a_value_that_a_lost_term_never_showed_is_the_next_terms() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    world.partition("a");
+    let set = world.run(leadership.set_value("b"));
+    assert!(matches!(set, Err(Error::Lost(_))), "{set:?}");
+    assert_eq!(found(&world).expect("a key").value, "a");
+    world.heal("a");
+    drop(leadership);
+    let next = world.run(election.campaign()).expect("elected");
+    assert_eq!(found(&world).expect("a key").value, "b");
+    world.run(next.resign()).expect("resigned");
+}
+
+#[test]
+fn the_handle_of_an_election_follows_its_leaders() {
+    let world = MockConsul::new(1);
+    let (election, _leadership) = leader(&world);
+    let mut leaders = election.leaders();
+    assert_eq!(leaders.age(), None);
+    let led = world.run(leaders.next());
+    assert!(matches!(led, Some(Ok(LeaderEvent::Elected(_)))), "{led:?}");
+    world.advance(secs(7));
+    assert!(leaders.age() >= Some(secs(7)), "{:?}", leaders.age());
+    world.run(election.step_down()).expect("stepped down");
+    let led = world.run(leaders.next());
+    let is_leaderless = matches!(led, Some(Ok(LeaderEvent::Leaderless { .. })));
+    assert!(is_leaderless, "{led:?}");
+}
+
+#[test]
+fn a_thread_steps_down_and_shuts_down_beside_its_leadership() {
+    let world = MockConsul::new(1);
+    let election = blocking::Election::builder(KEY)
+        .encoding(ENCODING)
+        .value("a")
+        .connect(world.client("a"))
+        .expect("valid settings");
+    let first = election.campaign().expect("elected");
+    let set = first.set_value_timeout("b", secs(1));
+    set.expect("set");
+    election.step_down().expect("stepped down");
+    assert!(matches!(first.lost(), Lost::SteppedDown));
+    first.resign().expect("nothing is left");
+    let second = election.campaign().expect("elected");
+    assert_eq!(found(&world).expect("a key").value, "b");
+    let mut leaders = election.leaders();
+    assert!(matches!(leaders.next(), Some(Ok(LeaderEvent::Elected(_)))));
+    assert!(leaders.age().is_some());
+    world.partition("a");
+    let late = election.shutdown_timeout(secs(1));
+    assert!(matches!(late, Err(Error::Timeout { .. })), "{late:?}");
+    world.heal("a");
+    election.shutdown();
+    assert!(!second.is_leader());
+    assert_only_key_left(&world);
+}
