@@ -17,7 +17,7 @@ use core::fmt;
 use crate::error::{Error, Lost, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
-use crate::machine::process::reader::checks::{Check, CheckNews};
+use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::time::Instant;
 use crate::transport::TransportError;

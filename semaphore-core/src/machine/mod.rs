@@ -30,7 +30,7 @@ pub use household::{Household, Member, News, Origin, Reach, Report};
 pub use process::encoding::Encoding;
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 
-pub use process::reader::checks::{Check, CheckNews};
+pub use process::reader::check::{Check, CheckNews};
 pub use process::tenancy::loan::{LoanNews, LoanNo, LoanWish};
 pub use process::tenancy::pool::{MemberNo, Shares};
 pub use semaphore::{Availability, Grant, Participant, Settings};

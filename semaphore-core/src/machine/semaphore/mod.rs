@@ -60,7 +60,7 @@ use crate::input::InvalidInput;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::moment::Moment;
-use crate::machine::process::reader::checks::{Check, CheckNews};
+use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::requests::Requests;
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::machine::process::timers::{Timer, Timers};

@@ -37,7 +37,7 @@ use crate::http::Priority;
 use crate::id::Index;
 use crate::machine::callers::Queue;
 use crate::machine::process::encoding::Encoding;
-use crate::machine::process::reader::checks::Check;
+use crate::machine::process::reader::check::Check;
 use crate::machine::process::requests::Requests;
 use crate::machine::semaphore::admission::CREATORS;
 use crate::machine::semaphore::contender::{Contender, Part};

@@ -9,7 +9,7 @@ use crate::error::{Error, RequestError};
 use crate::http::Response;
 use crate::id::Index;
 use crate::machine::process::moment::Moment;
-use crate::machine::process::reader::checks::CheckNews;
+use crate::machine::process::reader::check::CheckNews;
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::contender::ContenderEvent;
 use crate::machine::semaphore::focus::Focus;

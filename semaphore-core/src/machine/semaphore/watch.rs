@@ -13,7 +13,7 @@ use crate::api::{ListKeys, ReadKey};
 use crate::http::Request;
 use crate::id::Index;
 use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
-use crate::machine::process::reader::checks::Reads;
+use crate::machine::process::reader::check::Reads;
 use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::{Poller, Start};
 use crate::machine::semaphore::focus::Focus;

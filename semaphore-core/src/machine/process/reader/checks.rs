@@ -17,14 +17,14 @@
 //! Sources: Consul's documentation of transactions (64 operations; `check-index`, `check-session`; one that only reads is answered like a read).
 //! docs/CONSUL.md, "Limits and timeouts": an agent allows an address 200 connections.
 
-use core::iter;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backoff::Backoff;
-use crate::api::{Operation, Txn, TxnFaultKind, TxnOutcome};
+use super::check::{Check, CheckNews, Reads};
+use crate::api::{Txn, TxnFaultKind, TxnOutcome};
 use crate::http::{Priority, Response};
-use crate::id::{Index, RequestId, SessionId};
+use crate::id::{Index, RequestId};
 use crate::input::Scope;
 use crate::machine::contract::Transmit;
 use crate::machine::process::requests::{Requests, Sender};
@@ -34,50 +34,14 @@ use crate::machine::process::tenancy::settings::SessionSettings;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// What a holder wants to be told: that its record has changed, or that its key has gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// The key of the record.
-    pub(in crate::machine) record: String,
-    /// Its index, as far as is known.
-    pub(in crate::machine) index: Index,
-    /// Its contender keys, each with its session.
-    pub(in crate::machine) keys: Vec<(String, SessionId)>,
-    /// When it had that for the last time.
-    pub(in crate::machine) seen_at: Instant,
-}
-
-/// What a machine is told of what is read for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckNews {
-    /// Polls by itself, or is looked after.
-    Reads(Reads),
-    /// The record still had this index.
-    AsBefore(Index),
-    /// The record has this index no more, or may have changed all the same.
-    Changed(Index),
-}
-
-/// Who looks whether a record has changed, while one only holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Reads {
-    /// Each machine for itself.
-    #[default]
-    Own,
-    /// The process, for all of them.
-    Shared,
-}
-
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Checks {
     scope: Scope,
     /// How long a record goes unasked for.
     interval: Duration,
-    /// So many may poll by themselves.
+    /// So many may poll by themselves: all of them, once transactions were refused.
     most_polls: usize,
     reads: Reads,
-    /// Whether transactions are served, as far as is known.
-    is_refused: bool,
     offered: BTreeMap<MemberNo, Offered>,
     due: BTreeSet<(Instant, MemberNo)>,
     /// Those that may not be asked for with others.
@@ -136,32 +100,6 @@ impl Sender for BatchNo {
     }
 }
 
-impl Check {
-    /// Who holds more has a poll to itself.
-    pub(in crate::machine) const MOST_KEYS: usize = 16;
-
-    fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
-        let record = Operation::CheckIndex {
-            key: &self.record,
-            index: self.index,
-        };
-        let keys = self
-            .keys
-            .iter()
-            .map(|(key, session)| Operation::CheckSession {
-                key,
-                session: Some(session),
-            });
-        iter::once(record).chain(keys)
-    }
-
-    /// How many bytes its keys have.
-    fn bytes(&self) -> usize {
-        let keys = self.keys.iter().map(|(key, _)| key.len());
-        self.record.len() + keys.sum::<usize>()
-    }
-}
-
 /// So many transactions are under way at once.
 const MOST_IN_FLIGHT: usize = 4;
 
@@ -183,7 +121,6 @@ impl Checks {
             interval: settings.ttl() / 4,
             most_polls,
             reads: Reads::Own,
-            is_refused: false,
             offered: BTreeMap::new(),
             due: BTreeSet::new(),
             alone: BTreeSet::new(),
@@ -259,7 +196,6 @@ impl Checks {
     /// Changes who looks, when there are enough more or enough less of them.
     fn choose(&mut self) {
         let reads = match self.reads {
-            _ if self.is_refused => Reads::Own,
             Reads::Own if self.offered.len() > self.most_polls => Reads::Shared,
             Reads::Shared if self.offered.len() <= self.most_polls / 2 => Reads::Own,
             reads => reads,
@@ -361,7 +297,7 @@ impl Checks {
                 }
                 // Some gateways know no such path: then each looks for itself.
                 if is_refused || error.is_permanent() {
-                    self.is_refused = true;
+                    self.most_polls = usize::MAX;
                     self.choose();
                 }
             }

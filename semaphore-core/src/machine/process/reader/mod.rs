@@ -2,6 +2,7 @@
 
 pub(in crate::machine) mod backoff;
 pub(in crate::machine) mod budget;
+pub(in crate::machine) mod check;
 pub(in crate::machine) mod checks;
 pub(in crate::machine) mod cursor;
 pub(in crate::machine) mod pause;
