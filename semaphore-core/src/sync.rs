@@ -49,6 +49,11 @@ mod scheduled {
             Self(atomic::AtomicBool::new(value))
         }
 
+        pub(crate) fn load(&self, order: Ordering) -> bool {
+            step();
+            self.0.load(order)
+        }
+
         pub(crate) fn store(&self, value: bool, order: Ordering) {
             step();
             self.0.store(value, order);
