@@ -1,4 +1,4 @@
-//! `resource` and `discover`, on the Consul in memory and on a real agent.
+//! `resource`, `discover` and `one_leader`, on the Consul in memory and on a real agent.
 
 use std::process::Command;
 
@@ -7,6 +7,10 @@ use real_agent::Agent;
 
 const RESOURCE: &str = env!("CARGO_BIN_EXE_resource");
 const DISCOVER: &str = env!("CARGO_BIN_EXE_discover");
+const ONE_LEADER: &str = env!("CARGO_BIN_EXE_one_leader");
+
+/// What a service says last.
+const LEFT: &str = "nothing is left but the key";
 
 #[test]
 fn the_resource_serves_the_leader_and_refuses_who_led_before() {
@@ -74,4 +78,38 @@ fn discover_follows_consul_lock_on_a_real_agent_and_leaves_cleanly() {
         Some("interrupted"),
         "{rest:?}"
     );
+}
+
+#[test]
+fn of_two_services_the_second_leads_when_the_first_is_terminated() {
+    let agent = Agent::start().expect("an agent");
+    let url = agent.url();
+    let start = || {
+        let mut service = Running::start(ONE_LEADER, Consul::At(&url), &[]);
+        assert_eq!(service.line(), "campaigns; ^C ends it");
+        service
+    };
+    let token = |line: String| -> u64 {
+        let token = line.strip_prefix("leads, with token ").expect("a leader");
+        token.parse().expect("a number")
+    };
+    let mut first = start();
+    let led = token(first.line());
+    let mut second = start();
+    assert_eq!(token(first.line()), led, "it leads on");
+    let rest = first.terminate();
+    assert_eq!(rest.last().map(String::as_str), Some(LEFT), "{rest:?}");
+    assert!(token(second.line()) > led);
+    let rest = second.interrupt();
+    assert_eq!(rest.last().map(String::as_str), Some(LEFT), "{rest:?}");
+    assert!(agent.client().sessions().expect("an answer").is_empty());
+}
+
+#[test]
+fn a_service_alone_leads_a_consul_in_memory() {
+    let mut service = Running::start(ONE_LEADER, Consul::InMemory, &[]);
+    service.line();
+    assert!(service.line().starts_with("leads, with token "));
+    let rest = service.terminate();
+    assert_eq!(rest.last().map(String::as_str), Some(LEFT), "{rest:?}");
 }

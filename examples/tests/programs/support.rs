@@ -90,11 +90,20 @@ impl Running {
     }
 
     /// Ctrl-C: what it says from then on, to an end without any failure.
-    pub(crate) fn interrupt(mut self) -> Vec<String> {
-        let interrupted = Command::new("kill")
-            .args(["-INT", &self.child.id().to_string()])
+    pub(crate) fn interrupt(self) -> Vec<String> {
+        self.told("-INT")
+    }
+
+    /// The same after `SIGTERM`, as a supervisor sends it.
+    pub(crate) fn terminate(self) -> Vec<String> {
+        self.told("-TERM")
+    }
+
+    fn told(mut self, signal: &str) -> Vec<String> {
+        let told = Command::new("kill")
+            .args([signal, &self.child.id().to_string()])
             .status();
-        assert!(interrupted.expect("it runs").success());
+        assert!(told.expect("it runs").success());
         let rest = self.rest();
         assert!(self.child.wait().expect("an end").success());
         rest

@@ -18,6 +18,7 @@ use crate::error::{Error, Refusal};
 use crate::input::{LockKey, Scope};
 use crate::machine::{Candidate, ElectionSettings};
 use crate::runtime::Runtime;
+use crate::time::Instant;
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -223,6 +224,15 @@ impl Election {
                 last_failure: None,
             }),
         }
+    }
+
+    /// The present, by the clock that it is driven by.
+    pub(super) fn now(&self) -> Instant {
+        self.owner.0.runtime().now()
+    }
+
+    pub(super) async fn sleep(&self, duration: Duration) {
+        self.owner.0.runtime().sleep(duration).await;
     }
 
     /// Ends the term of who leads here; where its end will be told.

@@ -14,6 +14,7 @@ mod builder;
 mod client;
 mod discovery;
 mod election;
+mod election_loop;
 mod follower;
 mod hold;
 mod house;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Discovery, Follower, block_on, lost_within};
 use crate::error::{Error, Lost, Refusal};
+use crate::handle::election_loop::{Refusals, Verdict, pause_after_work};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
@@ -72,6 +73,35 @@ impl Election {
         let campaign = self.inner.try_campaign();
         let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::Closed))?;
         Ok(inner.map(|inner| self.wrap(inner)))
+    }
+
+    /// Leads again and again, as [`Election::run`](crate::Election::run) does: campaigns, does `work` with the leadership, resigns,
+    /// and campaigns again, until a clone is shut down or closed. Nothing can end the work from outside: let it ask
+    /// [`Leadership::is_leader`] between two steps, and return when it does not lead any more.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn run(&self, mut work: impl FnMut(&Leadership)) -> Result<(), Error> {
+        let mut refusals = Refusals::new(self.inner.now());
+        loop {
+            let pause = match self.campaign() {
+                Ok(leadership) => {
+                    refusals.has_led();
+                    work(&leadership);
+                    let has_ended = leadership.is_leader();
+                    // What could not be cleaned up at once goes on in the background.
+                    let _ = leadership.resign();
+                    has_ended.then_some(pause_after_work())
+                }
+                Err(error) => match refusals.judge(self.inner.now(), error) {
+                    Verdict::Over(end) => return end,
+                    Verdict::Later(pause) => Some(pause),
+                },
+            };
+            if let Some(pause) = pause {
+                block_on(&*self.thread, self.inner.sleep(pause));
+            }
+        }
     }
 
     /// See [`Election::close`](crate::Election::close).

@@ -17,5 +17,6 @@ mod old_answers;
 mod sequencer;
 mod sequencers;
 mod stepping_down;
+mod terms_in_a_loop;
 pub(crate) mod unknown;
 mod value;

@@ -1,0 +1,30 @@
+//! A service of which one instance leads, until it is told to stop: start two, stop the one that leads with ^C or SIGTERM.
+use std::{error::Error, sync::Arc, time::Duration};
+
+use examples::agent::Agent;
+use tokio::signal::unix::{SignalKind, signal};
+use transport_reqwest::{Election, Leadership};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let agent = Agent::find()?;
+    let builder =
+        Election::builder("examples/one-leader").value(format!("process {}", std::process::id()));
+    let election = builder.connect(agent.reqwest()?)?;
+    let (stopping, mut terminated) = (election.clone(), signal(SignalKind::terminate())?);
+    tokio::spawn(async move {
+        tokio::select! { _ = terminated.recv() => {}, _ = tokio::signal::ctrl_c() => {} }
+        stopping.shutdown().await; // steps down first, which ends the work
+    });
+    println!("campaigns; ^C ends it");
+    election.run(work).await?;
+    election.shutdown().await;
+    Ok(println!("nothing is left but the key"))
+}
+
+async fn work(leadership: Arc<Leadership>) {
+    loop {
+        println!("leads, with token {}", leadership.fencing_token());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
