@@ -88,6 +88,11 @@ impl Contender {
             flags: entry.flags(),
         }
     }
+
+    /// What decides who is ahead: those who entered in one transaction go by their sessions.
+    fn place_in_queue(&self) -> (Index, &[u8]) {
+        (self.create_index, self.session.as_bytes())
+    }
 }
 
 /// A key directly below the prefix that has the name of a session and is tied to none: what a

@@ -19,7 +19,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     println!("campaigns; ^C ends it");
     election.run(work).await?;
     election.shutdown().await;
-    Ok(println!("nothing is left but the key"))
+    println!("nothing is left but the key");
+    Ok(())
 }
 
 async fn work(leadership: Arc<Leadership>) {

@@ -70,7 +70,7 @@ impl Leadership {
 
     /// Changes what the key shows, and waits until it does. It is written through `acquire` only, as
     /// the guide demands; several changes are written one after the other. The next leadership of this
-    /// election begins with the value that was set last, unless Consul refused that for good. While Consul does not
+    /// handle begins with the builder's value again. While Consul does not
     /// answer this waits until the leadership is lost: see [`Self::set_value_timeout`].
     ///
     /// # Errors

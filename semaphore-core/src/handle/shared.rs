@@ -327,7 +327,10 @@ impl<M: Machine> State<M> {
     pub(crate) fn forget(&mut self, now: Instant, command: CommandId) {
         self.granted.remove(&command);
         self.lost.remove(&command);
-        self.machine.cancel(now, command);
+        // Whoever gives it back is told of its end, which a command that is given up has none of.
+        if !self.done.contains_key(&command) {
+            self.machine.cancel(now, command);
+        }
     }
 
     fn deliver(&mut self) {

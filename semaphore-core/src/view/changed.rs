@@ -76,6 +76,14 @@ impl View {
         self.source = Source::NewerRecord;
     }
 
+    /// A transaction of ours has locked these contender keys: one after the other, each joins the end of the queue.
+    pub(crate) fn lock_keys(&mut self, mut contenders: Vec<Contender>) {
+        contenders.sort_by(|a, b| a.place_in_queue().cmp(&b.place_in_queue()));
+        for contender in contenders {
+            self.lock_key(contender);
+        }
+    }
+
     /// A transaction of ours has locked a contender key.
     pub(crate) fn lock_key(&mut self, contender: Contender) {
         self.orphans.retain(|it| it.session != contender.session);
@@ -87,7 +95,7 @@ impl View {
         }
         self.delete_key(&contender.session);
         let last = self.contenders.last();
-        if last.is_some_and(|last| last.create_index >= contender.create_index) {
+        if last.is_some_and(|last| last.place_in_queue() >= contender.place_in_queue()) {
             self.contenders.push(contender);
             self.line_up();
         } else {

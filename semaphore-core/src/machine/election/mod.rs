@@ -45,7 +45,7 @@ use crate::error::{Error, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
-use crate::machine::callers::{Caller, Callers, Holding, Patience, Ticket};
+use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::pause::Pause;
@@ -90,7 +90,7 @@ struct Leading {
 #[derive(Clone, Debug)]
 struct Change {
     id: CommandId,
-    value: Value,
+    value: Vec<u8>,
 }
 
 /// Which room of a candidate a request is of.
@@ -166,13 +166,13 @@ impl Candidate {
         self.leader
     }
 
-    /// Changes what the key shows, in this term and those after it. Answered by
+    /// Changes what the key shows, for as long as this leadership lasts. Answered by
     /// [`Event::Done`]. It is written through `acquire` only, one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CommandId, value: &Value) -> CommandId {
         let id = CommandId(self.requests.number());
         // Whoever is about to leave is the leader still, until nothing is left.
         if self.leads(campaign) {
-            let value = value.clone();
+            let value = value.as_bytes().to_vec();
             self.changes.push_back(Change { id, value });
             if self.changes.len() == 1 {
                 self.begin_change();
@@ -341,10 +341,7 @@ impl Machine for Candidate {
 
     fn cancel(&mut self, now: Instant, command: CommandId) {
         self.callers.take(command);
-        // Somebody may wait for the end of what was given back.
-        let is_awaited = |hold: &Holding<_>| hold.caller == Caller::Released;
-        let is_given_back = self.callers.hold(command).is_some_and(is_awaited);
-        if !is_given_back && self.callers.forget(command).is_some() {
+        if self.callers.forget(command).is_some() {
             self.step_down(now, command, None);
         }
         self.settle(now);

@@ -166,10 +166,6 @@ impl Candidate {
             return;
         }
         self.leave(now);
-        // What was set last is the next term's, too, whether this one came to show it or not.
-        if let Some(last) = self.changes.back() {
-            self.settings.value = last.value.clone();
-        }
         for change in core::mem::take(&mut self.changes) {
             let result = Err(lost.cloned().map_or(Error::Closed, Error::Lost));
             let change = change.id;
@@ -276,16 +272,14 @@ impl Candidate {
 
     pub(super) fn begin_change(&mut self) {
         if let (Some(change), Some(candidacy)) = (self.changes.front(), &mut self.candidacy) {
-            candidacy.set_value(change.value.as_bytes().to_vec());
+            candidacy.set_value(change.value.clone());
         }
     }
 
     pub(super) fn end_change(&mut self, result: Result<(), Error>) {
         if let Some(change) = self.changes.pop_front() {
-            if result.is_ok() {
-                self.settings.value = change.value;
-            }
-            self.callers.done(change.id, result);
+            let change = change.id;
+            self.callers.done(change, result);
             self.begin_change();
         }
     }

@@ -98,21 +98,28 @@ impl Participant {
 
     fn transmit_contender(&mut self, now: Instant) -> Option<(From, Request)> {
         let first_view = self.outlook().first_view_until();
-        let holds_back =
-            first_view.is_some_and(|until| now < until) || self.outlook().has_next_write();
+        let waits_for_view = first_view.is_some_and(|until| now < until);
+        let mut no = self.next_ready(now, waits_for_view)?;
+        let is_newcomer = |it: &Contender| it.is_newcomer(now);
+        if self.roster.get(no).is_some_and(is_newcomer) && self.outlook().has_next_write() {
+            no = self.next_ready(now, true)?;
+        }
+        if self.roster.get(no).is_some_and(Contender::wants_creation) {
+            let ttl = self.settings.session.ttl();
+            self.requests.orphans_mut().asked(now, ttl);
+        }
+        self.transmit_from(now, no)
+    }
+
+    /// Whose request is next, with or without those who have still to enter.
+    fn next_ready(&mut self, now: Instant, holds_back: bool) -> Option<ContenderNo> {
         let may_create = self.requests.orphans().may_create(now);
         let may_send = |contender: &Contender| {
             !(holds_back && contender.is_newcomer(now))
                 && (may_create || !contender.wants_creation())
         };
         let mut ready = self.roster.ready(now);
-        let (no, _) = ready.find(|(_, it)| may_send(it))?;
-        drop(ready);
-        if self.roster.get(no).is_some_and(Contender::wants_creation) {
-            let ttl = self.settings.session.ttl();
-            self.requests.orphans_mut().asked(now, ttl);
-        }
-        self.transmit_from(now, no)
+        ready.find(|(_, it)| may_send(it)).map(|(no, _)| no)
     }
 
     fn transmit_from(&mut self, now: Instant, no: ContenderNo) -> Option<(From, Request)> {

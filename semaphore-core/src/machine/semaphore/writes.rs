@@ -329,10 +329,10 @@ impl Participant {
         if observed.view.record_index() != sent.write.base {
             return;
         }
+        let locked = after.locked.into_iter().map(|(_, key)| key);
+        // In this order neither shows a holder without a key, which would be looked for among all.
+        observed.view.lock_keys(locked.collect());
         observed.view.write_record(sent.write.record, after.index);
-        for (_, key) in after.locked {
-            observed.view.lock_key(key);
-        }
         for step in &sent.rest.steps {
             if let Step::Leave(session, _) = step {
                 observed.view.delete_key(session);

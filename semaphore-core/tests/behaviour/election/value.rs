@@ -121,13 +121,13 @@ fn a_large_value_is_stored_whole() {
 }
 
 #[test]
-fn the_next_leadership_begins_with_the_value_that_was_set_last() {
+fn the_next_leadership_begins_with_the_builders_value() {
     let world = MockConsul::new(1);
     let (election, leadership) = leader(&world);
     world.run(leadership.set_value("b")).expect("set");
     world.run(leadership.resign()).expect("resigned");
     let _again = world.run(election.campaign()).expect("elected");
-    assert_eq!(found(&world).expect("a key").value, "b");
+    assert_eq!(found(&world).expect("a key").value, "a");
 }
 
 /// By the guide's requests, a late copy of the first attempt brings the first value back.
