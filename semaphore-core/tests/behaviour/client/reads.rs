@@ -168,6 +168,55 @@ fn when_few_are_left_each_polls_again() {
     drop(permits);
 }
 
+/// It was told that it is looked after, and is not there when the others are told that they are not.
+#[test]
+fn one_beside_which_somebody_waited_meanwhile_polls_again_too() {
+    let world = MockConsul::new(1);
+    let (client, mut permits) = held(&world, MANY);
+    let rest = world
+        .run(numbered(&client, 7).acquire_many(2))
+        .expect("slots");
+    let waits = numbered(&client, 7);
+    let waits = world.start(async move { waits.acquire_timeout(secs(30)).await });
+    world.advance(secs(5));
+    for permit in permits.drain(8..) {
+        world.run(permit.release()).expect("released");
+    }
+    let timed_out = world.run(waits);
+    assert!(timed_out.is_err(), "{timed_out:?}");
+    world.advance(secs(20));
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    let polled = spy.requests().into_iter().filter(polls);
+    let of_seven = polled.filter(|it| it.target().contains("/service/7/"));
+    assert!(of_seven.count() >= 2);
+    assert_eq!(spy.count(checks), 0);
+    drop((permits, rest));
+}
+
+/// Their keys are too long for many of them to be asked for at once.
+#[test]
+fn names_as_long_as_may_be_are_asked_for_one_by_one() {
+    let world = MockConsul::new(1);
+    let client = client(&world, "a");
+    let long = "x".repeat(3_000);
+    let permits: Vec<_> = (0..20)
+        .map(|number| {
+            let semaphore = client.semaphore(format!("{long}/{number}"), 16);
+            let semaphore = semaphore.expect("valid settings");
+            world.run(semaphore.acquire_many(15)).expect("slots")
+        })
+        .collect();
+    world.advance(secs(20));
+    let spy = Spy::on(&world);
+    world.advance(secs(A_WHILE));
+    assert_eq!(spy.count(polls), 0);
+    let asked = spy.requests().into_iter().filter(checks);
+    assert!(asked.map(|it| verbs(&it).len()).all(|asked| asked > 0));
+    assert!(permits.iter().all(Permit::is_held));
+    drop(permits);
+}
+
 #[test]
 fn where_transactions_of_reads_are_refused_each_polls() {
     let world = MockConsul::new(1);

@@ -46,6 +46,8 @@ pub(in crate::machine) struct Checks {
     due: BTreeSet<(Instant, MemberNo)>,
     /// Those that may not be asked for with others.
     alone: BTreeSet<MemberNo>,
+    /// Those that were told that they are looked after.
+    trusting: BTreeSet<MemberNo>,
     requests: Requests<BatchNo>,
     batches: BTreeMap<BatchNo, Vec<Asked>>,
     last_batch: u64,
@@ -103,7 +105,7 @@ impl Sender for BatchNo {
 /// So many transactions are under way at once.
 const MOST_IN_FLIGHT: usize = 4;
 
-/// The keys of one take up so much at most, so that it fits whatever they are.
+/// The keys of one take up so much at most, so that it fits whatever they are; those of one member do in any case.
 const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;
 
 /// After so many answers that say that nothing has changed, one reads: some four minutes with the usual TTL.
@@ -124,6 +126,7 @@ impl Checks {
             offered: BTreeMap::new(),
             due: BTreeSet::new(),
             alone: BTreeSet::new(),
+            trusting: BTreeSet::new(),
             requests: Requests::new(settings.request_timeout(), settings.lease_time()),
             batches: BTreeMap::new(),
             last_batch: 0,
@@ -174,10 +177,9 @@ impl Checks {
         };
         self.offered.insert(no, offered);
         if before.is_none() {
-            if self.reads == Reads::Shared {
-                self.tell(no, CheckNews::Reads(Reads::Shared));
-            }
             self.choose();
+            // It may have been told otherwise when it only held for the last time.
+            self.inform(no);
         }
     }
 
@@ -185,6 +187,7 @@ impl Checks {
     pub(in crate::machine) fn part_with(&mut self, no: MemberNo) {
         self.offer(no, None);
         self.alone.remove(&no);
+        self.trusting.remove(&no);
     }
 
     fn unlist(&mut self, no: MemberNo, offered: &Offered) {
@@ -207,7 +210,18 @@ impl Checks {
         self.reads = reads;
         let all: Vec<_> = self.offered.keys().copied().collect();
         for no in all {
-            self.tell(no, CheckNews::Reads(reads));
+            self.inform(no);
+        }
+    }
+
+    /// Tells a member who looks, unless it knows.
+    fn inform(&mut self, no: MemberNo) {
+        let is_news = match self.reads {
+            Reads::Own => self.trusting.remove(&no),
+            Reads::Shared => self.trusting.insert(no),
+        };
+        if is_news {
+            self.tell(no, CheckNews::Reads(self.reads));
         }
     }
 
@@ -241,7 +255,8 @@ impl Checks {
             let from = operations.len();
             operations.extend(check.operations());
             let to = operations.len();
-            if to > Txn::MAX_OPERATIONS || bytes > MOST_KEY_BYTES {
+            let is_too_much = to > Txn::MAX_OPERATIONS || bytes > MOST_KEY_BYTES;
+            if is_too_much && !asked.is_empty() {
                 operations.truncate(from);
                 break;
             }
@@ -335,6 +350,7 @@ impl Checks {
             Verdict::Refused => {
                 self.offer(no, None);
                 self.alone.insert(no);
+                self.trusting.remove(&no);
                 self.tell(no, CheckNews::Reads(Reads::Own));
                 return;
             }
