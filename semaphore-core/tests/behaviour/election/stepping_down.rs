@@ -187,11 +187,11 @@ fn a_thread_steps_down_and_shuts_down_beside_its_leadership() {
     let first = election.campaign().expect("elected");
     let set = first.set_value_timeout("b", secs(1));
     set.expect("set");
+    assert_eq!(found(&world).expect("a key").value, "b");
     election.step_down().expect("stepped down");
     assert!(matches!(first.lost(), Lost::SteppedDown));
     first.resign().expect("nothing is left");
     let second = election.campaign().expect("elected");
-    assert_eq!(found(&world).expect("a key").value, "b");
     let mut leaders = election.leaders();
     assert!(matches!(leaders.next(), Some(Ok(LeaderEvent::Elected(_)))));
     assert!(leaders.age().is_some());
