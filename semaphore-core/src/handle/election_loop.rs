@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::time::Instant;
 
 /// How long another candidate has to be first after work that has ended by itself.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const PAUSE_AFTER_WORK: Duration = Duration::from_secs(1);
 
 /// How long it waits after a refusal.
 const PAUSE_AFTER_REFUSAL: Duration = Duration::from_secs(5);
@@ -109,7 +109,7 @@ where
     };
     // Why it was lost, or could not be cleaned up at once, is in the log; the rest goes on in the background.
     let _ = leadership.resign().await;
-    has_ended.then_some(PAUSE)
+    has_ended.then_some(PAUSE_AFTER_WORK)
 }
 
 /// What is refused, and since when it could have been told.
@@ -150,9 +150,4 @@ impl Refusals {
             }
         }
     }
-}
-
-/// How long whoever leads on threads waits after work that has ended by itself.
-pub(super) const fn pause_after_work() -> Duration {
-    PAUSE
 }

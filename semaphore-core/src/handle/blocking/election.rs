@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Discovery, Follower, block_on, lost_within};
 use crate::error::{Error, Lost, Refusal};
-use crate::handle::election_loop::{Refusals, Verdict, pause_after_work};
+use crate::handle::election_loop::{PAUSE_AFTER_WORK, Refusals, Verdict};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
@@ -91,7 +91,7 @@ impl Election {
                     let has_ended = leadership.is_leader();
                     // What could not be cleaned up at once goes on in the background.
                     let _ = leadership.resign();
-                    has_ended.then_some(pause_after_work())
+                    has_ended.then_some(PAUSE_AFTER_WORK)
                 }
                 Err(error) => match refusals.judge(self.inner.now(), error) {
                     Verdict::Over(end) => return end,

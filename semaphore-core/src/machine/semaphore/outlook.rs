@@ -145,7 +145,7 @@ impl Outlook<'_> {
 
     /// From when on the next poll is wanted. It waits a little for an answer that tells as much.
     pub(super) fn watch_from(&self, now: Instant) -> Option<Instant> {
-        if self.watch.shares_reads() && self.check().is_some() {
+        if self.watch.shares_reads() && self.only_holds().is_some() {
             return None;
         }
         if self.settings.encoding == Encoding::Requests {
@@ -184,20 +184,11 @@ impl Outlook<'_> {
 
     /// What is to be told while one only holds: that the record has changed, or that a key is gone.
     pub(super) fn check(&self) -> Option<Check> {
-        let is_shared = self.settings.shares_sessions()
-            && self.settings.encoding == Encoding::Transactions
-            && self.roster.len() <= Check::MOST_KEYS;
-        let holds = self.roster.has_any(Group::Held);
-        if !is_shared || !holds || self.waits() {
-            return None;
-        }
-        let observed = self.knowledge.current()?;
-        let is_settled = !self.knowledge.is_doubted() && !self.watch.is_refresh_wanted();
-        let has_record = observed.view.record().is_some();
+        let observed = self.only_holds()?;
         let prefix = &self.settings.prefix;
         let sessions = self.roster.those(Group::Held);
         let sessions = sessions.filter_map(|(_, it)| it.session_id());
-        (has_record && is_settled).then(|| Check {
+        Some(Check {
             record: prefix.record_key(),
             index: observed.view.record_index(),
             keys: sessions
@@ -207,47 +198,15 @@ impl Outlook<'_> {
         })
     }
 
-    fn prompt(&self) -> Duration {
-        PROMPT.max(self.watch.round_trip() * 4)
-    }
-
-    /// When a request was sent, or is about to be, whose answer tells as much as a poll.
-    fn answer_awaited(&self, now: Instant) -> Option<Instant> {
-        let is_in_crowd = self.is_in_crowd();
-        let is_planned = self.ledger.is_planned() || self.watch.is_refresh_wanted() && is_in_crowd;
-        let under_way = self.requests.last_step(|from| match from {
-            From::Ledger => true,
-            From::Refresh => is_in_crowd,
-            _ => false,
-        });
-        let entered_at = self.entered_at();
-        let all = [is_planned.then_some(now), under_way, entered_at];
-        all.into_iter().flatten().max()
-    }
-
-    /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
-    /// its session, or, in a crowd, its key. To enter shows as much, and whoever polled a crowd meanwhile
-    /// would read all of it again for each who enters before: many who come at once would make an agent
-    /// so slow by it that nobody gets in.
-    fn is_about_to_enter(&self) -> bool {
-        let is_in_line =
-            |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
-        let enters = self.entered_at().is_some();
-        let is_about_to = if enters {
-            self.is_in_crowd()
-        } else {
-            self.roster.is_any_asking(Group::Wanting)
-        };
-        is_about_to && !self.roster.all().any(is_in_line)
-    }
-
-    /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
-    /// one step.
-    pub(super) fn first_view_until(&self) -> Option<Instant> {
-        let since = self.watch.reads_since()?;
-        let is_first =
-            self.settings.encoding == Encoding::Transactions && self.knowledge.current().is_none();
-        is_first.then_some(since + self.prompt())
+    /// What is known, where one only holds, and others of the process could look as well.
+    fn only_holds(&self) -> Option<&Observed> {
+        let may_share = self.settings.shares_sessions()
+            && self.settings.encoding == Encoding::Transactions
+            && self.roster.len() <= Check::MOST_KEYS;
+        let holds = self.roster.has_any(Group::Held) && !self.waits();
+        let is_settled = !self.knowledge.is_doubted() && !self.watch.is_refresh_wanted();
+        let observed = self.knowledge.current();
+        observed.filter(|it| may_share && holds && is_settled && it.view.record().is_some())
     }
 
     /// Whether newcomers go along with the next write of the record: one is under way that leaves slots free, and nobody else
