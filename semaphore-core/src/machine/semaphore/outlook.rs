@@ -209,6 +209,49 @@ impl Outlook<'_> {
         observed.filter(|it| may_share && holds && is_settled && it.view.record().is_some())
     }
 
+    fn prompt(&self) -> Duration {
+        PROMPT.max(self.watch.round_trip() * 4)
+    }
+
+    /// When a request was sent, or is about to be, whose answer tells as much as a poll.
+    fn answer_awaited(&self, now: Instant) -> Option<Instant> {
+        let is_in_crowd = self.is_in_crowd();
+        let is_planned = self.ledger.is_planned() || self.watch.is_refresh_wanted() && is_in_crowd;
+        let under_way = self.requests.last_step(|from| match from {
+            From::Ledger => true,
+            From::Refresh => is_in_crowd,
+            _ => false,
+        });
+        let entered_at = self.entered_at();
+        let all = [is_planned.then_some(now), under_way, entered_at];
+        all.into_iter().flatten().max()
+    }
+
+    /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
+    /// its session, or, in a crowd, its key. To enter shows as much, and whoever polled a crowd meanwhile
+    /// would read all of it again for each who enters before: many who come at once would make an agent
+    /// so slow by it that nobody gets in.
+    fn is_about_to_enter(&self) -> bool {
+        let is_in_line =
+            |it: &Contender| it.key_index().is_some() || it.must_withdraw() || it.is_queued();
+        let enters = self.entered_at().is_some();
+        let is_about_to = if enters {
+            self.is_in_crowd()
+        } else {
+            self.roster.is_any_asking(Group::Wanting)
+        };
+        is_about_to && !self.roster.all().any(is_in_line)
+    }
+
+    /// Until when a newcomer waits for the first read, which tells whether it may enter and claim in
+    /// one step.
+    pub(super) fn first_view_until(&self) -> Option<Instant> {
+        let since = self.watch.reads_since()?;
+        let is_first =
+            self.settings.encoding == Encoding::Transactions && self.knowledge.current().is_none();
+        is_first.then_some(since + self.prompt())
+    }
+
     /// Whether newcomers go along with the next write of the record: one is under way that leaves slots free, and nobody else
     /// holds or waits, who could make it fail. Who entered meanwhile would read the whole prefix, each, to do in two steps what
     /// then takes one.
