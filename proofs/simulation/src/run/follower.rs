@@ -48,7 +48,10 @@ impl Follower {
             .connect_parts(wire, process)?;
         let mut follower = discovery.follow();
         while let Some(event) = follower.next().await {
-            event?;
+            if let Err(error) = event {
+                let (host, error) = (self.host, format!("{error:?}"));
+                self.book.happened(Happening::Failed { host, error });
+            }
             self.tell(match follower.current() {
                 None => Followed::Nothing,
                 Some(LeaderStatus::Leaderless { .. }) => Followed::Nobody,

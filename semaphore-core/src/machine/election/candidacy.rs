@@ -29,9 +29,11 @@ use self::phase::{Phase, State};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Lost, Refusal, RequestError};
+use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
+use crate::input::LockKey;
+use crate::leader::Leader;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
@@ -113,6 +115,8 @@ pub(super) enum CandidacyEvent {
     Lost(Lost),
     /// It can't campaign any longer with this session.
     SessionGone,
+    /// The key is not an election's.
+    Conflict(Conflict),
     /// It will never be elected.
     Refused(Error),
     /// The value will never be taken.
@@ -366,6 +370,24 @@ impl Candidacy {
         self.phase.rests_until()
     }
 
+    /// Whether it has seen the key, and that was an election's or missing.
+    pub(super) fn has_seen_election(&self, key: &LockKey) -> bool {
+        self.seen.is_some() && self.conflict(key).is_none()
+    }
+
+    /// What the key is instead of an election's, as it was last seen.
+    pub(super) fn conflict(&self, key: &LockKey) -> Option<Conflict> {
+        let shown = self.shown()?;
+        // What is overwritten and ours is given back.
+        let is_ours = self.shown_as_own().is_some() && shown.is_overwritten();
+        shown.conflict_at(key).filter(|_| !is_ours)
+    }
+
+    /// Who leads, as the key was last seen.
+    pub(super) fn leader(&self, key: &LockKey) -> Option<Leader> {
+        Leader::of(key, self.shown()?)
+    }
+
     fn shown(&self) -> Option<&ElectionKey> {
         self.seen.as_ref()?.key.as_ref()
     }
@@ -395,7 +417,7 @@ impl Candidacy {
 
     /// Whether the key is there to be taken, for all that is known.
     fn is_free(&self) -> bool {
-        let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(|key| key.session.is_none());
+        let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
         self.seen.as_ref().is_some_and(is_free)
     }
 

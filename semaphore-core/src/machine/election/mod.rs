@@ -45,6 +45,7 @@ use crate::error::{Error, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
+use crate::leader::Leader;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::reader::budget::Budget;
@@ -74,8 +75,7 @@ pub struct Candidate {
     leader: Option<CommandId>,
     /// The values to show, first things first.
     changes: VecDeque<Change>,
-    /// No new candidacy before it is over.
-    respawn: Pause,
+    between: Between,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
 }
@@ -85,6 +85,25 @@ pub struct Candidate {
 struct Leading {
     /// Whether nothing of it is left.
     is_over: bool,
+}
+
+/// What outlasts a candidacy.
+#[derive(Clone, Debug)]
+struct Between {
+    /// No new candidacy before it is over.
+    respawn: Pause,
+    key: Acquaintance,
+}
+
+/// What is known of the key as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Acquaintance {
+    /// It has not been seen. What is no election's then never was one: a wrong key, most likely.
+    Unknown,
+    /// It has been seen as an election's, or missing. What becomes something else may become an election's again.
+    Election,
+    /// It has become something else, which has been told.
+    Overwritten,
 }
 
 #[derive(Clone, Debug)]
@@ -113,7 +132,10 @@ impl Candidate {
         let cap = settings.session.retry_cap();
         Self {
             watch: Poller::new(Budget::new(INTERVAL, BURST), cap),
-            respawn: Pause::new(cap),
+            between: Between {
+                respawn: Pause::new(cap),
+                key: Acquaintance::Unknown,
+            },
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(
                 settings.session.request_timeout(),
@@ -164,6 +186,11 @@ impl Candidate {
     /// The campaign that leads, or did until it resigned and something of it is left.
     pub fn leading(&self) -> Option<CommandId> {
         self.leader
+    }
+
+    /// Who leads, as far as this candidate knows: as it saw the key last, while somebody campaigns or leads by it.
+    pub fn known_leader(&self) -> Option<Leader> {
+        self.candidacy.as_ref()?.leader(&self.settings.key)
     }
 
     /// Changes what the key shows, for as long as this leadership lasts. Answered by
@@ -244,7 +271,7 @@ impl Candidate {
         let timers = Timers::after(self.timed_at)
             .with(Timer::Caller, self.callers.queue().timeout())
             .with(Timer::Creation, self.requests.orphans().timeout())
-            .with(Timer::Respawn, self.respawn.timeout())
+            .with(Timer::Respawn, self.between.respawn.timeout())
             .with(Timer::Poll, self.watch.timeout());
         let Some(candidacy) = &self.candidacy else {
             return timers;
@@ -310,8 +337,13 @@ impl Machine for Candidate {
     fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {
-            let last_failure = self.callers.failure().cloned();
-            self.callers.timed_out(now, &ticket, last_failure);
+            match self.conflict() {
+                Some(error) => self.callers.failed(ticket.id, error),
+                None => {
+                    let last_failure = self.callers.failure().cloned();
+                    self.callers.timed_out(now, &ticket, last_failure);
+                }
+            }
         }
         self.let_time_pass(now);
         self.settle(now);

@@ -4,12 +4,12 @@
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Lost, RequestError};
+use crate::error::{Conflict, Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::callers::Caller;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term};
-use crate::machine::election::{Candidate, From, Leading};
+use crate::machine::election::{Acquaintance, Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Received;
@@ -99,6 +99,9 @@ impl Candidate {
         let Some(candidacy) = &self.candidacy else {
             return;
         };
+        if candidacy.has_seen_election(&self.settings.key) {
+            self.between.key = Acquaintance::Election;
+        }
         self.callers.note(candidacy.failure().cloned());
         if let Some(error) = candidacy.failure() {
             for ticket in self.callers.take_tries() {
@@ -123,9 +126,10 @@ impl Candidate {
                 }
             }
             Some(CandidacyEvent::SessionGone) => {
-                self.respawn.begin(now, &mut self.rng);
+                self.between.respawn.begin(now, &mut self.rng);
                 self.leave(now);
             }
+            Some(CandidacyEvent::Conflict(conflict)) => self.meet_conflict(now, conflict),
             Some(CandidacyEvent::Refused(error)) => {
                 self.fail_waiting(&error);
                 self.leave(now);
@@ -139,9 +143,43 @@ impl Candidate {
         }
     }
 
+    /// The key is something else's. If it never was an election's as far as is known, nobody will lead by it; otherwise whoever waits
+    /// goes on waiting until it is one again, as when somebody has written it by mistake.
+    fn meet_conflict(&mut self, now: Instant, conflict: Conflict) {
+        let error = self.not_an_election(conflict);
+        match self.between.key {
+            Acquaintance::Unknown => {
+                self.fail_waiting(&error);
+                self.leave(now);
+                return;
+            }
+            Acquaintance::Election => {
+                self.between.key = Acquaintance::Overwritten;
+                let error: &dyn core::error::Error = &error;
+                tracing::warn!(name: "key-overwritten", error, "an election waits until its key is one again");
+            }
+            Acquaintance::Overwritten => {}
+        }
+        for ticket in self.callers.take_tries() {
+            self.callers.failed(ticket.id, error.clone());
+        }
+    }
+
+    /// What stands in the way, if that is what the key is.
+    pub(super) fn conflict(&self) -> Option<Error> {
+        let candidacy = self.candidacy.as_ref()?;
+        let conflict = candidacy.conflict(&self.settings.key)?;
+        Some(self.not_an_election(conflict))
+    }
+
+    fn not_an_election(&self, conflict: Conflict) -> Error {
+        let key = self.settings.key.to_string();
+        Error::NotAnElection { key, conflict }
+    }
+
     /// The first in the queue leads. If nobody waits any more, the candidacy is left at once.
     pub(super) fn elect(&mut self, term: Term) {
-        self.respawn.reset();
+        self.between.respawn.reset();
         let Some(campaign) = self.callers.queue().head().map(|ticket| ticket.id) else {
             return;
         };
@@ -156,7 +194,7 @@ impl Candidate {
             hold.lost = Some(reason.clone());
         }
         self.step_down(now, campaign, Some(&reason));
-        self.respawn.begin(now, &mut self.rng);
+        self.between.respawn.begin(now, &mut self.rng);
         self.callers.lost(campaign, reason);
     }
 
@@ -208,7 +246,7 @@ impl Candidate {
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
             self.remove_gone();
         }
-        if self.candidacy.is_none() && wanted && self.respawn.is_over(now) {
+        if self.candidacy.is_none() && wanted && self.between.respawn.is_over(now) {
             self.watch.start();
             // The poll under way may last.
             let is_polling = self.watch.is_polling();
@@ -216,7 +254,7 @@ impl Candidate {
             self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
         if !wanted && self.candidacy.is_none() {
-            self.respawn.end();
+            self.between.respawn.end();
             self.requests.forget_services();
         }
         if !self.candidacy.as_ref().is_some_and(campaigns) {
