@@ -24,6 +24,7 @@ pub mod alarm;
 pub mod backend;
 pub mod bare;
 pub mod contender;
+pub mod contest;
 pub mod crew;
 pub mod failure;
 pub mod fairness;

@@ -157,13 +157,14 @@ impl Follower {
             Ok(LeaderEvent::Resumed) => assert!(self.trouble.take().is_some()),
             Ok(_) => {}
             Err(error) => {
-                self.meet(match &error {
+                let trouble = match &error {
                     Error::NotAnElection { conflict, .. } => {
                         self.told = None;
                         Trouble::Conflict(conflict.clone())
                     }
                     _ => Trouble::Refused,
-                });
+                };
+                self.meet(trouble);
                 self.errors.push_back(error);
             }
         }

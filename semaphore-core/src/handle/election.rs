@@ -56,7 +56,7 @@ pub struct Election {
 
 impl Election {
     pub(super) fn start(
-        settings: ElectionSettings,
+        settings: &ElectionSettings,
         seed: u64,
         transport: Arc<dyn Transport>,
         tokens: Tokens,
@@ -65,7 +65,7 @@ impl Election {
     ) -> Result<Self, Error> {
         let candidate = Candidate::new(settings.clone(), seed);
         let owner = Owner::start(candidate, transport, tokens, runtime, farewell)?;
-        Ok(Self::of(owner, &settings))
+        Ok(Self::of(owner, settings))
     }
 
     /// With a candidate that runs.

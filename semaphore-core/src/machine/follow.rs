@@ -15,13 +15,14 @@ pub(crate) mod known;
 
 use core::time::Duration;
 
+pub use self::known::LeaderEvent;
 use self::known::{Known, Told};
 use crate::api::ReadKey;
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, RequestId};
 use crate::input::{InvalidInput, LockKey, Scope};
-use crate::leader::{Leader, LeaderStatus};
+use crate::leader::LeaderStatus;
 use crate::machine::contract::Transmit;
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::cursor::Progress;
@@ -30,26 +31,6 @@ use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::time::Instant;
 use crate::transport::TransportError;
-
-/// What a follower learns.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum LeaderEvent {
-    /// Somebody leads: the first thing learned, another leader, or the same one in a new term.
-    Elected(Leader),
-    /// The leader says something else of itself.
-    ValueChanged(Leader),
-    /// Nobody leads, or what was left there changed.
-    Leaderless {
-        /// What the key says all the same, none where there is no key.
-        last_value: Option<Vec<u8>>,
-    },
-    /// Consul can't be asked for now, for this reason. What was learned last may be outdated. The
-    /// follower goes on trying; told once, until it [resumes](Self::Resumed).
-    Interrupted(RequestError),
-    /// Consul answers again, or what it refused or had in the key's place has passed. Whatever changed meanwhile follows.
-    Resumed,
-}
 
 /// A sans-IO machine that follows one election's leader. It has one request under way at a time, at
 /// most 10 at once and 10 a second in the long run, however often the key changes; while nothing

@@ -97,7 +97,7 @@ impl Builder<Election> {
             .with_session_options(session_options);
         let Some(presence) = presence else {
             let tokens = Tokens::of(told.tokens);
-            return Election::start(settings, seed, transport, tokens, runtime, farewell);
+            return Election::start(&settings, seed, transport, tokens, runtime, farewell);
         };
         let (tokens, kept) = (told.tokens, settings.clone());
         let owner = presence.candidate(settings, seed, tokens, farewell, is_isolated)?;

@@ -337,12 +337,11 @@ impl Machine for Candidate {
     fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {
-            match self.conflict() {
-                Some(error) => self.callers.failed(ticket.id, error),
-                None => {
-                    let last_failure = self.callers.failure().cloned();
-                    self.callers.timed_out(now, &ticket, last_failure);
-                }
+            if let Some(error) = self.conflict() {
+                self.callers.failed(ticket.id, error);
+            } else {
+                let last_failure = self.callers.failure().cloned();
+                self.callers.timed_out(now, &ticket, last_failure);
             }
         }
         self.let_time_pass(now);

@@ -5,9 +5,28 @@
 
 use crate::error::{Conflict, Error, RequestError};
 use crate::id::{FencingToken, Index};
-use crate::leader::LeaderStatus;
-use crate::machine::follow::LeaderEvent;
+use crate::leader::{Leader, LeaderStatus};
 use crate::time::Instant;
+
+/// What a follower learns.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum LeaderEvent {
+    /// Somebody leads: the first thing learned, another leader, or the same one in a new term.
+    Elected(Leader),
+    /// The leader says something else of itself.
+    ValueChanged(Leader),
+    /// Nobody leads, or what was left there changed.
+    Leaderless {
+        /// What the key says all the same, none where there is no key.
+        last_value: Option<Vec<u8>>,
+    },
+    /// Consul can't be asked for now, for this reason. What was learned last may be outdated. The
+    /// follower goes on trying; told once, until it [resumes](Self::Resumed).
+    Interrupted(RequestError),
+    /// Consul answers again, or what it refused or had in the key's place has passed. Whatever changed meanwhile follows.
+    Resumed,
+}
 
 /// What is known of an election's leader.
 #[derive(Clone, Debug, Default)]
