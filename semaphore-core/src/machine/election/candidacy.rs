@@ -25,6 +25,7 @@ mod views;
 mod writes;
 
 use self::pace::Pace;
+pub(super) use self::phase::Way;
 use self::phase::{Phase, State};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
@@ -72,6 +73,7 @@ pub(super) struct Candidacy {
     last_shown: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
+    fencing: Fencing,
     /// Why the last request failed, where it did.
     failure: Option<RequestError>,
 }
@@ -93,6 +95,17 @@ enum Writing {
         base: Index,
     },
     Release,
+    /// A release that is applied to the key as it was seen, or not at all: no late copy of it unties a later term's.
+    HandOn {
+        value: Vec<u8>,
+    },
+}
+
+/// Whether each write so far names the key as it was seen, so that a late copy of it changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fencing {
+    Whole,
+    Partial,
 }
 
 /// Which request of a candidacy is meant.
@@ -113,6 +126,8 @@ pub(super) enum CandidacyEvent {
     NotAvailable(Refusal),
     /// It led, and does so no longer.
     Lost(Lost),
+    /// It has given the key back, and can campaign again.
+    HandedOn,
     /// It can't campaign any longer with this session.
     SessionGone,
     /// The key is not an election's.
@@ -151,6 +166,7 @@ impl Candidacy {
             value: settings.value.as_bytes().to_vec(),
             last_shown: None,
             may_hold: false,
+            fencing: Fencing::Whole,
             failure: None,
         }
     }
@@ -198,14 +214,39 @@ impl Candidacy {
     }
 
     /// Starts on the way out, from wherever it is.
-    pub(super) fn leave(&mut self, now: Instant, settings: &ElectionSettings) {
-        if !self.phase.left(Departure::begin(now, &settings.session)) {
+    pub(super) fn leave(&mut self, now: Instant, way: Way, settings: &ElectionSettings) {
+        let is_kept = way == Way::HandOn && self.is_leading() && self.may_be_kept(now);
+        let way = if is_kept { Way::HandOn } else { Way::End };
+        let departure = Departure::begin(now, &settings.session);
+        if !self.phase.left(departure, way) {
             return;
         }
         self.session.let_go();
         self.pace.reset();
         self.may_hold &= !is_on(Defect::KeyLeftLocked);
         self.settle(settings);
+    }
+
+    /// Whether nothing of what it has written can come back and act in the session's name later.
+    fn may_be_kept(&self, now: Instant) -> bool {
+        self.fencing == Fencing::Whole
+            && self.writing.is_none()
+            && self.unresolved.is_none()
+            && !self.given_up.may_come(now)
+            && self.has_valid_lease(now)
+    }
+
+    /// Whether its session may be kept while nobody campaigns with it.
+    pub(super) fn can_wait(&self, now: Instant) -> bool {
+        self.is_campaigning() && !self.may_hold && self.may_be_kept(now)
+    }
+
+    /// Somebody campaigns with its session again. What it has seen of the key is of the past.
+    pub(super) fn look_anew(&mut self, unseen_since: Option<Moment>) {
+        self.seen = None;
+        self.is_outdated = false;
+        self.unresolved = unseen_since;
+        self.pace.reset();
     }
 
     /// The write under way is sent again, in another way.

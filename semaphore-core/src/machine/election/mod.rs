@@ -30,6 +30,7 @@
 //! long run, two attempts a second and one more for each acquisition by somebody else, and one read
 //! after each write whose answer does not tell what became of it.
 
+mod between;
 mod candidacy;
 mod settings;
 mod term;
@@ -39,6 +40,7 @@ mod write;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use self::between::Between;
 use self::candidacy::{Candidacy, Part};
 use crate::api::ReadKey;
 use crate::error::{Error, Refusal};
@@ -49,7 +51,6 @@ use crate::leader::Leader;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::reader::budget::Budget;
-use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
@@ -87,25 +88,6 @@ struct Leading {
     is_over: bool,
 }
 
-/// What outlasts a candidacy.
-#[derive(Clone, Debug)]
-struct Between {
-    /// No new candidacy before it is over.
-    respawn: Pause,
-    key: Acquaintance,
-}
-
-/// What is known of the key as such.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Acquaintance {
-    /// It has not been seen. What is no election's then never was one: a wrong key, most likely.
-    Unknown,
-    /// It has been seen as an election's, or missing. What becomes something else may become an election's again.
-    Election,
-    /// It has become something else, which has been told.
-    Overwritten,
-}
-
 #[derive(Clone, Debug)]
 struct Change {
     id: CommandId,
@@ -132,10 +114,7 @@ impl Candidate {
         let cap = settings.session.retry_cap();
         Self {
             watch: Poller::new(Budget::new(INTERVAL, BURST), cap),
-            between: Between {
-                respawn: Pause::new(cap),
-                key: Acquaintance::Unknown,
-            },
+            between: Between::new(cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(
                 settings.session.request_timeout(),
@@ -216,6 +195,7 @@ impl Candidate {
 
     fn enqueue(&mut self, now: Instant, patience: Patience) -> Result<CommandId, Error> {
         self.callers.ensure_open()?;
+        self.between.wanted(now);
         let campaign = CommandId(self.requests.number());
         let is_behind = self.leader.is_some() || !self.callers.queue().is_empty();
         if patience == Patience::None && is_behind {
@@ -272,6 +252,7 @@ impl Candidate {
             .with(Timer::Caller, self.callers.queue().timeout())
             .with(Timer::Creation, self.requests.orphans().timeout())
             .with(Timer::Respawn, self.between.respawn.timeout())
+            .with(Timer::Spares, self.between.timeout())
             .with(Timer::Poll, self.watch.timeout());
         let Some(candidacy) = &self.candidacy else {
             return timers;
@@ -337,6 +318,7 @@ impl Machine for Candidate {
     fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {
+            self.between.ended(now);
             if let Some(error) = self.conflict() {
                 self.callers.failed(ticket.id, error);
             } else {
@@ -354,6 +336,7 @@ impl Machine for Candidate {
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
+        self.between.close();
         self.fail_waiting(&Error::Closed);
         self.settle(now);
     }
@@ -371,7 +354,9 @@ impl Machine for Candidate {
     }
 
     fn cancel(&mut self, now: Instant, command: CommandId) {
-        self.callers.take(command);
+        if self.callers.take(command) || self.leads(command) {
+            self.between.ended(now);
+        }
         if self.callers.forget(command).is_some() {
             self.step_down(now, command, None);
         }
@@ -381,6 +366,9 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         // Belief ends by the clock, whoever looks at it first.
         self.let_time_pass(now);
+        if self.leads(command) {
+            self.between.ended(now);
+        }
         if self.callers.give_back(command, Caller::Released).is_some() {
             self.step_down(now, command, None);
         } else {

@@ -8,8 +8,9 @@ use crate::error::{Conflict, Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::callers::Caller;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term};
-use crate::machine::election::{Acquaintance, Candidate, From, Leading};
+use crate::machine::election::between::Acquaintance;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term, Way};
+use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::requests::Received;
@@ -125,6 +126,10 @@ impl Candidate {
                     self.lose(now, campaign, reason);
                 }
             }
+            Some(CandidacyEvent::HandedOn) => {
+                self.end_losses();
+                self.end_leading(None);
+            }
             Some(CandidacyEvent::SessionGone) => {
                 self.between.respawn.begin(now, &mut self.rng);
                 self.leave(now);
@@ -203,7 +208,13 @@ impl Candidate {
         if self.leader != Some(campaign) {
             return;
         }
-        self.leave(now);
+        let is_kept = lost.is_none()
+            && !self.between.is_closed()
+            && (self.between.expects_another() || !self.callers.queue().is_empty());
+        if let Some(candidacy) = &mut self.candidacy {
+            let way = if is_kept { Way::HandOn } else { Way::End };
+            candidacy.leave(now, way, &self.settings);
+        }
         for change in core::mem::take(&mut self.changes) {
             let result = Err(lost.cloned().map_or(Error::Closed, Error::Lost));
             let change = change.id;
@@ -217,7 +228,7 @@ impl Candidate {
 
     pub(super) fn leave(&mut self, now: Instant) {
         if let Some(candidacy) = &mut self.candidacy {
-            candidacy.leave(now, &self.settings);
+            candidacy.leave(now, Way::End, &self.settings);
         }
     }
 
@@ -232,7 +243,13 @@ impl Candidate {
         let wanted = !self.callers.queue().is_empty();
         let campaigns = |it: &Candidacy| it.is_campaigning() || it.is_leading();
         if !wanted && self.leader.is_none() && self.candidacy.as_ref().is_some_and(campaigns) {
-            self.leave(now);
+            self.keep_or_leave(now);
+        }
+        if wanted && self.between.take() {
+            let unseen_since = self.watch_anew();
+            if let Some(candidacy) = &mut self.candidacy {
+                candidacy.look_anew(unseen_since);
+            }
         }
         if let Some(candidacy) = &mut self.candidacy
             && candidacy.is_left_behind()
@@ -247,21 +264,47 @@ impl Candidate {
             self.remove_gone();
         }
         if self.candidacy.is_none() && wanted && self.between.respawn.is_over(now) {
-            self.watch.start();
-            // The poll under way may last.
-            let is_polling = self.watch.is_polling();
-            let unseen_since = is_polling.then(|| self.requests.moment());
+            let unseen_since = self.watch_anew();
             self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
         if !wanted && self.candidacy.is_none() {
             self.between.respawn.end();
             self.requests.forget_services();
         }
-        if !self.candidacy.as_ref().is_some_and(campaigns) {
+        if self.candidacy.as_ref().is_some_and(campaigns) && !self.between.is_keeping() {
+            self.watch.start();
+        } else {
             self.watch.pause();
         }
         self.tell_resigned();
         self.end_shown_changes();
+    }
+
+    /// Nobody campaigns by the candidacy: its session is kept for a moment if another campaign is expected.
+    fn keep_or_leave(&mut self, now: Instant) {
+        if self.between.is_keeping() {
+            if !self.between.keeps(now) {
+                self.between.take();
+                self.leave(now);
+            }
+            return;
+        }
+        let expects_another = self.between.expects_another();
+        let can_wait = |it: &&mut Candidacy| expects_another && it.can_wait(now);
+        if let Some(candidacy) = self.candidacy.as_mut().filter(can_wait) {
+            // It must not take the key meanwhile.
+            candidacy.look_anew(None);
+            self.between.keep(now);
+        } else {
+            self.leave(now);
+        }
+    }
+
+    /// Watches the key. Where the poll under way may last, only a read shows the present: since when.
+    fn watch_anew(&mut self) -> Option<Moment> {
+        self.watch.start();
+        let is_polling = self.watch.is_polling();
+        is_polling.then(|| self.requests.moment())
     }
 
     /// Whoever resigned is told that it takes longer.
@@ -269,9 +312,7 @@ impl Candidate {
         let candidacy = self.candidacy.as_ref();
         let failure = candidacy.and_then(Candidacy::leave_failure).cloned();
         self.end_leading(failure);
-        for hold in self.callers.holds_mut() {
-            hold.of.is_over |= hold.lost.is_some();
-        }
+        self.end_losses();
     }
 
     /// Nothing of the candidacy is left.
@@ -281,11 +322,16 @@ impl Candidate {
             .take()
             .and_then(|it| it.leave_failure().cloned());
         self.requests.abort(|from| from != From::Watch);
-        // One at a time leads: whatever was lost was lost with this one, or before.
+        self.between.take();
+        self.end_losses();
+        self.end_leading(failure);
+    }
+
+    /// One at a time leads: whatever was lost was lost with the candidacy that is over, or before.
+    fn end_losses(&mut self) {
         for hold in self.callers.holds_mut() {
             hold.of.is_over |= hold.lost.is_some();
         }
-        self.end_leading(failure);
     }
 
     /// Nobody waits any longer for the end of what was led: whoever resigned is told.
