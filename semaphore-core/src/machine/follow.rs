@@ -41,7 +41,7 @@ pub struct Follow {
     scope: Scope,
     max_age: Duration,
     poller: Poller,
-    requests: Requests<Poll>,
+    requests: Requests<Asked>,
     /// Until when the request under way may take.
     give_up_at: Instant,
     trust: Trust,
@@ -62,12 +62,15 @@ struct Trust {
 }
 
 /// The request under way.
-#[derive(Clone, Copy, Debug)]
-struct Poll;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Read,
+    Poll,
+}
 
-impl Sender for Poll {
+impl Sender for Asked {
     fn polls(&self) -> bool {
-        true
+        *self == Self::Poll
     }
 }
 
@@ -189,11 +192,15 @@ impl Follow {
             wait: self.poller.send(now),
             consistent: self.trust.asks_leader,
         };
-        let is_poll = read.wait.is_some();
+        let asked = if read.wait.is_some() {
+            Asked::Poll
+        } else {
+            Asked::Read
+        };
         let request = read.request(&self.scope);
-        let Transmit { id, request } = self.requests.send(now, Poll, Service::Reads, request);
-        // What is known would get too old while a slower answer is waited for.
-        let request = if is_poll {
+        let Transmit { id, request } = self.requests.send(now, asked, Service::Reads, request);
+        // What is known would get too old while a slower answer is waited for, unless all answers are slow.
+        let request = if asked == Asked::Poll && self.requests.are_prompt() {
             request.answered_within(self.max_age / 4)
         } else {
             request

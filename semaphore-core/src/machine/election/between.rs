@@ -18,9 +18,7 @@ pub(super) struct Between {
     pub(super) key: Acquaintance,
     next: Next,
     /// When a campaign or a term ended here last.
-    ended_at: Option<Instant>,
-    /// Until when a session is kept that nobody campaigns with.
-    kept_until: Option<Instant>,
+    released_at: Option<Instant>,
 }
 
 /// What is known of the key as such.
@@ -49,8 +47,7 @@ impl Between {
             respawn: Pause::new(cap),
             key: Acquaintance::Unknown,
             next: Next::Unlikely,
-            ended_at: None,
-            kept_until: None,
+            released_at: None,
         }
     }
 
@@ -59,14 +56,14 @@ impl Between {
         let is_soon = |at: Instant| now.saturating_since(at) <= SOON;
         self.next = match self.next {
             Next::Never => Next::Never,
-            _ if self.ended_at.is_some_and(is_soon) => Next::Likely,
+            _ if self.released_at.is_some_and(is_soon) => Next::Likely,
             _ => Next::Unlikely,
         };
     }
 
     /// A campaign or a term has ended.
     pub(super) fn ended(&mut self, now: Instant) {
-        self.ended_at = Some(now);
+        self.released_at = Some(now);
     }
 
     /// Nobody will campaign any more.
@@ -74,36 +71,14 @@ impl Between {
         self.next = Next::Never;
     }
 
-    /// Whether a session is worth keeping that nobody campaigns with.
-    pub(super) fn expects_another(&self) -> bool {
-        self.next == Next::Likely
+    /// Until when a session is worth keeping that nobody campaigns with, if it is at all.
+    pub(super) fn expects_another_until(&self, now: Instant) -> Option<Instant> {
+        (self.next == Next::Likely).then(|| now + SOON)
     }
 
     /// Whether nobody will campaign any more.
     pub(super) fn is_closed(&self) -> bool {
         self.next == Next::Never
-    }
-
-    pub(super) fn keep(&mut self, now: Instant) {
-        self.kept_until = Some(now + SOON);
-    }
-
-    pub(super) fn is_keeping(&self) -> bool {
-        self.kept_until.is_some()
-    }
-
-    /// Whether it is kept still.
-    pub(super) fn keeps(&self, now: Instant) -> bool {
-        self.kept_until.is_some_and(|until| now < until) && !self.is_closed()
-    }
-
-    /// It is of use again, or of no more use. Says whether it was kept.
-    pub(super) fn take(&mut self) -> bool {
-        self.kept_until.take().is_some()
-    }
-
-    pub(super) fn timeout(&self) -> Option<Instant> {
-        self.kept_until
     }
 }
 
@@ -117,22 +92,25 @@ mod tests {
         for (after, expected) in [(0, true), (500, true), (501, false)] {
             let mut between = Between::new(SOON);
             between.wanted(at(0));
-            assert!(!between.expects_another(), "the first");
+            assert!(!between.expects_another_until(at(0)).is_some(), "the first");
             between.ended(at(5_000));
             between.wanted(at(5_000 + after));
-            assert_eq!(between.expects_another(), expected, "{after}");
+            assert_eq!(
+                between.expects_another_until(at(0)).is_some(),
+                expected,
+                "{after}"
+            );
         }
     }
 
     #[test]
-    fn what_is_kept_is_kept_for_half_a_second_and_not_beyond_the_end() {
+    fn nobody_is_expected_after_the_end() {
         let mut between = Between::new(SOON);
-        between.keep(at(5_000));
-        assert!(between.keeps(at(5_499)));
-        assert!(!between.keeps(at(5_500)));
+        between.ended(at(0));
+        between.wanted(at(1));
+        assert_eq!(between.expects_another_until(at(9)), Some(at(509)));
         between.close();
-        assert!(!between.keeps(at(5_000)));
-        assert!(between.take());
-        assert!(!between.take());
+        assert_eq!(between.expects_another_until(at(9)), None);
+        assert!(between.is_closed());
     }
 }

@@ -236,13 +236,27 @@ impl Candidacy {
             && self.has_valid_lease(now)
     }
 
-    /// Whether its session may be kept while nobody campaigns with it.
-    pub(super) fn can_wait(&self, now: Instant) -> bool {
-        self.is_campaigning() && !self.may_hold && self.may_be_kept(now)
+    /// Keeps its session while nobody campaigns with it. Says whether it can.
+    pub(super) fn keep(&mut self, now: Instant, until: Instant) -> bool {
+        let can_wait = self.is_campaigning() && !self.may_hold && self.may_be_kept(now);
+        if can_wait {
+            self.phase.kept(until);
+        }
+        can_wait
     }
 
-    /// Somebody campaigns with its session again. What it has seen of the key is of the past.
-    pub(super) fn look_anew(&mut self, unseen_since: Option<Moment>) {
+    /// Until when it is kept, if nobody campaigns with it.
+    pub(super) fn kept_until(&self) -> Option<Instant> {
+        match self.phase.state() {
+            State::Kept { until } => Some(*until),
+            _ => None,
+        }
+    }
+
+    /// Somebody campaigns with its session again. What it has seen of the key is of the past; where no answer will show the key at
+    /// once, it must be read: `unseen_since` then.
+    pub(super) fn take_up(&mut self, unseen_since: Option<Moment>) {
+        self.phase.taken_up();
         self.seen = None;
         self.is_outdated = false;
         self.unresolved = unseen_since;
@@ -265,7 +279,7 @@ impl Candidacy {
     }
 
     /// What it waits for.
-    pub(super) fn timers(&self, now: Instant) -> [(Timer, Option<Instant>); 4] {
+    pub(super) fn timers(&self, now: Instant) -> [(Timer, Option<Instant>); 5] {
         let session = self.session_is_active().then(|| self.session.timeout());
         let end = match self.phase.state() {
             State::Leading(_) => self.deadline(),
@@ -273,6 +287,7 @@ impl Candidacy {
         };
         [
             (Timer::End, end),
+            (Timer::Spares, self.kept_until()),
             (Timer::Request, session.flatten()),
             (Timer::Write, self.wants_write(now).then(|| self.pace.due())),
             (Timer::Read, self.wants_read().then(|| self.rest.due())),
@@ -448,7 +463,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Leaving(_) => self.session.is_ending(),
             State::Gone(_) => false,
-            State::Campaigning | State::Leading(_) => true,
+            State::Campaigning | State::Leading(_) | State::Kept { .. } => true,
         }
     }
 
@@ -473,7 +488,7 @@ impl Candidacy {
                 is_resolved && self.shown().is_some_and(|key| key.value != self.value)
             }
             State::Leaving(_) => self.must_release(),
-            State::Gone(_) => false,
+            State::Kept { .. } | State::Gone(_) => false,
         }
     }
 
@@ -495,7 +510,7 @@ impl Candidacy {
         }
         match self.phase.state() {
             State::Campaigning | State::Leading(_) => self.unresolved.is_some() || self.is_outdated,
-            State::Leaving(_) | State::Gone(_) => false,
+            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => false,
         }
     }
 
@@ -524,6 +539,8 @@ impl Candidacy {
                 }
                 None
             }
+            // Nobody waits for it.
+            State::Kept { .. } => Some(CandidacyEvent::SessionGone),
             // It goes on for as long as the lease does.
             State::Leading(_) | State::Gone(_) => None,
         }
@@ -549,7 +566,7 @@ impl Candidacy {
             return None;
         }
         match self.phase.state() {
-            State::Campaigning => Some(CandidacyEvent::SessionGone),
+            State::Campaigning | State::Kept { .. } => Some(CandidacyEvent::SessionGone),
             State::Leading(_) => {
                 let session = self.session.id()?.clone();
                 Some(CandidacyEvent::Lost(Lost::SessionGone { session }))

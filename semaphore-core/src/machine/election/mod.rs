@@ -252,7 +252,6 @@ impl Candidate {
             .with(Timer::Caller, self.callers.queue().timeout())
             .with(Timer::Creation, self.requests.orphans().timeout())
             .with(Timer::Respawn, self.between.respawn.timeout())
-            .with(Timer::Spares, self.between.timeout())
             .with(Timer::Poll, self.watch.timeout());
         let Some(candidacy) = &self.candidacy else {
             return timers;

@@ -13,6 +13,7 @@ use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term,
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Received;
 use crate::time::Instant;
 
@@ -210,7 +211,8 @@ impl Candidate {
         }
         let is_kept = lost.is_none()
             && !self.between.is_closed()
-            && (self.between.expects_another() || !self.callers.queue().is_empty());
+            && (self.between.expects_another_until(now).is_some()
+                || !self.callers.queue().is_empty());
         if let Some(candidacy) = &mut self.candidacy {
             let way = if is_kept { Way::HandOn } else { Way::End };
             candidacy.leave(now, way, &self.settings);
@@ -242,14 +244,14 @@ impl Candidate {
     pub(super) fn settle(&mut self, now: Instant) {
         let wanted = !self.callers.queue().is_empty();
         let campaigns = |it: &Candidacy| it.is_campaigning() || it.is_leading();
-        if !wanted && self.leader.is_none() && self.candidacy.as_ref().is_some_and(campaigns) {
+        if !wanted && self.leader.is_none() {
             self.keep_or_leave(now);
-        }
-        if wanted && self.between.take() {
-            let unseen_since = self.watch_anew();
-            if let Some(candidacy) = &mut self.candidacy {
-                candidacy.look_anew(unseen_since);
-            }
+        } else if wanted
+            && let Some(candidacy) = &mut self.candidacy
+            && candidacy.kept_until().is_some()
+        {
+            let moment = self.requests.moment();
+            candidacy.take_up(watch_anew(&mut self.watch, moment));
         }
         if let Some(candidacy) = &mut self.candidacy
             && candidacy.is_left_behind()
@@ -264,14 +266,15 @@ impl Candidate {
             self.remove_gone();
         }
         if self.candidacy.is_none() && wanted && self.between.respawn.is_over(now) {
-            let unseen_since = self.watch_anew();
+            let moment = self.requests.moment();
+            let unseen_since = watch_anew(&mut self.watch, moment);
             self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
         if !wanted && self.candidacy.is_none() {
             self.between.respawn.end();
             self.requests.forget_services();
         }
-        if self.candidacy.as_ref().is_some_and(campaigns) && !self.between.is_keeping() {
+        if self.candidacy.as_ref().is_some_and(campaigns) {
             self.watch.start();
         } else {
             self.watch.pause();
@@ -280,31 +283,20 @@ impl Candidate {
         self.end_shown_changes();
     }
 
-    /// Nobody campaigns by the candidacy: its session is kept for a moment if another campaign is expected.
+    /// Nobody campaigns: the session is kept for a moment if another campaign is expected.
     fn keep_or_leave(&mut self, now: Instant) {
-        if self.between.is_keeping() {
-            if !self.between.keeps(now) {
-                self.between.take();
-                self.leave(now);
-            }
+        let expected_until = self.between.expects_another_until(now);
+        let Some(candidacy) = &mut self.candidacy else {
             return;
-        }
-        let expects_another = self.between.expects_another();
-        let can_wait = |it: &&mut Candidacy| expects_another && it.can_wait(now);
-        if let Some(candidacy) = self.candidacy.as_mut().filter(can_wait) {
-            // It must not take the key meanwhile.
-            candidacy.look_anew(None);
-            self.between.keep(now);
-        } else {
+        };
+        let is_kept = match (candidacy.kept_until(), expected_until) {
+            (Some(until), Some(_)) => now < until,
+            (None, Some(until)) => candidacy.keep(now, until),
+            (_, None) => false,
+        };
+        if !is_kept {
             self.leave(now);
         }
-    }
-
-    /// Watches the key. Where the poll under way may last, only a read shows the present: since when.
-    fn watch_anew(&mut self) -> Option<Moment> {
-        self.watch.start();
-        let is_polling = self.watch.is_polling();
-        is_polling.then(|| self.requests.moment())
     }
 
     /// Whoever resigned is told that it takes longer.
@@ -322,7 +314,6 @@ impl Candidate {
             .take()
             .and_then(|it| it.leave_failure().cloned());
         self.requests.abort(|from| from != From::Watch);
-        self.between.take();
         self.end_losses();
         self.end_leading(failure);
     }
@@ -377,4 +368,10 @@ impl Candidate {
             self.end_change(Ok(()));
         }
     }
+}
+
+/// Watches the key. Where the poll under way may last, only a read shows the present: from when on.
+fn watch_anew(watch: &mut Poller, moment: Moment) -> Option<Moment> {
+    watch.start();
+    watch.is_polling().then_some(moment)
 }

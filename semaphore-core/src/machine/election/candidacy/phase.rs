@@ -8,6 +8,10 @@
 //!     └────────────── leave() ──────────────┬─────────────────────────────────────────┴──┘
 //!                                           ▼
 //!  Campaigning ◀── handed on ── Leaving: key released ─▶ session destroyed ─▶ Gone
+//!     │   ▲                         ▲
+//!     │   │ somebody campaigns      │ nobody did in time
+//!     │   └───────────────────────┐ │
+//!     └─ nobody waits any more ─▶ Kept
 //! ```
 //! Campaigning and unresolved are one state here: an attempt is a write under way, or a doubt that a read has to end.
 
@@ -23,6 +27,10 @@ pub(super) struct Phase(State);
 pub(super) enum State {
     Campaigning,
     Leading(TermIndexes),
+    /// Nobody campaigns, but somebody is expected to: its session is kept until then. It does nothing with the key.
+    Kept {
+        until: Instant,
+    },
     /// On its way out, until nothing is left.
     Leaving(Leaving),
     /// Nothing of it is left, or nothing more can be done.
@@ -73,7 +81,7 @@ impl Phase {
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
         match &self.0 {
             State::Leaving(leaving) | State::Gone(leaving) => leaving.departure.failure(),
-            State::Campaigning | State::Leading(_) => None,
+            State::Campaigning | State::Leading(_) | State::Kept { .. } => None,
         }
     }
 
@@ -87,6 +95,20 @@ impl Phase {
         match &self.0 {
             State::Leaving(leaving) if self.is_left_behind() => leaving.rests_until,
             _ => None,
+        }
+    }
+
+    /// Nobody campaigns with it, for the moment.
+    pub(super) fn kept(&mut self, until: Instant) {
+        if matches!(self.0, State::Campaigning) {
+            self.0 = State::Kept { until };
+        }
+    }
+
+    /// Somebody does again.
+    pub(super) fn taken_up(&mut self) {
+        if matches!(self.0, State::Kept { .. }) {
+            self.0 = State::Campaigning;
         }
     }
 

@@ -75,6 +75,8 @@ impl Candidacy {
                     .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
+            // Its session is of no use where the key is tied to it all the same.
+            State::Kept { .. } => is_ours.then_some(CandidacyEvent::SessionGone),
             State::Leaving(_) | State::Gone(_) => None,
         }
     }

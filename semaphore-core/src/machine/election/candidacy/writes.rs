@@ -197,7 +197,7 @@ impl Candidacy {
                 self.unresolved = Some(moment);
                 None
             }
-            State::Leaving(_) | State::Gone(_) => None,
+            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => None,
         }
     }
 
@@ -263,7 +263,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            State::Leaving(_) | State::Gone(_) => None,
+            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => None,
         }
     }
 }
