@@ -235,7 +235,7 @@ mod tests {
     fn go_s_flags_are_an_elections_and_others_a_conflict() {
         assert_eq!(LOCK_FLAGS, 3_304_740_253_564_472_344);
         assert!(parse(&format!(r#""Flags":{LOCK_FLAGS}"#)).is_ok());
-        let tied = |flags: u64| format!(r#""Flags":{flags},"Session":"{SESSION}""#);
+        let tied = |flags: u64| format!(r#""Flags":{flags},"Session":"{SESSION}","LockIndex":1"#);
         assert!(parse(&tied(LOCK_FLAGS)).is_ok());
         assert_eq!(
             conflict_of(&tied(42)),
