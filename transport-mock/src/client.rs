@@ -53,7 +53,8 @@ impl MockClient {
     ///
     /// # Errors
     /// As [`Transport::send`].
-    pub async fn send_into(
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) async fn send_into(
         &self,
         request: Request,
         fault: Option<Fault>,
@@ -68,7 +69,8 @@ impl MockClient {
     ///
     /// # Errors
     /// [`BuildError::NoConnections`] if `most` is zero.
-    pub fn pooled(self, most: usize) -> Result<PooledClient, BuildError> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn pooled(self, most: usize) -> Result<PooledClient, BuildError> {
         let pool = self.world.with(Network::new_pool);
         PooledClient::new(self, pool, most, None)
     }
@@ -77,7 +79,8 @@ impl MockClient {
     ///
     /// # Errors
     /// As [`Self::pooled`].
-    pub fn pooled_into(
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn pooled_into(
         self,
         most: usize,
         faults: impl Fn(&Request) -> Option<Fault> + Send + Sync + 'static,

@@ -1,6 +1,24 @@
 //! A Consul in memory, for deterministic tests of code that uses the semaphore: no server, no
 //! waiting, every failure on demand.
 //!
+//! ```
+//! use transport_mock::{Error, Lost, MockConsul, Semaphore};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Error> {
+//! // In a `#[tokio::test(start_paused = true)]`: an hour takes milliseconds.
+//! let world = MockConsul::on_tokio(7); // a seed: the same run every time
+//! let semaphore = Semaphore::builder("service/db", 1).value("a").connect(world.client("node-1"))?;
+//! let permit = semaphore.acquire().await?;
+//! assert_eq!(world.holders("service/db"), ["a"]);
+//!
+//! world.partition("node-1"); // from now on silence
+//! assert!(matches!(permit.lost().await, Lost::LeaseExpired { .. }));
+//! # Ok(())
+//! # }
+//! ```
+//! The crate re-exports what a test needs of `semaphore-core`, so that one dependency is enough.
+//!
 //! [`MockConsul`] is a simulated world. Its hosts, [`MockConsul::client`], implement the traits
 //! of the core ([`Transport`], [`Runtime`], [`BlockOn`]), so that whatever runs on those runs
 //! here, on virtual time: when everything waits, the clock jumps to what comes next.
@@ -8,7 +26,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use semaphore_core::adapter::{Method, Request, Transport, TransportErrorKind};
+//! use transport_mock::adapter::{Method, Request, Transport, TransportErrorKind};
 //! use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 //!
 //! let world = MockConsul::new(7);
@@ -25,7 +43,7 @@
 //! assert_eq!(world.now().since_origin(), Duration::from_secs(10));
 //! assert!(world.trace().contains("node-1 #1 ! answer lost"));
 //! assert_eq!(world.run(node.send(write()))?.status(), 200);
-//! # Ok::<(), semaphore_core::adapter::TransportError>(())
+//! # Ok::<(), transport_mock::adapter::TransportError>(())
 //! ```
 //!
 //! # In a test on tokio
@@ -61,7 +79,7 @@
 //! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock that runs at a rate of
 //!   its own, [`MockClient::with_clock_rate`].
 //! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
-//! - The cluster: [`MockConsul::lose_leader`] and [`MockConsul::elect_leader_behind`].
+//! - The cluster: [`MockConsul::lose_leader`].
 //! - The server that a host talks to: [`MockConsul::set_agent`] gives it a node of its own, and
 //!   [`MockConsul::deregister_node`] takes that away, with all sessions on it.
 //! - The agents' limits: [`MockConsul::set_max_connections`], and [`MockConsul::set_request_limits`] from 1.15 on.
@@ -79,6 +97,10 @@
 //! `consul-in-memory` does so for clients of any language:
 //! `cargo run -p transport-mock --features server --bin consul-in-memory -- --help`.
 //!
+//! # Not for use
+//! The feature `unstable-proofs` shows what the proofs of this repository need beside: to drive the Consul without a world, to
+//! go by single steps, to see each write. It is no part of the interface, and may change at any time.
+//!
 //! # Inside
 //! ```text
 //!  mock ── the test's handle          client ── a host's handle: the traits of the core
@@ -94,6 +116,15 @@
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 //! [`BlockOn`]: semaphore_core::adapter::BlockOn
+
+#![cfg_attr(
+    not(feature = "unstable-proofs"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "public and used with the feature"
+    )
+)]
 
 mod client;
 pub mod consul;
@@ -125,7 +156,9 @@ pub use kind::RequestKind;
 #[cfg(feature = "loopback")]
 pub use loopback::LoopbackConsul;
 pub use mock::{MockConsul, TimeHold};
+#[cfg(feature = "unstable-proofs")]
 pub use network::Delivered;
+#[cfg(feature = "unstable-proofs")]
 pub use pooled::PooledClient;
 pub use process::MockProcess;
 pub use seeds::Seeds;
@@ -133,3 +166,10 @@ pub use seeds::Seeds;
 pub use server::InvalidOrder;
 pub use stats::Stats;
 pub use task::Task;
+// What users use: the root of the core, and what a test names of requests and clocks.
+pub use semaphore_core::{
+    Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
+    Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
+    LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
+    SequencerStatus, SessionId, Token, TokenSource, adapter, blocking, manage,
+};

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use semaphore_core::adapter::{Instant, Request};
+use semaphore_core::adapter::Instant;
 
 use crate::client::MockClient;
 use crate::consul::{Consul, Profile, RequestLimits, Snapshot};
 use crate::executor::Seat;
-use crate::fault::{Fault, Faults, Rule};
+use crate::fault::{Faults, Rule};
 use crate::network::{Cut, Delivered, Network};
 use crate::stats::Stats;
 use crate::task::Task;
@@ -78,7 +78,7 @@ impl MockConsul {
     /// The same with another release or edition of Consul:
     ///
     /// ```
-    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::adapter::{Method, Request, Transport};
     /// use transport_mock::MockConsul;
     /// use transport_mock::consul::{Edition, Profile, Tenancy, Version};
     ///
@@ -94,7 +94,7 @@ impl MockConsul {
     /// let team = Tenancy::of_namespace("team");
     /// assert_eq!(world.consul(|consul, _| consul.entries_in(&team, "").count()), 1);
     /// assert_eq!(world.consul(|consul, _| consul.entries("").count()), 0);
-    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// # Ok::<(), transport_mock::adapter::TransportError>(())
     /// ```
     pub fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl MockConsul {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use semaphore_core::{Error, Semaphore};
+    /// use transport_mock::{Error, Semaphore};
     /// use transport_mock::MockConsul;
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -209,7 +209,8 @@ impl MockConsul {
     ///
     /// # Panics
     /// As [`MockConsul::advance`].
-    pub fn step(&self, until: Instant) -> bool {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn step(&self, until: Instant) -> bool {
         self.world().take_step(until)
     }
 
@@ -292,12 +293,14 @@ impl MockConsul {
 
     /// Whether [`MockConsul::trace`] is kept (it is, unless this says otherwise). Many short runs
     /// take less time without.
-    pub fn set_tracing(&self, is_kept: bool) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_tracing(&self, is_kept: bool) {
         self.world().with(|network| network.trace.is_kept = is_kept);
     }
 
     /// Whether [`MockConsul::take_writes`] has something to give. Off, unless this says otherwise.
-    pub fn set_write_log(&self, is_kept: bool) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_write_log(&self, is_kept: bool) {
         self.world()
             .with(|network| network.writes = is_kept.then(Vec::new));
     }
@@ -316,7 +319,8 @@ impl MockConsul {
     }
 
     /// The same for one host, whose agent allows it so many.
-    pub fn set_max_connections_of(&self, host: impl AsRef<str>, most: usize) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_max_connections_of(&self, host: impl AsRef<str>, most: usize) {
         self.world().with(|network| {
             let host = network.host(host.as_ref());
             network.set_max_connections_of(host, most);
@@ -326,12 +330,6 @@ impl MockConsul {
 
 /// Faults.
 impl MockConsul {
-    /// The next request for which `matches` holds meets this fault.
-    #[track_caller]
-    pub fn next(&self, matches: impl Fn(&Request) -> bool + Send + 'static, fault: Fault) {
-        self.inject(Rule::new(fault).matching(matches));
-    }
-
     /// Adds a rule behind those that are there.
     #[track_caller]
     pub fn inject(&self, rule: Rule) {
@@ -400,11 +398,11 @@ impl MockConsul {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use semaphore_core::Semaphore;
-    /// use semaphore_core::adapter::Runtime;
+    /// use transport_mock::Semaphore;
+    /// use transport_mock::adapter::Runtime;
     /// use transport_mock::MockConsul;
     ///
-    /// # fn main() -> Result<(), semaphore_core::Error> {
+    /// # fn main() -> Result<(), transport_mock::Error> {
     /// let world = MockConsul::new(7);
     /// world.set_agent("node-1", "server-2");
     /// let semaphore = Semaphore::builder("service/db", 1).connect(world.client("node-1"))?;
@@ -467,7 +465,8 @@ impl MockConsul {
     ///
     /// The connection of a request that is held counts, also when its client has given it up. Reads with `?stale` are
     /// answered. Without this call everything is refused at once.
-    pub fn hold_without_leader(&self, wait: RangeInclusive<Duration>, late: Duration) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn hold_without_leader(&self, wait: RangeInclusive<Duration>, late: Duration) {
         self.world()
             .with(|network| network.hold_without_leader(wait, late));
     }
@@ -482,7 +481,7 @@ impl MockConsul {
     /// 1.15 on.
     ///
     /// ```
-    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::adapter::{Method, Request, Transport};
     /// use transport_mock::MockConsul;
     /// use transport_mock::consul::{RequestLimits, Version};
     ///
@@ -495,7 +494,7 @@ impl MockConsul {
     ///
     /// world.set_request_limits(None);
     /// assert_eq!(world.run(node.send(write()))?.status(), 200);
-    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// # Ok::<(), transport_mock::adapter::TransportError>(())
     /// ```
     ///
     /// # Panics
@@ -506,7 +505,8 @@ impl MockConsul {
 
     /// How many requests [were held](Self::hold_without_leader) without a leader, and how many writes of them were applied
     /// when their client had given them up.
-    pub fn held_without_leader(&self) -> (u64, u64) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn held_without_leader(&self) -> (u64, u64) {
         self.world().with(|network| network.held())
     }
 
@@ -533,7 +533,7 @@ impl MockConsul {
     /// No session expires meanwhile; all TTLs start anew when the leader has caught up.
     ///
     /// ```
-    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::adapter::{Method, Request, Transport};
     /// use transport_mock::MockConsul;
     ///
     /// let world = MockConsul::new(7);
@@ -547,15 +547,17 @@ impl MockConsul {
     /// assert_eq!(world.run(node.send(read()))?.status(), 404);
     /// world.catch_up_leader();
     /// assert_eq!(world.run(node.send(read()))?.status(), 200);
-    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// # Ok::<(), transport_mock::adapter::TransportError>(())
     /// ```
-    pub fn elect_leader_behind(&self, applied: &Snapshot) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn elect_leader_behind(&self, applied: &Snapshot) {
         self.world()
             .with(|network| network.elect_leader_behind(applied));
     }
 
     /// The leader of [`MockConsul::elect_leader_behind`] has applied its log.
-    pub fn catch_up_leader(&self) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn catch_up_leader(&self) {
         self.world().with(Network::catch_up_leader);
     }
 
@@ -599,7 +601,8 @@ impl MockConsul {
 
     /// The writes that have reached Consul since the last call, in order, whatever their outcome:
     /// with [`MockConsul::step`] this tells whose request changed something.
-    pub fn take_writes(&self) -> Vec<Delivered> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn take_writes(&self) -> Vec<Delivered> {
         self.world().with(|network| {
             let writes = network.writes.as_mut();
             writes.map(std::mem::take).unwrap_or_default()

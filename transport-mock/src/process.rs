@@ -20,7 +20,7 @@ use crate::client::MockClient;
 /// ```
 /// use std::time::Duration;
 ///
-/// use semaphore_core::adapter::Runtime as _;
+/// use transport_mock::adapter::Runtime as _;
 /// use transport_mock::{MockConsul, MockProcess};
 ///
 /// let world = MockConsul::new(7);
@@ -46,7 +46,8 @@ pub struct MockProcess {
 
 impl MockProcess {
     /// A new process on this host.
-    pub fn new(client: &MockClient) -> Self {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn new(client: &MockClient) -> Self {
         Self {
             client: client.clone(),
             process: Arc::default(),

@@ -15,7 +15,7 @@ const VARIABLE: &str = "CONSUL_MOCK_SEED";
 /// the variable `CONSUL_MOCK_SEED` repeats it alone.
 ///
 /// ```
-/// use semaphore_core::Semaphore;
+/// use transport_mock::Semaphore;
 /// use transport_mock::Seeds;
 ///
 /// Seeds::new(20).with_faults(0.05).run(|world| {

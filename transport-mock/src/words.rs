@@ -18,10 +18,10 @@ impl MockConsul {
     /// semaphore.
     ///
     /// ```
-    /// use semaphore_core::Semaphore;
+    /// use transport_mock::Semaphore;
     /// use transport_mock::MockConsul;
     ///
-    /// # fn main() -> Result<(), semaphore_core::Error> {
+    /// # fn main() -> Result<(), transport_mock::Error> {
     /// let world = MockConsul::new(7);
     /// let builder = Semaphore::builder("service/db", 1).value("node-1");
     /// let semaphore = builder.connect(world.client("node-1"))?;

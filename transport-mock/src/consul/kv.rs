@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use semaphore_core::adapter::{Method, Response};
 use serde::Serialize;
 
+use super::Consul;
 use super::acl::Authority;
 use super::answer;
 use super::blocking::{Read, View, Watch};
@@ -18,7 +19,6 @@ use super::options::Options;
 use super::profile::Unclean;
 use super::state::Tables;
 use super::store::Entry;
-use super::{Consul, Kind};
 
 /// The largest value, and the largest body of a transaction, in bytes.
 pub(super) const MAX_VALUE: usize = 512 * 1024;
@@ -68,7 +68,6 @@ fn get(
         }
     };
     let tenancy = call.tenancy()?;
-    consul.count(Kind::KvRead);
     consul.forward(call, options.errand())?;
     let authority = consul.authorize(call)?;
     Ok(Outcome::Read(Asked {
@@ -100,7 +99,6 @@ fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Respons
             ),
         ));
     }
-    consul.count(Kind::KvWrite);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if !authority.writes_key(key) {
@@ -142,7 +140,6 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
         return Err(answer::bad_request("Missing key name"));
     }
     let cas = query.get("cas").map(parse_number).transpose()?;
-    consul.count(Kind::KvWrite);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let permitted = if recurse {

@@ -46,7 +46,8 @@ pub enum Edition {
 
 impl Profile {
     /// Every profile there is.
-    pub fn all() -> impl Iterator<Item = Self> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         let editions = [Edition::Community, Edition::Enterprise];
         Version::ALL.into_iter().flat_map(move |version| {
             editions
@@ -57,7 +58,8 @@ impl Profile {
 
     /// The profile that is nearest to a release, by its major and minor number: the newest that is not newer, or
     /// else the oldest.
-    pub fn nearest(release: (u32, u32)) -> Self {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn nearest(release: (u32, u32)) -> Self {
         let mut versions = Version::ALL.into_iter().rev();
         let version = versions.find(|it| it.release() <= release);
         Self {
@@ -67,7 +69,8 @@ impl Profile {
     }
 
     /// What it is called, such as `1.22 Enterprise`.
-    pub const fn name(self) -> &'static str {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) const fn name(self) -> &'static str {
         match (self.version, self.edition) {
             (Version::V1_8, Edition::Community) => "1.8",
             (Version::V1_15, Edition::Community) => "1.15",
@@ -83,7 +86,8 @@ impl Profile {
     /// For how long agents hold a request while there is no leader, at least and at most, and how long after a later
     /// read a write was seen applied that its client had given up. What
     /// [`MockConsul::hold_without_leader`](crate::MockConsul::hold_without_leader) wants to know.
-    pub fn without_leader(self) -> (RangeInclusive<Duration>, Duration) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn without_leader(self) -> (RangeInclusive<Duration>, Duration) {
         let (least, most) = self.rules().held_for;
         (least..=most, self.rules().late)
     }
@@ -112,7 +116,8 @@ impl Version {
     pub const ALL: [Self; 4] = [Self::V1_8, Self::V1_15, Self::V1_22, Self::V1_23];
 
     /// Its major and minor number.
-    pub const fn release(self) -> (u32, u32) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) const fn release(self) -> (u32, u32) {
         match self {
             Self::V1_8 => (1, 8),
             Self::V1_15 => (1, 15),

@@ -95,7 +95,7 @@ fn enter(
         Endpoint::SessionNode => session::of_node(consul, &call, &name),
         Endpoint::SessionList => session::list(consul, &call),
         Endpoint::StatusLeader => status::leader(consul, &call),
-        Endpoint::StatusPeers => status::peers(consul, &call),
+        Endpoint::StatusPeers => status::peers(&call),
         Endpoint::AgentSelf => status::agent_self(consul, &call),
     }
 }

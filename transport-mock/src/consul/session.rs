@@ -1,8 +1,10 @@
 //! `/v1/session/…`: creating, renewing, ending and showing sessions.
 
+use semaphore_core::Behavior;
 use semaphore_core::adapter::Response;
 use serde::Serialize;
 
+use super::Consul;
 use super::acl::Authority;
 use super::answer::{self, Freshness};
 use super::blocking::{Read, View, Watch};
@@ -11,10 +13,9 @@ use super::go;
 use super::limits::Errand;
 use super::options::Options;
 use super::session_body;
-use super::sessions::{Behavior, Session};
+use super::sessions::Session;
 use super::state::{State, Tables};
 use super::tenancy::Tenancy;
-use super::{Consul, Kind};
 
 const MIN_TTL_NANOS: i64 = 10_000_000_000;
 const MAX_TTL_NANOS: i64 = 24 * 3_600_000_000_000;
@@ -34,7 +35,6 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
             .read(call.body)
             .map_err(|fault| answer::bad_request(format!("Request decode failed: {fault}")))?;
     }
-    consul.count(Kind::SessionCreate);
     consul.forward(call, Errand::Write)?;
     if wanted.node.is_empty() {
         return Err(answer::failure("Must provide Node"));
@@ -78,7 +78,6 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
 pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
     Options::parse(&call.target.query)?;
     let (tenancy, key) = required_id(consul, call, id)?;
-    consul.count(Kind::SessionRenew);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let key = key.map_err(answer::failure)?;
@@ -96,7 +95,6 @@ pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcom
 /// `PUT /v1/session/destroy/<id>`
 pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
     let (tenancy, key) = required_id(consul, call, id)?;
-    consul.count(Kind::SessionDestroy);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if authority.is_enforced() {
@@ -197,7 +195,6 @@ fn read(
         };
         freshness.stamp_at(0, response)
     };
-    consul.count(Kind::SessionRead);
     consul.forward(call, options.errand()).map_err(unfresh)?;
     let authority = consul.authorize(call).map_err(unfresh)?;
     let read = read.map_err(answer::failure).map_err(unfresh)?;

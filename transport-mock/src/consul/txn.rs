@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use semaphore_core::adapter::Response;
 use serde::Serialize;
 
+use super::Consul;
 use super::acl::Authority;
 use super::answer::{self, Freshness};
 use super::call::{Call, Outcome};
@@ -19,7 +20,6 @@ use super::store::Entry;
 use super::tenancy::Tenancy;
 use super::txn_body;
 use super::txn_node::{NodeOperation, ShownNode};
-use super::{Consul, Kind};
 
 /// Answers a transaction. One that only reads bypasses the log and shows its freshness.
 pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
@@ -30,7 +30,6 @@ pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Respons
     } else {
         Options::parse(&call.target.query)?.errand()
     };
-    consul.count(Kind::Txn);
     consul.forward(call, errand)?;
     let authority = consul.authorize(call)?;
     let freshness = consul.freshness(call.now);
