@@ -16,6 +16,7 @@ use crate::consul::{Consul, Profile, RequestLimits, Snapshot};
 use crate::executor::Seat;
 use crate::fault::{Faults, Rule};
 use crate::network::{Cut, Delivered, Network};
+use crate::seeds;
 use crate::stats::Stats;
 use crate::task::Task;
 use crate::time::{self, Time};
@@ -53,6 +54,9 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.0.executor.clear();
         if thread::panicking() {
+            if seeds::is_quiet() {
+                return;
+            }
             let trace = self.0.with(|network| network.trace.end());
             // Where a test's output goes, captured as that is.
             eprintln!(
