@@ -10,13 +10,18 @@ use async_trait::async_trait;
 use semaphore_core::BuildError;
 use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Lane, Request, Response, Runtime, Transport, TransportError,
+    TransportErrorKind,
 };
 
 use crate::fault::Fault;
 use crate::network::{Host, Network, Pool};
 use crate::pooled::PooledClient;
+use crate::process::Process;
 use crate::time::Time;
 use crate::world::World;
+
+/// What is said of a client whose process is no more.
+const KILLED: &str = "its process was killed";
 
 /// A host that talks to the Consul in memory: [`Transport`], [`Runtime`] and [`BlockOn`] in one.
 ///
@@ -25,12 +30,15 @@ use crate::world::World;
 pub struct MockClient {
     world: Arc<World>,
     host: Host,
+    /// The one that ran on the host when this was made.
+    process: Arc<Process>,
     clock_rate: f64,
 }
 
 impl MockClient {
     pub(crate) fn new(world: Arc<World>, host: Host) -> Self {
         Self {
+            process: world.process(host),
             world,
             host,
             clock_rate: 1.0,
@@ -59,6 +67,7 @@ impl MockClient {
         request: Request,
         fault: Option<Fault>,
     ) -> Result<Response, TransportError> {
+        self.assert_alive()?;
         let timeout = self.stretched(request.timeout());
         let request = request.with_timeout(timeout);
         self.world.send(self.host, request, fault).await
@@ -96,10 +105,24 @@ impl MockClient {
         request: Request,
         fault: Option<Fault>,
     ) -> Result<Response, TransportError> {
+        self.assert_alive()?;
         let timeout = self.stretched(request.timeout());
         let request = request.with_timeout(timeout);
         let socket = (self.host, pool, lane);
         self.world.send_on(socket, request, fault).await
+    }
+
+    pub(crate) fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
+    /// The dead send nothing.
+    fn assert_alive(&self) -> Result<(), TransportError> {
+        if self.process.is_over() {
+            let kind = TransportErrorKind::NotSent;
+            return Err(TransportError::with_source(kind, KILLED));
+        }
+        Ok(())
     }
 
     pub(crate) fn close(&self, pool: Pool, lane: Lane) {
@@ -159,7 +182,13 @@ impl Runtime for MockClient {
     }
 
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.world.spawn(future);
+        if self.process.is_over() {
+            return Err(io::Error::other(KILLED));
+        }
+        let living = self.process.living(future);
+        self.world.spawn(Box::pin(async move {
+            living.await;
+        }));
         Ok(())
     }
 

@@ -57,10 +57,11 @@ impl Drop for Owner {
             if seeds::is_quiet() {
                 return;
             }
-            let trace = self.0.with(|network| network.trace.end());
+            let trace = |network: &mut Network| (network.trace.end(), network.trace.end_of_story());
+            let (trace, story) = self.0.with(trace);
             // Where a test's output goes, captured as that is.
             eprintln!(
-                "the world's seed was {}, and its trace ended so:\n{trace}",
+                "the world's seed was {}, its trace ended so:\n{trace}\nand its story:\n{story}",
                 self.0.seed
             );
             return;
@@ -262,6 +263,11 @@ impl MockConsul {
         TimeHold {
             _seat: self.world().executor.hold_time(),
         }
+    }
+
+    pub(crate) fn kill_processes(&self, host: &str) {
+        let host = self.world().with(|network| network.host(host));
+        self.world().kill(host);
     }
 
     fn world(&self) -> &Arc<World> {
@@ -591,6 +597,29 @@ impl MockConsul {
         self.world().with(|network| network.trace.to_string())
     }
 
+    /// What happened, in a few lines: what went wrong, and what became of the slots and leaders by it. It is a part of
+    /// [`MockConsul::trace`], and as long as that is kept.
+    ///
+    /// ```
+    /// use transport_mock::{MockConsul, Semaphore};
+    ///
+    /// # fn main() -> Result<(), transport_mock::Error> {
+    /// let world = MockConsul::new(7);
+    /// let builder = Semaphore::builder("service/db", 1).value("a");
+    /// let semaphore = builder.connect(world.client("node-1"))?;
+    /// let permit = world.run(semaphore.acquire())?;
+    /// world.partition("node-1");
+    /// world.run(permit.lost());
+    /// let story = world.story();
+    /// let lines: Vec<_> = story.lines().map(|line| line[13..].to_owned()).collect();
+    /// assert_eq!(lines, ["service/db is held by a", "node-1 cut off (Silent)"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn story(&self) -> String {
+        self.world().with(|network| network.trace.story())
+    }
+
     /// The last lines of [`MockConsul::trace`].
     #[cfg(feature = "server")]
     pub(crate) fn end_of_trace(&self) -> String {
@@ -600,7 +629,7 @@ impl MockConsul {
     /// Adds a line to the trace, for what only the test knows.
     pub fn note(&self, what: impl fmt::Display) {
         self.world()
-            .with(|network| network.trace.add(network.now, format_args!("{what}")));
+            .with(|network| network.trace.tell(network.now, format_args!("{what}")));
     }
 
     /// The writes that have reached Consul since the last call, in order, whatever their outcome:

@@ -1,5 +1,6 @@
 //! The network behind a lock, beside the executor that runs on its time.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +14,7 @@ use crate::consul::Profile;
 use crate::executor::{Clock, Executor, Step};
 use crate::fault::Fault;
 use crate::network::{Call, Event, Host, Network, Outcome, Socket};
+use crate::process::Process;
 use crate::time::Time;
 use crate::timeline::Key;
 
@@ -27,6 +29,8 @@ pub(crate) struct World {
     pub(crate) time: Time,
     network: Mutex<Network>,
     settings: Mutex<Settings>,
+    /// What runs on each host now.
+    processes: Mutex<BTreeMap<Host, Arc<Process>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +52,7 @@ impl World {
                 automatic: true,
                 patience,
             }),
+            processes: Mutex::default(),
         }
     }
 
@@ -78,6 +83,23 @@ impl World {
         let mut network = self.lock();
         network.now = network.now.max(now);
         network.next_due()
+    }
+
+    pub(crate) fn process(&self, host: Host) -> Arc<Process> {
+        Arc::clone(self.processes().entry(host).or_default())
+    }
+
+    /// Ends what runs on this host. What comes next is another process.
+    pub(crate) fn kill(&self, host: Host) {
+        let process = self.processes().remove(&host);
+        if let Some(process) = process {
+            process.kill();
+        }
+    }
+
+    fn processes(&self) -> MutexGuard<'_, BTreeMap<Host, Arc<Process>>> {
+        let locked = self.processes.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn set_automatic(&self, automatic: bool) {

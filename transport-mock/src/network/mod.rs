@@ -6,6 +6,7 @@
 //!            outage.rs: cut hosts, no leader     lag.rs: agents that lag behind
 //!            behind.rs: a leader that has yet to apply its log
 //!            holding.rs: agents that hold requests while there is no leader
+//!            story.rs: what became of the slots and leaders by it
 //! ```
 
 mod behind;
@@ -14,6 +15,7 @@ mod holding;
 mod lag;
 mod outage;
 mod sockets;
+mod story;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,6 +33,7 @@ use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
 use self::sockets::Sockets;
 pub(crate) use self::sockets::{Pool, Socket};
+use self::story::Seen;
 use crate::consul::{Consul, Exchange, Profile};
 use crate::fault::{Faults, Rules};
 use crate::stats::Stats;
@@ -128,6 +131,7 @@ pub(crate) struct Network {
     exchanges: BTreeMap<(Server, Exchange), Call>,
     calls: u64,
     woken: Vec<Waker>,
+    seen: Seen,
 }
 
 impl Network {
@@ -155,6 +159,7 @@ impl Network {
             exchanges: BTreeMap::new(),
             calls: 0,
             woken: Vec::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -192,7 +197,7 @@ impl Network {
             return;
         }
         self.trace
-            .add(self.now, format_args!("node {node} registered"));
+            .tell(self.now, format_args!("node {node} registered"));
         self.consul.register_node(self.now, node);
         self.collect_answers();
     }
@@ -200,7 +205,7 @@ impl Network {
     /// A node is taken out of the catalog.
     pub(crate) fn deregister_node(&mut self, node: &str) {
         self.trace
-            .add(self.now, format_args!("node {node} deregistered"));
+            .tell(self.now, format_args!("node {node} deregistered"));
         self.consul.deregister_node(self.now, node);
         self.collect_answers();
     }
@@ -304,8 +309,15 @@ impl Network {
             .add(self.now, format_args!("{name} #{} {what}", call.0));
     }
 
+    /// The same for what belongs into the story.
+    fn tell_of(&mut self, host: Host, call: Call, what: fmt::Arguments<'_>) {
+        let name = &self.hosts[host.0].name;
+        self.trace
+            .tell(self.now, format_args!("{name} #{} {what}", call.0));
+    }
+
     fn note_host(&mut self, host: Host, what: fmt::Arguments<'_>) {
         let name = &self.hosts[host.0].name;
-        self.trace.add(self.now, format_args!("{name} {what}"));
+        self.trace.tell(self.now, format_args!("{name} {what}"));
     }
 }
