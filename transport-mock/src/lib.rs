@@ -59,8 +59,20 @@
 //! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | by itself |
 //! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
 //!
-//! The first line in a test of the others, or one of the others in a test on tokio, panics and says what to do instead. In
-//! another executor a world of its own time waits for somebody to move it.
+//! Whoever takes another one is told what to do instead:
+//!
+//! | what is written | what happens |
+//! |---|---|
+//! | a world of [`MockConsul::new`] in a test on tokio, or [`MockConsul::run`] where a runtime is entered | it panics at once |
+//! | [`MockConsul::run`] with code that needs tokio's timers or sockets | it panics at once, as tokio does |
+//! | `MockConsul::on_tokio` outside of a runtime, or its world moved by [`MockConsul::run`] or [`MockConsul::advance`] | it panics at once |
+//! | a blocking handle of a world on tokio whose time is paused | it panics at once: tokio's time does not wait for threads |
+//! | a world of [`MockConsul::new`] on smol or another executor, which does not move it | after 5 s of real time it is ended: its handles are closed, its requests panic, and the advice is on the standard error |
+//! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: no answer comes in a time that leaps |
+//! | a world that two clocks move, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
+//!
+//! Two things hang without a word: a world on tokio whose runtime is blocked by a thread that waits by other means, and a thread
+//! of [`MockConsul::spawn_thread`] that does so, which holds time for 30 s before the others panic.
 //!
 //! # What moves time
 //! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
@@ -147,6 +159,7 @@ mod timeline;
 #[cfg(feature = "tokio")]
 mod tokio_time;
 mod trace;
+mod watchdog;
 mod words;
 mod world;
 

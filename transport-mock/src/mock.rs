@@ -290,7 +290,7 @@ impl fmt::Debug for TimeHold {
 /// Settings.
 impl MockConsul {
     /// Whether time moves by itself when everything sleeps (it does, unless this says otherwise).
-    /// Otherwise only [`MockConsul::advance`] moves it.
+    /// Otherwise only [`MockConsul::advance`] moves it, whenever the test gets round to it.
     pub fn set_automatic_time(&self, automatic: bool) {
         self.world().set_automatic(automatic);
     }
@@ -299,6 +299,12 @@ impl MockConsul {
     /// otherwise; on tokio the world as a whole, 24 hours, after which its clients panic.
     pub fn set_patience(&self, patience: Duration) {
         self.world().set_patience(patience);
+    }
+
+    /// How long, in real time, somebody may wait in this world while nobody moves it: 5 s, unless this says otherwise.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_longest_wait(&self, longest: Duration) {
+        self.world().executor.set_longest_wait(Some(longest));
     }
 
     /// Whether [`MockConsul::trace`] is kept (it is, unless this says otherwise). Many short runs

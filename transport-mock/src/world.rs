@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use semaphore_core::adapter::{BoxFuture, Instant, Request};
@@ -17,6 +17,7 @@ use crate::network::{Call, Event, Host, Network, Outcome, Socket};
 use crate::process::Process;
 use crate::time::Time;
 use crate::timeline::Key;
+use crate::watchdog;
 
 /// The end of time: a sleep until then is never over.
 const NEVER: Instant = Instant::from_origin(Duration::MAX);
@@ -46,7 +47,7 @@ impl World {
         Self {
             seed,
             time,
-            executor: Arc::new(Executor::default()),
+            executor: Executor::new(),
             network: Mutex::new(Network::new(seed, profile)),
             settings: Mutex::new(Settings {
                 automatic: true,
@@ -104,6 +105,8 @@ impl World {
 
     pub(crate) fn set_automatic(&self, automatic: bool) {
         self.settings().automatic = automatic;
+        let longest_wait = automatic.then_some(watchdog::LONGEST_WAIT);
+        self.executor.set_longest_wait(longest_wait);
         self.executor.poke();
     }
 
@@ -219,6 +222,13 @@ impl World {
                     Endless(patience)
                 );
             }
+        }
+    }
+
+    /// Somebody waits for something here.
+    fn awaited(&self, waker: &Waker) {
+        if matches!(self.time, Time::Own) {
+            self.executor.awaited(waker);
         }
     }
 
@@ -344,13 +354,12 @@ impl Future for Sending {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let call = self.call;
         let outcome = self.world.lock().poll_outcome(call, context.waker());
-        match outcome {
-            Some(outcome) => {
-                self.done = true;
-                Poll::Ready(outcome)
-            }
-            None => Poll::Pending,
-        }
+        let Some(outcome) = outcome else {
+            self.world.awaited(context.waker());
+            return Poll::Pending;
+        };
+        self.done = true;
+        Poll::Ready(outcome)
     }
 }
 
@@ -385,6 +394,8 @@ impl Future for Sleep {
         }
         if let Some(Event::Wake(waker)) = timer.and_then(|key| network.timeline.get_mut(key)) {
             waker.clone_from(context.waker());
+            drop(network);
+            self.world.awaited(context.waker());
             return Poll::Pending;
         }
         let event = Event::Wake(context.waker().clone());
@@ -392,6 +403,7 @@ impl Future for Sleep {
         drop(network);
         self.timer = Some(key);
         self.world.executor.poke();
+        self.world.awaited(context.waker());
         Poll::Pending
     }
 }
