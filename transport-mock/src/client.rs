@@ -112,6 +112,13 @@ impl MockClient {
         self.world.send_on(socket, request, fault).await
     }
 
+    /// A connection of a client that is served, unless its agent allows it no more.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn connect(&self) -> Option<Connected> {
+        let is_open = self.world.with(|network| network.connect(self.host));
+        is_open.then(|| Connected(self.clone()))
+    }
+
     pub(crate) fn process(&self) -> &Arc<Process> {
         &self.process
     }
@@ -157,6 +164,18 @@ impl MockClient {
     pub fn host(&self) -> String {
         self.world
             .with(|network| network.host_name(self.host).to_owned())
+    }
+}
+
+/// A connection that is open as long as this lives.
+#[cfg(feature = "loopback")]
+pub(crate) struct Connected(MockClient);
+
+#[cfg(feature = "loopback")]
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let Self(client) = self;
+        client.world.with(|network| network.disconnect(client.host));
     }
 }
 

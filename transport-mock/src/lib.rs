@@ -102,11 +102,9 @@
 //! [`MockConsul::with_profile`] makes one of another release or edition than 1.8, Community; [`consul::Profile`] has them.
 //!
 //! # Other clients
-//! `LoopbackConsul` (feature `loopback`, on by default) serves the same Consul over HTTP on the
-//! real clock, for adapters, `curl` and the `consul` command.
-//!
-//! `MockConsul::serve` (feature `server`) serves a world [on tokio](#in-a-test-on-tokio) with all its faults, and the program
-//! `consul-in-memory` does so for clients of any language:
+//! `LoopbackConsul` (feature `loopback`, on by default) serves a world over HTTP on the real clock, with all its faults: for
+//! adapters, `curl` and the `consul` command. `MockConsul::serve` does so for a world [on tokio](#in-a-test-on-tokio), and the
+//! program `consul-in-memory` (feature `server`) for clients of any language:
 //! `cargo run -p transport-mock --features server --bin consul-in-memory -- --help`.
 //!
 //! # Not for use
@@ -119,7 +117,7 @@
 //!     └───────────────┬───────────────────┘
 //!                   world ── lock, sleeping, waiting for answers
 //!          ┌──────────┴──────────┐
-//!      executor               network ── exchanges, outages ◀── fault
+//!      executor               network ── exchanges, outages ◀── fault     server ── a world over HTTP
 //!      who runs next             ├── timeline: what is due when
 //!                                ├── trace, stats: what happened
 //!                                └── consul: the agent, itself without I/O
@@ -143,14 +141,12 @@ pub mod consul;
 mod executor;
 mod fault;
 mod kind;
-#[cfg(feature = "loopback")]
-mod loopback;
 mod mock;
 mod network;
 mod pooled;
 mod process;
 mod seeds;
-#[cfg(feature = "server")]
+#[cfg(feature = "loopback")]
 mod server;
 mod stats;
 mod task;
@@ -166,8 +162,6 @@ mod world;
 pub use client::MockClient;
 pub use fault::{Fault, Faults, Rule};
 pub use kind::RequestKind;
-#[cfg(feature = "loopback")]
-pub use loopback::LoopbackConsul;
 pub use mock::{MockConsul, TimeHold};
 #[cfg(feature = "unstable-proofs")]
 pub use network::Delivered;
@@ -175,8 +169,8 @@ pub use network::Delivered;
 pub use pooled::PooledClient;
 pub use process::MockProcess;
 pub use seeds::Seeds;
-#[cfg(feature = "server")]
-pub use server::InvalidOrder;
+#[cfg(feature = "loopback")]
+pub use server::{InvalidOrder, LoopbackConsul};
 pub use stats::Stats;
 pub use task::Task;
 // What users use: the root of the core, and what a test names of requests and clocks.

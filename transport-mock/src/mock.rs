@@ -627,9 +627,21 @@ impl MockConsul {
     }
 
     /// The last lines of [`MockConsul::trace`].
-    #[cfg(feature = "server")]
+    #[cfg(feature = "loopback")]
     pub(crate) fn end_of_trace(&self) -> String {
         self.world().with(|network| network.trace.end())
+    }
+
+    /// The last lines of [`MockConsul::story`].
+    #[cfg(feature = "loopback")]
+    pub(crate) fn end_of_story(&self) -> String {
+        self.world().with(|network| network.trace.end_of_story())
+    }
+
+    /// How many connections of clients that are served are open.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn open_connections(&self) -> usize {
+        self.world().with(|network| network.connected())
     }
 
     /// Adds a line to the trace, for what only the test knows.

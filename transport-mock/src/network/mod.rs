@@ -100,6 +100,9 @@ struct HostState {
     agent: Option<String>,
     cut: Option<Cut>,
     held: Vec<Message>,
+    /// Connections of its clients that are served over HTTP.
+    #[cfg(feature = "loopback")]
+    connected: usize,
     /// How many connections its agent allows it, if that differs from the others.
     max_connections: Option<usize>,
     stats: Stats,
@@ -172,6 +175,8 @@ impl Network {
                 agent: None,
                 cut: None,
                 held: Vec::new(),
+                #[cfg(feature = "loopback")]
+                connected: 0,
                 max_connections: None,
                 stats: Stats::default(),
             });
@@ -182,6 +187,27 @@ impl Network {
     /// The agent of this host allows it so many connections.
     pub(crate) fn set_max_connections_of(&mut self, host: Host, most: usize) {
         self.hosts[host.0].max_connections = Some(most);
+    }
+
+    /// A client of this host connects. Whether its agent allows it.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn connect(&mut self, host: Host) -> bool {
+        let most = self.hosts[host.0].max_connections.or(self.max_connections);
+        let connected = &mut self.hosts[host.0].connected;
+        let is_allowed = most.is_none_or(|most| *connected < most);
+        *connected += usize::from(is_allowed);
+        is_allowed
+    }
+
+    #[cfg(feature = "loopback")]
+    pub(crate) fn disconnect(&mut self, host: Host) {
+        self.hosts[host.0].connected -= 1;
+    }
+
+    /// How many are connected, of all hosts.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn connected(&self) -> usize {
+        self.hosts.iter().map(|host| host.connected).sum()
     }
 
     /// From now on this host asks the agent on this node.
