@@ -8,7 +8,7 @@ use semaphore_core::adapter::{Method, Response};
 use serde::Serialize;
 
 use super::Consul;
-use super::acl::Authority;
+use super::acl::{self, Authority};
 use super::answer;
 use super::blocking::{Read, View, Watch};
 use super::call::{Asked, Call, Outcome};
@@ -93,16 +93,15 @@ fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Respons
         return Err(answer::text(
             413,
             format!(
-                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See {}#kv_max_value_size.",
-                call.body.len(),
-                call.release().pages
+                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes",
+                call.body.len()
             ),
         ));
     }
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if !authority.writes_key(key) {
-        return Err(authority.denied("key:write", key));
+        return Err(acl::denied("key:write", key));
     }
     let mut entry = Entry::new(key, call.body.to_vec(), flags);
     let before_fault = call.release().before_key_fault;
@@ -148,7 +147,7 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
         authority.writes_key(key)
     };
     if !permitted {
-        return Err(authority.denied("key:write", key));
+        return Err(acl::denied("key:write", key));
     }
     let index = consul.state.next_index();
     let store = &mut consul.state.tables_mut(&tenancy).store;
@@ -173,7 +172,7 @@ pub(super) fn lock(tables: &mut Tables, index: u64, entry: Entry) -> Result<Opti
     }
     let id = tables.sessions.key_of(&entry.session)?;
     if tables.sessions.get(&id).is_none() {
-        return Err(format!("invalid session {}", go::quote(&entry.session)));
+        return Err(format!("invalid session {:?}", entry.session));
     }
     Ok(tables.store.lock(index, entry))
 }
@@ -199,7 +198,7 @@ pub(super) fn view_key(
     pretty: bool,
 ) -> Result<View, Response> {
     if !authority.reads_key(key) {
-        return Err(authority.denied("key:read", key));
+        return Err(acl::denied("key:read", key));
     }
     let Some(entry) = tables.store.get(key) else {
         return Ok(View {

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! It answers as Consul 1.8.7 does, which a table of scripts and any number of random ones prove,
-//! run on both, or as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
+//! run on both: the same status, index, headers and JSON, and refusals of the same class, in words of its own where no client
+//! goes by Go's. Or it answers as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
 //! one server is its own leader and serves the datacenter `dc1`; requests may come
 //! [through agents](crate::MockConsul::set_agent) of other nodes.
 //!
@@ -32,8 +33,7 @@
 //! | A session ends exactly twice its TTL after its last renewal, a lock delay exactly when it is over; a real one's timers are late by what the machine needs | Runs can be repeated |
 //! | A leader that was elected has applied its log, unless [`MockConsul::elect_leader_behind`](crate::MockConsul::elect_leader_behind) elects it | When a real one has is up to the machine |
 //! | A write's time is none, so that no other request comes in between | Delays are the network's, in [`MockConsul`](crate::MockConsul) |
-//! | JSON that no encoder writes is refused with the real status, but not always in the same words: a number out of range, several faults in one body, a syntax error in a strange place. One half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
-//! | The JSON of a key or name that holds U+FFFD shows it escaped, as Go does only for bytes that are not UTF-8; a backspace or form feed in it is `\b` or `\f`, which Go writes in digits | Such keys are not met |
+//! | JSON that is refused is refused in other words, and one half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
 //! | The transaction `[null]` is one without operations; a real agent's handler panics and hangs up | It is a bug |
 //! | A transaction that deletes a tree after it wrote in it wakes who waits for what is deleted. A real agent forgets them, and when the tree was the whole store (`delete-tree` without a key) it dies of the next write, with "close of closed channel" | It is a bug |
 //! | A node that was registered with `serfHealth` and is no member of the cluster stays; a real leader removes it within a minute. Nor does autopilot take out a server that has died, as a real leader does after some ten seconds, or an agent register its node again | A test decides what becomes of its nodes |

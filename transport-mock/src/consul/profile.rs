@@ -150,17 +150,10 @@ pub(super) struct Release {
     pub(super) version: &'static str,
 
     // Texts.
-    /// Before the text of a parameter that only Enterprise knows.
-    pub(super) before_invalid_parameter: &'static str,
     /// Before what a session's creation meets in the log.
     pub(super) before_session_fault: &'static str,
     /// Before what a write of a key meets in the log.
     pub(super) before_key_fault: &'static str,
-    pub(super) denial: Denial,
-    /// Where a body that is too large is told what to read.
-    pub(super) pages: &'static str,
-    /// The bodies of a 404 for a path that is none, below `/v1/` and elsewhere.
-    pub(super) no_such_path: [&'static str; 2],
 
     // Paths and keys.
     pub(super) redirect: Redirect,
@@ -196,15 +189,6 @@ pub(super) struct Release {
     pub(super) knows_partitions: bool,
     pub(super) held_for: (Duration, Duration),
     pub(super) late: Duration,
-}
-
-/// How a 403 is worded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Denial {
-    /// `Permission denied`
-    Bare,
-    /// With whose token lacks which permission on what.
-    Explained,
 }
 
 /// The status of a redirect: Go 1.26 has another.
@@ -257,12 +241,8 @@ pub(super) enum UnknownVerb {
 
 const V1_8: Release = Release {
     version: "1.8.7",
-    before_invalid_parameter: "Bad request: ",
     before_session_fault: "",
     before_key_fault: "",
-    denial: Denial::Bare,
-    pages: "https://www.consul.io/docs/agent/options.html",
-    no_such_path: ["", ""],
     redirect: Redirect::Moved,
     unclean: Unclean::Redirected,
     semicolon_parts: true,
@@ -287,15 +267,8 @@ const V1_8: Release = Release {
 /// What 1.23 was seen to do and no source dates, 1.15 and 1.22 do, too.
 const V1_15: Release = Release {
     version: "1.15.0",
-    before_invalid_parameter: "",
     before_session_fault: "apply failed: ",
     before_key_fault: "raft apply failed: ",
-    denial: Denial::Explained,
-    pages: "https://developer.hashicorp.com/docs/agent/config/config-files",
-    no_such_path: [
-        "Invalid URL path: not a recognized HTTP API endpoint",
-        "Invalid URL path: if attempting to use the HTTP API, ensure the path starts with '/v1/'",
-    ],
     semicolon_parts: false,
     session_ids: SessionIds::Texts,
     most_operations: 128,

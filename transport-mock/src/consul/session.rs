@@ -5,7 +5,7 @@ use semaphore_core::adapter::Response;
 use serde::Serialize;
 
 use super::Consul;
-use super::acl::Authority;
+use super::acl::{self, Authority};
 use super::answer::{self, Freshness};
 use super::blocking::{Read, View, Watch};
 use super::call::{Asked, Call, Outcome};
@@ -41,7 +41,7 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
     }
     let authority = consul.authorize(call)?;
     if !authority.writes_sessions_of(&wanted.node) {
-        return Err(authority.denied("session:write", &wanted.node));
+        return Err(acl::denied("session:write", &wanted.node));
     }
     let behavior = parse_behavior(&wanted.behavior)?;
     let ttl_length = parse_ttl(&wanted.ttl)?;
@@ -86,7 +86,7 @@ pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcom
         return Err(answer::text(404, format!("Session id '{id}' not found")));
     };
     if !authority.writes_sessions_of(&session.node) {
-        return Err(authority.denied("session:write", &session.node));
+        return Err(acl::denied("session:write", &session.node));
     }
     sessions.restart_timer(call.now, &key);
     Ok(Outcome::Ready(answer::json(&[session], call.pretty)))
@@ -104,7 +104,7 @@ pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outc
         let session = consul.state.tables(&tenancy).sessions.get(key);
         let hidden = session.filter(|session| !authority.writes_sessions_of(&session.node));
         if let Some(session) = hidden {
-            return Err(authority.denied("session:write", &session.node));
+            return Err(acl::denied("session:write", &session.node));
         }
     }
     let key = key.map_err(answer::failure)?;

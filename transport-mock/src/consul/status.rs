@@ -4,6 +4,7 @@ use semaphore_core::adapter::Response;
 use serde_json::json;
 
 use super::Consul;
+use super::acl;
 use super::answer;
 use super::call::{Call, Outcome};
 
@@ -27,7 +28,7 @@ pub(super) fn peers(call: &Call) -> Result<Outcome, Response> {
 pub(super) fn agent_self(consul: &Consul, call: &Call) -> Result<Outcome, Response> {
     let authority = consul.authorize(call)?;
     if !authority.reads_agent(call.node) {
-        return Err(authority.denied("agent:read", call.node));
+        return Err(acl::denied("agent:read", call.node));
     }
     let node = call.node;
     let described = json!({

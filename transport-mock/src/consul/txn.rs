@@ -6,10 +6,9 @@ use semaphore_core::adapter::Response;
 use serde::Serialize;
 
 use super::Consul;
-use super::acl::Authority;
+use super::acl::{self, Authority};
 use super::answer::{self, Freshness};
 use super::call::{Call, Outcome};
-use super::go;
 use super::keys;
 use super::kv::{self, Shown};
 use super::limits::Errand;
@@ -262,7 +261,7 @@ impl KeyOperation {
         index: u64,
     ) -> Result<Vec<(Shown, Vec<u8>)>, String> {
         let key = self.entry.key.as_slice();
-        let name = go::quote(&self.entry.key());
+        let name = format!("{:?}", self.entry.key());
         let entry = self.entry.clone();
         let written = |entry: &Entry| vec![(Shown::without_value(entry), entry.key.clone())];
         let read = |entry: &Entry| (Shown::new(entry), entry.key.clone());
@@ -312,9 +311,8 @@ impl KeyOperation {
             "check-session" => match tables.store.get(key) {
                 None => Err(format!("failed to check session, key {name} doesn't exist")),
                 Some(found) if found.session != self.entry.session => Err(format!(
-                    "failed session check for key {name}, current session {} != {}",
-                    go::quote(&found.session),
-                    go::quote(&self.entry.session)
+                    "failed session check for key {name}, current session {:?} != {:?}",
+                    found.session, self.entry.session
                 )),
                 Some(found) => Ok(written(found)),
             },
@@ -330,7 +328,7 @@ impl KeyOperation {
                 Some(_) => Err(format!("key {name} exists")),
                 None => Ok(Vec::new()),
             },
-            unknown => Err(format!("unknown KV verb {}", go::quote(unknown))),
+            unknown => Err(format!("unknown KV verb {unknown:?}")),
         }
     }
 
@@ -351,12 +349,12 @@ impl KeyOperation {
             _ => (authority.writes_key(key), "key:write"),
         };
         if !is_permitted {
-            return Some(authority.denial(permission, key));
+            return Some(acl::denial(permission, key));
         }
         let sessions = &state.tables(&self.tenancy).sessions;
         let is_delayed = self.verb == "lock" && sessions.is_delayed(call.now, key);
         is_delayed.then(|| {
-            let name = go::quote(&self.entry.key());
+            let name = format!("{:?}", self.entry.key());
             format!("failed to lock key {name} due to lock delay")
         })
     }

@@ -99,6 +99,21 @@ async fn a_host_that_is_cut_off_stops_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_slot_of_a_host_that_is_killed_is_free_again_within_a_minute() {
+    let world = MockConsul::on_tokio(7);
+    let (a, b) = (reports(&world, "a"), reports(&world, "b"));
+    let lost = begin(&a).await;
+    world.kill("a");
+    assert_eq!(lost.await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(get(&b).await.status(), StatusCode::OK, "there are two");
+
+    let time = Duration::from_secs(46);
+    let is_free = |world: &MockConsul| world.holders(PREFIX).is_empty();
+    let what = "nobody holds the dead one's slot";
+    world.expect_within(time, what, is_free).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_is_away_at_the_start_is_waited_for_and_no_longer_than_a_request_may() {
     let world = MockConsul::on_tokio(7);
     world.partition("a");
