@@ -71,8 +71,8 @@
 //! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: no answer comes in a time that leaps |
 //! | a world that two clocks move, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
 //!
-//! Two things hang without a word: a world on tokio whose runtime is blocked by a thread that waits by other means, and a thread
-//! of [`MockConsul::spawn_thread`] that does so, which holds time for 30 s before the others panic.
+//! What can't be told: a world on tokio hangs while the only thread of its runtime waits by other means, such as the `block_on` of
+//! another executor. A thread of [`MockConsul::spawn_thread`] that does so holds time for 30 s, after which the others panic.
 //!
 //! # What moves time
 //! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.

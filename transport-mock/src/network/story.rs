@@ -18,6 +18,8 @@ pub(super) struct Seen {
     holders: BTreeMap<String, Vec<String>>,
     /// By key: who leads.
     leaders: BTreeMap<String, String>,
+    /// By session: what its owner said of itself, also when its key is gone.
+    names: BTreeMap<String, String>,
 }
 
 impl Network {
@@ -45,7 +47,7 @@ impl Seen {
         for entry in changed.filter(|it| it.modify_index() > before) {
             let key = entry.key();
             if let Some(prefix) = key.strip_suffix(RECORD) {
-                let holders = holders(consul, prefix, entry);
+                let holders = self.holders(consul, prefix, entry);
                 let known = self.holders.entry(key.clone()).or_default();
                 if *known != holders {
                     lines.push(format!("{prefix} is held by {}", named(&holders)));
@@ -60,6 +62,25 @@ impl Seen {
             }
         }
         lines
+    }
+
+    /// Who holds, by this record: it has the sessions as names of an object, or in an array.
+    fn holders(&mut self, consul: &Consul, prefix: &str, record: &Entry) -> Vec<String> {
+        let record: Option<Value> = serde_json::from_slice(record.value()).ok();
+        let holders = record.as_ref().and_then(|it| it.get("Holders"));
+        let sessions: Vec<&str> = match holders {
+            Some(Value::Object(holders)) => holders.keys().map(String::as_str).collect(),
+            Some(Value::Array(holders)) => holders.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let mut name_of = |session: &str| {
+            if let Some(contender) = consul.entry(&format!("{prefix}/{session}")) {
+                self.names.insert(session.to_owned(), name(contender));
+            }
+            let known = self.names.get(session).map(String::as_str);
+            known.unwrap_or(session).to_owned()
+        };
+        sessions.into_iter().map(&mut name_of).collect()
     }
 
     fn look_at_what_went(&mut self, consul: &Consul, lines: &mut Vec<String>) {
@@ -78,21 +99,6 @@ impl Seen {
             is_there
         });
     }
-}
-
-/// Who holds, by this record: it has the sessions as names of an object, or in an array.
-fn holders(consul: &Consul, prefix: &str, record: &Entry) -> Vec<String> {
-    let record: Option<Value> = serde_json::from_slice(record.value()).ok();
-    let holders = record.as_ref().and_then(|it| it.get("Holders"));
-    let sessions: Vec<&str> = match holders {
-        Some(Value::Object(holders)) => holders.keys().map(String::as_str).collect(),
-        Some(Value::Array(holders)) => holders.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let contender = |session| consul.entry(&format!("{prefix}/{session}"));
-    let names = sessions.into_iter();
-    let names = names.map(|session| contender(session).map_or(session.to_owned(), name));
-    names.collect()
 }
 
 /// What its owner said of itself, else its session.

@@ -116,7 +116,7 @@ pub(crate) enum Compare {
     Meaning,
     /// As by meaning, without the header `X-Consul-Index`: it counts other scripts' writes.
     WithoutIndex,
-    /// Only that the status is the same. For Go's words about JSON that hardly anyone sends.
+    /// Only that the status is the same: the rest shows the machine, or is JSON that hardly anyone sends.
     StatusOnly,
 }
 

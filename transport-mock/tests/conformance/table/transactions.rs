@@ -165,7 +165,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 txn("[{\"KV\":"),
                 txn("[{} {}]"),
                 txn("<html>"),
-                txn("[,]").by_status(),
+                txn("[,]"),
             ],
         ),
         script(
@@ -215,7 +215,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"***"}}]"#),
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"dg="}}]"#),
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"d"}}]"#),
-                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"dg==x"}}]"#).by_status(),
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"dg==x"}}]"#),
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"d-__"}}]"#),
             ],
         ),
