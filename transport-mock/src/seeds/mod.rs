@@ -3,17 +3,17 @@
 mod quiet;
 mod shrink;
 
+use std::any::Any;
 use std::env;
 use std::fmt;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "tokio")]
 use futures_util::FutureExt as _;
 
+use self::quiet::Quiet;
 pub(crate) use self::quiet::is_quiet;
-use self::quiet::{Quiet, caught};
 use self::shrink::Shrinking;
 use crate::fault::Faults;
 use crate::mock::MockConsul;
@@ -74,34 +74,10 @@ impl Seeds {
     /// # Panics
     /// When the test does.
     pub fn run(self, mut test: impl FnMut(MockConsul)) {
-        for &seed in &self.seeds {
-            let mut run = |faults| test(prepared(MockConsul::new(seed), faults));
-            let Some(drawn) = self.drawn(seed) else {
-                let _told = Told { seed, faults: None };
-                run(Faults::none());
-                continue;
-            };
-            let quiet = Quiet::begin();
-            let Err(panic) = caught(|| run(drawn)) else {
-                continue;
-            };
-            let said = quiet.said();
-            let mut shrinking = Shrinking::from(drawn);
-            let began = Instant::now();
-            while began.elapsed() < LONGEST_SEARCH
-                && let Some(idea) = shrinking.poll_idea()
-            {
-                if caught(|| run(idea)).is_err() {
-                    shrinking.handle_failure(idea);
-                }
-            }
-            drop(quiet);
-            let smallest = shrinking.smallest();
-            let _told = Told::of(seed, smallest);
-            run(smallest);
-            eprintln!("{}", Unrepeatable(&said));
-            resume_unwind(panic);
-        }
+        let runs = self.run_each(MockConsul::new, async |world| test(world));
+        // Nothing in them waits for anything.
+        let ended = runs.now_or_never();
+        debug_assert!(ended.is_some(), "a run waits");
     }
 
     /// Runs a test on worlds [on tokio](MockConsul::on_tokio), one after the other, in a `#[tokio::test(start_paused = true)]`.
@@ -113,9 +89,17 @@ impl Seeds {
     /// # Cancel safety
     /// What has run has run.
     #[cfg(feature = "tokio")]
-    pub async fn run_on_tokio(self, mut test: impl AsyncFnMut(MockConsul)) {
+    pub async fn run_on_tokio(self, test: impl AsyncFnMut(MockConsul)) {
+        self.run_each(MockConsul::on_tokio, test).await;
+    }
+
+    async fn run_each(
+        self,
+        world: impl Fn(u64) -> MockConsul,
+        mut test: impl AsyncFnMut(MockConsul),
+    ) {
         for &seed in &self.seeds {
-            let mut run = async |faults| test(prepared(MockConsul::on_tokio(seed), faults)).await;
+            let mut run = async |faults| test(prepared(world(seed), faults)).await;
             let Some(drawn) = self.drawn(seed) else {
                 let _told = Told { seed, faults: None };
                 run(Faults::none()).await;
@@ -158,11 +142,13 @@ fn prepared(world: MockConsul, faults: Faults) -> MockConsul {
     world
 }
 
+/// What a panic carries.
+type Panic = Box<dyn Any + Send>;
+
 /// The panic of `future`, if it panics.
-#[cfg(feature = "tokio")]
-async fn unwinding<F: Future>(future: F) -> Result<F::Output, quiet::Panic> {
-    // As for `caught`.
-    std::panic::AssertUnwindSafe(future).catch_unwind().await
+async fn unwinding<F: Future>(future: F) -> Result<F::Output, Panic> {
+    // What a run leaves behind is its own world, which nobody sees again.
+    AssertUnwindSafe(future).catch_unwind().await
 }
 
 /// Says how to repeat what failed.

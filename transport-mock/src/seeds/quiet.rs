@@ -1,8 +1,7 @@
 //! Runs that may fail without a word, while a failure is made smaller.
 
-use std::any::Any;
 use std::cell::RefCell;
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::panic;
 use std::sync::Once;
 
 thread_local! {
@@ -46,13 +45,4 @@ impl Drop for Quiet {
     fn drop(&mut self) {
         SAID.set(None);
     }
-}
-
-/// What a panic carries.
-pub(super) type Panic = Box<dyn Any + Send>;
-
-/// The panic of `body`, if it panics.
-pub(super) fn caught<T>(body: impl FnOnce() -> T) -> Result<T, Panic> {
-    // What a run leaves behind is its own world, which nobody sees again.
-    catch_unwind(AssertUnwindSafe(body))
 }
