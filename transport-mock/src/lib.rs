@@ -78,7 +78,6 @@
 //! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
 //! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
 //!   [`MockConsul::set_automatic_time`] off, nothing else moves time.
-//! - [`MockConsul::step`] goes on by one timer or message, so that a test can look after each.
 //! - Threads that block start with [`MockConsul::spawn_thread`]: time moves only when all of them
 //!   are asleep.
 //!

@@ -131,7 +131,7 @@ impl MockConsul {
     /// # }
     /// ```
     ///
-    /// - Nothing has to drive it: [`MockConsul::run`], [`MockConsul::advance`], [`MockConsul::step`],
+    /// - Nothing has to drive it: [`MockConsul::run`], [`MockConsul::advance`],
     ///   [`MockConsul::start`] and [`MockConsul::spawn_thread`] are for worlds whose time is their own, and panic here.
     /// - On one thread, as `start_paused` has it, two runs are the same for the world's seed. `tokio::select!` without
     ///   `biased` draws from a seed of tokio's own.
@@ -328,8 +328,7 @@ impl MockConsul {
     }
 
     /// How many connections the agent allows one host; one more is reset. 200 unless this says otherwise. It
-    /// counts the exchanges under way, what a [`PooledClient`](crate::PooledClient) keeps open, and blocking queries that
-    /// were given up, until their wait is over.
+    /// counts the exchanges under way, what is kept open, and blocking queries that were given up, until their wait is over.
     pub fn set_max_connections(&self, most: Option<usize>) {
         self.world().with(|network| network.max_connections = most);
     }
@@ -487,7 +486,9 @@ impl MockConsul {
             .with(|network| network.hold_without_leader(wait, late));
     }
 
-    /// [Holds](Self::hold_without_leader) requests as agents of this world's [profile](crate::consul::Profile) do.
+    /// From now on agents hold what comes while there is no leader, as those of this world's
+    /// [profile](crate::consul::Profile) do, before it is answered 500 `No cluster leader`: for 7 s in 1.8, and for 9 to 18 s in
+    /// newer ones. When a leader is elected, what is held is applied, also a write that its client has given up.
     pub fn hold_without_leader_as_agents_do(&self) {
         let (wait, late) = self.consul(|consul, _| consul.profile().without_leader());
         self.hold_without_leader(wait, late);
@@ -527,7 +528,7 @@ impl MockConsul {
     }
 
     /// The cluster loses its leader: every request is answered 500 `No cluster leader`, at once unless agents
-    /// [hold](Self::hold_without_leader) it.
+    /// [hold](Self::hold_without_leader_as_agents_do) it.
     pub fn lose_leader(&self) {
         self.world().with(Network::lose_leader);
     }

@@ -31,7 +31,7 @@
 //! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |
 //! | Ids of sessions come from the seed. Which other session wakes a query about one that is gone follows the real rule, but from these ids | Runs can be repeated |
 //! | A session ends exactly twice its TTL after its last renewal, a lock delay exactly when it is over; a real one's timers are late by what the machine needs | Runs can be repeated |
-//! | A leader that was elected has applied its log, unless [`MockConsul::elect_leader_behind`](crate::MockConsul::elect_leader_behind) elects it | When a real one has is up to the machine |
+//! | A leader that was elected has applied its log, unless `MockConsul::elect_leader_behind` (feature `unstable-proofs`) elects it | When a real one has is up to the machine |
 //! | A write's time is none, so that no other request comes in between | Delays are the network's, in [`MockConsul`](crate::MockConsul) |
 //! | JSON that is refused is refused in other words, and one half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
 //! | The transaction `[null]` is one without operations; a real agent's handler panics and hangs up | It is a bug |

@@ -8,8 +8,7 @@ use super::limits::{Limiter, RequestLimits};
 use super::profile::Profile;
 use super::state::State;
 
-/// A snapshot of the whole state, to go back to with [`Consul::restore`], or for a new leader to
-/// begin from, with [`MockConsul::elect_leader_behind`](crate::MockConsul::elect_leader_behind).
+/// A snapshot of the whole state, to go back to with [`Consul::restore`].
 #[derive(Clone)]
 pub struct Snapshot(pub(super) State);
 
