@@ -46,3 +46,8 @@ pub mod wall;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The examples of the guide to testing, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/TESTING.md")]
+struct Testing;
