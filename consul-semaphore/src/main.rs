@@ -1,0 +1,64 @@
+//! Runs a command while it holds a slot of a semaphore in Consul, or while it leads; shows, checks and manages semaphores.
+//!
+//! ```text
+//!  cli ── what was asked for ──▶ run, elect ──▶ turn ──▶ supervise ──▶ child ──▶ stage ──▶ the command
+//!   │                              │             │           │
+//!   │                            agent        subject      hold: the permit or the lead, and how long it lasts
+//!   └──▶ status, list, resize, evict, destroy, collect, check, dev, completions
+//! ```
+//!
+//! | file | says |
+//! |---|---|
+//! | `cli`, `cli/dashes` | the command line, and flags that are spelled as Go spells them |
+//! | `agent` | which Consul, with which token |
+//! | `exit` | the exit codes: an interface |
+//! | `failure` | what can go wrong, and which code that is |
+//! | `run`, `elect` | the two ways to hold something |
+//! | `holding` | what the two have in common |
+//! | `subject` | what is waited for: slots of a semaphore, or the lead |
+//! | `turn` | waits, runs, gives back |
+//! | `queue` | what is shown while it waits |
+//! | `hold` | a permit or a leadership: until when, and why not any longer |
+//! | `supervise` | the child ends before the lease does |
+//! | `child`, `child/stage`, `child/terminal` | a process group of its own, how it starts, and who has the terminal |
+//! | `signals` | what this process is told |
+//! | `notices` | what it tells: lines for people, or events for programs |
+//! | `status`, `overview`, `timeline`, `list` | who holds, who waits, who held when |
+//! | `manage` | what operators change; `confirm` asks them before |
+//! | `dev` | a Consul in memory |
+
+mod agent;
+mod child;
+mod cli;
+mod confirm;
+#[cfg(feature = "dev")]
+mod dev;
+mod elect;
+mod exit;
+mod failure;
+mod hold;
+mod holding;
+mod identity;
+mod list;
+mod manage;
+mod notices;
+mod output;
+mod overview;
+mod program;
+mod queue;
+mod run;
+mod signals;
+mod status;
+mod subject;
+mod supervise;
+mod timeline;
+mod turn;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if let Some(code) = child::stage::enter() {
+        return code.into();
+    }
+    cli::main().into()
+}

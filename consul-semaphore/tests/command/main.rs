@@ -1,0 +1,14 @@
+//! The command, driven as a script drives it, on a real agent.
+#![expect(clippy::expect_used, clippy::panic, reason = "these are tests")]
+
+mod elections;
+mod endings;
+mod environment;
+mod exit_codes;
+mod loss;
+mod manage;
+mod pages;
+mod signals;
+mod status;
+mod support;
+mod terminal;

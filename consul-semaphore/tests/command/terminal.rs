@@ -1,0 +1,97 @@
+//! On a terminal it says for whom it waits, and the command has the terminal while it runs.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+
+use nix::pty::openpty;
+
+use crate::support::{Running, program, scene};
+
+/// A program on a terminal of its own, and what it writes there.
+struct OnTerminal {
+    child: Child,
+    terminal: File,
+    seen: String,
+}
+
+impl OnTerminal {
+    fn start(url: &str, arguments: &[&str]) -> Self {
+        let pty = openpty(None, None).expect("a terminal");
+        let slave = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
+        let ours = program(url, arguments);
+        // It makes the terminal its own.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(ours.get_program());
+        command.args(ours.get_args());
+        for (name, value) in ours.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(slave(&pty.slave));
+        command.stdout(slave(&pty.slave));
+        command.stderr(slave(&pty.slave));
+        command.process_group(0);
+        let child = command.spawn().expect("the program starts");
+        Self {
+            child,
+            terminal: File::from(pty.master),
+            seen: String::new(),
+        }
+    }
+
+    /// Reads until this was written.
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) {
+        let mut buffer = [0; 4096];
+        while !self.seen.contains(text) {
+            let length = self.terminal.read(&mut buffer).unwrap_or(0);
+            assert!(length > 0, "{text:?} is not in {:?}", self.seen);
+            self.seen
+                .push_str(&String::from_utf8_lossy(&buffer[..length]));
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.terminal.write_all(text.as_bytes()).expect("it reads");
+    }
+
+    fn end(mut self) -> Option<i32> {
+        self.child.wait().expect("an end").code()
+    }
+}
+
+#[test]
+fn whoever_waits_on_a_terminal_sees_who_holds_since_when() {
+    let (agent, prefix) = scene();
+    let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
+    holder.event("started");
+    let held_by = format!("/{} since ", holder.pid());
+    let mut waiter = OnTerminal::start(agent.url(), &["run", &prefix, "--", "echo", "my turn"]);
+    waiter.wait_for("next; 1 of 1 held by ");
+    waiter.wait_for(&held_by);
+    holder.signal("TERM");
+    holder.end();
+    waiter.wait_for("my turn");
+    assert_eq!(waiter.end(), Some(0));
+}
+
+#[test]
+fn the_command_reads_from_the_terminal_and_is_interrupted_there() {
+    let (agent, prefix) = scene();
+    let script = "trap 'echo interrupted; exit 3' INT; echo ready; read line; echo got $line; \
+                  while :; do sleep 0.01; done";
+    let arguments = ["run", &prefix, "--", "sh", "-c", script];
+    let mut running = OnTerminal::start(agent.url(), &arguments);
+    running.wait_for("ready");
+    running.write("some words\n");
+    running.wait_for("got some words");
+    running.write("\x03");
+    running.wait_for("interrupted");
+    assert_eq!(running.end(), Some(3));
+    agent.assert_nothing_left(&prefix);
+}
