@@ -56,6 +56,27 @@ impl Exit {
     }
 }
 
+/// How a turn ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    /// The command ran to its end.
+    Command(ExitStatus),
+    /// It was ended, since what it ran under was lost.
+    Lost,
+    /// A signal came before it ran.
+    Interrupted(i32),
+}
+
+impl Outcome {
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            Self::Command(status) => Exit::of_child(status),
+            Self::Lost => Exit::LOST,
+            Self::Interrupted(signal) => Exit::of_signal(signal),
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)

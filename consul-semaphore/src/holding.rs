@@ -5,9 +5,10 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::duration;
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 use crate::failure::Failure;
 use crate::identity::Identity;
+use crate::logs;
 use crate::notices::Notices;
 use crate::supervise::{Care, MARGIN, OnLost};
 
@@ -80,7 +81,11 @@ impl Holding {
         }
     }
 
+    /// What is told, by this program and by the libraries.
     pub(crate) fn notices(&self) -> Notices {
+        if self.verbose && !self.json {
+            logs::begin();
+        }
         Notices::new(self.json, self.verbose)
     }
 
@@ -100,11 +105,18 @@ impl Holding {
     }
 }
 
-/// Tells what went wrong, if something did.
-pub(crate) fn conclude(holding: &Holding, notices: &Notices, ran: Result<Exit, Failure>) -> Exit {
-    ran.unwrap_or_else(|failure| {
-        let exit = holding.exit(&failure);
-        notices.fail(&failure, exit);
-        exit
-    })
+/// The end of it: tells what went wrong, if something did.
+pub(crate) fn conclude(
+    holding: &Holding,
+    notices: &Notices,
+    ran: Result<Outcome, Failure>,
+) -> Exit {
+    match ran {
+        Ok(outcome) => outcome.exit(),
+        Err(failure) => {
+            let exit = holding.exit(&failure);
+            notices.fail(&failure, exit);
+            exit
+        }
+    }
 }

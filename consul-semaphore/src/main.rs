@@ -23,11 +23,15 @@
 //! | `child`, `child/stage`, `child/terminal` | a process group of its own, how it starts, and who has the terminal |
 //! | `signals` | what this process is told |
 //! | `notices` | what it tells: lines for people, or events for programs |
+//! | `logs` | what the libraries tell |
 //! | `status`, `overview`, `timeline`, `list` | who holds, who waits, who held when |
 //! | `manage` | what operators change; `confirm` asks them before |
+//! | `check` | is all there that a semaphore needs? |
+//! | `like_consul_lock` | as `consul lock`, by its name or a flag |
 //! | `dev` | a Consul in memory |
 
 mod agent;
+mod check;
 mod child;
 mod cli;
 mod confirm;
@@ -39,7 +43,9 @@ mod failure;
 mod hold;
 mod holding;
 mod identity;
+mod like_consul_lock;
 mod list;
+mod logs;
 mod manage;
 mod notices;
 mod output;

@@ -14,6 +14,8 @@ use crate::failure::Failure;
 pub(crate) struct Program {
     pub(crate) name: OsString,
     pub(crate) arguments: Vec<OsString>,
+    /// Whether it has our standard input, or none.
+    pub(crate) reads_stdin: bool,
 }
 
 impl Program {
@@ -28,6 +30,7 @@ impl Program {
             Self {
                 name: name.clone(),
                 arguments: arguments.to_vec(),
+                reads_stdin: true,
             }
         };
         program.look()?;
@@ -43,6 +46,7 @@ impl Program {
         Ok(Self {
             name: shell.unwrap_or_else(|| OsString::from("/bin/sh")),
             arguments: vec![OsString::from("-c"), words.join(OsStr::new(" "))],
+            reads_stdin: true,
         })
     }
 

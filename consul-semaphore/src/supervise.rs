@@ -7,6 +7,7 @@
 //! What is held is given back by the caller, when nothing of the command is left.
 
 use std::pin::pin;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use boot_time::Instant;
@@ -17,7 +18,7 @@ use semaphore_core::adapter::Runtime as _;
 use transport_ureq::{Lost, UreqTransport};
 
 use crate::child::Child;
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 use crate::failure::{Failure, whole};
 use crate::hold::Hold;
 use crate::notices::{Event, Notices};
@@ -76,7 +77,7 @@ enum Next {
 
 impl Supervisor<'_> {
     /// Looks after the command until nothing of it is left, and says how it ended.
-    pub(crate) async fn look_after(mut self, mut child: Child) -> Result<Exit, Failure> {
+    pub(crate) async fn look_after(mut self, mut child: Child) -> Result<Outcome, Failure> {
         let mut stage = Stage::Runs;
         let mut deadline = Instant::now() + self.hold.remaining();
         let mut lost = None;
@@ -131,11 +132,11 @@ impl Supervisor<'_> {
                 }
             }
         }
-        let exit = self.finish(&mut child, deadline).await?;
+        let status = self.finish(&mut child, deadline).await?;
         Ok(if is_lost && self.care.on_lost != OnLost::Ignore {
-            Exit::LOST
+            Outcome::Lost
         } else {
-            exit
+            Outcome::Command(status)
         })
     }
 
@@ -181,13 +182,16 @@ impl Supervisor<'_> {
     }
 
     /// The command itself has ended: what it has started is told to end, too, and killed if it does not.
-    async fn finish(&mut self, child: &mut Child, deadline: Instant) -> Result<Exit, Failure> {
+    async fn finish(
+        &mut self,
+        child: &mut Child,
+        deadline: Instant,
+    ) -> Result<ExitStatus, Failure> {
         // Still the group's number: nobody has reaped the command yet.
         child.signal(Signal::SIGTERM as i32);
         let status = child
             .reap()
             .map_err(Failure::system("the command's end can't be learned"))?;
-        let exit = Exit::of_child(status);
         let now = Instant::now();
         let mut kill_at = now + self.care.grace;
         if self.care.on_lost != OnLost::Ignore {
@@ -211,8 +215,8 @@ impl Supervisor<'_> {
             }
             self.transport.sleep(STEP).await;
         }
-        let code = exit.code();
+        let code = Exit::of_child(status).code();
         self.notices.tell(&Event::Ended { code });
-        Ok(exit)
+        Ok(status)
     }
 }

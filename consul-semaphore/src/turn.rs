@@ -1,5 +1,6 @@
 //! Waits for its turn, runs the command, and gives back what it had.
 
+use std::ffi::OsString;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use transport_ureq::{Error, RequestError};
 
 use crate::agent::Agent;
 use crate::child::Child;
-use crate::exit::Exit;
+use crate::exit::Outcome;
 use crate::failure::{Failure, whole};
 use crate::hold::Hold;
 use crate::holding::Holding;
@@ -35,6 +36,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) holding: &'a Holding,
     pub(crate) notices: &'a Notices,
     pub(crate) program: &'a Program,
+    /// What the command learns beside what it runs under.
+    pub(crate) variables: &'a [(&'static str, OsString)],
 }
 
 /// How waiting ended.
@@ -45,12 +48,12 @@ enum Waited {
 
 impl Turn<'_> {
     /// All of it, on this thread, which must be the main one.
-    pub(crate) fn take(self) -> Result<Exit, Failure> {
+    pub(crate) fn take(self) -> Result<Outcome, Failure> {
         let signals = Signals::listen()?;
         self.agent.wait(self.run(signals))
     }
 
-    async fn run(&self, mut signals: Signals) -> Result<Exit, Failure> {
+    async fn run(&self, mut signals: Signals) -> Result<Outcome, Failure> {
         let subject = self.subject.name();
         self.notices.tell(&Event::Waiting { subject: &subject });
         let waited = self.wait(&mut signals).await;
@@ -59,7 +62,7 @@ impl Turn<'_> {
             Ok(Waited::Granted(hold)) => hold,
             Ok(Waited::Signal(signal)) => {
                 self.within(LEAVING, self.subject.shutdown()).await;
-                return Ok(Exit::of_signal(signal));
+                return Ok(Outcome::Interrupted(signal));
             }
             Err(failure) => {
                 self.within(LEAVING, self.subject.shutdown()).await;
@@ -70,15 +73,17 @@ impl Turn<'_> {
         // Told to end just now: there is nothing to run any more.
         if let Some(signal) = signals.pending() {
             self.give_back(hold).await;
-            return Ok(Exit::of_signal(signal));
+            return Ok(Outcome::Interrupted(signal));
         }
         let ran = self.supervise(&hold, &mut signals).await;
         self.give_back(hold).await;
         ran
     }
 
-    async fn supervise(&self, hold: &Hold, signals: &mut Signals) -> Result<Exit, Failure> {
-        let child = Child::start(self.program, &self.subject.variables(hold))?;
+    async fn supervise(&self, hold: &Hold, signals: &mut Signals) -> Result<Outcome, Failure> {
+        let mut variables = self.subject.variables(hold);
+        variables.extend_from_slice(self.variables);
+        let child = Child::start(self.program, &variables)?;
         let pid = child.pid();
         self.notices.tell(&Event::Started { pid });
         Supervisor {

@@ -12,7 +12,7 @@ mod terminal;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::{self, Command, ExitStatus};
+use std::process::{self, Command, ExitStatus, Stdio};
 use std::thread;
 
 use futures_channel::oneshot;
@@ -48,7 +48,7 @@ impl Child {
             source,
         };
         adopt_orphans();
-        let terminal = Terminal::ours();
+        let terminal = program.reads_stdin.then(Terminal::ours).flatten();
         let mut command = Command::new(own_path().map_err(cannot)?);
         command
             .arg0("consul-semaphore")
@@ -61,6 +61,9 @@ impl Child {
                     .map(|(name, value)| (name, value.as_os_str())),
             )
             .process_group(0);
+        if !program.reads_stdin {
+            command.stdin(Stdio::null());
+        }
         let process = command.spawn().map_err(cannot)?;
         let group = Pid::from_raw(i32::try_from(process.id()).unwrap_or(i32::MAX));
         let has_terminal = terminal.is_some();

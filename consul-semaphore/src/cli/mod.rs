@@ -5,14 +5,17 @@ pub(crate) mod duration;
 mod pages;
 
 use std::env;
+use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use self::pages::CompletionsOptions;
 use crate::agent::AgentOptions;
+use crate::check::{CheckOptions, check};
 use crate::elect::ElectCommand;
 use crate::exit::{self, Exit};
+use crate::like_consul_lock;
 use crate::list::{ListOptions, list};
 use crate::manage::{
     CollectOptions, DestroyOptions, EvictOptions, ResizeOptions, collect, destroy, evict, resize,
@@ -42,6 +45,7 @@ enum Command {
     Evict(EvictOptions),
     Destroy(DestroyOptions),
     Collect(CollectOptions),
+    Check(CheckOptions),
     #[cfg(feature = "dev")]
     Dev(crate::dev::DevOptions),
     Completions(CompletionsOptions),
@@ -54,7 +58,11 @@ enum Command {
 
 /// Does what the arguments say.
 pub(crate) fn main() -> Exit {
-    let arguments = dashes::doubled(env::args_os());
+    let arguments: Vec<OsString> = env::args_os().collect();
+    if let Some(arguments) = like_consul_lock::asked(&arguments) {
+        return like_consul_lock::main(arguments);
+    }
+    let arguments = dashes::doubled(arguments.into_iter());
     match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.run(),
         Err(error) => {
@@ -80,6 +88,7 @@ impl Cli {
             Command::Evict(options) => evict(agent, options),
             Command::Destroy(options) => destroy(agent, options),
             Command::Collect(options) => collect(agent, options),
+            Command::Check(options) => check(agent, options),
             #[cfg(feature = "dev")]
             Command::Dev(options) => crate::dev::dev(options),
             Command::Completions(options) => pages::completions(Self::command(), options),

@@ -8,6 +8,7 @@ use clap::Subcommand;
 use transport_ureq::Discovery;
 
 use self::run::RunOptions;
+pub(crate) use self::run::election;
 use self::status::StatusOptions;
 use self::watch::WatchOptions;
 use crate::agent::{Agent, AgentOptions};

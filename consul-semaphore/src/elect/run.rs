@@ -6,7 +6,7 @@ use clap::Args;
 use transport_ureq::Election;
 
 use crate::agent::{Agent, AgentOptions};
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 use crate::failure::Failure;
 use crate::holding::{Holding, conclude};
 use crate::notices::Notices;
@@ -33,7 +33,7 @@ pub(super) fn run(agent: &AgentOptions, options: &RunOptions) -> Exit {
 }
 
 impl RunOptions {
-    fn run(&self, agent: &AgentOptions, notices: &Notices) -> Result<Exit, Failure> {
+    fn run(&self, agent: &AgentOptions, notices: &Notices) -> Result<Outcome, Failure> {
         let holding = &self.holding;
         holding.check()?;
         let program = Program::find(&self.command, holding.shell)?;
@@ -47,6 +47,7 @@ impl RunOptions {
             holding,
             notices,
             program: &program,
+            variables: &[],
         }
         .take()
     }

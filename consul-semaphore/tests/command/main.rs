@@ -1,10 +1,12 @@
 //! The command, driven as a script drives it, on a real agent.
 #![expect(clippy::expect_used, clippy::panic, reason = "these are tests")]
 
+mod check;
 mod elections;
 mod endings;
 mod environment;
 mod exit_codes;
+mod like_consul_lock;
 mod loss;
 mod manage;
 mod pages;
