@@ -44,6 +44,7 @@ async fn serve(options: &DevOptions) -> Result<Exit, Failure> {
     let listener = TcpListener::bind(options.listen).await.map_err(cannot())?;
     let address = listener.local_addr().map_err(cannot())?;
     print(&format!("CONSUL_HTTP_ADDR=http://{address}\n"))?;
-    world.serve(&listener, "dev").await.map_err(cannot())?;
+    // The host that faults are about unless they name another.
+    world.serve(&listener, "1").await.map_err(cannot())?;
     Ok(Exit::SUCCESS)
 }

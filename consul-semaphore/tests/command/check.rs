@@ -1,11 +1,8 @@
 //! What is wrong with the way to Consul, with an exit code for each.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
-
 use real_agent::{Agent, Gateway};
 
-use crate::support::{closed_port, program, run, run_with, scene};
+use crate::support::{Dev, closed_port, program, run, run_with, scene};
 
 const MANAGEMENT: &str = "11111111-2222-3333-4444-555555555555";
 
@@ -54,17 +51,8 @@ fn each_way_to_fail_has_a_code_of_its_own() {
 
 #[test]
 fn an_agent_without_a_leader_is_told() {
-    let mut dev = program(
-        "",
-        &["dev", "--listen", "127.0.0.1:0", "--fault", "500?rate=1"],
-    );
-    let mut dev = dev.stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut lines = BufReader::new(dev.stdout.take().expect("a pipe")).lines();
-    let line = lines.next().expect("a line").expect("text");
-    let url = line.strip_prefix("CONSUL_HTTP_ADDR=").expect("an address");
-    let checked = run(url, &["check", "--no-clock"]);
-    dev.kill().expect("it runs");
-    dev.wait().expect("an end");
+    let dev = Dev::start(&["500?rate=1"]);
+    let checked = run(&dev.url, &["check", "--no-clock"]);
     assert_eq!(checked.code, Some(13), "{checked:?}");
 }
 

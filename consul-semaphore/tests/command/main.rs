@@ -2,10 +2,12 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "these are tests")]
 
 mod check;
+mod cluster;
 mod elections;
 mod endings;
 mod environment;
 mod exit_codes;
+mod faults;
 mod like_consul_lock;
 mod loss;
 mod manage;

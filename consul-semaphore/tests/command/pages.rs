@@ -1,9 +1,6 @@
 //! Completions, man pages, and a Consul to try things on.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
-
-use crate::support::{closed_port, program, run};
+use crate::support::{Dev, closed_port, run};
 
 #[test]
 fn completions_and_man_pages_are_printed() {
@@ -22,15 +19,10 @@ fn completions_and_man_pages_are_printed() {
 
 #[test]
 fn a_consul_in_memory_is_there_to_try_things_on() {
-    let mut dev = program("", &["dev", "--listen", "127.0.0.1:0"]);
-    let mut dev = dev.stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut lines = BufReader::new(dev.stdout.take().expect("a pipe")).lines();
-    let line = lines.next().expect("a line").expect("text");
-    let url = line.strip_prefix("CONSUL_HTTP_ADDR=").expect("an address");
+    let dev = Dev::start(&[]);
+    let url = dev.url.as_str();
     let ran = run(url, &["run", "-n", "2", "a", "--", "sh", "-c", "exit 3"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let status = run("", &["status", "-http-addr", url, "a"]);
     assert_eq!(status.stdout, "a: 0 of 2 held, 0 waiting\n", "{status:?}");
-    dev.kill().expect("it runs");
-    dev.wait().expect("an end");
 }

@@ -211,3 +211,31 @@ pub(crate) fn contenders(agent: &Client, prefix: &str) -> usize {
     let keys = keys.as_array().map_or(0, Vec::len);
     keys.saturating_sub(1)
 }
+
+/// A Consul in memory, with faults.
+pub(crate) struct Dev {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Dev {
+    pub(crate) fn start(faults: &[&str]) -> Self {
+        let mut command = program("", &["dev", "--listen", "127.0.0.1:0"]);
+        for fault in faults {
+            command.args(["--fault", fault]);
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let line = lines.next().expect("a line").expect("text");
+        let url = line.strip_prefix("CONSUL_HTTP_ADDR=").expect("an address");
+        let url = url.to_owned();
+        Self { child, url }
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
