@@ -3,9 +3,11 @@
 //! ```text
 //!  this process ── fork ──▶ stage: ends with its parent, has the terminal ── exec ──▶ the command ── … ──▶ grandchildren
 //!       │                   └──────────────────────── one process group ────────────────────────────────────────────┘
-//!       └── signals go to all of the group; nothing of it is left before the slot is given back
+//!       ├── signals go to all of the group; nothing of it is left before the slot is given back
+//!       └── guard: kills the group when this process has been killed
 //! ```
 
+pub(crate) mod guard;
 pub(crate) mod stage;
 mod terminal;
 
@@ -21,6 +23,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
+use self::guard::Guard;
 use self::terminal::Terminal;
 use crate::failure::Failure;
 use crate::program::Program;
@@ -32,6 +35,7 @@ pub(crate) struct Child {
     process: process::Child,
     group: Pid,
     terminal: Option<Terminal>,
+    guard: Option<Guard>,
     ended: oneshot::Receiver<()>,
     is_gone: bool,
 }
@@ -71,10 +75,11 @@ impl Child {
             Terminal::give_to(group);
         }
         let (sender, ended) = oneshot::channel();
-        let child = Self {
+        let mut child = Self {
             process,
             group,
             terminal,
+            guard: None,
             ended,
             is_gone: false,
         };
@@ -86,6 +91,9 @@ impl Child {
                 let _ = sender.send(());
             })
             .map_err(Failure::system("no thread for the command can be started"))?;
+        let guard = Guard::start(group);
+        child.guard =
+            Some(guard.map_err(Failure::system("no guard of the command can be started"))?);
         Ok(child)
     }
 
@@ -131,6 +139,11 @@ impl Child {
             ) {}
             self.is_gone = killpg(self.group, None) == Err(Errno::ESRCH);
         }
+        if self.is_gone
+            && let Some(guard) = self.guard.take()
+        {
+            guard.dismiss();
+        }
         self.is_gone
     }
 }
@@ -140,6 +153,9 @@ impl Drop for Child {
         if !self.is_gone {
             let _ = killpg(self.group, Signal::SIGKILL);
             let _ = self.process.wait();
+            if let Some(guard) = self.guard.take() {
+                guard.dismiss();
+            }
         }
         if let Some(terminal) = &self.terminal {
             terminal.take_back();

@@ -36,12 +36,15 @@ fn what_does_not_want_to_end_is_killed_when_its_grace_is_over() {
 }
 
 #[test]
-fn the_command_ends_when_its_supervisor_is_killed() {
+fn the_command_and_what_it_has_started_end_when_their_supervisor_is_killed() {
     let (agent, prefix) = scene();
-    let mut running = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
+    let script = "sleep 1000 & echo $!; wait";
+    let mut running = Running::start(agent.url(), &[&prefix, "--", "sh", "-c", script]);
     let command = running.command();
-    assert!(is_alive(command));
+    let grandchild = number(&running.line());
+    assert!(is_alive(command) && is_alive(grandchild));
     running.signal("KILL");
     assert_eq!(running.end().0, None);
     wait_until("the command's end", || !is_alive(command));
+    wait_until("its child's end", || !is_alive(grandchild));
 }
