@@ -148,3 +148,22 @@ fn several_slots_are_taken_at_once_or_none() {
     holder.end();
     assert_eq!(run(agent.url(), &try_two).code, Some(0));
 }
+
+#[test]
+fn each_step_is_told_in_words_if_that_is_asked_for() {
+    let (agent, prefix) = scene();
+    let ran = run(
+        agent.url(),
+        &["run", "--verbose", &prefix, "--", "sh", "-c", "exit 3"],
+    );
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    for said in [
+        format!("waits for {prefix}"),
+        format!("has {prefix}, session "),
+        "runs the command, process ".to_owned(),
+        "the command has ended with 3".to_owned(),
+        "has given it back".to_owned(),
+    ] {
+        assert!(ran.stderr.contains(&said), "{said}: {ran:?}");
+    }
+}

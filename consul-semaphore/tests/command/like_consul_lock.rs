@@ -125,21 +125,25 @@ fn holder_of(agent: &Client, key: &str) -> bool {
     entry[0]["Session"].is_string()
 }
 
+fn theirs(agent: &Agent, arguments: &[&str]) -> Command {
+    let mut command = Command::new(agent.binary());
+    command.arg("lock").env("CONSUL_HTTP_ADDR", agent.url());
+    command.args(arguments);
+    command
+}
+
+fn ours(agent: &Agent, arguments: &[&str]) -> Command {
+    let mut command = program(&agent.url(), &["--like-consul-lock"]);
+    command.args(arguments);
+    command
+}
+
 #[test]
 fn it_and_consul_lock_keep_each_other_out() {
     let agent = Agent::start().expect("an agent");
     let client = agent.client();
-    let theirs = |arguments: &[&str]| {
-        let mut command = Command::new(agent.binary());
-        command.arg("lock").env("CONSUL_HTTP_ADDR", agent.url());
-        command.args(arguments);
-        command
-    };
-    let ours = |arguments: &[&str]| {
-        let mut command = program(&agent.url(), &["--like-consul-lock"]);
-        command.args(arguments);
-        command
-    };
+    let theirs = |arguments: &[&str]| theirs(&agent, arguments);
+    let ours = |arguments: &[&str]| ours(&agent, arguments);
     let holding = ["p", "sleep 1000"];
     let trying = ["-timeout", "500ms", "p", "true"];
     let holder = Holder::start(theirs(&holding));
@@ -154,6 +158,33 @@ fn it_and_consul_lock_keep_each_other_out() {
         run_with(theirs(&["-timeout", "30s", "p", "true"]), "").code,
         Some(0)
     );
+}
+
+#[test]
+fn it_and_consul_lock_share_a_semaphore() {
+    let agent = Agent::start().expect("an agent");
+    let client = agent.client();
+    let theirs = |arguments: &[&str]| theirs(&agent, arguments);
+    let ours = |arguments: &[&str]| ours(&agent, arguments);
+    let holders = || {
+        let record = client.get("/v1/kv/q/.lock?raw").expect("an answer");
+        let record = record.json().unwrap_or_default();
+        record["Holders"]
+            .as_object()
+            .map_or(0, serde_json::Map::len)
+    };
+    let holding = ["-n", "2", "q", "sleep 1000"];
+    let trying = ["-n", "2", "-timeout", "500ms", "q", "true"];
+    let first = Holder::start(theirs(&holding));
+    wait_until("`consul lock`", || holders() == 1);
+    let second = Holder::start(ours(&holding));
+    wait_until("ours", || holders() == 2);
+    assert_eq!(run_with(theirs(&trying), "").code, Some(1));
+    assert_eq!(run_with(ours(&trying), "").code, Some(1));
+    second.end();
+    assert_eq!(run_with(theirs(&trying), "").code, Some(0));
+    first.end();
+    assert_eq!(run_with(ours(&trying), "").code, Some(0));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::pty::openpty;
 
-use crate::support::{Running, program, scene};
+use crate::support::{Running, program, run, scene};
 
 /// A program on a terminal of its own, and what it writes there.
 struct OnTerminal {
@@ -94,4 +94,31 @@ fn the_command_reads_from_the_terminal_and_is_interrupted_there() {
     running.wait_for("interrupted");
     assert_eq!(running.end(), Some(3));
     agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn what_takes_something_away_asks_on_a_terminal_and_does_nothing_unless_the_answer_is_yes() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for (answer, code) in [("\n", 1), ("no\n", 1), ("y\n", 0)] {
+        let mut asked = OnTerminal::start(agent.url(), &["destroy", &prefix]);
+        asked.wait_for("would be removed. Go on? [y/N] ");
+        asked.write(answer);
+        assert_eq!(asked.end(), Some(code), "{answer:?}");
+    }
+    run(agent.url(), &["status", &prefix]).assert(1, "no semaphore");
+}
+
+#[test]
+fn a_command_that_is_stopped_on_the_terminal_goes_on() {
+    let (agent, prefix) = scene();
+    let script = "echo ready; read line; echo got $line; exit 4";
+    let arguments = ["run", &prefix, "--", "sh", "-c", script];
+    let mut running = OnTerminal::start(agent.url(), &arguments);
+    running.wait_for("ready");
+    running.write("\x1a");
+    running.write("words\n");
+    running.wait_for("got words");
+    assert_eq!(running.end(), Some(4));
 }
