@@ -12,7 +12,7 @@ use clap::Args;
 use crate::agent::{Agent, AgentOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::identity::shown;
+use crate::identity::{printable, shown};
 use crate::output::{print, print_json};
 use crate::overview::of_list;
 use crate::status::ago;
@@ -120,7 +120,7 @@ fn of(entry: &Entry<'_>, list: &KeyList<'_>) -> Option<Result<Found, Error>> {
 }
 
 fn table(found: &[Found], now: Timestamp) -> String {
-    let rows: Vec<(&str, String)> = found
+    let rows: Vec<(String, String)> = found
         .iter()
         .map(|one| match one {
             Found::Semaphore {
@@ -134,14 +134,14 @@ fn table(found: &[Found], now: Timestamp) -> String {
                 if let Some(since) = oldest_wait {
                     let _ = write!(said, ", the oldest since {}", ago(*since, now));
                 }
-                (prefix.as_str(), said)
+                (printable(prefix), said)
             }
             Found::Election {
                 key,
                 leader: Some(leader),
                 ..
-            } => (key.as_str(), format!("election   led by {leader}")),
-            Found::Election { key, .. } => (key.as_str(), "election   nobody leads".to_owned()),
+            } => (printable(key), format!("election   led by {leader}")),
+            Found::Election { key, .. } => (printable(key), "election   nobody leads".to_owned()),
         })
         .collect();
     let width = rows.iter().map(|(name, _)| name.chars().count()).max();

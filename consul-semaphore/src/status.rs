@@ -14,6 +14,7 @@ use crate::agent::{Agent, AgentOptions};
 use crate::cli::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::identity::printable;
 use crate::output::{print, print_json};
 use crate::overview::{Member, Overview, Reader};
 use crate::queue::clock;
@@ -149,7 +150,7 @@ fn table(overview: &Overview, now: Timestamp) -> String {
             ..
         } = member;
         let since = since.map_or_else(|| "-".to_owned(), |since| ago(since, now));
-        let node = node.as_deref().unwrap_or("-");
+        let node = printable(node.as_deref().unwrap_or("-"));
         let remark = if *alive {
             ""
         } else {

@@ -133,6 +133,8 @@ impl Supervisor<'_> {
             }
         }
         let status = self.finish(&mut child, deadline).await?;
+        // Whoever it had started ran on until now.
+        is_lost |= self.hold.remaining().is_zero();
         Ok(if is_lost && self.care.on_lost != OnLost::Ignore {
             Outcome::Lost
         } else {

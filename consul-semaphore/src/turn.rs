@@ -160,15 +160,22 @@ impl Turn<'_> {
 
     /// Gives it back; what can't be given back is told, and changes no exit code: the command's work is done.
     async fn give_back(&self, hold: Hold) {
-        let released = self.within(GIVING_BACK, async {
+        // What is lost can be cleaned up, and no more.
+        let most = if hold.remaining().is_zero() {
+            LEAVING
+        } else {
+            GIVING_BACK
+        };
+        let released = self.within(most, async {
             let released = hold.release().await;
             // No session is kept for a next turn.
             self.subject.shutdown().await;
             released
         });
         match released.await {
-            // What was lost before is told already.
-            Some(Ok(()) | Err(Error::Lost(_))) => self.notices.tell(&Event::Released),
+            Some(Ok(())) => self.notices.tell(&Event::Released),
+            // That is told already.
+            Some(Err(Error::Lost(_))) => {}
             Some(Err(error)) => {
                 let why = whole(&error);
                 self.notices.tell(&Event::NotReleased { why: &why });

@@ -8,7 +8,7 @@ use transport_ureq::Leader;
 use crate::agent::{Agent, AgentOptions};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::identity::{Identity, shown};
+use crate::identity::{Identity, printable, shown};
 use crate::output::{print, print_json};
 use crate::overview::details;
 use crate::status::ago;
@@ -57,7 +57,7 @@ impl Led {
             format!(", a candidate since {}", ago(since, Timestamp::now()))
         });
         let node = self.node.as_ref();
-        let node = node.map_or_else(String::new, |node| format!(", node {node}"));
+        let node = node.map_or_else(String::new, |node| format!(", node {}", printable(node)));
         format!(
             "led by {}{since}{node}, session {}, term {}",
             self.value, self.session, self.term

@@ -119,6 +119,7 @@ fn an_outage_that_is_shorter_than_the_lease_costs_nothing() {
     assert_eq!(running.line(), "ready");
     proxy.silence();
     running.event("started");
+    // How long it is silent is what this is about.
     std::thread::sleep(Duration::from_secs(3));
     proxy.resume();
     let (code, events) = running.end();
