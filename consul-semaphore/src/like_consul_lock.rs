@@ -27,8 +27,6 @@ use crate::turn::Turn;
 #[command(name = "consul-lock", version)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 struct Options {
-    #[command(flatten)]
-    agent: AgentOptions,
     /// Exit 2 if the command ended with an error
     #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = ArgAction::Set)]
     child_exit_code: bool,
@@ -58,6 +56,8 @@ struct Options {
     /// The command
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     child: Vec<OsString>,
+    #[command(flatten)]
+    agent: AgentOptions,
 }
 
 /// Flags that stand alone.
