@@ -4,7 +4,8 @@
 //!  last answer                                   told to end        killed   lease ends      others may hold
 //!  ────┼──────────── the command runs ───────────────┼─── grace ───────┼─ margin ─┼───────────────┼──▶
 //! ```
-//! What is held is given back by the caller, when nothing of the command is left.
+//! What is held is given back by the caller, when nothing of the command is left. Where this process stands still, the guard of
+//! [`Child`] kills in the middle of the margin.
 
 use std::pin::pin;
 use std::process::ExitStatus;
@@ -87,6 +88,9 @@ impl Supervisor<'_> {
             let remaining = self.hold.remaining();
             if remaining > Duration::ZERO {
                 deadline = now + remaining;
+                if self.care.on_lost != OnLost::Ignore {
+                    child.allow(remaining.saturating_sub(MARGIN / 2));
+                }
             }
             let reserve = self.care.grace + MARGIN;
             let ends_soon = deadline.saturating_duration_since(now) <= reserve;

@@ -4,7 +4,7 @@
 //!  this process ── fork ──▶ stage: ends with its parent, has the terminal ── exec ──▶ the command ── … ──▶ grandchildren
 //!       │                   └──────────────────────── one process group ────────────────────────────────────────────┘
 //!       ├── signals go to all of the group; nothing of it is left before the slot is given back
-//!       └── guard: kills the group when this process has been killed
+//!       └── guard: kills the group when this process was killed, or stands still while the lease ends
 //! ```
 
 pub(crate) mod guard;
@@ -16,6 +16,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command, ExitStatus, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use futures_channel::oneshot;
 use nix::errno::Errno;
@@ -109,6 +110,13 @@ impl Child {
         if (&mut self.ended).await.is_err() {
             // Its thread can't have gone without a word.
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// It may live for so long from now on, whatever becomes of this process.
+    pub(crate) fn allow(&mut self, time: Duration) {
+        if let Some(guard) = &mut self.guard {
+            guard.allow(time);
         }
     }
 

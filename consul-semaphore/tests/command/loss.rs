@@ -126,3 +126,25 @@ fn an_outage_that_is_shorter_than_the_lease_costs_nothing() {
     assert_eq!(code, Some(8), "{events:?}");
     agent.assert_nothing_left(prefix);
 }
+
+#[test]
+fn a_supervisor_that_stands_still_does_not_keep_its_command_alive() {
+    let agent = Agent::start().expect("an agent");
+    let prefix = "command/stopped";
+    let script = "trap '' TERM; sleep 1000 & echo $!; wait";
+    let short = ["--ttl", "10s", "--grace", "1s", prefix, "--", "sh", "-c"];
+    let arguments: Vec<&str> = short.into_iter().chain([script]).collect();
+    let mut first = Running::start(&agent.url(), &arguments);
+    let command = first.command();
+    let grandchild = first.line().parse().expect("a process id");
+    let arguments: Vec<&str> = short.into_iter().chain(["echo runs"]).collect();
+    let mut next = Running::start(&agent.url(), &arguments);
+    next.event("waiting");
+    first.signal("STOP");
+    next.event("started");
+    assert!(!is_alive(command) && !is_alive(grandchild));
+    assert_eq!(next.line(), "runs");
+    assert_eq!(next.end().0, Some(0));
+    first.signal("CONT");
+    assert_eq!(first.end().0, Some(120));
+}
