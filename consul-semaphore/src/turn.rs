@@ -86,15 +86,11 @@ impl Turn<'_> {
         let child = Child::start(self.program, &variables)?;
         let pid = child.pid();
         self.notices.tell(&Event::Started { pid });
-        Supervisor {
-            transport: &self.agent.transport,
-            hold,
-            signals,
-            care: self.holding.care(),
-            notices: self.notices,
-        }
-        .look_after(child)
-        .await
+        let transport = &self.agent.transport;
+        let care = self.holding.care();
+        Supervisor::new(transport, hold, signals, care, self.notices)
+            .look_after(child)
+            .await
     }
 
     async fn wait(&self, signals: &mut Signals) -> Result<Waited, Failure> {
