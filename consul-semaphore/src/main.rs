@@ -30,6 +30,12 @@
 //! | `like_consul_lock` | as `consul lock`, by its name or a flag |
 //! | `dev` | a Consul in memory |
 
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+compile_error!(
+    "consul-semaphore needs process groups, signals, and to learn of the end of a process without reaping it: it is for Linux and \
+     FreeBSD"
+);
+
 mod agent;
 mod check;
 mod child;

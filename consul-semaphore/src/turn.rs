@@ -125,22 +125,24 @@ impl Turn<'_> {
                 let line = self.subject.line(begun.elapsed()).await;
                 self.notices.draw_line(&line);
             }
-            if !is_answered && begun.elapsed() >= FIRST_ANSWER {
-                let probe = self.subject.probe(&self.agent.scope());
-                match self
-                    .agent
-                    .send(probe)
-                    .await
-                    .and_then(|response| served(&response))
-                {
-                    Ok(()) => is_answered = true,
-                    Err(source) => {
-                        let seconds = begun.elapsed().as_secs();
-                        return Failure::Silent { seconds, source };
-                    }
+            if is_answered {
+                continue;
+            }
+            match self.probe().await {
+                // From now on outages are waited for.
+                Ok(()) => is_answered = true,
+                Err(source) if begun.elapsed() >= FIRST_ANSWER => {
+                    let seconds = begun.elapsed().as_secs();
+                    return Failure::Silent { seconds, source };
                 }
+                Err(_) => {}
             }
         }
+    }
+
+    async fn probe(&self) -> Result<(), RequestError> {
+        let probe = self.subject.probe(&self.agent.scope());
+        served(&self.agent.send(probe).await?)
     }
 
     fn tell_of_grant(&self, subject: &str, hold: &Hold) {

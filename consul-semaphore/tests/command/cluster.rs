@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use real_agent::{Agent, Cluster, Proxy};
+use tempfile::TempDir;
 
 use crate::support::{Running, is_alive, names, wait_until};
 
@@ -71,10 +72,9 @@ fn a_command_whose_server_dies_is_dead_before_the_next_one_runs() {
     // Its death is no election's cause.
     let theirs = (leader + 1) % real_agent::SERVERS;
     let proxy = Proxy::start(cluster.server(theirs).addr()).expect("a proxy");
-    let folder = std::env::temp_dir().join(format!("consul-semaphore-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
+    let folder = TempDir::new().expect("a folder");
     let (cut_off, other) = (proxy.url(), cluster.server(leader).url());
-    let pair = |prefix, on_lost| Pair::start(prefix, on_lost, &folder, &cut_off, &other);
+    let pair = |prefix, on_lost| Pair::start(prefix, on_lost, folder.path(), &cut_off, &other);
     let mut ends = pair("command/ends", "term");
     let goes_on = pair("command/goes-on", "ignore");
 
@@ -101,5 +101,4 @@ fn a_command_whose_server_dies_is_dead_before_the_next_one_runs() {
     });
     drop(goes_on.first);
     wait_until("its end", || !is_alive(goes_on.command));
-    fs::remove_dir_all(&folder).expect("it is there");
 }

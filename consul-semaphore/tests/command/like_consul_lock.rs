@@ -3,6 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use real_agent::{Agent, Client};
+use tempfile::TempDir;
 
 use crate::support::{
     Ran, Running, closed_port, is_alive, program, run, run_with, scene, send, wait_until,
@@ -68,9 +69,8 @@ fn everything_else_is_one() {
 #[test]
 fn called_by_the_other_name_it_is_the_other_program() {
     let (agent, prefix) = scene();
-    let folder = std::env::temp_dir().join(format!("consul-lock-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let link = folder.join("consul-lock");
+    let folder = TempDir::new().expect("a folder");
+    let link = folder.path().join("consul-lock");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_consul-semaphore"), &link).expect("a link");
     let ours = program(agent.url(), &[]);
     let mut command = Command::new(&link);
@@ -82,7 +82,6 @@ fn called_by_the_other_name_it_is_the_other_program() {
     }
     command.args(["-child-exit-code", &prefix, "exit 7"]);
     let ran = run_with(command, "");
-    std::fs::remove_dir_all(&folder).expect("it is there");
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
 

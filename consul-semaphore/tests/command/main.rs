@@ -1,6 +1,7 @@
 //! The command, driven as a script drives it, on a real agent.
 #![expect(clippy::expect_used, clippy::panic, reason = "these are tests")]
 
+mod addresses;
 mod check;
 mod cluster;
 mod elections;

@@ -122,3 +122,25 @@ fn a_command_that_is_stopped_on_the_terminal_goes_on() {
     running.wait_for("got words");
     assert_eq!(running.end(), Some(4));
 }
+
+#[test]
+fn a_watch_on_a_terminal_is_drawn_anew_with_each_change() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut watch = OnTerminal::start(agent.url(), &["status", "--watch", &prefix]);
+    watch.wait_for(&format!("\x1b[H\x1b[J{prefix}: 0 of 1 held, 0 waiting"));
+    let mut holder = Running::start(
+        agent.url(),
+        &["--value", "db-7", &prefix, "--", "sleep", "1000"],
+    );
+    holder.event("started");
+    watch.wait_for("1 of 1 held");
+    watch.wait_for("who held, from ");
+    watch.wait_for("db-7  =");
+    watch.write("\x03");
+    // That is how `setsid` tells of SIGINT.
+    assert_eq!(watch.end(), Some(2));
+    holder.signal("TERM");
+    holder.end();
+}
