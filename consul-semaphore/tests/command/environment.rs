@@ -1,6 +1,6 @@
 //! What the command gets: input, variables, and nothing that others should not see.
 
-use crate::support::{Running, program, run, run_with, scene};
+use crate::support::{Running, program, run, run_with, scene, wait_until};
 
 #[test]
 fn standard_input_passes_through() {
@@ -72,4 +72,38 @@ fn the_commands_arguments_are_shown_to_nobody_and_name_and_value_are_as_they_wer
     running.signal("TERM");
     running.end();
     agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn no_token_is_in_the_list_of_processes() {
+    let (agent, prefix) = scene();
+    let mut command = program(agent.url(), &["run", "--json"]);
+    command.env("CONSUL_HTTP_TOKEN", "hunter2");
+    let mut running = Running::spawn(command, &[&prefix, "--", "sleep", "1000"]);
+    let command = format!("/proc/{}/cmdline", running.command());
+    wait_until("the command", || {
+        std::fs::read(&command).is_ok_and(|words| words.starts_with(b"sleep"))
+    });
+    let mut seen = Vec::new();
+    for process in std::fs::read_dir("/proc").expect("processes") {
+        let folder = process.expect("a process").path();
+        // One that has ended meanwhile says nothing.
+        let status = std::fs::read_to_string(folder.join("status")).unwrap_or_default();
+        let words = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+        let of_ours = [
+            format!("\nPid:\t{}\n", running.pid()),
+            format!("\nPPid:\t{}\n", running.pid()),
+        ];
+        if of_ours.iter().any(|line| status.contains(line)) {
+            seen.push(String::from_utf8_lossy(&words).into_owned());
+        }
+    }
+    // Itself, the command, and the guard.
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert!(
+        !seen.iter().any(|words| words.contains("hunter2")),
+        "{seen:?}"
+    );
+    running.signal("TERM");
+    running.end();
 }
