@@ -75,3 +75,9 @@ fn a_token_comes_from_a_file() {
     let missing = ["run", "-token-file", "/no/such/file", "p", "--", "true"];
     run(&agent.url(), &missing).assert(125, "/no/such/file");
 }
+
+#[test]
+fn an_agent_that_never_answers_is_told_to_whoever_waits_without_end() {
+    let nowhere = closed_port();
+    run(&nowhere, &["run", "p", "--", "true"]).assert(121, "has not answered for 1");
+}

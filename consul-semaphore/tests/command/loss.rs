@@ -74,42 +74,6 @@ fn it_goes_on_if_that_is_asked_for_and_the_code_is_its_own() {
 }
 
 #[test]
-fn a_command_that_is_cut_off_with_its_supervisor_is_dead_before_the_next_one_runs() {
-    let agent = Agent::start().expect("an agent");
-    let prefix = "command/cut-off";
-    let proxy = Proxy::start(agent.addr()).expect("a proxy");
-    let script = "trap '' TERM; echo ready; while :; do sleep 0.1; done";
-    let arguments = [
-        "--ttl", "10s", "--grace", "1s", prefix, "--", "sh", "-c", script,
-    ];
-    let mut first = Running::start(&proxy.url(), &arguments);
-    let command = first.command();
-    assert_eq!(first.line(), "ready");
-    let next = [
-        "--ttl",
-        "10s",
-        prefix,
-        "--",
-        "sh",
-        "-c",
-        "echo runs; sleep 1000",
-    ];
-    let mut next = Running::start(&agent.url(), &next);
-    proxy.silence();
-    first.event("told");
-    first.event("killed");
-    first.event("ended");
-    let is_left = is_alive(command);
-    next.event("started");
-    assert_eq!(next.line(), "runs");
-    assert!(!is_left && !is_alive(command));
-    let (code, events) = first.end();
-    assert_eq!(code, Some(120), "{events:?}");
-    next.signal("TERM");
-    assert_eq!(next.end().0, Some(143));
-}
-
-#[test]
 fn an_outage_that_is_shorter_than_the_lease_costs_nothing() {
     let agent = Agent::start().expect("an agent");
     let prefix = "command/outage";
@@ -125,26 +89,4 @@ fn an_outage_that_is_shorter_than_the_lease_costs_nothing() {
     let (code, events) = running.end();
     assert_eq!(code, Some(8), "{events:?}");
     agent.assert_nothing_left(prefix);
-}
-
-#[test]
-fn a_supervisor_that_stands_still_does_not_keep_its_command_alive() {
-    let agent = Agent::start().expect("an agent");
-    let prefix = "command/stopped";
-    let script = "trap '' TERM; sleep 1000 & echo $!; wait";
-    let short = ["--ttl", "10s", "--grace", "1s", prefix, "--", "sh", "-c"];
-    let arguments: Vec<&str> = short.into_iter().chain([script]).collect();
-    let mut first = Running::start(&agent.url(), &arguments);
-    let command = first.command();
-    let grandchild = first.line().parse().expect("a process id");
-    let arguments: Vec<&str> = short.into_iter().chain(["echo runs"]).collect();
-    let mut next = Running::start(&agent.url(), &arguments);
-    next.event("waiting");
-    first.signal("STOP");
-    next.event("started");
-    assert!(!is_alive(command) && !is_alive(grandchild));
-    assert_eq!(next.line(), "runs");
-    assert_eq!(next.end().0, Some(0));
-    first.signal("CONT");
-    assert_eq!(first.end().0, Some(120));
 }

@@ -3,7 +3,7 @@
 
 mod addresses;
 mod check;
-mod cluster;
+mod cut_off;
 mod elections;
 mod endings;
 mod environment;

@@ -1,5 +1,5 @@
-//! On a real cluster: a server dies, its sessions end before their time, and whoever runs a command by it is cut off. The command
-//! is dead before the next one runs.
+//! Whoever is cut off runs a command that is dead before the next one runs: when a server of a real cluster dies and takes sessions with
+//! it, when the network falls silent, and when the supervisor stands still.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,4 +101,48 @@ fn a_command_whose_server_dies_is_dead_before_the_next_one_runs() {
     });
     drop(goes_on.first);
     wait_until("its end", || !is_alive(goes_on.command));
+}
+
+/// Both at once, since both have to wait until sessions and lock delays end.
+#[test]
+fn who_is_cut_off_or_has_a_supervisor_that_stands_still_is_dead_before_the_next_one_runs() {
+    let agent = Agent::start().expect("an agent");
+    let proxy = Proxy::start(agent.addr()).expect("a proxy");
+    let start = |url: &str, prefix: &str, script: &str| {
+        let command = ["sh", "-c", script];
+        let short = ["--ttl", "10s", "--grace", "1s", prefix, "--"];
+        let arguments: Vec<&str> = short.into_iter().chain(command).collect();
+        Running::start(url, &arguments)
+    };
+    let stubborn = "trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000";
+    let mut cut_off = start(&proxy.url(), "command/cut-off", stubborn);
+    let mut stopped = start(&agent.url(), "command/stopped", stubborn);
+    let processes = |running: &mut Running| {
+        let command = running.command();
+        let grandchild = running.line().parse().expect("a process id");
+        [command, grandchild]
+    };
+    let of_cut_off = processes(&mut cut_off);
+    let of_stopped = processes(&mut stopped);
+    let runs = "echo runs";
+    let mut after_cut_off = start(&agent.url(), "command/cut-off", runs);
+    let mut after_stopped = start(&agent.url(), "command/stopped", runs);
+    after_cut_off.event("waiting");
+    after_stopped.event("waiting");
+
+    proxy.silence();
+    stopped.signal("STOP");
+    cut_off.event("told");
+    cut_off.event("killed");
+    cut_off.event("ended");
+    assert!(!of_cut_off.into_iter().any(is_alive));
+    let (code, events) = cut_off.end();
+    assert_eq!(code, Some(120), "{events:?}");
+    after_stopped.event("started");
+    assert!(!of_stopped.into_iter().any(is_alive));
+    assert_eq!(after_stopped.line(), "runs");
+    assert_eq!(after_stopped.end().0, Some(0));
+    assert_eq!(after_cut_off.end().0, Some(0));
+    stopped.signal("CONT");
+    assert_eq!(stopped.end().0, Some(120));
 }
