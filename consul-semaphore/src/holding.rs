@@ -9,7 +9,7 @@ use crate::exit::{Exit, Outcome};
 use crate::failure::Failure;
 use crate::identity::Identity;
 use crate::logs;
-use crate::notices::Notices;
+use crate::notices::{Event, Notices};
 use crate::supervise::{Care, MARGIN, OnLost};
 
 /// What `run` and `elect run` have in common.
@@ -112,7 +112,15 @@ pub(crate) fn conclude(
     ran: Result<Outcome, Failure>,
 ) -> Exit {
     match ran {
-        Ok(outcome) => outcome.exit(),
+        Ok(outcome) => {
+            let exit = outcome.exit();
+            if matches!(outcome, Outcome::Lost) {
+                let code = exit.code();
+                let why = "what the command ran under was lost, and the command was ended";
+                notices.tell(&Event::Failed { code, why });
+            }
+            exit
+        }
         Err(failure) => {
             let exit = holding.exit(&failure);
             notices.fail(&failure, exit);

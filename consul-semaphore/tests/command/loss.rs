@@ -28,6 +28,11 @@ fn a_session_that_is_destroyed_ends_the_command_and_has_a_code() {
         "{names:?}"
     );
     assert!(!names.contains(&"killed"), "{names:?}");
+    let last = events.last().expect("an event");
+    assert_eq!(
+        (&last["event"], &last["code"]),
+        (&"failed".into(), &120.into())
+    );
 }
 
 #[test]
