@@ -22,31 +22,38 @@ const MOST: u32 = 600;
 
 const ABOUT: &str = "clock";
 
-pub(super) async fn check(agent: &Agent) -> Finding {
-    let Some((first, begun)) = edge(agent, 1).await else {
-        return Finding::unknown(ABOUT, "the agent does not tell its time");
-    };
-    let Some((last, ended)) = edge(agent, SECONDS).await else {
-        return Finding::unknown(ABOUT, "the agent does not tell its time");
-    };
-    let theirs = Duration::from_secs(u64::try_from(last - first).unwrap_or_default());
-    judge(ended.duration_since(begun), theirs)
+/// The beginning of one of the agent's seconds: after the answer before it was asked for, and before the answer that showed it came.
+struct Edge {
+    second: i64,
+    after: Instant,
+    before: Instant,
 }
 
-fn judge(ours: Duration, theirs: Duration) -> Finding {
+pub(super) async fn check(agent: &Agent) -> Finding {
+    let edges = (edge(agent, 1).await, edge(agent, SECONDS).await);
+    let (Some(begin), Some(end)) = edges else {
+        return Finding::unknown(ABOUT, "the agent does not tell its time");
+    };
+    let theirs = u64::try_from(end.second - begin.second).unwrap_or_default();
+    let least = end.after.saturating_duration_since(begin.before);
+    let most = end.before.saturating_duration_since(begin.after);
+    judge(least, most, Duration::from_secs(theirs))
+}
+
+/// What passed here was between the two.
+fn judge(least: Duration, most: Duration, theirs: Duration) -> Finding {
     if theirs.is_zero() {
         return Finding::unknown(ABOUT, "the agent's clock was set back meanwhile");
     }
-    let rate = ours.as_secs_f64() / theirs.as_secs_f64();
+    let rate = |ours: Duration| ours.as_secs_f64() / theirs.as_secs_f64();
     let text = format!(
-        "{:.2} s here were {} s of the agent's",
-        ours.as_secs_f64(),
+        "{:.2} to {:.2} s here were {} s of the agent's",
+        least.as_secs_f64(),
+        most.as_secs_f64(),
         theirs.as_secs()
     );
-    // Half of what is granted, since this measures to one or two hundredths.
-    if (0.95..=1.05).contains(&rate) {
-        Finding::good(ABOUT, text)
-    } else {
+    // Half of what is granted.
+    if rate(most) < 0.95 || rate(least) > 1.05 {
         Finding::bad(
             ABOUT,
             CLOCK,
@@ -54,17 +61,26 @@ fn judge(ours: Duration, theirs: Duration) -> Finding {
             "a holder's clock may run a tenth slower than Consul's: check the time service of both machines, and the clock \
              source of virtual ones",
         )
+    } else {
+        Finding::good(ABOUT, text)
     }
 }
 
-/// The moment at which the agent's clock has gone on by so many seconds from the present one, and what it says then.
-async fn edge(agent: &Agent, seconds: i64) -> Option<(i64, Instant)> {
+/// When the agent's clock has gone on by so many seconds from the present one.
+async fn edge(agent: &Agent, seconds: i64) -> Option<Edge> {
+    let mut after = Instant::now();
     let begin = time(agent).await?;
     for _ in 0..MOST {
-        let now = time(agent).await?;
-        if now >= begin + seconds {
-            return Some((now, Instant::now()));
+        let asked = Instant::now();
+        let second = time(agent).await?;
+        if second >= begin + seconds {
+            return Some(Edge {
+                second,
+                after,
+                before: Instant::now(),
+            });
         }
+        after = asked;
         agent.transport.sleep(STEP).await;
     }
     None
@@ -82,16 +98,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_slower_or_faster_is_told() {
+    fn a_clock_that_is_slower_or_faster_is_told_and_a_vague_answer_is_not() {
         let seconds = Duration::from_secs_f64;
-        for (ours, exit) in [
-            (3.0, None),
-            (3.04, None),
-            (2.6, Some(CLOCK)),
-            (3.4, Some(CLOCK)),
+        for (least, most, exit) in [
+            (2.98, 3.02, None),
+            (2.5, 3.5, None),
+            (2.6, 2.7, Some(CLOCK)),
+            (3.3, 3.4, Some(CLOCK)),
         ] {
-            assert_eq!(judge(seconds(ours), seconds(3.0)).exit(), exit, "{ours}");
+            let found = judge(seconds(least), seconds(most), seconds(3.0));
+            assert_eq!(found.exit(), exit, "{least}");
         }
-        assert_eq!(judge(seconds(3.0), Duration::ZERO).exit(), None);
+        let none = judge(seconds(3.0), seconds(3.0), Duration::ZERO);
+        assert_eq!(none.exit(), None);
     }
 }
