@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use semaphore_core::adapter::{BlockOn as _, Request, Response, TokenProvider, Transport as _};
 use transport_ureq::{
-    BuildError, Error, RequestError, Scope, Token, TokenSource, UreqTransport, token_file,
+    BuildError, RequestError, Scope, Token, TokenSource, UreqTransport, token_file,
 };
 
 use crate::failure::Failure;
@@ -149,8 +149,6 @@ impl Agent {
         let mut output = None;
         self.transport
             .block_on(Box::pin(async { output = Some(future.await) }));
-        output.map_or(Err(Failure::Consul(Error::Closed)), |output| {
-            output.map_err(Into::into)
-        })
+        output.map_or(Err(Failure::Ended), |output| output.map_err(Into::into))
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 
-use transport_ureq::{BuildError, Error, InvalidInput, RequestError, SessionId};
+use transport_ureq::{BuildError, Conflict, Error, InvalidInput, RequestError, SessionId};
 
 use crate::exit::Exit;
 
@@ -22,13 +22,46 @@ pub(crate) enum Failure {
     /// A request of this program's own failed.
     #[error("a request to Consul failed")]
     Request(#[from] RequestError),
+    /// There is none.
+    #[error("there is no semaphore at {prefix:?}")]
+    NoSemaphore {
+        /// Where.
+        prefix: String,
+    },
+    /// The record is something else's.
+    #[error("the key {key:?} is not a semaphore's")]
+    NotASemaphore {
+        /// The key.
+        key: String,
+        /// What was found there.
+        source: Conflict,
+    },
+    /// The list leaves keys out.
+    #[error(
+        "not all below {prefix:?} is shown: give the token key_prefix read on it; `check` prints the policy"
+    )]
+    Hidden {
+        /// The prefix.
+        prefix: String,
+    },
+    /// The agent answered that it can't serve.
+    #[error("the agent can't serve: {status} {text}")]
+    Unavailable {
+        /// The HTTP status.
+        status: u16,
+        /// Its text.
+        text: String,
+    },
+    /// What runs in the background has ended, and nothing can be asked any more.
+    #[error("what speaks to Consul has ended")]
+    Ended,
     /// Nobody answered for so long.
     #[error("Consul has not answered for {seconds} s")]
     Silent {
         /// For how long.
         seconds: u64,
         /// The last failure.
-        source: RequestError,
+        source: Box<Failure>,
     },
     /// Nothing was free, and nobody was to wait.
     #[error("nothing was granted: {0}")]
@@ -71,16 +104,18 @@ impl Failure {
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Connection(_) | Self::System { .. } => Exit::USAGE,
+            Self::Usage(_) | Self::Connection(_) | Self::System { .. } | Self::Ended => Exit::USAGE,
             Self::Consul(error) => of_error(error),
             Self::Request(error) => of_request(error),
-            Self::Silent { .. } => Exit::UNREACHABLE,
+            Self::Silent { .. } | Self::Unavailable { .. } => Exit::UNREACHABLE,
+            Self::NotASemaphore { .. } => Exit::CONFLICT,
+            Self::Hidden { .. } => Exit::REFUSED,
             Self::NotGranted(_) => Exit::NOT_GRANTED,
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Exit::NOT_FOUND
             }
             Self::Program { .. } => Exit::CANNOT_RUN,
-            Self::Declined | Self::NoSession { .. } => Exit::NO,
+            Self::Declined | Self::NoSession { .. } | Self::NoSemaphore { .. } => Exit::NO,
         }
     }
 
@@ -112,6 +147,10 @@ pub(crate) fn whole(error: &dyn StdError) -> String {
     text
 }
 
+#[allow(
+    clippy::unneeded_struct_pattern,
+    reason = "what a variant holds is of no account here"
+)]
 fn of_error(error: &Error) -> Exit {
     match error {
         Error::LimitConflict { .. }
@@ -127,7 +166,7 @@ fn of_error(error: &Error) -> Exit {
             ..
         } => of_request(error),
         Error::Timeout { .. } => Exit::NOT_GRANTED,
-        Error::NotFound => Exit::NO,
+        Error::NotFound { .. } => Exit::NO,
         Error::Lost(_) | Error::SessionGone { .. } => Exit::LOST,
         _ => Exit::USAGE,
     }

@@ -5,7 +5,7 @@ use semaphore_core::sans_io::Record;
 use semaphore_core::sans_io::api::{Entry, KeyList, LOCK_FLAGS, ListKeys};
 use serde::Serialize;
 use std::fmt::Write as _;
-use transport_ureq::{Error, Prefix};
+use transport_ureq::Prefix;
 
 use clap::Args;
 
@@ -76,15 +76,15 @@ impl ListOptions {
         let list = ListKeys::parse(&answer)?;
         if list.filtered {
             let prefix = prefix.to_string();
-            return Err(Error::IncompleteView { prefix }.into());
+            return Err(Failure::Hidden { prefix });
         }
         let found = list.entries.iter().filter_map(|entry| of(entry, &list));
-        Ok(found.collect::<Result<_, _>>()?)
+        found.collect()
     }
 }
 
 /// What the key is of, if it is the key of one.
-fn of(entry: &Entry<'_>, list: &KeyList<'_>) -> Option<Result<Found, Error>> {
+fn of(entry: &Entry<'_>, list: &KeyList<'_>) -> Option<Result<Found, Failure>> {
     if entry.flags() == LOCK_FLAGS {
         let value = match entry.value() {
             Ok(value) => value,

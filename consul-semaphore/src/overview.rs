@@ -8,7 +8,7 @@ use semaphore_core::sans_io::View;
 use semaphore_core::sans_io::api::{Entry, KeyList, ListKeys, SessionDetails, SessionInfo};
 use semaphore_core::sans_io::{Index, Record};
 use serde::Serialize;
-use transport_ureq::{Error, Prefix, RequestError, SessionId};
+use transport_ureq::{Prefix, RequestError, SessionId};
 
 use crate::agent::Agent;
 use crate::failure::Failure;
@@ -116,17 +116,22 @@ pub(crate) async fn details(
 }
 
 /// What a list of keys shows of the semaphore at this prefix.
-pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, Error> {
+pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, Failure> {
     let view = View::new(prefix, list);
     if view.is_filtered() {
         let prefix = prefix.to_string();
-        return Err(Error::IncompleteView { prefix });
+        return Err(Failure::Hidden { prefix });
     }
-    let lock = view.lock().ok_or(Error::NotFound)?;
-    let record = lock.record.as_ref().map_err(|conflict| Error::Conflict {
-        key: prefix.record_key(),
-        conflict: conflict.clone(),
+    let lock = view.lock().ok_or_else(|| Failure::NoSemaphore {
+        prefix: prefix.to_string(),
     })?;
+    let record = lock
+        .record
+        .as_ref()
+        .map_err(|conflict| Failure::NotASemaphore {
+            key: prefix.record_key(),
+            source: conflict.clone(),
+        })?;
     let member = |session: &str| member(prefix, list, &view, session);
     let waits = |session: &SessionId| !record.holds(session.as_str());
     let waiters = view.waiters().map(|waiter| &waiter.session);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use transport_ureq::manage::{Member, Snapshot};
-use transport_ureq::{Election, Error, Semaphore};
+use transport_ureq::{Election, Semaphore};
 
 use crate::identity::{Identity, shown};
 
@@ -18,7 +18,6 @@ pub(crate) async fn of_semaphore(semaphore: &Semaphore, value: &[u8], waited: Du
     let waited = waited.as_secs();
     match semaphore.inspect().await {
         Ok(snapshot) => format!("{prefix}: {}, waited {waited} s", queue(&snapshot, value)),
-        Err(Error::NotFound) => format!("{prefix}: waited {waited} s"),
         Err(error) => format!("{prefix}: waited {waited} s; {error}"),
     }
 }

@@ -8,7 +8,6 @@ use clap::Args;
 use jiff::Timestamp;
 use semaphore_core::adapter::Runtime as _;
 use semaphore_core::sans_io::Index;
-use transport_ureq::Error;
 
 use crate::agent::{Agent, AgentOptions};
 use crate::cli::duration;
@@ -75,7 +74,7 @@ impl StatusOptions {
                     }
                 }
                 // It may be made any moment, and deleted, too.
-                Err(Failure::Consul(Error::NotFound)) if wait.is_some() => {
+                Err(Failure::NoSemaphore { .. }) if wait.is_some() => {
                     wait = None;
                     before = None;
                     agent.transport.sleep(PAUSE).await;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use semaphore_core::adapter::{Response, Runtime as _};
-use transport_ureq::{Error, RequestError};
+use transport_ureq::Error;
 
 use crate::agent::Agent;
 use crate::child::Child;
@@ -133,6 +133,7 @@ impl Turn<'_> {
                 Ok(()) => is_answered = true,
                 Err(source) if begun.elapsed() >= FIRST_ANSWER => {
                     let seconds = begun.elapsed().as_secs();
+                    let source = Box::new(source);
                     return Failure::Silent { seconds, source };
                 }
                 Err(_) => {}
@@ -140,7 +141,7 @@ impl Turn<'_> {
         }
     }
 
-    async fn probe(&self) -> Result<(), RequestError> {
+    async fn probe(&self) -> Result<(), Failure> {
         let probe = self.subject.probe(&self.agent.scope());
         served(&self.agent.send(probe).await?)
     }
@@ -193,12 +194,12 @@ impl Turn<'_> {
 }
 
 /// Whether the agent could serve: what it refuses it has understood, and waiting will tell.
-fn served(response: &Response) -> Result<(), RequestError> {
+fn served(response: &Response) -> Result<(), Failure> {
     let status = response.status();
     if status >= 500 || status == 429 {
         let text = String::from_utf8_lossy(response.body());
         let text = crate::identity::printable(text.trim());
-        return Err(RequestError::Unavailable { status, text });
+        return Err(Failure::Unavailable { status, text });
     }
     Ok(())
 }

@@ -105,7 +105,7 @@ async fn used(agent: &Agent, prefix: &Prefix, session: &SessionId) -> Result<(),
 
 fn judged(what: &'static str) -> impl FnOnce(Failure) -> Fault {
     move |failure| match &failure {
-        Failure::Request(RequestError::Denied { text }) => Fault::Denied(what, text.clone()),
+        Failure::Request(RequestError::Denied { text, .. }) => Fault::Denied(what, text.clone()),
         _ => Fault::Other(failure.whole()),
     }
 }

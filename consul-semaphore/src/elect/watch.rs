@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
-use transport_ureq::{Error, LeaderEvent};
+use transport_ureq::LeaderEvent;
 
 use super::status::{Led, Shown};
 use crate::agent::{Agent, AgentOptions};
@@ -44,7 +44,7 @@ impl WatchOptions {
         while let Some(event) = follower.next().await {
             self.tell(&event?)?;
         }
-        Err(Failure::Consul(Error::Closed))
+        Err(Failure::Ended)
     }
 
     fn tell(&self, event: &LeaderEvent) -> Result<(), Failure> {
