@@ -180,9 +180,11 @@ impl User {
 
 /// Whether it says no more than that an operator has written over what a leader said, which passes with that leader.
 pub(super) fn is_of_an_operators_write(error: &Error) -> bool {
-    let conflict = match error {
-        Error::NotAnElection { conflict, .. } => conflict,
-        _ => return false,
-    };
-    *conflict == Conflict::Overwritten
+    matches!(
+        error,
+        Error::NotAnElection {
+            conflict: Conflict::Overwritten,
+            ..
+        }
+    )
 }
