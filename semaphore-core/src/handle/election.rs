@@ -12,11 +12,12 @@ use super::discovery::Discovery;
 use super::follower::Follower;
 use super::hold::Hold;
 use super::leadership::Leadership;
+use super::observer::Company;
 use super::owner::Owner;
 use super::presence::Presence;
 use crate::error::{Error, Refusal};
 use crate::input::{LockKey, Scope};
-use crate::machine::{Candidate, ElectionSettings};
+use crate::machine::{Candidate, ElectionSettings, Status};
 use crate::runtime::Runtime;
 use crate::time::Instant;
 use crate::token::Token;
@@ -61,13 +62,13 @@ impl Election {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Self, Error> {
         let key = settings.key().clone();
         let scope = settings.scope().clone();
         let candidate = Candidate::new(settings, seed);
         Ok(Self {
-            owner: Owner::start(candidate, transport, tokens, runtime, farewell)?,
+            owner: Owner::start(candidate, transport, tokens, runtime, company)?,
             key,
             scope,
         })
@@ -79,14 +80,14 @@ impl Election {
         settings: ElectionSettings,
         seed: u64,
         tokens: Tokens,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Self, Error> {
         let key = settings.key().clone();
         let scope = settings.scope().clone();
         let candidate = Candidate::new(settings, seed);
         let tokens = tokens.or(presence.house().tokens());
         Ok(Self {
-            owner: Owner::join(presence.key(), candidate, None, tokens, farewell)?,
+            owner: Owner::join(presence.key(), candidate, None, tokens, company)?,
             key,
             scope,
         })
@@ -161,8 +162,15 @@ impl Election {
     /// # Cancel safety
     /// As [`Self::campaign`].
     pub async fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
-        let hold = Hold::obtain(&self.owner, Candidate::try_campaign).await?;
+        let hold = Hold::obtain(&self.owner, None, Candidate::try_campaign).await?;
         Ok(hold.map(Leadership::new))
+    }
+
+    /// How it stands in this process: whether it is led here, who waits, whether Consul answers, when the lease became longer
+    /// last. It sends nothing, and tells of all clones.
+    pub fn status(&self) -> Status {
+        let now = self.now();
+        self.owner.0.with(|state| state.machine.status(now))
     }
 
     /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], and so does whoever campaigns from now on.
@@ -248,7 +256,7 @@ impl Election {
             let deadline = timeout.map(|timeout| now + timeout);
             candidate.campaign(now, deadline)
         };
-        let hold = Hold::obtain(&self.owner, start).await?;
+        let hold = Hold::obtain(&self.owner, None, start).await?;
         hold.map(Leadership::new).map_err(|_| Error::Closed)
     }
 }

@@ -116,7 +116,7 @@ impl Follower {
     fn wait(&mut self) -> Option<BoxFuture<'static, Option<Answered>>> {
         let now = self.runtime.now();
         if let Some(transmit) = self.follow.poll_transmit(now) {
-            let exchange = exchange(&self.transport, transmit);
+            let exchange = exchange(&self.transport, transmit, tracing::Span::none());
             return Some(Box::pin(async move { Some(exchange.await) }));
         }
         let wait = self.follow.poll_timeout()?.saturating_since(now);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
+use super::observer::{Company, Observers};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
@@ -28,6 +29,7 @@ pub(super) struct Defaults {
     pub(super) encoding: Encoding,
     pub(super) session_options: SessionOptions,
     pub(super) farewell: Duration,
+    pub(super) observers: Observers,
 }
 
 impl Default for Defaults {
@@ -38,6 +40,7 @@ impl Default for Defaults {
             encoding: Encoding::default(),
             session_options: SessionOptions::default(),
             farewell: FAREWELL,
+            observers: Observers::default(),
         }
     }
 }
@@ -80,7 +83,12 @@ impl Presence {
         household: Household<Arc<dyn Dweller>>,
         defaults: Defaults,
     ) -> Result<Self, Error> {
-        let house = Arc::new(House::new(transport, tokens, runtime));
+        let house = Arc::new(House::new(
+            transport,
+            tokens,
+            runtime,
+            defaults.observers.clone(),
+        ));
         owner::drive(&house, household)?;
         let inner = Inner {
             key: Arc::new(Key::new(house, defaults.farewell)),
@@ -115,13 +123,13 @@ impl Presence {
         settings: Settings,
         seed: u64,
         tokens: Tokens,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Arc<Owner<Participant>>, Error> {
         let key = self.key();
         let Some(shares) = settings.shares() else {
             let tokens = tokens.or(key.house().tokens());
             let participant = Participant::new(settings, seed);
-            return Owner::join(key, participant, None, tokens, farewell);
+            return Owner::join(key, participant, None, tokens, company);
         };
         let mut known = self
             .inner
@@ -138,7 +146,7 @@ impl Presence {
         // Whoever sets the token of one sets that of the sessions, too.
         let tokens = key.house().tokens().clone();
         let participant = Participant::new(settings, seed);
-        let owner = Owner::join(key, participant, Some(shares), tokens, farewell)?;
+        let owner = Owner::join(key, participant, Some(shares), tokens, company)?;
         known.add(prefix, &owner.0);
         Ok(owner)
     }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
+use crate::handle::observer::Company;
 use crate::handle::presence::{Defaults, Presence};
+use crate::handle::subject::Subject;
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
+use crate::recording::Head;
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
 
@@ -84,6 +87,7 @@ impl Builder<Election> {
             encoding,
             session_options,
             farewell,
+            observers,
         } = told.or(&known)?;
         let settings = told
             .subject
@@ -93,9 +97,13 @@ impl Builder<Election> {
             .with_scope(scope.or(transport.defaults()))
             .with_session_options(session_options);
         let tokens = Tokens::of(told.tokens);
+        let subject = Subject::election(&settings, transport.address());
+        let recorder = told.subject.recorder;
+        let tape = recorder.map(|it| it.begin(&Head::of_election(&settings, seed)));
+        let company = Company::new(subject, observers, farewell, tape);
         match presence {
-            Some(presence) => Election::join(presence, settings, seed, tokens, farewell),
-            None => Election::start(settings, seed, transport, tokens, runtime, farewell),
+            Some(presence) => Election::join(presence, settings, seed, tokens, company),
+            None => Election::start(settings, seed, transport, tokens, runtime, company),
         }
     }
 
