@@ -45,3 +45,8 @@ pub mod wall;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The examples of the guide to running it.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/RUNNING.md")]
+struct Running;

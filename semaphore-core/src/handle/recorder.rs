@@ -27,7 +27,7 @@ pub struct Recorder {
 const MOST: u64 = 64 * 1024 * 1024;
 
 impl Recorder {
-    /// To there, up to 64 MiB. While one slot is held this is about 50 KiB a minute.
+    /// To there, up to 64 MiB. While one slot is held it is some tens of KiB a minute.
     pub fn new(to: impl Write + Send + 'static) -> Self {
         Self {
             to: Arc::new(Mutex::new(Some(Box::new(to)))),

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use crate::causes::WithCauses;
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::{Command, Nanos};
@@ -138,7 +139,7 @@ impl Failure {
         let cause = core::error::Error::source(error);
         Self {
             kind: known.map_or("unknown", |(_, name)| *name).to_owned(),
-            cause: cause.map(ToString::to_string),
+            cause: cause.map(|cause| WithCauses(cause).to_string()),
         }
     }
 

@@ -1,19 +1,30 @@
 //! What is logged, as text.
+//!
+//! One subscriber for the whole program, which shows each thread its own lines: subscribers that come and go with tests that run
+//! beside each other lose lines now and then, since `tracing` keeps what they want in common for all threads.
 
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Once;
 
-use tracing::Level;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Subscriber as _};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::dynamic_filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
 
-/// Clones are the same log.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What this thread wants to see.
+    static LEVEL: Cell<LevelFilter> = const { Cell::new(LevelFilter::OFF) };
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
-impl Write for Log {
+/// The lines of the thread that writes.
+struct Lines;
+
+impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        log.extend_from_slice(bytes);
+        TEXT.with_borrow_mut(|text| text.extend_from_slice(bytes));
         Ok(bytes.len())
     }
 
@@ -22,25 +33,32 @@ impl Write for Log {
     }
 }
 
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
+fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let is_wanted = dynamic_filter_fn(|about, _| *about.level() <= LEVEL.get());
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(|| Lines)
+            .with_ansi(false)
+            .without_time();
+        let subscriber = tracing_subscriber::registry().with(lines.with_filter(is_wanted));
+        assert_eq!(
+            subscriber.max_level_hint(),
+            None,
+            "each thread has its level"
+        );
+        tracing::subscriber::set_global_default(subscriber).expect("the only one");
+    });
 }
 
 /// The lines that are logged meanwhile at this level and above, each with its spans.
 pub(crate) fn logged(level: Level, scene: impl FnOnce()) -> Vec<String> {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(log.clone())
-        .with_ansi(false)
-        .without_time()
-        .finish();
-    tracing::subscriber::with_default(subscriber, scene);
-    let log = log.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let text = String::from_utf8_lossy(&log);
+    install();
+    TEXT.take();
+    LEVEL.set(LevelFilter::from_level(level));
+    scene();
+    LEVEL.set(LevelFilter::OFF);
+    let text = TEXT.take();
+    let text = String::from_utf8_lossy(&text);
     text.lines().map(|line| line.trim().to_owned()).collect()
 }
