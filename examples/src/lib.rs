@@ -24,6 +24,7 @@ pub mod alarm;
 pub mod backend;
 pub mod bare;
 pub mod contender;
+pub mod contest;
 pub mod crew;
 pub mod failure;
 pub mod fairness;
@@ -50,3 +51,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/RUNNING.md")]
 struct Running;
+
+/// The examples of the guide to testing, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/TESTING.md")]
+struct Testing;

@@ -89,22 +89,28 @@ impl Builder<Election> {
             farewell,
             observers,
         } = told.or(&known)?;
-        let settings = told
-            .subject
-            .settings
+        let Contention {
+            settings,
+            is_isolated,
+            recorder,
+            ..
+        } = told.subject;
+        let settings = settings
             .with_value(value)
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()))
             .with_session_options(session_options);
-        let tokens = Tokens::of(told.tokens);
         let subject = Subject::election(&settings, transport.address());
-        let recorder = told.subject.recorder;
+        let is_alone = is_isolated || recorder.is_some();
         let tape = recorder.map(|it| it.begin(&Head::of_election(&settings, seed)));
         let company = Company::new(subject, observers, farewell, tape);
-        match presence {
-            Some(presence) => Election::join(presence, settings, seed, tokens, company),
-            None => Election::start(settings, seed, transport, tokens, runtime, company),
-        }
+        let Some(presence) = presence else {
+            let tokens = Tokens::of(told.tokens);
+            return Election::start(&settings, seed, transport, tokens, runtime, company);
+        };
+        let (tokens, kept) = (told.tokens, settings.clone());
+        let owner = presence.candidate(settings, seed, tokens, company, is_alone)?;
+        Ok(Election::of(owner, &kept))
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

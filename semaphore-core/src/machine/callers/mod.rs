@@ -108,11 +108,13 @@ impl<G, T> Callers<G, T> {
         self.queue.remove(command)
     }
 
-    /// One who waits does so no more.
-    pub(super) fn give_up(&mut self, now: Instant, command: CommandId) {
-        if let Some(ticket) = self.queue.remove(command) {
-            self.notices.given_up(now, &ticket);
+    /// One who waits does so no more. Whether it did.
+    pub(super) fn give_up(&mut self, now: Instant, command: CommandId) -> bool {
+        let ticket = self.queue.remove(command);
+        if let Some(ticket) = &ticket {
+            self.notices.given_up(now, ticket);
         }
+        ticket.is_some()
     }
 
     /// Takes everybody out of the queue.

@@ -48,7 +48,7 @@ pub(in crate::machine) enum Timer {
     Question,
     /// The lock delay of such a holder is over, by our own clock.
     LockDelay,
-    /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`).
+    /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`, `election::between`).
     Spares,
     /// The lease of a hold ends soon: whoever looks on is told (`notice`).
     Warning,
