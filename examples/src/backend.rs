@@ -277,6 +277,10 @@ impl Transport for Host {
     fn defaults(&self) -> Scope {
         self.transport.defaults()
     }
+
+    fn address(&self) -> Option<String> {
+        self.transport.address()
+    }
 }
 
 #[async_trait]

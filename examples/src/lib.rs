@@ -47,6 +47,11 @@ pub mod wall;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+/// The examples of the guide to running it.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/RUNNING.md")]
+struct Running;
+
 /// The examples of the guide to testing, too.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/TESTING.md")]

@@ -182,6 +182,10 @@ impl<T> Metered<T> {
 
 #[async_trait]
 impl<T: Transport> Transport for Metered<T> {
+    fn address(&self) -> Option<String> {
+        self.inner.address()
+    }
+
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         let kind = RequestKind::of(&request);
         self.place.asks(kind, &request);

@@ -76,6 +76,8 @@ defects! {
     TokenOfQueue,
     /// All that one write admits have one fencing token.
     TokenRepeated,
+    /// Whoever looks on is not told of a loss.
+    LossNotNoticed,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed,
     /// A view that was asked for before the known one is taken for news.

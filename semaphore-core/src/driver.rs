@@ -21,9 +21,10 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable, Either, select};
 use futures_util::stream::FuturesUnordered;
+use tracing::{Instrument as _, Span};
 
 use crate::error::Error;
-use crate::handle::{Arrivals, Dweller, House};
+use crate::handle::{Arrivals, Dweller, Exchange, House, Observers, kind_of};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::{Household, MemberNo, Origin, Transmit};
@@ -126,7 +127,8 @@ impl Driver {
         self.household.handle_timeout(now);
         while let Some((origin, transmit)) = self.household.poll_transmit() {
             let transport = self.transport_of(origin);
-            self.requests.send(&transport, transmit);
+            let exchange = self.counted(origin, &transport, transmit);
+            self.requests.send(exchange);
         }
         while let Some(id) = self.household.poll_abort() {
             self.requests.abort(id);
@@ -171,6 +173,30 @@ impl Driver {
             (Way::Farewell(transport), Some(dweller)) => dweller.over(Arc::clone(transport)),
             (Way::Farewell(transport), None) => self.house.over(Arc::clone(transport)),
         }
+    }
+
+    /// A request, within what it is logged in, and told to whoever counts requests.
+    fn counted(
+        &self,
+        origin: Origin,
+        transport: &Arc<dyn Transport>,
+        transmit: Transmit,
+    ) -> (RequestId, BoxFuture<'static, Answered>) {
+        let dweller = match origin {
+            Origin::Member(no) => self.household.member(no),
+            Origin::Sessions(_) | Origin::Checks(_) => None,
+        };
+        let (span, observers) = match dweller.map(|it| it.audience()) {
+            Some(audience) => (audience.span().clone(), audience.observers()),
+            None => (Span::none(), self.house.observers()),
+        };
+        let (id, kind) = (transmit.id, kind_of(&transmit.request));
+        let exchange = exchange(transport, transmit, span);
+        if observers.is_empty() {
+            return (id, exchange);
+        }
+        let counted = count(exchange, kind, observers.clone(), Arc::clone(&self.runtime));
+        (id, Box::pin(counted))
     }
 
     /// Gives back what is held and cleans up, for `most` at most. Whether nothing is left.
@@ -270,23 +296,38 @@ pub(crate) type Answered = (RequestId, Result<Response, TransportError>);
 pub(crate) fn exchange(
     transport: &Arc<dyn Transport>,
     transmit: Transmit,
+    span: Span,
 ) -> BoxFuture<'static, Answered> {
     let Transmit { id, request } = transmit;
-    tracing::trace!(?id, ?request, "sending");
     let transport = Arc::clone(transport);
-    Box::pin(async move {
+    let exchange = async move {
+        tracing::trace!(name: "sending", ?id, ?request, "sending");
         let result = transport.send(request).await;
         let status = result.as_ref().map(Response::status);
-        tracing::trace!(?id, ?status, "answered");
+        tracing::trace!(name: "answered", ?id, ?status, "answered");
         (id, result)
-    })
+    };
+    Box::pin(exchange.instrument(span))
+}
+
+/// Tells of a request when it has ended.
+async fn count(
+    exchange: BoxFuture<'static, Answered>,
+    kind: &'static str,
+    observers: Observers,
+    runtime: Arc<dyn Runtime>,
+) -> Answered {
+    let sent_at = runtime.now();
+    let (id, result) = exchange.await;
+    let took = runtime.now().saturating_since(sent_at);
+    observers.exchange(&Exchange::new(kind, &result, took));
+    (id, result)
 }
 
 impl Exchanges {
-    fn send(&mut self, transport: &Arc<dyn Transport>, transmit: Transmit) {
+    fn send(&mut self, (id, exchange): (RequestId, BoxFuture<'static, Answered>)) {
         let (abort, registration) = AbortHandle::new_pair();
-        self.aborts.insert(transmit.id, abort);
-        let exchange = exchange(transport, transmit);
+        self.aborts.insert(id, abort);
         self.running.push(Abortable::new(exchange, registration));
     }
 

@@ -60,6 +60,13 @@ impl fmt::Debug for SessionId {
     }
 }
 
+#[cfg(feature = "serialize")]
+impl serde::Serialize for SessionId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 impl FromStr for SessionId {
     type Err = InvalidInput;
 
@@ -91,6 +98,12 @@ pub struct RequestId(pub(crate) u64);
 /// leadership, a change of the value that a leader shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub(crate) u64);
+
+impl fmt::Display for CommandId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A number that rises strictly from grant to grant of one prefix (invariant S5), or from term to
 /// term of one election. Hand it to the

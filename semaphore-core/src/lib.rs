@@ -118,6 +118,8 @@
 //! | this one | the handles, what they are told, and what they tell |
 //! | [`blocking`] | the same handles for threads |
 //! | [`manage`] | looking at a semaphore and managing it |
+//! | [`observe`] | being told what happens, for logs and figures of your own |
+//! | [`recording`] | writing down what happened, and replaying it |
 //! | [`adapter`] | what whoever sends the requests needs: `Transport`, `Runtime`, connections, addresses |
 //! | [`sans_io`] | the machines behind the handles, and their words: for an event loop of your own |
 //!
@@ -145,6 +147,7 @@ mod api;
 mod authorities;
 mod basic_auth;
 mod build_error;
+mod causes;
 mod connections;
 #[cfg(feature = "unstable-defects")]
 #[doc(hidden)]
@@ -166,11 +169,13 @@ mod input;
 mod leader;
 mod machine;
 pub mod manage;
+pub mod observe;
 mod pem;
 mod runtime;
 #[doc = include_str!("../PROMISES.md")]
 pub mod promises {}
 mod record;
+pub mod recording;
 mod reloaded;
 pub mod sans_io;
 mod sequencer;

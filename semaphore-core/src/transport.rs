@@ -36,6 +36,12 @@ pub trait Transport: Send + Sync {
         Scope::default()
     }
 
+    /// The agent's address, as a log may show it: without a user, a password or a query. A transport around another one passes
+    /// on what that says.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
     /// What is connected to it shares more than it: what that is.
     #[doc(hidden)]
     fn shared(&self) -> Option<&dyn Any> {
@@ -51,6 +57,10 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
 
     fn defaults(&self) -> Scope {
         T::defaults(self)
+    }
+
+    fn address(&self) -> Option<String> {
+        T::address(self)
     }
 
     fn shared(&self) -> Option<&dyn Any> {

@@ -61,6 +61,10 @@ impl Transport for SmolTransport {
     fn defaults(&self) -> Scope {
         self.0.defaults()
     }
+
+    fn address(&self) -> Option<String> {
+        self.0.address()
+    }
 }
 
 #[async_trait]

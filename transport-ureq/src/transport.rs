@@ -111,6 +111,10 @@ impl Transport for UreqTransport {
     fn defaults(&self) -> Scope {
         self.defaults.clone()
     }
+
+    fn address(&self) -> Option<String> {
+        Some(self.wire.url.to_string())
+    }
 }
 
 impl Wire {

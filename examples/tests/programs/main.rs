@@ -15,3 +15,4 @@ mod quickstart;
 mod short_programs;
 mod sockets;
 mod support;
+mod watched;

@@ -85,6 +85,17 @@ pub enum Followed {
     NoMore,
 }
 
+/// What whoever looks on was told of a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Noticed {
+    /// It is held from now on.
+    Granted,
+    /// It is lost, for this reason.
+    Lost(String),
+    /// It was given back.
+    Released,
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named by what they are")]
@@ -136,6 +147,13 @@ pub enum Happening {
     Shown { host: usize, gone: Vec<String> },
     /// Indexes go backwards: they compare only with those from now on.
     NewEpoch,
+    /// Whoever looks on at a host was told this of the hold with this token.
+    Noticed {
+        host: usize,
+        prefix: usize,
+        token: FencingToken,
+        what: Noticed,
+    },
     /// A leader was told that the key says this now.
     ValueSet { belief: BeliefNo, value: String },
     /// A host that follows an election knows so much of its leader now.
@@ -237,6 +255,7 @@ impl fmt::Display for Happening {
                     }
                 }
             }
+            Self::Noticed { host, what, .. } => write!(f, "node-{host} tells: {what:?}"),
             Self::NewEpoch => f.write_str("indexes go backwards"),
             Self::Quiet => f.write_str("it is quiet from now on"),
             Self::Round { users, within } => write!(f, "{users} users acquire within {within:?}"),

@@ -120,6 +120,19 @@ pub(crate) fn is_out_of_service(response: &Response) -> bool {
     }
 }
 
+/// Why an answer serves nothing at the moment, if that is so, whatever was asked for. It may pass.
+pub(crate) fn trouble(response: &Response) -> Option<RequestError> {
+    match served(response) {
+        // Consul answers with a document in JSON, or with a word.
+        Ok(body) if body.trim_ascii_start().starts_with(b"<") => Some(RequestError::Garbled {
+            what: "a page in place of an answer",
+            source: None,
+        }),
+        Ok(_) => None,
+        Err(error) => Some(error).filter(|error| !error.is_permanent()),
+    }
+}
+
 fn refused(status: u16, response: &Response) -> RequestError {
     let text = excerpt(response.body());
     match status {

@@ -9,6 +9,7 @@ mod delete_key;
 mod destroy_session;
 mod entry;
 mod list_keys;
+mod list_sessions;
 mod printed;
 mod read_key;
 mod register_node;
@@ -20,7 +21,9 @@ mod tenancy;
 mod txn;
 mod txn_answer;
 
-pub(crate) use answer::{excerpt, flag, is_denied, is_filtered, is_out_of_service, refusal};
+pub(crate) use answer::{
+    excerpt, flag, is_denied, is_filtered, is_out_of_service, refusal, trouble,
+};
 pub(crate) use tenancy::Named;
 
 pub use acquire_key::AcquireKey;
@@ -30,6 +33,7 @@ pub use delete_key::DeleteKey;
 pub use destroy_session::DestroySession;
 pub use entry::Entry;
 pub use list_keys::{KeyList, ListKeys};
+pub use list_sessions::{ListSessions, ListedSession};
 pub use read_key::ReadKey;
 pub use register_node::RegisterNode;
 pub use release_key::ReleaseKey;

@@ -72,6 +72,10 @@ impl Transport for Authorized {
         let answer = self.send_authorized(request).await;
         answer.map(|answer| named.name_in(answer))
     }
+
+    fn address(&self) -> Option<String> {
+        self.transport.address()
+    }
 }
 
 impl Authorized {

@@ -39,7 +39,7 @@ use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
 use crate::error::{Error, Lost, Refusal};
 use crate::id::FencingToken;
 use crate::input::Prefix;
-use crate::machine::Availability;
+use crate::machine::{Availability, Status};
 use crate::manage::Snapshot;
 use crate::runtime::BlockOn;
 use crate::sequencer::{Sequencer, SequencerStatus};
@@ -154,6 +154,11 @@ impl Semaphore {
     /// The same.
     pub fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
         self.wait(self.inner.verify(sequencer))
+    }
+
+    /// See [`Semaphore::status`](crate::Semaphore::status).
+    pub fn status(&self) -> Status {
+        self.inner.status()
     }
 
     /// See [`Semaphore::available_permits`](crate::Semaphore::available_permits).

@@ -18,7 +18,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Semaphore;
+use super::observer::{Observer, Observers};
 use super::presence::Defaults;
+use super::recorder::Recorder;
 use crate::input::InvalidInput;
 use crate::input::{Scope, SessionOptions, Value};
 use crate::machine::Encoding;
@@ -68,6 +70,8 @@ pub struct Contention<S> {
     encoding: Option<Encoding>,
     session_changes: Vec<SessionChange>,
     farewell: Option<Duration>,
+    observers: Observers,
+    recorder: Option<Recorder>,
     is_isolated: bool,
 }
 
@@ -98,6 +102,7 @@ impl<S> Told<Contention<S>> {
             value,
             encoding,
             farewell,
+            observers,
             ..
         } = &self.subject;
         let session_options = defaults.session_options.clone();
@@ -116,6 +121,7 @@ impl<S> Told<Contention<S>> {
             encoding: encoding.unwrap_or(defaults.encoding),
             session_options,
             farewell: farewell.unwrap_or(defaults.farewell),
+            observers: defaults.observers.clone().and(observers),
         })
     }
 }
@@ -221,6 +227,8 @@ impl<T: Contends> Builder<T> {
             encoding: None,
             session_changes: Vec::new(),
             farewell: None,
+            observers: Observers::default(),
+            recorder: None,
             is_isolated: false,
         }))
     }
@@ -309,6 +317,26 @@ impl<T: Contends> Builder<T> {
     pub fn isolated(self) -> Self {
         self.checked(|told| {
             told.subject.is_isolated = true;
+            Ok(())
+        })
+    }
+
+    /// Somebody who looks on: told of each grant, loss, outage and so on, see [`Observer`]. May be given several times. One of
+    /// a [`Client`](crate::Client) is told of all that is connected to it. A semaphore that a client has already keeps the
+    /// observers that it was first built with.
+    pub fn observer(self, observer: impl Observer + 'static) -> Self {
+        self.checked(|told| {
+            told.subject.observers.add(Arc::new(observer));
+            Ok(())
+        })
+    }
+
+    /// Writes down all that the machine behind the handle is told, so that
+    /// [`replay`](crate::recording::replay) tells the same story: see [`Recorder`]. Tokens are not written. A client has no machine,
+    /// so that this means nothing to it.
+    pub fn recorder(self, recorder: Recorder) -> Self {
+        self.checked(|told| {
+            told.subject.recorder = Some(recorder);
             Ok(())
         })
     }

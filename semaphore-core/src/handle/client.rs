@@ -114,6 +114,10 @@ impl Transport for Client {
         self.presence.defaults().scope.clone()
     }
 
+    fn address(&self) -> Option<String> {
+        self.presence.house().transport().address()
+    }
+
     fn shared(&self) -> Option<&dyn Any> {
         Some(&self.presence)
     }

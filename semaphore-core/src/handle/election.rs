@@ -12,11 +12,12 @@ use super::discovery::{Discovery, Following};
 use super::follower::Follower;
 use super::hold::Hold;
 use super::leadership::Leadership;
+use super::observer::Company;
 use super::owner::Owner;
 use crate::error::{Error, Refusal};
 use crate::input::LockKey;
 use crate::leader::Leader;
-use crate::machine::{Candidate, ElectionSettings};
+use crate::machine::{Candidate, ElectionSettings, Status};
 use crate::runtime::Runtime;
 use crate::time::Instant;
 use crate::token::Token;
@@ -61,10 +62,10 @@ impl Election {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Self, Error> {
         let candidate = Candidate::new(settings.clone(), seed);
-        let owner = Owner::start(candidate, transport, tokens, runtime, farewell)?;
+        let owner = Owner::start(candidate, transport, tokens, runtime, company)?;
         Ok(Self::of(owner, settings))
     }
 
@@ -151,8 +152,15 @@ impl Election {
     /// # Cancel safety
     /// As [`Self::campaign`].
     pub async fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
-        let hold = Hold::obtain(&self.owner, Candidate::try_campaign).await?;
+        let hold = Hold::obtain(&self.owner, None, Candidate::try_campaign).await?;
         Ok(hold.map(Leadership::new))
+    }
+
+    /// How it stands in this process: whether it is led here, who waits, whether Consul answers, when the lease became longer
+    /// last. It sends nothing, and tells of all clones.
+    pub fn status(&self) -> Status {
+        let now = self.now();
+        self.owner.0.with(|state| state.machine.status(now))
     }
 
     /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], and so does whoever campaigns from now on.
@@ -238,7 +246,7 @@ impl Election {
             let deadline = timeout.map(|timeout| now + timeout);
             candidate.campaign(now, deadline)
         };
-        let hold = Hold::obtain(&self.owner, start).await?;
+        let hold = Hold::obtain(&self.owner, None, start).await?;
         hold.map(Leadership::new).map_err(|_| Error::Closed)
     }
 }

@@ -151,7 +151,7 @@ impl Followed {
         now: Instant,
     ) -> Option<BoxFuture<'static, Option<Answered>>> {
         if let Some(transmit) = follow.transmit(now) {
-            let exchange = exchange(&self.transport, transmit);
+            let exchange = exchange(&self.transport, transmit, tracing::Span::none());
             return Some(Box::pin(async move { Some(exchange.await) }));
         }
         let wait = follow.due()?.saturating_since(now);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use futures_channel::oneshot;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, Shared as SharedFuture, select};
+use tracing::{Instrument as _, Span};
 
+use super::log;
 use super::owner::Owner;
 use super::shared::{Granted, State};
 use crate::error::{Error, Lost, Refusal};
@@ -26,11 +28,27 @@ pub(super) struct Hold<M: Machine> {
 }
 
 impl<M: Machine> Hold<M> {
-    /// Gives a command, and waits until it is granted, or refused since there is nothing to grant.
+    /// Gives a command for so many permits, or a campaign, and waits until it is granted, or refused since there is nothing to grant.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the command.
     pub(super) async fn obtain(
+        owner: &Arc<Owner<M>>,
+        permits: Option<u32>,
+        start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
+    ) -> Result<Result<Self, Refusal>, Error> {
+        let mut attempt = Attempt::begin(owner, permits);
+        let span = attempt.span.clone();
+        let outcome = Self::obtain_within(owner, start).instrument(span).await;
+        attempt.outcome = match &outcome {
+            Ok(Ok(_)) => "granted",
+            Ok(Err(_)) => "not available",
+            Err(_) => "failed",
+        };
+        outcome
+    }
+
+    async fn obtain_within(
         owner: &Arc<Owner<M>>,
         start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
     ) -> Result<Result<Self, Refusal>, Error> {
@@ -130,6 +148,32 @@ impl<M: Machine> Drop for Hold<M> {
                 .0
                 .command(|state, now| state.forget(now, self.command));
         }
+    }
+}
+
+/// An attempt as the log shows it: how long it took, and what became of it.
+struct Attempt<'a, M: Machine> {
+    owner: &'a Owner<M>,
+    span: Span,
+    began_at: Instant,
+    outcome: &'static str,
+}
+
+impl<'a, M: Machine> Attempt<'a, M> {
+    fn begin(owner: &'a Owner<M>, permits: Option<u32>) -> Self {
+        Self {
+            span: log::command_span(owner.0.span(), permits),
+            began_at: owner.0.runtime().now(),
+            outcome: "given up",
+            owner,
+        }
+    }
+}
+
+impl<M: Machine> Drop for Attempt<'_, M> {
+    fn drop(&mut self) {
+        let waited = self.owner.0.runtime().now().saturating_since(self.began_at);
+        log::record_outcome(&self.span, waited, self.outcome);
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, PoisonError};
 use futures_channel::oneshot;
 
 use super::authorized::Tokens;
+use super::observer::{Audience, Observers};
 use crate::error::Error;
 use crate::id::CommandId;
 use crate::machine::{MemberNo, Reach, Shares};
@@ -32,6 +33,8 @@ pub(crate) struct House {
     authorized: Arc<dyn Transport>,
     tokens: Tokens,
     runtime: Arc<dyn Runtime>,
+    /// Who looks on at what is nobody's in particular.
+    observers: Observers,
 }
 
 #[derive(Default)]
@@ -75,6 +78,8 @@ pub(crate) trait Dweller: Send + Sync {
     fn over(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport>;
     /// For how long the end of a program may be put off for it.
     fn farewell(&self) -> Duration;
+    /// Who looks on.
+    fn audience(&self) -> &Audience;
     /// Nothing more is granted.
     fn close(&self, now: Instant);
     /// The driver is no more. Says what was held.
@@ -98,6 +103,7 @@ impl House {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
+        observers: Observers,
     ) -> Self {
         Self {
             door: Mutex::new(Door::default()),
@@ -107,6 +113,7 @@ impl House {
             transport,
             tokens,
             runtime,
+            observers,
         }
     }
 
@@ -128,6 +135,11 @@ impl House {
     /// What the requests of nobody in particular go through.
     pub(crate) fn authorized(&self) -> &Arc<dyn Transport> {
         &self.authorized
+    }
+
+    /// Who looks on at what is nobody's in particular.
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.observers
     }
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {

@@ -15,24 +15,39 @@ mod client;
 mod discovery;
 mod election;
 mod election_loop;
+mod exchange;
 mod followed;
 mod follower;
 mod hold;
 mod house;
 mod leadership;
+mod log;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod observer;
 mod owner;
 mod permit;
 mod presence;
+mod recorder;
 mod semaphore;
 mod shared;
+mod subject;
 
 pub use builder::Builder;
 pub use client::Client;
 pub use discovery::Discovery;
 pub use election::Election;
+pub use exchange::Exchange;
 pub use follower::Follower;
 pub use leadership::Leadership;
+#[cfg(feature = "metrics")]
+pub use metrics::Metrics;
+pub use observer::Observer;
 pub use permit::Permit;
+pub use recorder::Recorder;
 pub use semaphore::Semaphore;
+pub use subject::Subject;
 
+pub(crate) use exchange::kind_of;
 pub(crate) use house::{Arrivals, Dweller, House};
+pub(crate) use observer::Observers;

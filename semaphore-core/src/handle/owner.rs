@@ -7,6 +7,7 @@ use futures_util::future::select;
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
+use super::observer::{Company, Observers};
 use super::shared::{Shared, State};
 use crate::driver;
 use crate::error::Error;
@@ -37,10 +38,15 @@ impl<M: Machine> Owner<M> {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Arc<Self>, Error> {
-        let house = Arc::new(House::new(transport, Tokens::default(), runtime));
-        let machine = move_in(&house, machine, None, tokens, farewell)?;
+        let house = Arc::new(House::new(
+            transport,
+            Tokens::default(),
+            runtime,
+            Observers::default(),
+        ));
+        let machine = move_in(&house, machine, None, tokens, company)?;
         house.close();
         drive(&house, Household::new(0))?;
         Ok(Arc::new(Self(machine, None)))
@@ -55,9 +61,9 @@ impl<M: Machine> Owner<M> {
         machine: M,
         shares: Option<Shares>,
         tokens: Tokens,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Arc<Self>, Error> {
-        let machine = move_in(&key.house, machine, shares, tokens, farewell)?;
+        let machine = move_in(&key.house, machine, shares, tokens, company)?;
         Ok(Arc::new(Self(machine, Some(Arc::clone(key)))))
     }
 
@@ -113,12 +119,12 @@ fn move_in<M: Machine>(
     machine: M,
     shares: Option<Shares>,
     tokens: Tokens,
-    farewell: Duration,
+    company: Company,
 ) -> Result<Arc<Shared<M>>, Error> {
     let is_shared = shares.is_some();
     house.join(shares, |no| {
         let house = Arc::clone(house);
-        Arc::new(Shared::new(machine, house, no, tokens, farewell, is_shared))
+        Arc::new(Shared::new(machine, house, no, tokens, company, is_shared))
     })
 }
 

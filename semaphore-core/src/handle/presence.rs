@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::authorized::Tokens;
 use super::discovery::{Discovery, Following, WeakDiscovery};
 use super::house::{Dweller, House};
+use super::observer::{Company, Observers};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
@@ -30,6 +31,7 @@ pub(super) struct Defaults {
     pub(super) encoding: Encoding,
     pub(super) session_options: SessionOptions,
     pub(super) farewell: Duration,
+    pub(super) observers: Observers,
 }
 
 impl Default for Defaults {
@@ -40,6 +42,7 @@ impl Default for Defaults {
             encoding: Encoding::default(),
             session_options: SessionOptions::default(),
             farewell: FAREWELL,
+            observers: Observers::default(),
         }
     }
 }
@@ -102,7 +105,12 @@ impl Presence {
         household: Household<Arc<dyn Dweller>>,
         defaults: Defaults,
     ) -> Result<Self, Error> {
-        let house = Arc::new(House::new(transport, tokens, runtime));
+        let house = Arc::new(House::new(
+            transport,
+            tokens,
+            runtime,
+            defaults.observers.clone(),
+        ));
         owner::drive(&house, household)?;
         let inner = Inner {
             key: Arc::new(Key::new(house, defaults.farewell)),
@@ -137,13 +145,13 @@ impl Presence {
         settings: Settings,
         seed: u64,
         tokens: Tokens,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Arc<Owner<Participant>>, Error> {
         let key = self.key();
         let Some(shares) = settings.shares() else {
             let tokens = tokens.or(key.house().tokens());
             let participant = Participant::new(settings, seed);
-            return Owner::join(key, participant, None, tokens, farewell);
+            return Owner::join(key, participant, None, tokens, company);
         };
         let mut known = self.known();
         let there = known.semaphores.get(settings.prefix());
@@ -156,7 +164,7 @@ impl Presence {
         // Whoever sets the token of one sets that of the sessions, too.
         let tokens = key.house().tokens().clone();
         let participant = Participant::new(settings, seed);
-        let owner = Owner::join(key, participant, Some(shares), tokens, farewell)?;
+        let owner = Owner::join(key, participant, Some(shares), tokens, company)?;
         known.add_semaphore(prefix, &owner.0);
         Ok(owner)
     }
@@ -168,7 +176,7 @@ impl Presence {
         settings: ElectionSettings,
         seed: u64,
         tokens: Option<TokenProvider>,
-        farewell: Duration,
+        company: Company,
         is_isolated: bool,
     ) -> Result<Arc<Owner<Candidate>>, Error> {
         let is_own = is_isolated || tokens.is_some();
@@ -183,7 +191,7 @@ impl Presence {
         let name = settings.key().clone();
         let tokens = Tokens::of(tokens).or(key.house().tokens());
         let candidate = Candidate::new(settings, seed);
-        let owner = Owner::join(key, candidate, None, tokens, farewell)?;
+        let owner = Owner::join(key, candidate, None, tokens, company)?;
         if !is_own {
             known.add_election(name, &owner.0);
         }

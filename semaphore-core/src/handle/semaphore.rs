@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Permit;
 use super::authorized::Tokens;
 use super::hold::Hold;
+use super::observer::Company;
 use super::owner::Owner;
 use super::presence::Presence;
 use super::shared::Shared;
@@ -15,7 +16,7 @@ use crate::error::{Error, Refusal};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
-use crate::machine::{Availability, Participant, Settings};
+use crate::machine::{Availability, Participant, Settings, Status};
 use crate::manage::{Collect, Destroy, Inspect, Resize, Snapshot, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
@@ -42,13 +43,13 @@ impl Semaphore {
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Self, Error> {
         let prefix = settings.prefix().clone();
         let scope = settings.scope().clone();
         let participant = Participant::new(settings, seed);
         Ok(Self {
-            owner: Owner::start(participant, transport, tokens, runtime, farewell)?,
+            owner: Owner::start(participant, transport, tokens, runtime, company)?,
             prefix,
             scope,
         })
@@ -60,12 +61,12 @@ impl Semaphore {
         settings: Settings,
         seed: u64,
         tokens: Tokens,
-        farewell: Duration,
+        company: Company,
     ) -> Result<Self, Error> {
         let prefix = settings.prefix().clone();
         let scope = settings.scope().clone();
         Ok(Self {
-            owner: presence.participant(settings, seed, tokens, farewell)?,
+            owner: presence.participant(settings, seed, tokens, company)?,
             prefix,
             scope,
         })
@@ -273,6 +274,13 @@ impl Semaphore {
         self.owner.0.with(|state| state.machine.availability(now))
     }
 
+    /// How it stands in this process: what is held and who waits, whether Consul answers, when a lease became longer last. It
+    /// sends nothing, and tells of all clones. [`Self::inspect`] asks Consul, and tells of everybody.
+    pub fn status(&self) -> Status {
+        let now = self.owner.0.runtime().now();
+        self.owner.0.with(|state| state.machine.status(now))
+    }
+
     /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], and so does whoever asks from now on. Whoever
     /// holds goes on until the release.
     pub fn close(&self) {
@@ -312,7 +320,7 @@ impl Semaphore {
         start: impl FnOnce(&mut Participant, Instant) -> Result<CommandId, Error> + Send,
     ) -> Result<Result<Permit, Refusal>, Error> {
         let start = |machine: &mut Participant, now| start(machine, now);
-        let hold = Hold::obtain(&self.owner, start).await?;
+        let hold = Hold::obtain(&self.owner, Some(permits), start).await?;
         Ok(hold.map(|hold| Permit::new(hold, permits)))
     }
 }

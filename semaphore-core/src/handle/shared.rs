@@ -1,5 +1,6 @@
 //! What handles and driver share: the machine, and a channel for everyone who waits for it.
 
+use core::iter;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -8,9 +9,11 @@ use futures_channel::oneshot;
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
+use super::observer::{Audience, Company};
+use super::recorder::{Tape, Taped};
 use crate::error::{Error, Lost, Refusal};
 use crate::id::CommandId;
-use crate::machine::{Event, Machine, Member, MemberNo};
+use crate::machine::{Commanded, Event, Machine, Member, MemberNo};
 use crate::runtime::Runtime;
 use crate::sync::Mutex;
 use crate::time::Instant;
@@ -24,6 +27,7 @@ pub(crate) struct Shared<M: Machine> {
     transport: Arc<dyn Transport>,
     tokens: Tokens,
     farewell: Duration,
+    audience: Audience,
 }
 
 /// The machine and who waits for its events.
@@ -34,7 +38,9 @@ pub(crate) struct State<M: Machine> {
     done: BTreeMap<CommandId, Vec<oneshot::Sender<Result<(), Error>>>>,
     idle: Vec<oneshot::Sender<()>>,
     /// What is still to be told, once the lock is free: a waker may call back at once.
-    notices: Vec<Notice<M::Grant>>,
+    outcomes: Vec<Outcome<M::Grant>>,
+    /// Where what the machine is told is written down.
+    tape: Option<Tape>,
     owners: usize,
     /// Whether another owner may come when the last has gone.
     is_shared: bool,
@@ -54,7 +60,7 @@ enum Stage {
 }
 
 /// What somebody waits for, and where.
-enum Notice<G> {
+enum Outcome<G> {
     Granted(oneshot::Sender<Answer<G>>, Answer<G>),
     Lost(oneshot::Sender<Lost>, Lost),
     Done(oneshot::Sender<Result<(), Error>>, Result<(), Error>),
@@ -73,13 +79,16 @@ pub(crate) struct Granted<G> {
 impl<M: Machine> Shared<M> {
     /// The machine that lives in this house under this number.
     pub(super) fn new(
-        machine: M,
+        mut machine: M,
         house: Arc<House>,
         no: MemberNo,
         tokens: Tokens,
-        farewell: Duration,
+        company: Company,
         is_shared: bool,
     ) -> Self {
+        if company.tape.is_some() {
+            machine.keep_commands();
+        }
         Self {
             state: Mutex::new(State {
                 machine,
@@ -87,7 +96,8 @@ impl<M: Machine> Shared<M> {
                 lost: BTreeMap::new(),
                 done: BTreeMap::new(),
                 idle: Vec::new(),
-                notices: Vec::new(),
+                outcomes: Vec::new(),
+                tape: company.tape,
                 owners: 1,
                 is_shared,
                 stage: Stage::Open,
@@ -96,12 +106,18 @@ impl<M: Machine> Shared<M> {
             house,
             no,
             tokens,
-            farewell,
+            farewell: company.farewell,
+            audience: company.audience,
         }
     }
 
     pub(crate) fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
+    }
+
+    /// What is logged of it is logged within this.
+    pub(super) fn span(&self) -> &tracing::Span {
+        self.audience.span()
     }
 
     /// Where the tokens of the transport come from.
@@ -121,12 +137,21 @@ impl<M: Machine> Shared<M> {
     /// Works on the machine, and tells what happened to whoever waits for it.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State<M>) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = work(&mut state);
-        state.deliver();
-        let notices = core::mem::take(&mut state.notices);
+        state.machine.listen(self.audience.is_there());
+        let result = self.audience.span().in_scope(|| {
+            let result = work(&mut state);
+            state.record();
+            state.deliver();
+            result
+        });
+        let notices = iter::from_fn(|| state.machine.poll_notice());
+        self.audience.bring(notices);
+        let outcomes = core::mem::take(&mut state.outcomes);
         drop(state);
-        for notice in notices {
-            notice.tell();
+        // Whoever looks on knows it before those who act on it.
+        self.audience.tell();
+        for outcome in outcomes {
+            outcome.tell();
         }
         result
     }
@@ -143,7 +168,13 @@ impl<M: Machine> Shared<M> {
 impl<M: Machine> Dweller for Shared<M> {
     fn reach(&self, work: &mut dyn FnMut(&mut dyn Member)) -> bool {
         self.with(|state| {
-            work(&mut state.machine);
+            match &mut state.tape {
+                Some(tape) => {
+                    let machine = &mut state.machine;
+                    work(&mut Taped { machine, tape });
+                }
+                None => work(&mut state.machine),
+            }
             let is_over = state.is_over();
             if is_over {
                 state.reach(Stage::MovedOut);
@@ -162,6 +193,10 @@ impl<M: Machine> Dweller for Shared<M> {
 
     fn farewell(&self) -> Duration {
         self.farewell
+    }
+
+    fn audience(&self) -> &Audience {
+        &self.audience
     }
 
     fn close(&self, now: Instant) {
@@ -193,17 +228,19 @@ impl<M: Machine> Dweller for Shared<M> {
             let lost = core::mem::take(&mut state.lost).into_values();
             let done = core::mem::take(&mut state.done).into_values().flatten();
             let idle = core::mem::take(&mut state.idle).into_iter();
-            let granted = granted.map(|it| Notice::Granted(it, Err(Error::Closed)));
-            let lost = lost.map(|it| Notice::Lost(it, Lost::RuntimeEnded));
-            let done = done.map(|it| Notice::Done(it, Err(Error::Closed)));
-            let notices = granted.chain(lost).chain(done);
-            state.notices.extend(notices.chain(idle.map(Notice::Idle)));
+            let granted = granted.map(|it| Outcome::Granted(it, Err(Error::Closed)));
+            let lost = lost.map(|it| Outcome::Lost(it, Lost::RuntimeEnded));
+            let done = done.map(|it| Outcome::Done(it, Err(Error::Closed)));
+            let outcomes = granted.chain(lost).chain(done);
+            state
+                .outcomes
+                .extend(outcomes.chain(idle.map(Outcome::Idle)));
             held
         })
     }
 }
 
-impl<G> Notice<G> {
+impl<G> Outcome<G> {
     fn tell(self) {
         // A receiver that is gone has given up already.
         match self {
@@ -305,8 +342,8 @@ impl<M: Machine> State<M> {
 
     fn tell_stepped_down(&mut self, command: CommandId) {
         let lost = self.lost.remove(&command);
-        self.notices
-            .extend(lost.map(|lost| Notice::Lost(lost, Lost::SteppedDown)));
+        self.outcomes
+            .extend(lost.map(|lost| Outcome::Lost(lost, Lost::SteppedDown)));
     }
 
     /// Whether somebody is there to give back what is not given back yet.
@@ -333,11 +370,20 @@ impl<M: Machine> State<M> {
         }
     }
 
+    /// Writes down what it was commanded.
+    fn record(&mut self) {
+        let Some(tape) = &mut self.tape else {
+            return;
+        };
+        while let Some(Commanded { at, command }) = self.machine.poll_command() {
+            tape.commanded(at, command);
+        }
+    }
+
     fn deliver(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             match event {
                 Event::Granted { command, grant } => {
-                    tracing::debug!(?grant, "granted");
                     let (sender, lost) = oneshot::channel();
                     self.lost.insert(command, sender);
                     self.answer(command, Ok(Ok(Granted { grant, lost })));
@@ -345,28 +391,27 @@ impl<M: Machine> State<M> {
                 Event::NotAvailable { command, refusal } => self.answer(command, Ok(Err(refusal))),
                 Event::Failed { command, error } => self.answer(command, Err(error)),
                 Event::Lost { command, reason } => {
-                    tracing::warn!(%reason, "lost");
                     let lost = self.lost.remove(&command);
-                    self.notices
-                        .extend(lost.map(|lost| Notice::Lost(lost, reason)));
+                    self.outcomes
+                        .extend(lost.map(|lost| Outcome::Lost(lost, reason)));
                 }
                 Event::Done { command, result } => {
                     self.tell_stepped_down(command);
                     let done = self.done.remove(&command).into_iter().flatten();
-                    self.notices
-                        .extend(done.map(|done| Notice::Done(done, result.clone())));
+                    self.outcomes
+                        .extend(done.map(|done| Outcome::Done(done, result.clone())));
                 }
             }
         }
         if !self.idle.is_empty() && self.machine.is_quiet() {
-            self.notices.extend(self.idle.drain(..).map(Notice::Idle));
+            self.outcomes.extend(self.idle.drain(..).map(Outcome::Idle));
         }
     }
 
     /// A caller that is gone cancels by itself, in [`Self::forget`].
     fn answer(&mut self, command: CommandId, outcome: Answer<M::Grant>) {
         let granted = self.granted.remove(&command);
-        self.notices
-            .extend(granted.map(|granted| Notice::Granted(granted, outcome)));
+        self.outcomes
+            .extend(granted.map(|granted| Outcome::Granted(granted, outcome)));
     }
 }

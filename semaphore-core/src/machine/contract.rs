@@ -7,6 +7,7 @@
 //! handle_response                         what came back, in any order, late or twice
 //! poll_timeout, handle_timeout            when to call again
 //! poll_event                              what happened
+//! poll_notice                             the same for whoever looks on, and more
 //! poll_abort                              which answers are of no more use
 //! ```
 //! Any order of polls is correct, spurious calls do nothing, and each command that somebody waits for ends in
@@ -17,6 +18,8 @@ use core::fmt;
 use crate::error::{Error, Lost, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
+use crate::machine::command::Commanded;
+use crate::machine::notice::Notice;
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
 use crate::time::Instant;
@@ -49,6 +52,24 @@ pub trait Machine: Send + 'static {
     fn handle_timeout(&mut self, now: Instant);
     /// What became of a command, in order.
     fn poll_event(&mut self) -> Option<Event<Self::Grant>>;
+
+    /// Whether somebody asks for its notices. Without that it keeps none.
+    fn listen(&mut self, listens: bool) {
+        let _ = listens;
+    }
+    /// What has happened, for whoever looks on, in order. Nothing depends on whether it is asked for.
+    fn poll_notice(&mut self) -> Option<Notice> {
+        None
+    }
+
+    /// The commands that it was given since this was asked last, if it was told to keep them, for a recorder.
+    #[doc(hidden)]
+    fn poll_command(&mut self) -> Option<Commanded> {
+        None
+    }
+    /// Keeps the commands that it is given from now on.
+    #[doc(hidden)]
+    fn keep_commands(&mut self) {}
 
     /// What it wants of the sessions that it shares with other machines of the process. Nothing, unless it shares any.
     #[doc(hidden)]

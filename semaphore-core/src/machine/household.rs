@@ -50,6 +50,13 @@ pub enum News<'a> {
     Check(CheckNews),
 }
 
+impl Report {
+    /// What is to be sent.
+    pub(crate) fn transmits(&self) -> &[Transmit] {
+        &self.transmits
+    }
+}
+
 impl<M: Machine> Member for M {
     fn attend(&mut self, now: Instant) -> Report {
         self.handle_timeout(now);

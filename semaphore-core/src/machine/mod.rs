@@ -14,20 +14,27 @@
 //! A [`Household`] runs several of them, on sessions that they share. Rooms further down know nothing of those above them.
 
 mod callers;
+mod command;
 mod contract;
 mod election;
 #[cfg(test)]
 mod fixture;
 mod follow;
 mod household;
+mod notice;
 mod process;
 mod semaphore;
+mod status;
 
+pub use command::Commanded;
+pub(crate) use command::{Command, Nanos};
 pub use contract::{Event, Machine, Transmit};
 pub use election::{Candidate, ElectionSettings, Term};
 pub(crate) use follow::known::Told;
 pub use follow::{Follow, LeaderEvent};
 pub use household::{Household, Member, News, Origin, Reach, Report};
+pub use notice::Notice;
+pub(crate) use notice::name_of_loss;
 pub use process::encoding::Encoding;
 pub(crate) use process::reader::{Backoff, Budget, READ_BURST, READ_INTERVAL, jitter};
 
@@ -35,3 +42,4 @@ pub use process::reader::check::{Check, CheckNews};
 pub use process::tenancy::loan::{LoanNews, LoanNo, LoanWish};
 pub use process::tenancy::pool::{MemberNo, Shares};
 pub use semaphore::{Availability, Grant, Participant, Settings};
+pub use status::{FirstWaiter, Status, Trouble};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Step, Task};
-use crate::api::ListKeys;
+use crate::api::{ListKeys, ListSessions, ListedSession};
 use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
@@ -15,10 +15,13 @@ use crate::view::View;
 pub struct Inspect {
     prefix: Prefix,
     scope: Scope,
+    /// What the prefix has shown, once it is known.
+    seen: Option<Snapshot>,
 }
 
 /// A semaphore at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Snapshot {
     /// How many may hold a slot at once.
@@ -34,67 +37,142 @@ pub struct Snapshot {
 
 /// A holder or waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serialize", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Member {
     /// Its session, as it stands in the record or the key.
     pub session: String,
     /// The value of its contender key; empty when it has none.
+    #[cfg_attr(feature = "serialize", serde(serialize_with = "as_text"))]
     pub value: Vec<u8>,
     /// Whether its session is alive.
     pub is_alive: bool,
+    /// Its place: of those who hold in the order of the record, of those who wait in the order of the queue; 1 is the first.
+    pub place: usize,
+    /// The node that its session is tied to. None where the session is gone, or where the token may not read it.
+    pub node: Option<String>,
+    /// The name of its session, where that is known.
+    pub session_name: Option<String>,
+    /// The index at which it entered the queue: who has the lower one came first. None where it has no contender key. Consul
+    /// knows no times.
+    pub since: Option<u64>,
+}
+
+impl Member {
+    /// The value as text, if it is text.
+    pub fn text(&self) -> Option<&str> {
+        core::str::from_utf8(&self.value).ok()
+    }
+}
+
+#[cfg(feature = "serialize")]
+fn as_text<S: serde::Serializer>(value: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&String::from_utf8_lossy(value))
 }
 
 impl Inspect {
     /// The semaphore under this prefix.
     pub fn new(prefix: Prefix, scope: Scope) -> Self {
-        Self { prefix, scope }
-    }
-}
-
-impl Task for Inspect {
-    type Output = Snapshot;
-
-    fn read(&self) -> Request {
-        super::list(&self.prefix, &self.scope)
+        Self {
+            prefix,
+            scope,
+            seen: None,
+        }
     }
 
-    fn step(&mut self, answer: &Response) -> Result<Step<Snapshot>, RequestError> {
+    /// What the list of the prefix shows.
+    fn look(&self, answer: &Response) -> Result<Result<Snapshot, Error>, RequestError> {
         let list = ListKeys::parse(answer)?;
         let view = View::new(&self.prefix, &list);
         if view.is_filtered() {
             let prefix = self.prefix.to_string();
-            return Ok(Step::Done(Err(Error::IncompleteView { prefix })));
+            return Ok(Err(Error::IncompleteView { prefix }));
         }
         let Some(lock) = view.lock() else {
-            return Ok(Step::Done(Err(Error::NotFound)));
+            return Ok(Err(Error::NotFound));
         };
         let record = match &lock.record {
             Ok(record) => record,
-            Err(conflict) => return Ok(super::conflict(&self.prefix, conflict)),
+            Err(conflict) => return Ok(Err(super::conflict_at(&self.prefix, conflict))),
         };
-        let mut values = BTreeMap::new();
+        let mut keys = BTreeMap::new();
         for entry in &list.entries {
             if let Some(name) = self.prefix.child_name(entry.key()) {
-                values.insert(name, entry.value()?);
+                keys.insert(name, (entry.value()?, entry.create_index()));
             }
         }
-        let member = |session: &str| Member {
-            session: session.to_owned(),
-            value: values.get(session).cloned().unwrap_or_default(),
-            is_alive: view.is_alive(session),
+        let member = |(place, session): (usize, &str)| {
+            let key = keys.get(session);
+            Member {
+                session: session.to_owned(),
+                value: key.map(|(value, _)| value.clone()).unwrap_or_default(),
+                is_alive: view.is_alive(session),
+                place,
+                node: None,
+                session_name: None,
+                since: key.map(|(_, index)| index.0),
+            }
         };
-        Ok(Step::Done(Ok(Snapshot {
+        let waiters = view.waiters().map(|waiter| waiter.session.as_str());
+        let orphans = view.orphans().iter();
+        Ok(Ok(Snapshot {
             limit: record.limit(),
-            holders: record.holders().map(member).collect(),
-            waiters: view
-                .waiters()
-                .map(|waiter| member(waiter.session.as_str()))
-                .collect(),
-            orphans: view
-                .orphans()
-                .iter()
-                .map(|orphan| orphan.session.clone())
-                .collect(),
-        })))
+            holders: (1..).zip(record.holders()).map(member).collect(),
+            waiters: (1..).zip(waiters).map(member).collect(),
+            orphans: orphans.map(|orphan| orphan.session.clone()).collect(),
+        }))
+    }
+}
+
+impl Snapshot {
+    /// Adds what the list of sessions says of its members.
+    fn learn(&mut self, sessions: &BTreeMap<SessionId, ListedSession>) {
+        for member in self.holders.iter_mut().chain(&mut self.waiters) {
+            let session = SessionId::read(&member.session);
+            let listed = session.and_then(|session| sessions.get(&session));
+            member.node = listed.map(|it| it.node.clone());
+            member.session_name = listed.map(|it| it.name.clone());
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.holders.is_empty() && self.waiters.is_empty()
+    }
+}
+
+/// First the prefix, then whose the sessions are. What comes of the second is for people: without it the rest counts all the same.
+impl Task for Inspect {
+    type Output = Snapshot;
+
+    fn read(&self) -> Request {
+        match self.seen {
+            None => super::list(&self.prefix, &self.scope),
+            Some(_) => ListSessions.request(&self.scope),
+        }
+    }
+
+    fn step(&mut self, answer: &Response) -> Result<Step<Snapshot>, RequestError> {
+        let Some(mut seen) = self.seen.take() else {
+            return Ok(match self.look(answer)? {
+                Ok(snapshot) if !snapshot.is_empty() => {
+                    self.seen = Some(snapshot);
+                    Step::Read
+                }
+                looked => Step::Done(looked),
+            });
+        };
+        match ListSessions::parse(answer) {
+            Ok(sessions) => seen.learn(&sessions),
+            Err(error) if error.is_permanent() => {}
+            Err(error) => {
+                self.seen = Some(seen);
+                return Err(error);
+            }
+        }
+        Ok(Step::Done(Ok(seen)))
+    }
+
+    fn give_up(&self, error: RequestError) -> Result<Snapshot, Error> {
+        self.seen.clone().ok_or(error.into())
     }
 }

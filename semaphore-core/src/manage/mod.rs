@@ -66,6 +66,8 @@ pub trait Task {
 pub enum Step<T> {
     /// The end.
     Done(Result<T, Error>),
+    /// Another read, of something else.
+    Read,
     /// A write, after which to read again.
     Write(Request),
     /// The end, if no write was given up: what the last one has named is as it was, so that it may yet be applied.
@@ -145,6 +147,11 @@ impl<T: Task> Operation<T> {
         match self.state {
             State::Reading => match answer.and_then(|answer| self.task.step(answer)) {
                 Ok(Step::Done(result)) => self.state = State::Done(Some(result)),
+                Ok(Step::Read) => {
+                    self.failures = 0;
+                    let at = now.max(self.budget.ready_at());
+                    self.state = State::Read { at };
+                }
                 Ok(Step::Write(request)) => self.state = State::Write(Box::new(request)),
                 Ok(Step::Unmoved(result)) => match self.given_up.clone() {
                     Some(error) if !is_on(Defect::ReadSettles) => self.retry(now, error),
@@ -216,8 +223,12 @@ fn list(prefix: &Prefix, scope: &Scope) -> Request {
 
 /// The end for a record that is not understood.
 fn conflict<T>(prefix: &Prefix, conflict: &Conflict) -> Step<T> {
-    Step::Done(Err(Error::Conflict {
+    Step::Done(Err(conflict_at(prefix, conflict)))
+}
+
+fn conflict_at(prefix: &Prefix, conflict: &Conflict) -> Error {
+    Error::Conflict {
         key: prefix.record_key(),
         conflict: conflict.clone(),
-    }))
+    }
 }

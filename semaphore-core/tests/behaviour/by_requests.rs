@@ -16,3 +16,4 @@ mod queue;
 mod record;
 mod support;
 mod turn;
+mod watched;

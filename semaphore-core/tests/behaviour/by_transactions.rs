@@ -18,6 +18,7 @@ mod queue;
 mod record;
 mod support;
 mod turn;
+mod watched;
 
 // What separate requests can't do, or need not, and what is the same in either encoding.
 #[path = "client"]
@@ -62,6 +63,11 @@ mod follow_once {
 mod machine_once {
     mod operation_by_hand;
     mod transactions_by_hand;
+}
+#[path = "watched"]
+mod watched_once {
+    mod figures;
+    mod levels;
 }
 #[path = "cost"]
 mod cost_once {

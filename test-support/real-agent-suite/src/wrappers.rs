@@ -33,6 +33,10 @@ impl<A: Transport> Transport for Tap<A> {
     fn defaults(&self) -> Scope {
         self.inner.defaults()
     }
+
+    fn address(&self) -> Option<String> {
+        self.inner.address()
+    }
 }
 
 /// A runtime whose tasks can be ended at once, as with the process.

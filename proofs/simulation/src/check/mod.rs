@@ -9,6 +9,7 @@ mod key_through_acquire;
 mod loss_is_noticed;
 mod no_live_holder_removed;
 mod nothing_fails;
+mod notices_are_true;
 mod record_by_check_and_set;
 mod release_goes_on;
 mod request_rate;
@@ -36,7 +37,7 @@ pub enum Invariant {
     L2,
     L3,
     L4,
-    /// The code of the library did not panic, and everything ended.
+    /// The code of the library did not panic, everything ended, and whoever looked on was told the truth.
     Soundness,
 }
 
@@ -161,6 +162,7 @@ impl Judge {
                 Box::new(clean_end::CleanEnd::new(bounds)),
                 Box::new(request_rate::RequestRate::default()),
                 Box::new(nothing_fails::NothingFails(bounds)),
+                Box::new(notices_are_true::NoticesAreTrue::default()),
             ],
         }
     }

@@ -11,6 +11,7 @@ use super::contest::Contest;
 use super::follower::Follower;
 use super::hazards::Hazards;
 use super::knowledge::Knowledge;
+use super::onlooker::Onlooker;
 use super::user::User;
 use super::wire::{Line, Looks, Wire};
 use crate::history::Happening;
@@ -82,7 +83,7 @@ impl Run<'_> {
         match plan.place(host.prefix) {
             Place::Semaphore => {
                 let builder = Semaphore::builder(prefix.as_str(), plan.limit).crowd(host.crowd);
-                let mut builder = self.told(builder, host, plan.behavior);
+                let mut builder = self.told(builder, host, host.prefix, plan.behavior);
                 if let Some(delay) = host.lock_delay {
                     builder = builder.lock_delay(delay);
                 }
@@ -98,6 +99,7 @@ impl Run<'_> {
             Place::Election { lock_delay } => {
                 let mut builder = Election::builder(prefix.record_key())
                     .value(name.as_str())
+                    .observer(Onlooker::new(host.number, host.prefix, &self.book))
                     .ttl(host.ttl)
                     .encoding(host.encoding);
                 if let Some(delay) = lock_delay {
@@ -123,11 +125,13 @@ impl Run<'_> {
         &self,
         builder: Builder<Semaphore>,
         host: &HostPlan,
+        prefix: usize,
         behavior: Behavior,
     ) -> Builder<Semaphore> {
         let name = format!("node-{}", host.number);
         let mut builder = builder
             .value(name.as_str())
+            .observer(Onlooker::new(host.number, prefix, &self.book))
             .ttl(host.ttl)
             .behavior(behavior)
             .encoding(host.encoding);

@@ -81,7 +81,10 @@ impl Run<'_> {
         for what in changes.iter().chain(&written) {
             self.count(what);
             if self.keeps_story
-                && !matches!(what, Happening::Sent { .. } | Happening::Informed { .. })
+                && !matches!(
+                    what,
+                    Happening::Sent { .. } | Happening::Informed { .. } | Happening::Noticed { .. }
+                )
             {
                 self.world.note(format_args!("           · {what}"));
             }

@@ -17,6 +17,7 @@ mod follower;
 mod hazards;
 mod judging;
 mod knowledge;
+mod onlooker;
 mod operator;
 mod past;
 mod quiet;

@@ -106,7 +106,7 @@ impl Run<'_> {
         client: Option<&Client>,
     ) -> Result<Contest, Error> {
         let builder = Semaphore::builder(Plan::prefix(prefix), 1);
-        let mut builder = self.told(builder, host, self.plan.behavior_of_own(host));
+        let mut builder = self.told(builder, host, prefix, self.plan.behavior_of_own(host));
         if let (Some(delay), true) = (host.lock_delay, host.client) {
             builder = builder.lock_delay(delay);
         }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use semaphore_core::Lost;
 use semaphore_core::sans_io::{Instant, Record};
+use semaphore_core::{FencingToken, Lost};
 use simulation::check::{Bounds, Invariant};
-use simulation::history::{Asked, Change, Ending, Found, Happening, Removed, Subject, Who};
+use simulation::history::{
+    Asked, Change, Ending, Found, Happening, Noticed, Removed, Subject, Who,
+};
 
 use crate::support::*;
 
@@ -389,4 +391,35 @@ fn l4_an_acquisition_fails_for_permanent_reasons_only() {
     let (host, error) = (0, "no cluster leader".to_owned());
     let failed = Happening::Failed { host, error };
     assert_eq!(history().then(&failed).verdict, Some(Invariant::L4));
+}
+
+#[test]
+fn whoever_looks_on_is_told_of_each_grant_and_loss_and_of_no_other() {
+    let told = |what| Happening::Noticed {
+        host: 0,
+        prefix: 0,
+        token: FencingToken(10),
+        what,
+    };
+    let held = || {
+        let told = history().then(&told(Noticed::Granted));
+        told.then(&admits(A)).granted(&belief(1, 0, A), 10)
+    };
+    assert_eq!(held().verdict, None);
+    let untold = history().then(&told(Noticed::Granted));
+    let untold = untold.then(&admits(A)).granted(&belief(1, 0, A), 11);
+    assert_eq!(untold.verdict, Some(Invariant::Soundness));
+    let ended = held().then(&told(Noticed::Released));
+    assert_eq!(ended.verdict, Some(Invariant::Soundness));
+    let is_lost = |mut history: History| {
+        history.held.clear();
+        history.then(&lost(lease_expired())).verdict
+    };
+    let unnoticed = held().then(&taken(A));
+    assert_eq!(is_lost(unnoticed), Some(Invariant::Soundness));
+    let mut noticed = held().then(&taken(A));
+    noticed.held.clear();
+    let reason = lease_expired().to_string();
+    let noticed = noticed.then(&told(Noticed::Lost(reason)));
+    assert_eq!(is_lost(noticed), None);
 }

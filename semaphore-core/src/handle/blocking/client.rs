@@ -75,6 +75,10 @@ impl Transport for Client {
         Transport::defaults(&self.inner)
     }
 
+    fn address(&self) -> Option<String> {
+        self.inner.address()
+    }
+
     fn shared(&self) -> Option<&dyn Any> {
         self.inner.shared()
     }

@@ -10,6 +10,7 @@ use crate::handle::election_loop::{PAUSE_AFTER_WORK, Refusals, Verdict};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
+use crate::machine::Status;
 use crate::runtime::BlockOn;
 use crate::sequencer::Sequencer;
 use crate::token::Token;
@@ -107,6 +108,11 @@ impl Election {
     /// See [`Election::close`](crate::Election::close).
     pub fn close(&self) {
         self.inner.close();
+    }
+
+    /// See [`Election::status`](crate::Election::status).
+    pub fn status(&self) -> Status {
+        self.inner.status()
     }
 
     /// See [`Election::is_closed`](crate::Election::is_closed).

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
+use crate::handle::observer::Company;
 use crate::handle::presence::{Defaults, Presence};
+use crate::handle::subject::Subject;
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
+use crate::recording::Head;
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
 
@@ -84,10 +87,12 @@ impl Builder<Election> {
             encoding,
             session_options,
             farewell,
+            observers,
         } = told.or(&known)?;
         let Contention {
             settings,
             is_isolated,
+            recorder,
             ..
         } = told.subject;
         let settings = settings
@@ -95,12 +100,16 @@ impl Builder<Election> {
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()))
             .with_session_options(session_options);
+        let subject = Subject::election(&settings, transport.address());
+        let is_alone = is_isolated || recorder.is_some();
+        let tape = recorder.map(|it| it.begin(&Head::of_election(&settings, seed)));
+        let company = Company::new(subject, observers, farewell, tape);
         let Some(presence) = presence else {
             let tokens = Tokens::of(told.tokens);
-            return Election::start(&settings, seed, transport, tokens, runtime, farewell);
+            return Election::start(&settings, seed, transport, tokens, runtime, company);
         };
         let (tokens, kept) = (told.tokens, settings.clone());
-        let owner = presence.candidate(settings, seed, tokens, farewell, is_isolated)?;
+        let owner = presence.candidate(settings, seed, tokens, company, is_alone)?;
         Ok(Election::of(owner, &kept))
     }
 

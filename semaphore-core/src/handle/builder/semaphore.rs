@@ -5,11 +5,14 @@ use std::sync::Arc;
 use super::{Buildable, Builder, Contends, Contention};
 use crate::error::Error;
 use crate::handle::authorized::Tokens;
+use crate::handle::observer::Company;
 use crate::handle::presence::{Defaults, Presence};
+use crate::handle::subject::Subject;
 use crate::handle::{Semaphore, blocking};
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix};
 use crate::machine::Settings;
+use crate::recording::Head;
 use crate::runtime::{BlockOn, Runtime};
 use crate::transport::Transport;
 
@@ -113,11 +116,13 @@ impl Builder<Semaphore> {
             encoding,
             session_options,
             farewell,
+            observers,
         } = told.or(&known)?;
         let has_tokens = told.tokens.is_some();
         let Contention {
             settings,
             is_isolated,
+            recorder,
             ..
         } = told.subject;
         let settings = settings
@@ -125,16 +130,20 @@ impl Builder<Semaphore> {
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
         // Who renews a session needs a token that may.
-        let shares = presence.is_some() && !is_isolated && !has_tokens;
+        let is_alone = is_isolated || recorder.is_some();
+        let shares = presence.is_some() && !is_alone && !has_tokens;
         let settings = match (settings.owns_sessions(), shares) {
             (true, true) => settings.with_shared_sessions(session_options),
             (true, false) => settings.with_session_options(session_options),
             (false, _) => settings,
         };
         let tokens = Tokens::of(told.tokens);
+        let subject = Subject::semaphore(&settings, transport.address());
+        let tape = recorder.map(|it| it.begin(&Head::of_semaphore(&settings, seed)));
+        let company = Company::new(subject, observers, farewell, tape);
         match presence {
-            Some(presence) => Semaphore::join(presence, settings, seed, tokens, farewell),
-            None => Semaphore::start(settings, seed, transport, tokens, runtime, farewell),
+            Some(presence) => Semaphore::join(presence, settings, seed, tokens, company),
+            None => Semaphore::start(settings, seed, transport, tokens, runtime, company),
         }
     }
 

@@ -11,8 +11,10 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::error::{Error, Lost, Refusal, RequestError};
-use crate::id::CommandId;
+use crate::id::{CommandId, FencingToken};
+use crate::machine::command::Command;
 use crate::machine::contract::Event;
+use crate::machine::notice::{Notice, Notices};
 use crate::time::Instant;
 use crate::work;
 
@@ -28,6 +30,7 @@ pub(super) struct Callers<G, T> {
     events: VecDeque<Event<G>>,
     /// The last failure since the last success.
     failure: Option<RequestError>,
+    notices: Notices,
     is_closed: bool,
 }
 
@@ -58,6 +61,7 @@ impl<G, T> Callers<G, T> {
             given_back: BTreeSet::new(),
             events: VecDeque::new(),
             failure: None,
+            notices: Notices::default(),
             is_closed: false,
         }
     }
@@ -80,13 +84,37 @@ impl<G, T> Callers<G, T> {
         &self.queue
     }
 
-    pub(super) fn enter(&mut self, ticket: Ticket) {
-        self.queue.push(ticket);
+    /// What is told to whoever looks on.
+    pub(super) fn notices(&self) -> &Notices {
+        &self.notices
     }
 
-    /// Takes one who waits out of the queue; says whether it was there.
-    pub(super) fn take(&mut self, command: CommandId) -> bool {
-        self.queue.remove(command).is_some()
+    pub(super) fn notices_mut(&mut self) -> &mut Notices {
+        &mut self.notices
+    }
+
+    /// A caller gives this command.
+    pub(super) fn commanded(&mut self, now: Instant, command: impl FnOnce() -> Command) {
+        self.notices.commanded(now, command);
+    }
+
+    pub(super) fn enter(&mut self, ticket: Ticket) {
+        self.queue.push(ticket);
+        self.notices.queued(&ticket, self.queue.len());
+    }
+
+    /// Takes one who waits out of the queue, if it is there.
+    pub(super) fn take(&mut self, command: CommandId) -> Option<Ticket> {
+        self.queue.remove(command)
+    }
+
+    /// One who waits does so no more. Whether it did.
+    pub(super) fn give_up(&mut self, now: Instant, command: CommandId) -> bool {
+        let ticket = self.queue.remove(command);
+        if let Some(ticket) = &ticket {
+            self.notices.given_up(now, ticket);
+        }
+        ticket.is_some()
     }
 
     /// Takes everybody out of the queue.
@@ -129,10 +157,12 @@ impl<G, T> Callers<G, T> {
     /// Its caller has it no longer, and wants to know the end or not.
     pub(super) fn give_back(
         &mut self,
+        now: Instant,
         command: CommandId,
         caller: Caller,
     ) -> Option<&mut Holding<T>> {
         let hold = self.holds.get_mut(&command)?;
+        self.notices.released(now, command);
         hold.caller = caller;
         self.given_back.insert(command);
         Some(hold)
@@ -176,7 +206,15 @@ impl<G, T> Callers<G, T> {
             .collect()
     }
 
-    pub(super) fn granted(&mut self, command: CommandId, grant: G, of: T) {
+    pub(super) fn granted(
+        &mut self,
+        now: Instant,
+        ticket: &Ticket,
+        (token, grant): (FencingToken, G),
+        of: T,
+    ) {
+        let command = ticket.id;
+        self.notices.granted(now, ticket, token);
         let hold = Holding {
             lost: None,
             caller: Caller::Present,
@@ -187,11 +225,17 @@ impl<G, T> Callers<G, T> {
     }
 
     pub(super) fn not_available(&mut self, command: CommandId, refusal: Refusal) {
+        self.notices.tell(|| Notice::NotAvailable {
+            command,
+            refusal: refusal.clone(),
+        });
         self.events
             .push_back(Event::NotAvailable { command, refusal });
     }
 
-    pub(super) fn failed(&mut self, command: CommandId, error: Error) {
+    pub(super) fn failed(&mut self, now: Instant, ticket: &Ticket, error: Error) {
+        let command = ticket.id;
+        self.notices.failed(now, ticket, &error);
         self.events.push_back(Event::Failed { command, error });
     }
 
@@ -208,16 +252,21 @@ impl<G, T> Callers<G, T> {
             waited,
             last_failure,
         };
-        self.failed(ticket.id, error);
+        self.failed(now, ticket, error);
     }
 
     /// Somebody who has it is told that it is lost.
-    pub(super) fn lost(&mut self, command: CommandId, reason: Lost) {
+    pub(super) fn lost(&mut self, now: Instant, command: CommandId, reason: Lost) {
+        self.notices.lost(now, command, &reason);
         self.events.push_back(Event::Lost { command, reason });
     }
 
     pub(super) fn done(&mut self, command: CommandId, result: Result<(), Error>) {
         self.events.push_back(Event::Done { command, result });
+    }
+
+    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.poll()
     }
 
     pub(super) fn poll_event(&mut self) -> Option<Event<G>> {

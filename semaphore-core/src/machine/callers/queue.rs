@@ -69,6 +69,10 @@ impl Queue {
         self.tickets.values()
     }
 
+    pub(in crate::machine) fn len(&self) -> usize {
+        self.tickets.len()
+    }
+
     pub(in crate::machine) fn is_empty(&self) -> bool {
         self.tickets.is_empty()
     }

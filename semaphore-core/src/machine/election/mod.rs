@@ -49,12 +49,15 @@ use crate::id::{CommandId, RequestId};
 use crate::input::Value;
 use crate::leader::Leader;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
+use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
+use crate::machine::notice::Notice;
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::timers::{Timer, Timers};
+use crate::machine::status::{FirstWaiter, Status};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -150,6 +153,9 @@ impl Candidate {
         now: Instant,
         deadline: Option<Instant>,
     ) -> Result<CommandId, Error> {
+        self.callers.commanded(now, || Command::Campaign {
+            until: deadline.map(Into::into),
+        });
         self.enqueue(now, deadline.map_or(Patience::Unlimited, Patience::Until))
     }
 
@@ -159,7 +165,24 @@ impl Candidate {
     /// # Errors
     /// As [`Self::campaign`].
     pub fn try_campaign(&mut self, now: Instant) -> Result<CommandId, Error> {
+        self.callers.commanded(now, || Command::TryCampaign);
         self.enqueue(now, Patience::None)
+    }
+
+    /// How it stands, as far as is known. Nothing is sent for it.
+    pub fn status(&self, now: Instant) -> Status {
+        let is_held = |campaign| self.is_held(now, campaign);
+        let head = self.callers.queue().head();
+        Status {
+            held: u32::from(self.leader.is_some_and(is_held)),
+            waiting: self.callers.queue().len(),
+            first_waiter: head.map(|head| FirstWaiter {
+                waited: now.saturating_since(head.since),
+                ahead: None,
+            }),
+            trouble: self.requests.outage().trouble(now),
+            renewed: self.callers.notices().renewed_before(now),
+        }
     }
 
     /// The campaign that leads, or did until it resigned and something of it is left.
@@ -175,6 +198,10 @@ impl Candidate {
     /// Changes what the key shows, for as long as this leadership lasts. Answered by
     /// [`Event::Done`]. It is written through `acquire` only, one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CommandId, value: &Value) -> CommandId {
+        self.callers.commanded(now, || Command::SetValue {
+            of: campaign.0,
+            value: value.as_bytes().to_vec(),
+        });
         let id = CommandId(self.requests.number());
         // Whoever is about to leave is the leader still, until nothing is left.
         if self.leads(campaign) {
@@ -252,7 +279,8 @@ impl Candidate {
             .with(Timer::Caller, self.callers.queue().timeout())
             .with(Timer::Creation, self.requests.orphans().timeout())
             .with(Timer::Respawn, self.between.respawn.timeout())
-            .with(Timer::Poll, self.watch.timeout());
+            .with(Timer::Poll, self.watch.timeout())
+            .with(Timer::Warning, self.warns_at());
         let Some(candidacy) = &self.candidacy else {
             return timers;
         };
@@ -261,6 +289,20 @@ impl Candidate {
         let rested = |due: Instant| rest.map_or(due, |rest| due.max(rest));
         let all = candidacy.timers(self.timed_at).into_iter();
         timers.with_all(all.map(|(timer, due)| (timer, due.map(rested))))
+    }
+
+    /// Until when whoever leads believes it.
+    fn held_until(&self) -> Option<(CommandId, Instant)> {
+        let campaign = self.leader?;
+        Some((campaign, self.deadline(campaign)?))
+    }
+
+    /// When whoever looks on is warned of the end of a lease.
+    fn warns_at(&self) -> Option<Instant> {
+        let warning = self.settings.session.warning();
+        let held = self.held_until();
+        let held = held.filter(|_| self.callers.notices().is_heard());
+        held.map(|(_, until)| until - warning)
     }
 
     fn let_time_pass(&mut self, now: Instant) {
@@ -302,12 +344,39 @@ impl Machine for Candidate {
         let Some(received) = self.requests.receive(now, id, &result) else {
             return;
         };
+        while let Some(notice) = self.requests.outage_mut().poll() {
+            self.callers.notices_mut().tell(|| notice);
+        }
         // What comes after the lease brings no belief back that has ended.
         self.let_time_pass(now);
+        let held = self.held_until();
         let event = self.handle_answer(now, id, received);
-        self.note();
+        self.note(now);
         self.handle_event(now, event);
+        if let (Some((_, before)), Some((campaign, until))) = (held, self.held_until())
+            && before < until
+        {
+            self.callers
+                .notices_mut()
+                .renewed(now, campaign, before, until);
+        }
         self.settle(now);
+    }
+
+    fn listen(&mut self, listens: bool) {
+        self.callers.notices_mut().listen(listens);
+    }
+
+    fn poll_notice(&mut self) -> Option<Notice> {
+        self.callers.poll_notice()
+    }
+
+    fn keep_commands(&mut self) {
+        self.callers.notices_mut().keep_commands();
+    }
+
+    fn poll_command(&mut self) -> Option<Commanded> {
+        self.callers.notices_mut().poll_command()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -319,13 +388,18 @@ impl Machine for Candidate {
         for ticket in self.callers.take_expired(now) {
             self.between.ended(now);
             if let Some(error) = self.conflict() {
-                self.callers.failed(ticket.id, error);
+                self.callers.failed(now, &ticket, error);
             } else {
                 let last_failure = self.callers.failure().cloned();
                 self.callers.timed_out(now, &ticket, last_failure);
             }
         }
         self.let_time_pass(now);
+        if self.warns_at().is_some_and(|at| at <= now)
+            && let Some((campaign, until)) = self.held_until()
+        {
+            self.callers.notices_mut().ends_soon(now, campaign, until);
+        }
         self.settle(now);
     }
 
@@ -334,9 +408,10 @@ impl Machine for Candidate {
     }
 
     fn close(&mut self, now: Instant) {
+        self.callers.commanded(now, || Command::Close);
         self.callers.close();
         self.between.close();
-        self.fail_waiting(&Error::Closed);
+        self.fail_waiting(now, &Error::Closed);
         self.settle(now);
     }
 
@@ -353,22 +428,31 @@ impl Machine for Candidate {
     }
 
     fn cancel(&mut self, now: Instant, command: CommandId) {
-        if self.callers.take(command) || self.leads(command) {
+        let of = command.0;
+        self.callers.commanded(now, || Command::Cancel { of });
+        if self.callers.give_up(now, command) || self.leads(command) {
             self.between.ended(now);
         }
         if self.callers.forget(command).is_some() {
+            self.callers.notices_mut().released(now, command);
             self.step_down(now, command, None);
         }
         self.settle(now);
     }
 
     fn release(&mut self, now: Instant, command: CommandId) {
+        let of = command.0;
+        self.callers.commanded(now, || Command::Release { of });
         // Belief ends by the clock, whoever looks at it first.
         self.let_time_pass(now);
         if self.leads(command) {
             self.between.ended(now);
         }
-        if self.callers.give_back(command, Caller::Released).is_some() {
+        if self
+            .callers
+            .give_back(now, command, Caller::Released)
+            .is_some()
+        {
             self.step_down(now, command, None);
         } else {
             self.callers.done(command, Ok(()));

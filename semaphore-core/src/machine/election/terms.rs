@@ -55,6 +55,8 @@ impl Candidate {
         match shown {
             Ok((index, shown)) => {
                 self.watch.answered(now, index);
+                let session = shown.as_ref().and_then(|it| it.session.as_ref());
+                self.callers.notices_mut().leads(session);
                 let moments = (self.requests.moment(), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
                 candidacy.watched(now, shown, moments, &self.settings)
@@ -97,7 +99,7 @@ impl Candidate {
 
     /// Remembers the last failure, for those whose time runs out. An instant try does not wait for
     /// the next attempt.
-    pub(super) fn note(&mut self) {
+    pub(super) fn note(&mut self, now: Instant) {
         let Some(candidacy) = &self.candidacy else {
             return;
         };
@@ -107,8 +109,8 @@ impl Candidate {
         self.callers.note(candidacy.failure().cloned());
         if let Some(error) = candidacy.failure() {
             for ticket in self.callers.take_tries() {
-                self.callers
-                    .failed(ticket.id, Error::Request(error.at_face_value().clone()));
+                let error = Error::Request(error.at_face_value().clone());
+                self.callers.failed(now, &ticket, error);
             }
         }
     }
@@ -116,7 +118,7 @@ impl Candidate {
     pub(super) fn handle_event(&mut self, now: Instant, event: Option<CandidacyEvent>) {
         match event {
             None => {}
-            Some(CandidacyEvent::Elected(term)) => self.elect(term),
+            Some(CandidacyEvent::Elected(term)) => self.elect(now, term),
             Some(CandidacyEvent::NotAvailable(refusal)) => {
                 for ticket in self.callers.take_tries() {
                     self.callers.not_available(ticket.id, refusal.clone());
@@ -137,7 +139,7 @@ impl Candidate {
             }
             Some(CandidacyEvent::Conflict(conflict)) => self.meet_conflict(now, conflict),
             Some(CandidacyEvent::Refused(error)) => {
-                self.fail_waiting(&error);
+                self.fail_waiting(now, &error);
                 self.leave(now);
             }
             Some(CandidacyEvent::ValueRefused(error)) => {
@@ -155,7 +157,7 @@ impl Candidate {
         let error = self.not_an_election(conflict);
         match self.between.key {
             Acquaintance::Unknown => {
-                self.fail_waiting(&error);
+                self.fail_waiting(now, &error);
                 self.leave(now);
                 return;
             }
@@ -167,7 +169,7 @@ impl Candidate {
             Acquaintance::Overwritten => {}
         }
         for ticket in self.callers.take_tries() {
-            self.callers.failed(ticket.id, error.clone());
+            self.callers.failed(now, &ticket, error.clone());
         }
     }
 
@@ -184,15 +186,16 @@ impl Candidate {
     }
 
     /// The first in the queue leads. If nobody waits any more, the candidacy is left at once.
-    pub(super) fn elect(&mut self, term: Term) {
+    pub(super) fn elect(&mut self, now: Instant, term: Term) {
         self.between.respawn.reset();
-        let Some(campaign) = self.callers.queue().head().map(|ticket| ticket.id) else {
+        let Some(ticket) = self.callers.queue().head().copied() else {
             return;
         };
-        self.callers.take(campaign);
-        self.leader = Some(campaign);
-        self.callers
-            .granted(campaign, term, Leading { is_over: false });
+        self.callers.take(ticket.id);
+        self.leader = Some(ticket.id);
+        let grant = (term.token, term);
+        let leading = Leading { is_over: false };
+        self.callers.granted(now, &ticket, grant, leading);
     }
 
     pub(super) fn lose(&mut self, now: Instant, campaign: CommandId, reason: Lost) {
@@ -201,7 +204,7 @@ impl Candidate {
         }
         self.step_down(now, campaign, Some(&reason));
         self.between.respawn.begin(now, &mut self.rng);
-        self.callers.lost(campaign, reason);
+        self.callers.lost(now, campaign, reason);
     }
 
     /// The campaign leads no more, if it did.
@@ -234,9 +237,13 @@ impl Candidate {
         }
     }
 
-    pub(super) fn fail_waiting(&mut self, error: &Error) {
-        for ticket in self.callers.take_all() {
-            self.callers.failed(ticket.id, error.clone());
+    pub(super) fn fail_waiting(&mut self, now: Instant, error: &Error) {
+        let waiting = self.callers.take_all();
+        if !waiting.is_empty() {
+            self.callers.notices_mut().failed_all(error);
+        }
+        for ticket in waiting {
+            self.callers.failed(now, &ticket, error.clone());
         }
     }
 

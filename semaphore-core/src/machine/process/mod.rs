@@ -4,6 +4,7 @@ pub(super) mod encoding;
 pub(super) mod late;
 pub(super) mod latency;
 pub(super) mod moment;
+pub(super) mod outage;
 pub(super) mod reader;
 pub(super) mod requests;
 pub(super) mod service;

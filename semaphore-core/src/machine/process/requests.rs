@@ -4,6 +4,7 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::api::trouble;
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::RequestId;
@@ -11,6 +12,7 @@ use crate::machine::contract::Transmit;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::latency::Latency;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::outage::{Kind, Outage};
 use crate::machine::process::service::{Service, Services};
 use crate::machine::process::tenancy::orphans::Orphans;
 use crate::time::Instant;
@@ -39,6 +41,7 @@ pub(in crate::machine) struct Requests<F> {
     aborts: VecDeque<RequestId>,
     services: Services,
     latency: Latency,
+    outage: Outage,
     orphans: Orphans,
     /// How long the answer to a short request is waited for.
     usual: Duration,
@@ -83,6 +86,7 @@ impl<F: Sender> Requests<F> {
             aborts: VecDeque::new(),
             services: Services::default(),
             latency: Latency::default(),
+            outage: Outage::default(),
             orphans: Orphans::default(),
             usual,
             patience,
@@ -160,12 +164,35 @@ impl<F: Sender> Requests<F> {
             }
             Err(error) => Err(RequestError::Transport(error.clone())),
         };
+        // A poll may have waited for long before it failed.
+        let (since, kind) = if from.polls() {
+            (now, Kind::Poll)
+        } else {
+            (sent_at, Kind::Short)
+        };
+        match &answer {
+            Ok(response) => match trouble(response) {
+                Some(error) => self.outage.failed(now, since, (service, kind), &error),
+                None => self.outage.served(now, service),
+            },
+            Err(error) if error.is_permanent() => {}
+            Err(error) => self.outage.failed(now, since, (service, kind), error),
+        }
         Some(Received {
             from,
             sent_at,
             encoding,
             answer,
         })
+    }
+
+    /// Whether Consul serves what it is asked for.
+    pub(in crate::machine) fn outage(&self) -> &Outage {
+        &self.outage
+    }
+
+    pub(in crate::machine) fn outage_mut(&mut self) -> &mut Outage {
+        &mut self.outage
     }
 
     /// What came back for a short request, after so long.

@@ -50,6 +50,8 @@ pub(in crate::machine) enum Timer {
     LockDelay,
     /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`, `election::between`).
     Spares,
+    /// The lease of a hold ends soon: whoever looks on is told (`notice`).
+    Warning,
     /// What is left behind has rested after a failure (`tenancy::departure`).
     Rest,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::defect::{Defect, is_on};
 use crate::id::FencingToken;
+use crate::machine::callers::{Patience, Ticket};
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Presence};
 use crate::machine::semaphore::ledger::{Claim, Sent};
@@ -71,10 +72,19 @@ impl Participant {
                 .is_some_and(|contender| contender.is_admissible(now))
         });
         let to_nobody = is_on(Defect::CancelledClaimGranted);
-        if !is_wanted || !self.callers.take(claim.acquire) && !to_nobody {
+        let nobody = Ticket {
+            id: claim.acquire,
+            permits: 1,
+            since: now,
+            patience: Patience::Unlimited,
+        };
+        let ticket = is_wanted
+            .then(|| self.callers.take(claim.acquire))
+            .flatten();
+        let Some(ticket) = ticket.or((is_wanted && to_nobody).then_some(nobody)) else {
             self.leave(now, &claim.contenders);
             return;
-        }
+        };
         let mut token = claim.token();
         let mut sequencers = Vec::new();
         for no in &claim.contenders {
@@ -92,7 +102,7 @@ impl Participant {
             contenders: claim.contenders,
             failure: None,
         };
-        self.callers.granted(claim.acquire, grant, slots);
+        self.callers.granted(now, &ticket, (token, grant), slots);
     }
 
     /// A claim that was given up for another one may be the one that was applied. Whom it admitted

@@ -35,7 +35,7 @@ impl Participant {
                 {
                     hold.lost = Some(reason.clone());
                     if hold.caller == Caller::Present {
-                        self.callers.lost(acquire, reason);
+                        self.callers.lost(now, acquire, reason);
                     }
                 }
                 self.end_hold(now, acquire);
@@ -92,7 +92,7 @@ impl Participant {
             self.look_before_write();
         }
         let moment = self.moment();
-        let Some(hold) = self.callers.give_back(acquire, caller) else {
+        let Some(hold) = self.callers.give_back(now, acquire, caller) else {
             return;
         };
         self.roster.turn_changed(acquire);

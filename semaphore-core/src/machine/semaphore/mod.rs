@@ -58,7 +58,9 @@ use crate::http::Response;
 use crate::id::{CommandId, FencingToken, RequestId};
 use crate::input::InvalidInput;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
+use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
+use crate::machine::notice::Notice;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::requests::Requests;
@@ -70,6 +72,7 @@ use crate::machine::semaphore::outlook::Outlook;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::vanished::Vanished;
 use crate::machine::semaphore::watch::Watch;
+use crate::machine::status::{FirstWaiter, Status};
 use crate::sequencer::Sequencer;
 use crate::time::Instant;
 use crate::transport::TransportError;
@@ -156,6 +159,10 @@ impl Participant {
         permits: u32,
         deadline: Option<Instant>,
     ) -> Result<CommandId, Error> {
+        self.callers.commanded(now, || Command::Acquire {
+            permits,
+            until: deadline.map(Into::into),
+        });
         let patience = deadline.map_or(Patience::Unlimited, Patience::Until);
         self.enqueue(now, permits, patience)
     }
@@ -166,6 +173,8 @@ impl Participant {
     /// # Errors
     /// As [`Self::acquire`].
     pub fn try_acquire(&mut self, now: Instant, permits: u32) -> Result<CommandId, Error> {
+        self.callers
+            .commanded(now, || Command::TryAcquire { permits });
         self.enqueue(now, permits, Patience::None)
     }
 
@@ -176,6 +185,7 @@ impl Participant {
     /// # Errors
     /// [`InvalidInput::LimitZero`].
     pub fn set_limit(&mut self, now: Instant, limit: u32) -> Result<u32, InvalidInput> {
+        self.callers.commanded(now, || Command::SetLimit { limit });
         if limit == 0 {
             return Err(InvalidInput::LimitZero);
         }
@@ -253,6 +263,26 @@ impl Participant {
         Availability::of(now, &self.knowledge, &self.roster, self.settings.limit)
     }
 
+    /// How it stands, as far as is known. Nothing is sent for it.
+    pub fn status(&self, now: Instant) -> Status {
+        let held = self.roster.those(Group::Held);
+        let held = held.filter(|(_, it)| it.deadline().is_none_or(|until| now < until));
+        let first = self.callers.queue().head();
+        let observed = self.knowledge.newest();
+        let is_queued = self.roster.first_in_queue().is_some();
+        let ahead = observed.filter(|_| is_queued);
+        Status {
+            held: u32::try_from(held.count()).unwrap_or(u32::MAX),
+            waiting: self.callers.queue().len(),
+            first_waiter: first.map(|first| FirstWaiter {
+                waited: now.saturating_since(first.since),
+                ahead: ahead.map(|it| self.outlook().ahead(now, Some(it))),
+            }),
+            trouble: self.requests.outage().trouble(now),
+            renewed: self.callers.notices().renewed_before(now),
+        }
+    }
+
     /// What is to be read next.
     fn outlook(&self) -> Outlook<'_> {
         Outlook {
@@ -290,7 +320,52 @@ impl Participant {
             .with(Timer::FirstView, self.outlook().first_view_until())
             .with(Timer::Question, self.vanished.asks_at(&self.settings))
             .with(Timer::LockDelay, self.vanished.lock_delay_until())
+            .with(Timer::Warning, self.warns_at())
             .resting_until(self.rests_until())
+    }
+
+    /// When the next warning is due.
+    fn warns_at(&self) -> Option<Instant> {
+        let is_due = self.callers.notices().is_heard() && self.roster.has_any(Group::Held);
+        let warning = self.settings.session.warning();
+        let ends = is_due.then(|| self.roster.ends_after(self.timed_at + warning));
+        Some(ends.flatten()? - warning)
+    }
+
+    /// Tells whoever looks on whose lease ends soon.
+    fn warn(&mut self, now: Instant) {
+        if !self.callers.notices().is_heard() {
+            return;
+        }
+        for no in self.roster.ended(now + self.settings.session.warning()) {
+            let held = self.held_until(no);
+            if let Some((acquire, until)) = held.filter(|(_, until)| *until > now) {
+                self.callers.notices_mut().ends_soon(now, acquire, until);
+            }
+        }
+    }
+
+    /// Until when this one believes in what it holds, and for whom it holds.
+    fn held_until(&self, no: ContenderNo) -> Option<(CommandId, Instant)> {
+        let contender = self.roster.get(no)?;
+        Some((contender.held_for()?, contender.deadline()?))
+    }
+
+    /// Tells whoever looks on that a lease is longer than it was.
+    fn note_renewal(
+        &mut self,
+        now: Instant,
+        no: ContenderNo,
+        before: Option<(CommandId, Instant)>,
+    ) {
+        let held = self.held_until(no);
+        if let (Some((_, before)), Some((acquire, until))) = (before, held)
+            && before < until
+        {
+            self.callers
+                .notices_mut()
+                .renewed(now, acquire, before, until);
+        }
     }
 
     /// The present, in the order of what is sent and learned.
@@ -334,11 +409,28 @@ impl Machine for Participant {
             self.let_time_pass(now, no);
         }
         self.roster.bound_left_behind();
+        self.warn(now);
         self.settle(now);
     }
 
     fn poll_event(&mut self) -> Option<Event<Grant>> {
         self.callers.poll_event()
+    }
+
+    fn listen(&mut self, listens: bool) {
+        self.callers.notices_mut().listen(listens);
+    }
+
+    fn poll_notice(&mut self) -> Option<Notice> {
+        self.callers.poll_notice()
+    }
+
+    fn keep_commands(&mut self) {
+        self.callers.notices_mut().keep_commands();
+    }
+
+    fn poll_command(&mut self) -> Option<Commanded> {
+        self.callers.notices_mut().poll_command()
     }
 
     fn poll_wish(&mut self) -> Option<LoanWish> {
@@ -358,6 +450,7 @@ impl Machine for Participant {
     }
 
     fn close(&mut self, now: Instant) {
+        self.callers.commanded(now, || Command::Close);
         self.callers.close();
         self.fail_waiting(now, |_| Error::Closed);
         self.roster.spares().close(now);
@@ -373,7 +466,9 @@ impl Machine for Participant {
     }
 
     fn cancel(&mut self, now: Instant, acquire: CommandId) {
-        self.callers.take(acquire);
+        let of = acquire.0;
+        self.callers.commanded(now, || Command::Cancel { of });
+        self.callers.give_up(now, acquire);
         self.drop_claim(now, acquire);
         if self.callers.hold(acquire).is_some() {
             self.give_back(now, acquire, Caller::Gone);
@@ -382,6 +477,8 @@ impl Machine for Participant {
     }
 
     fn release(&mut self, now: Instant, acquire: CommandId) {
+        let of = acquire.0;
+        self.callers.commanded(now, || Command::Release { of });
         // Belief ends by the clock, whoever looks at it first.
         let contenders = self
             .callers

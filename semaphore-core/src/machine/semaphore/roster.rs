@@ -359,6 +359,11 @@ impl Roster {
         self.standings.ended(now)
     }
 
+    /// When the first of them ends after this time, as [`Self::ended`] says.
+    pub(super) fn ends_after(&self, after: Instant) -> Option<Instant> {
+        self.standings.ends_after(after)
+    }
+
     /// The next request of this one.
     pub(super) fn transmit(
         &mut self,

@@ -155,6 +155,14 @@ impl Settings {
         self.session.shares_sessions()
     }
 
+    /// The session of the caller's that it contends with, if it does.
+    pub(crate) fn callers_session(&self) -> Option<&SessionId> {
+        match &self.session.source {
+            SessionSource::Callers(session) => Some(session),
+            SessionSource::Create(_) | SessionSource::Shared(_) => None,
+        }
+    }
+
     /// Whether contender keys vanish with their session.
     pub(crate) fn deletes_keys(&self) -> bool {
         let made = self.session.options();

@@ -39,6 +39,10 @@ impl Participant {
     /// Fails every caller that waits.
     pub(super) fn fail_waiting(&mut self, now: Instant, error: impl Fn(&Ticket) -> Error) {
         let waiting = self.callers.take_all();
+        if let Some(first) = waiting.first() {
+            let error = error(first);
+            self.callers.notices_mut().failed_all(&error);
+        }
         self.fail(now, waiting, error);
     }
 
@@ -61,7 +65,8 @@ impl Participant {
     fn fail(&mut self, now: Instant, tickets: Vec<Ticket>, error: impl Fn(&Ticket) -> Error) {
         for ticket in tickets {
             self.drop_claim(now, ticket.id);
-            self.callers.failed(ticket.id, error(&ticket));
+            let error = error(&ticket);
+            self.callers.failed(now, &ticket, error);
         }
     }
 

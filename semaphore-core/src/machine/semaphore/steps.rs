@@ -264,6 +264,8 @@ impl Encoding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rest {
     pub(super) steps: Vec<Step>,
+    /// Everyone else whom it takes out of the record.
+    pub(super) pruned: Vec<String>,
     /// Whether the prefix is read along.
     pub(super) reads: bool,
 }

@@ -7,7 +7,9 @@ use crate::http::{Request, Response};
 use crate::id::RequestId;
 use crate::machine::contract::Transmit;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::outage::Kind;
 use crate::machine::process::requests::Received;
+use crate::machine::process::service::Service;
 use crate::machine::process::tenancy::loan::{Heard, LoanNews};
 use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
@@ -138,6 +140,7 @@ impl Participant {
         let Some(received) = self.requests.receive(now, id, result) else {
             return;
         };
+        self.tell_outage();
         let is_without_transactions = received.refuses_transactions();
         let Received {
             from,
@@ -186,11 +189,13 @@ impl Participant {
         }
         // What comes after the lease brings no belief back that has ended.
         self.let_time_pass(now, no);
+        let held = self.held_until(no);
         let moment = self.moment();
         let event = self.roster.get_mut(no).and_then(|mut contender| {
             let (settings, rng) = (&self.settings, &mut self.rng);
             contender.handle(now, moment, part, answer, settings, rng)
         });
+        self.note_renewal(now, no, held);
         let contender = self.roster.get_mut(no);
         let arrival = contender.and_then(|mut it| it.take_arrival());
         if let Some(view) = arrival {
@@ -215,17 +220,44 @@ impl Participant {
             }
         }
         self.let_time_pass(now, no);
+        let held = self.held_until(no);
+        self.hear_of_session(now, news);
         let moment = self.moment();
         let settings = &self.settings;
         let event = self
             .roster
             .get_mut(no)
             .and_then(|mut it| it.learn(moment, &news.shown, settings));
+        self.note_renewal(now, no, held);
         if news.shown.failure.is_some() {
             self.note(now, news.shown.failure.clone());
         }
         self.handle_contender_event(now, no, event);
         self.settle(now);
+    }
+
+    /// Whether Consul serves what is asked for a session that is shared.
+    fn hear_of_session(&mut self, now: Instant, news: &LoanNews) {
+        let Some(Heard::Answer(took) | Heard::Silence(took)) = news.heard else {
+            return;
+        };
+        let outage = self.requests.outage_mut();
+        match &news.shown.failure {
+            Some(error) if error.is_permanent() => {}
+            Some(error) => {
+                let service = (Service::Sessions, Kind::Short);
+                outage.failed(now, now - took, service, error);
+            }
+            None => outage.served(now, Service::Sessions),
+        }
+        self.tell_outage();
+    }
+
+    /// Tells whoever looks on of requests that fail, and of outages.
+    fn tell_outage(&mut self) {
+        while let Some(notice) = self.requests.outage_mut().poll() {
+            self.callers.notices_mut().tell(|| notice);
+        }
     }
 
     fn handle_finding(&mut self, now: Instant, answer: Result<&Response, RequestError>) {

@@ -5,6 +5,7 @@ use crate::defect::{Defect, is_on};
 use crate::error::RequestError;
 use crate::http::{Priority, Request, Response};
 use crate::id::SessionId;
+use crate::machine::notice::Notice;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
 use crate::machine::semaphore::Participant;
@@ -27,10 +28,11 @@ impl Participant {
             self.ledger.made(write);
         }
         let write = self.ledger.planned()?;
-        let rest = self.rest(write);
-        let pruned: Vec<_> = self.pruned(write).collect();
+        let pruned: Vec<_> = self.pruned(write).map(str::to_owned).collect();
+        let mut rest = self.rest(write);
         if !pruned.is_empty() {
             tracing::debug!(name: "prune", ?pruned, "takes dead holders out of the record");
+            rest.pruned = pruned;
         }
         let claims = self.claims_of(write);
         let leaving = rest.leaving();
@@ -185,6 +187,11 @@ impl Participant {
                 if let Some(sent) = self.ledger.applied(moment) {
                     if sent.encoding == Encoding::Transactions {
                         self.claimants_lived(&sent, sent_at.1);
+                    }
+                    if !sent.rest.pruned.is_empty() {
+                        let sessions = sent.rest.pruned.clone();
+                        let notices = self.callers.notices_mut();
+                        notices.tell(|| Notice::Pruned { sessions });
                     }
                     self.apply(now, &sent, after.as_deref());
                     let is_too_many = sent.rest.steps.len() >= Txn::MAX_OPERATIONS;

@@ -37,10 +37,62 @@ fn inspection_shows_limit_holders_and_waiters_in_queue_order() {
     assert_eq!(values(&snapshot.waiters), ["third", "fourth", "fifth"]);
     assert_eq!(snapshot.orphans, []);
     let stats = world.stats_of("looker");
-    assert_eq!(stats.total_requests(), 1, "{stats:?}");
+    assert_eq!(stats.total_requests(), 2, "{stats:?}");
     drop((permits, waiting.map(Task::abort)));
     world.advance(secs(1));
     assert_nothing_left(&world);
+}
+
+#[test]
+fn inspection_says_who_it_is_and_where() {
+    let world = MockConsul::new(1);
+    let host = |name: &str| connect(builder(1).value(name), &world.client(name));
+    let permit = world.run(host("first").acquire()).expect("a slot");
+    let waiting = ["second", "third"].map(|name| {
+        let semaphore = host(name);
+        let task = world.start(async move { semaphore.acquire().await });
+        world.advance(secs(1));
+        task
+    });
+    let looker = semaphore(&world, "looker", 1);
+    let snapshot = world.run(looker.inspect()).expect("a semaphore");
+    let members = || snapshot.holders.iter().chain(&snapshot.waiters);
+    let texts: Vec<_> = members().map(|it| it.text()).collect();
+    assert_eq!(texts, [Some("first"), Some("second"), Some("third")]);
+    let places: Vec<_> = members().map(|it| it.place).collect();
+    assert_eq!(places, [1, 1, 2]);
+    for member in members() {
+        assert!(member.node.as_ref().is_some_and(|node| !node.is_empty()));
+        let name = member.session_name.as_deref();
+        assert_eq!(name, Some("semaphore service/db"));
+    }
+    let since: Vec<_> = members().map(|it| it.since.expect("a key")).collect();
+    assert!(since.is_sorted(), "{since:?}");
+    let json = serde_json::to_value(&snapshot).expect("JSON");
+    assert_eq!(json["limit"], 1);
+    assert_eq!(json["holders"][0]["value"], "first");
+    assert_eq!(json["waiters"][1]["place"], 2);
+    drop((permit, waiting.map(Task::abort)));
+}
+
+#[test]
+fn inspection_goes_without_the_nodes_where_sessions_may_not_be_listed() {
+    let world = MockConsul::new(1);
+    let holder = semaphore(&world, "a", 1);
+    let permit = world.run(holder.acquire()).expect("a slot");
+    for denied in [
+        Fault::Answer(Response::new(403, "Permission denied")),
+        Fault::no_leader(),
+    ] {
+        let rule = Rule::new(denied).host("looker").target("/v1/session/list");
+        world.inject(rule.always());
+        let looker = semaphore(&world, "looker", 1);
+        let snapshot = world.run(looker.inspect()).expect("a semaphore");
+        assert_eq!(snapshot.holders[0].text(), Some("test"));
+        assert_eq!(snapshot.holders[0].node, None);
+        world.clear_faults();
+    }
+    drop(permit);
 }
 
 #[test]

@@ -131,6 +131,11 @@ impl SessionSettings {
         self.ttl() / 10 * 9
     }
 
+    /// How long before its end whoever looks on is warned of the end of a lease.
+    pub(crate) fn warning(&self) -> Duration {
+        self.lease_time().min(SessionOptions::MAX_LOCK_DELAY) / 3
+    }
+
     /// The longest wait between two attempts of one request.
     pub(crate) fn retry_cap(&self) -> Duration {
         (self.ttl() / 10).min(Duration::from_secs(5))

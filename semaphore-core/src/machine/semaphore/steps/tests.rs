@@ -52,7 +52,7 @@ fn write(holders: &[&str]) -> Write {
 fn rest(steps: Vec<Step>) -> Rest {
     Rest {
         steps,
-        reads: false,
+        ..Rest::default()
     }
 }
 
@@ -199,7 +199,11 @@ fn each_step_of_a_write_is_one_operation_before_the_records() {
     assert_eq!(lines(&request), expected);
 
     expected.push("get-tree jobs/ - - - -".to_owned());
-    let reads = Rest { steps, reads: true };
+    let reads = Rest {
+        steps,
+        reads: true,
+        ..Rest::default()
+    };
     let (_, request) = Encoding::write(&write(&[A]), &reads, &settings());
     assert_eq!(lines(&request), expected);
 }
@@ -241,7 +245,11 @@ fn claim(reads: bool) -> Rest {
         Step::Absent(session(C)),
         Step::Leave(session(C), Index(12)),
     ];
-    Rest { steps, reads }
+    Rest {
+        steps,
+        reads,
+        ..Rest::default()
+    }
 }
 
 /// What the answer to [`claim`] begins with.

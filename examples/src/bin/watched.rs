@@ -1,0 +1,106 @@
+//! A service under load that is looked on at: its log at WARN, its figures, and a recording to replay.
+//!
+//! `cargo run --bin watched -- --record FILE`, on the agent at `CONSUL_HTTP_ADDR`. `scripts/outage` runs it, and stops the agent for
+//! 20 s meanwhile. Without an agent it runs on a Consul in memory, where nothing goes wrong.
+
+use std::error::Error;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use examples::agent::Agent;
+use examples::say;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing_subscriber::filter::LevelFilter;
+use transport_reqwest::Semaphore;
+use transport_reqwest::observe::Metrics;
+use transport_reqwest::recording::Recorder;
+
+/// Tasks that share slots, and one that keeps a slot for as long as it can.
+#[derive(Debug, Parser)]
+struct Flags {
+    /// For how long
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How many tasks take turns
+    #[arg(long, default_value_t = 4)]
+    tasks: u32,
+    /// Where to record what happens
+    #[arg(long)]
+    record: Option<PathBuf>,
+    /// The least level that is logged
+    #[arg(long, default_value = "warn")]
+    log: LevelFilter,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let flags = Flags::parse();
+    tracing_subscriber::fmt()
+        .with_max_level(flags.log)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+    // In a service: an exporter that listens, see the documentation of that crate.
+    let figures = PrometheusBuilder::new().install_recorder()?;
+
+    let agent = Agent::find()?;
+    let mut builder = Semaphore::builder("examples/watched", 2)
+        .value("watched")
+        .observer(Metrics::new().with_names());
+    if let Some(file) = &flags.record {
+        builder = builder.recorder(Recorder::new(File::create(file)?));
+    }
+    let semaphore = builder.connect(agent.reqwest()?)?;
+
+    let end = Instant::now() + Duration::from_secs(flags.seconds);
+    let keeper = tokio::spawn(keep(semaphore.clone(), end));
+    let turns = (0..flags.tasks).map(|_| tokio::spawn(take_turns(semaphore.clone(), end)));
+    let turns: Vec<_> = turns.collect();
+    sleep_until(end).await;
+    say!("{:#?}", semaphore.status());
+    keeper.await??;
+    for task in turns {
+        task.await??;
+    }
+    semaphore.shutdown().await;
+    for line in figures.render().lines() {
+        if is_a_figure(line) {
+            say!("{line}");
+        }
+    }
+    Ok(())
+}
+
+/// Of each histogram its sum and its count are enough here.
+fn is_a_figure(line: &str) -> bool {
+    !line.starts_with('#') && !line.is_empty() && !line.contains("quantile=")
+}
+
+type Outcome = Result<(), transport_reqwest::Error>;
+
+/// Holds a slot until the end. What is lost is acquired again.
+async fn keep(semaphore: Semaphore, end: Instant) -> Outcome {
+    while Instant::now() < end {
+        let permit = semaphore.acquire().await?;
+        tokio::select! {
+            lost = permit.lost() => say!("the keeper has lost its slot: {lost}"),
+            () = sleep_until(end) => permit.release().await?,
+        }
+    }
+    Ok(())
+}
+
+/// Holds a slot for a moment, again and again.
+async fn take_turns(semaphore: Semaphore, end: Instant) -> Outcome {
+    while Instant::now() < end {
+        let permit = semaphore.acquire().await?;
+        tokio::select! {
+            _ = permit.lost() => {}
+            () = sleep(Duration::from_millis(200)) => drop(permit),
+        }
+    }
+    Ok(())
+}

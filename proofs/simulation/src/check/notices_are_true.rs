@@ -1,0 +1,89 @@
+//! Whoever looks on is told the truth: of each grant, each loss with its reason, and of nothing that is held that it has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semaphore_core::FencingToken;
+use semaphore_core::sans_io::Instant;
+
+use super::{Check, Invariant, Verdict};
+use crate::history::{Belief, BeliefNo, Happening, Noticed, Who};
+
+/// What a process calls a hold: the host, the prefix, and the fencing token.
+type Name = (usize, usize, FencingToken);
+
+#[derive(Default)]
+pub(super) struct NoticesAreTrue {
+    /// The hosts of which somebody was told something.
+    observed: BTreeSet<usize>,
+    /// What was told of each hold last.
+    told: BTreeMap<Name, Noticed>,
+    beliefs: BTreeMap<BeliefNo, Name>,
+}
+
+impl NoticesAreTrue {
+    fn name(&self, belief: &Belief) -> Option<Name> {
+        let name = self.beliefs.get(&belief.no).copied();
+        name.filter(|(host, ..)| self.observed.contains(host))
+    }
+}
+
+impl Check for NoticesAreTrue {
+    fn invariant(&self) -> Invariant {
+        Invariant::Soundness
+    }
+
+    fn happen(&mut self, _at: Instant, what: &Happening) -> Verdict {
+        match what {
+            Happening::Booted { host, .. } => self.told.retain(|(of, ..), _| of != host),
+            Happening::Noticed {
+                host,
+                prefix,
+                token,
+                what,
+            } => {
+                self.observed.insert(*host);
+                let name = (*host, *prefix, *token);
+                let before = self.told.insert(name, what.clone());
+                let is_end = *what != Noticed::Granted;
+                if is_end && before != Some(Noticed::Granted) {
+                    return Err(format!("{what:?} is told of a hold that is {before:?}"));
+                }
+            }
+            Happening::Granted { belief, token } => {
+                if let Who::Ours(host) = belief.who {
+                    let name = (host, belief.prefix, *token);
+                    self.beliefs.insert(belief.no, name);
+                    if self.observed.contains(&host) && !self.told.contains_key(&name) {
+                        return Err(format!("nobody was told of the grant of {belief}"));
+                    }
+                }
+            }
+            Happening::Lost { belief, reason } => {
+                let told = self.name(belief).and_then(|name| self.told.get(&name));
+                let reason = reason.to_string();
+                if let Some(told) = told
+                    && *told != Noticed::Lost(reason.clone())
+                {
+                    return Err(format!(
+                        "{belief} is lost ({reason}), and {told:?} was told"
+                    ));
+                }
+            }
+            Happening::Released { belief } => {
+                self.beliefs.remove(belief);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, _at: Instant, held: &[&Belief]) -> Verdict {
+        for belief in held {
+            let told = self.name(belief).and_then(|name| self.told.get(&name));
+            if let Some(told) = told.filter(|told| **told != Noticed::Granted) {
+                return Err(format!("{belief} is believed, and {told:?} was told"));
+            }
+        }
+        Ok(())
+    }
+}

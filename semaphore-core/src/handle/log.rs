@@ -1,0 +1,152 @@
+//! What the log says of a semaphore or an election. `docs/LOGS.md` is the contract: levels, names and fields.
+
+use core::time::Duration;
+
+use tracing::{Span, debug, field, info, trace, warn};
+
+use super::subject::Subject;
+use crate::causes::WithCauses;
+use crate::machine::{Notice, name_of_loss};
+
+/// What everything of the participant or candidate is logged within. It is there whatever level is asked for, so that a
+/// warning names what it is about.
+pub(super) fn span(of: &Subject) -> Span {
+    let address = of.address().unwrap_or("unknown");
+    match of.limit() {
+        Some(limit) => {
+            tracing::error_span!(target: "semaphore_core", "semaphore", prefix = of.name(), limit, address)
+        }
+        None => {
+            tracing::error_span!(target: "semaphore_core", "election", key = of.name(), address)
+        }
+    }
+}
+
+/// One acquisition or campaign, from its beginning to its outcome.
+pub(super) fn command_span(of: &Span, permits: Option<u32>) -> Span {
+    match permits {
+        Some(permits) => {
+            tracing::debug_span!(target: "semaphore_core", parent: of, "acquire", permits, waited = field::Empty, outcome = field::Empty)
+        }
+        None => {
+            tracing::debug_span!(target: "semaphore_core", parent: of, "campaign", waited = field::Empty, outcome = field::Empty)
+        }
+    }
+}
+
+/// What became of it.
+pub(super) fn record_outcome(span: &Span, waited: Duration, outcome: &str) {
+    if !span.is_disabled() {
+        span.record("waited", field::debug(waited));
+        span.record("outcome", outcome);
+    }
+}
+
+/// One notice, as one line.
+pub(super) fn write(of: &Subject, notice: &Notice) {
+    match notice {
+        Notice::Granted {
+            command,
+            token,
+            waited,
+            ..
+        } if of.is_election() => {
+            info!(name: "granted", target: "semaphore_core", %command, %token, ?waited, "leads {of}");
+        }
+        Notice::Released { command, held, .. } if of.is_election() => {
+            info!(name: "released", target: "semaphore_core", %command, ?held, "leads {of} no more, as it was given back");
+        }
+        Notice::Leader {
+            session: Some(session),
+        } => {
+            info!(name: "leader", target: "semaphore_core", %session, "{of} has another leader");
+        }
+        Notice::Leader { session: None } => {
+            info!(name: "leader", target: "semaphore_core", "nobody leads {of}");
+        }
+        Notice::Lost {
+            command,
+            reason,
+            held,
+            ..
+        } => {
+            let what = if of.is_election() {
+                "the lead"
+            } else {
+                "a slot"
+            };
+            let (why, reason) = (name_of_loss(reason), WithCauses(reason));
+            warn!(name: "lost", target: "semaphore_core", %command, why, %reason, ?held, "{what} of {of} is lost");
+        }
+        Notice::Retrying { cause, .. } => {
+            let cause = WithCauses(cause);
+            warn!(name: "retrying", target: "semaphore_core", %cause, "Consul has not served {of} for a second or more, and is asked again until it does");
+        }
+        Notice::Recovered { after } => {
+            warn!(name: "recovered", target: "semaphore_core", ?after, "Consul serves {of} again");
+        }
+        Notice::Refused { error } => {
+            let error = WithCauses(error);
+            warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {of}: whoever waits fails");
+        }
+        Notice::Conflict { error } => {
+            let error = WithCauses(error);
+            warn!(name: "conflict", target: "semaphore_core", %error, "{of} is not what it was built as: whoever waits fails");
+        }
+        Notice::Renewed { command, left, .. } => {
+            trace!(name: "renewed", target: "semaphore_core", %command, ?left, "a lease of {of} is longer");
+        }
+        notice => write_details(of, notice),
+    }
+}
+
+/// What is of use to whoever looks closer.
+fn write_details(of: &Subject, notice: &Notice) {
+    match notice {
+        Notice::Queued {
+            command,
+            permits,
+            place,
+        } => {
+            debug!(name: "queued", target: "semaphore_core", %command, permits, place, "waits for {of}");
+        }
+        Notice::Granted {
+            command,
+            permits,
+            token,
+            waited,
+        } => {
+            debug!(name: "granted", target: "semaphore_core", %command, permits, %token, ?waited, "holds {of}");
+        }
+        Notice::NotAvailable {
+            command, refusal, ..
+        } => {
+            debug!(name: "not-available", target: "semaphore_core", %command, %refusal, "nothing of {of} is free");
+        }
+        Notice::Failed {
+            command,
+            error,
+            waited,
+        } => {
+            let error = WithCauses(error);
+            debug!(name: "failed", target: "semaphore_core", %command, %error, ?waited, "does not get {of}");
+        }
+        Notice::GivenUp { command, waited } => {
+            debug!(name: "given-up-waiting", target: "semaphore_core", %command, ?waited, "waits for {of} no more");
+        }
+        Notice::LosingSoon { command, left } => {
+            debug!(name: "losing-soon", target: "semaphore_core", %command, ?left, "a lease of {of} ends soon, unless a renewal succeeds");
+        }
+        Notice::Released { command, held, .. } => {
+            debug!(name: "released", target: "semaphore_core", %command, ?held, "gives {of} back");
+        }
+        Notice::RequestFailed { error } => {
+            let error = WithCauses(error);
+            debug!(name: "request-failed", target: "semaphore_core", %error, "a request for {of} failed, and is tried again");
+        }
+        Notice::Pruned { sessions } => {
+            debug!(name: "pruned", target: "semaphore_core", ?sessions, "dead holders of {of} were taken out");
+        }
+        _ => {}
+    }
+}

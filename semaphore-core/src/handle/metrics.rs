@@ -1,0 +1,126 @@
+//! Figures, by the `metrics` facade: an observer.
+
+use metrics::{Label, counter, gauge, histogram};
+
+use super::exchange::Exchange;
+use super::observer::Observer;
+use super::subject::Subject;
+use crate::error::Refusal;
+use crate::machine::{Notice, name_of_loss};
+
+/// Counts what happens, and hands the figures to the recorder that the program has installed for the
+/// [`metrics`](https://docs.rs/metrics) facade: of Prometheus, for example. Give it to
+/// [`Builder::observer`](crate::Builder::observer). With the feature `metrics`.
+///
+/// | name | kind | labels | says |
+/// |---|---|---|---|
+/// | `semaphore_wait_seconds` | histogram | `outcome` | how long acquisitions waited that were `granted`, `failed` or `given_up` |
+/// | `semaphore_hold_seconds` | histogram | | how long slots were held, until the release or the loss |
+/// | `semaphore_held` | gauge | | the permits that are held |
+/// | `semaphore_waiting` | gauge | | the acquisitions that wait |
+/// | `semaphore_not_available_total` | counter | | tries that found nothing free |
+/// | `semaphore_lost_total` | counter | `reason` | slots that were lost |
+/// | `semaphore_lease_left_seconds` | histogram | | how much was left of a lease when it was renewed: near zero it is close to a loss |
+/// | `semaphore_outages_total` | counter | | outages that lasted for more than a second |
+/// | `semaphore_outage_seconds` | histogram | | how long those lasted that are over |
+/// | `semaphore_pruned_total` | counter | | dead holders that were taken out |
+/// | `semaphore_requests_total` | counter | `kind`, `status` | requests; `status` is `none` where no answer came |
+/// | `semaphore_request_seconds` | histogram | `kind` | how long they took; of a `kv_watch` the server decides it |
+///
+/// Those of elections are the same: a leadership is a hold of one permit. All but the two of requests have the label `name` if it
+/// is asked for: the prefix, or the key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Metrics {
+    is_named: bool,
+}
+
+impl Metrics {
+    /// Without the label `name`: the figures of all semaphores are one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With the label `name`. Leave it out where there are thousands.
+    #[must_use]
+    pub fn with_names(self) -> Self {
+        Self { is_named: true }
+    }
+
+    fn labels(self, of: &Subject) -> Vec<Label> {
+        let name = self
+            .is_named
+            .then(|| Label::new("name", of.name().to_owned()));
+        name.into_iter().collect()
+    }
+
+    fn labels_and(self, of: &Subject, name: &'static str, value: &'static str) -> Vec<Label> {
+        let mut labels = self.labels(of);
+        labels.push(Label::new(name, value));
+        labels
+    }
+
+    fn waited(self, of: &Subject, outcome: &'static str, waited: core::time::Duration) {
+        gauge!("semaphore_waiting", self.labels(of)).decrement(1.0);
+        let labels = self.labels_and(of, "outcome", outcome);
+        histogram!("semaphore_wait_seconds", labels).record(waited);
+    }
+
+    fn ended(self, of: &Subject, permits: u32, held: core::time::Duration) {
+        gauge!("semaphore_held", self.labels(of)).decrement(f64::from(permits));
+        histogram!("semaphore_hold_seconds", self.labels(of)).record(held);
+    }
+}
+
+impl Observer for Metrics {
+    fn notice(&self, of: &Subject, notice: &Notice) {
+        let labels = || self.labels(of);
+        match notice {
+            Notice::Queued { .. } => gauge!("semaphore_waiting", labels()).increment(1.0),
+            Notice::Granted {
+                permits, waited, ..
+            } => {
+                self.waited(of, "granted", *waited);
+                gauge!("semaphore_held", labels()).increment(f64::from(*permits));
+            }
+            Notice::Failed { waited, .. } => self.waited(of, "failed", *waited),
+            Notice::GivenUp { waited, .. } => self.waited(of, "given_up", *waited),
+            Notice::NotAvailable { refusal, .. } => {
+                if *refusal != Refusal::OthersHere {
+                    gauge!("semaphore_waiting", labels()).decrement(1.0);
+                }
+                counter!("semaphore_not_available_total", labels()).increment(1);
+            }
+            Notice::Renewed { was, .. } => {
+                histogram!("semaphore_lease_left_seconds", labels()).record(*was);
+            }
+            Notice::Lost {
+                reason,
+                permits,
+                held,
+                ..
+            } => {
+                let labels = self.labels_and(of, "reason", name_of_loss(reason));
+                counter!("semaphore_lost_total", labels).increment(1);
+                self.ended(of, *permits, *held);
+            }
+            Notice::Released { permits, held, .. } => self.ended(of, *permits, *held),
+            Notice::Retrying { .. } => counter!("semaphore_outages_total", labels()).increment(1),
+            Notice::Recovered { after } => {
+                histogram!("semaphore_outage_seconds", labels()).record(*after);
+            }
+            Notice::Pruned { sessions } => {
+                counter!("semaphore_pruned_total", labels()).increment(sessions.len() as u64);
+            }
+            _ => {}
+        }
+    }
+
+    fn exchange(&self, exchange: &Exchange) {
+        let status = exchange
+            .status
+            .map_or_else(|| "none".to_owned(), |it| it.to_string());
+        let kind = exchange.kind;
+        counter!("semaphore_requests_total", "kind" => kind, "status" => status).increment(1);
+        histogram!("semaphore_request_seconds", "kind" => kind).record(exchange.took);
+    }
+}

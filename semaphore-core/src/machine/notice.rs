@@ -1,0 +1,440 @@
+//! What a machine tells whoever listens, beside the events that its callers wait for.
+//!
+//! ```text
+//!  callers ──┐
+//!  requests ─┼─▶ Notices ──▶ poll_notice ──▶ the handles' observers, the log, the figures
+//!  writes ───┘      │ nobody listens: nothing is kept
+//! ```
+//! A notice is said where the outcome is known, and says what is known there: no clock is asked for it.
+
+use core::fmt;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::defect::{Defect, is_on};
+use crate::error::{Error, Lost, Refusal, RequestError};
+use crate::id::{CommandId, FencingToken, SessionId};
+use crate::machine::callers::Ticket;
+use crate::machine::command::{Command, Commanded};
+use crate::time::Instant;
+
+/// What has happened to one semaphore or election of this process.
+///
+/// A command is one acquisition or one campaign: all notices of it have its number.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Notice {
+    /// Somebody waits.
+    Queued {
+        /// Whose place it is.
+        command: CommandId,
+        /// How many permits are wanted.
+        permits: u32,
+        /// The place in the queue of this process: 1 is the next.
+        place: usize,
+    },
+    /// A slot is held, or an election led.
+    Granted {
+        /// By whom.
+        command: CommandId,
+        /// How many permits.
+        permits: u32,
+        /// Its fencing token.
+        token: FencingToken,
+        /// How long it has waited.
+        waited: Duration,
+    },
+    /// A try found nothing free.
+    NotAvailable {
+        /// Whose it was.
+        command: CommandId,
+        /// Why. It was not queued where others of the same handle come first.
+        refusal: Refusal,
+    },
+    /// It ended without a grant.
+    Failed {
+        /// Whose it was.
+        command: CommandId,
+        /// Why.
+        error: Error,
+        /// How long it has waited.
+        waited: Duration,
+    },
+    /// Its caller waits no more.
+    GivenUp {
+        /// Whose place it was.
+        command: CommandId,
+        /// How long it has waited.
+        waited: Duration,
+    },
+    /// The lease of a hold is longer than it was.
+    Renewed {
+        /// Whose it is.
+        command: CommandId,
+        /// How long it lasts from now on.
+        left: Duration,
+        /// How long it would have lasted otherwise.
+        was: Duration,
+    },
+    /// Two thirds of the lease of a hold are over, since no renewal has succeeded. Told once, until one does.
+    LosingSoon {
+        /// Whose it is.
+        command: CommandId,
+        /// How long it lasts from now on.
+        left: Duration,
+    },
+    /// A hold is lost.
+    Lost {
+        /// Whose it was.
+        command: CommandId,
+        /// How many permits.
+        permits: u32,
+        /// Why.
+        reason: Lost,
+        /// How long it was held.
+        held: Duration,
+    },
+    /// A hold was given back. What it leaves in Consul is cleaned up from now on.
+    Released {
+        /// Whose it was.
+        command: CommandId,
+        /// How many permits.
+        permits: u32,
+        /// How long it was held.
+        held: Duration,
+    },
+    /// A request failed, and is tried again.
+    RequestFailed {
+        /// Why.
+        error: RequestError,
+    },
+    /// Consul has not served some requests for a second. Told once, until it serves them again.
+    Retrying {
+        /// Since when.
+        since: Instant,
+        /// Why the last of them failed.
+        cause: RequestError,
+    },
+    /// Consul serves again what it did not.
+    Recovered {
+        /// How long it did not.
+        after: Duration,
+    },
+    /// Consul refuses what nobody can go on without: all who wait fail.
+    Refused {
+        /// In which way.
+        error: Error,
+    },
+    /// What is found in Consul is something else than what was told: another limit, or no semaphore or election at all. All
+    /// who wait fail.
+    Conflict {
+        /// In which way.
+        error: Error,
+    },
+    /// Holders whose sessions have ended were taken out of the record.
+    Pruned {
+        /// Which ones.
+        sessions: Vec<String>,
+    },
+    /// The key of an election shows another leader than before, or none. Told while somebody of this process campaigns or
+    /// leads.
+    Leader {
+        /// Whose session it is tied to.
+        session: Option<SessionId>,
+    },
+}
+
+/// A word for a loss, as logs and figures tell losses apart.
+pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
+    match reason {
+        Lost::SessionGone { .. } => "session-gone",
+        Lost::RemovedFromHolders { .. } => "evicted",
+        Lost::ContenderKeyTaken { .. } | Lost::KeyTaken { .. } => "key-taken",
+        Lost::LeaseExpired { .. } => "lease-expired",
+        Lost::KeyReleased { .. } => "key-released",
+        Lost::KeyDeleted { .. } => "key-deleted",
+        Lost::KeyOverwritten { .. } => "key-overwritten",
+        Lost::Unreadable { .. } => "unreadable",
+        Lost::SteppedDown => "stepped-down",
+        Lost::RuntimeEnded => "runtime-ended",
+    }
+}
+
+/// So many are kept for whoever listens and does not ask.
+const MOST: usize = 1024;
+
+/// The notices that are still to be told, and what is kept to say them.
+#[derive(Clone, Default)]
+pub(in crate::machine) struct Notices {
+    /// None while nobody listens.
+    queue: Option<VecDeque<Notice>>,
+    /// Since when each hold is held, and how many permits it is.
+    held: BTreeMap<CommandId, (Instant, u32)>,
+    /// Those of them whose lease ends soon, as was told.
+    warned: BTreeSet<CommandId>,
+    renewed_at: Option<Instant>,
+    /// Whom an election's key showed last.
+    leader: Option<SessionId>,
+    /// The commands since they were asked for. None while nobody records.
+    commands: Option<VecDeque<Commanded>>,
+}
+
+/// Nothing that is sent depends on it, so that it tells no two states apart.
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notices")
+    }
+}
+
+impl Notices {
+    /// Somebody listens from now on, or nobody does.
+    pub(in crate::machine) fn listen(&mut self, listens: bool) {
+        if listens != self.queue.is_some() {
+            self.queue = listens.then(VecDeque::new);
+        }
+    }
+
+    pub(in crate::machine) fn is_heard(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    pub(in crate::machine) fn poll(&mut self) -> Option<Notice> {
+        self.queue.as_mut()?.pop_front()
+    }
+
+    pub(in crate::machine) fn keep_commands(&mut self) {
+        self.commands.get_or_insert_default();
+    }
+
+    pub(in crate::machine) fn poll_command(&mut self) -> Option<Commanded> {
+        self.commands.as_mut()?.pop_front()
+    }
+
+    /// A caller gives this command, and somebody may record it.
+    pub(in crate::machine) fn commanded(&mut self, at: Instant, command: impl FnOnce() -> Command) {
+        if let Some(commands) = &mut self.commands {
+            let command = command();
+            commands.push_back(Commanded { at, command });
+        }
+    }
+
+    /// Says it, if somebody listens.
+    pub(in crate::machine) fn tell(&mut self, notice: impl FnOnce() -> Notice) {
+        if let Some(queue) = &mut self.queue {
+            if queue.len() == MOST {
+                queue.pop_front();
+            }
+            queue.push_back(notice());
+        }
+    }
+
+    pub(in crate::machine) fn queued(&mut self, ticket: &Ticket, place: usize) {
+        let (command, permits) = (ticket.id, ticket.permits);
+        self.tell(|| Notice::Queued {
+            command,
+            permits,
+            place,
+        });
+    }
+
+    pub(in crate::machine) fn granted(
+        &mut self,
+        now: Instant,
+        ticket: &Ticket,
+        token: FencingToken,
+    ) {
+        self.held.insert(ticket.id, (now, ticket.permits));
+        self.renewed_at = Some(now);
+        self.tell(|| Notice::Granted {
+            command: ticket.id,
+            permits: ticket.permits,
+            token,
+            waited: now.saturating_since(ticket.since),
+        });
+    }
+
+    pub(in crate::machine) fn failed(&mut self, now: Instant, ticket: &Ticket, error: &Error) {
+        self.tell(|| Notice::Failed {
+            command: ticket.id,
+            error: error.clone(),
+            waited: now.saturating_since(ticket.since),
+        });
+    }
+
+    pub(in crate::machine) fn given_up(&mut self, now: Instant, ticket: &Ticket) {
+        self.tell(|| Notice::GivenUp {
+            command: ticket.id,
+            waited: now.saturating_since(ticket.since),
+        });
+    }
+
+    /// All who wait fail for this reason.
+    pub(in crate::machine) fn failed_all(&mut self, error: &Error) {
+        match error {
+            Error::Conflict { .. } | Error::LimitConflict { .. } | Error::NotAnElection { .. } => {
+                self.tell(|| Notice::Conflict {
+                    error: error.clone(),
+                });
+            }
+            Error::Closed => {}
+            _ => self.tell(|| Notice::Refused {
+                error: error.clone(),
+            }),
+        }
+    }
+
+    /// The lease of a hold lasts until then, and no longer until `before`.
+    pub(in crate::machine) fn renewed(
+        &mut self,
+        now: Instant,
+        command: CommandId,
+        before: Instant,
+        until: Instant,
+    ) {
+        self.warned.remove(&command);
+        self.renewed_at = Some(now);
+        self.tell(|| Notice::Renewed {
+            command,
+            left: until.saturating_since(now),
+            was: before.saturating_since(now),
+        });
+    }
+
+    /// The lease of a hold ends then, which is soon.
+    pub(in crate::machine) fn ends_soon(
+        &mut self,
+        now: Instant,
+        command: CommandId,
+        until: Instant,
+    ) {
+        if self.held.contains_key(&command) && self.warned.insert(command) {
+            self.tell(|| Notice::LosingSoon {
+                command,
+                left: until.saturating_since(now),
+            });
+        }
+    }
+
+    pub(in crate::machine) fn lost(&mut self, now: Instant, command: CommandId, reason: &Lost) {
+        if let Some((held, permits)) = self.end(now, command)
+            && !is_on(Defect::LossNotNoticed)
+        {
+            self.tell(|| Notice::Lost {
+                command,
+                permits,
+                reason: reason.clone(),
+                held,
+            });
+        }
+    }
+
+    pub(in crate::machine) fn released(&mut self, now: Instant, command: CommandId) {
+        if let Some((held, permits)) = self.end(now, command) {
+            self.tell(|| Notice::Released {
+                command,
+                permits,
+                held,
+            });
+        }
+    }
+
+    /// For how long it was held, if it was until now, and how many permits.
+    fn end(&mut self, now: Instant, command: CommandId) -> Option<(Duration, u32)> {
+        self.warned.remove(&command);
+        let (since, permits) = self.held.remove(&command)?;
+        Some((now.saturating_since(since), permits))
+    }
+
+    /// This is whom the key of an election shows.
+    pub(in crate::machine) fn leads(&mut self, session: Option<&SessionId>) {
+        if self.leader.as_ref() != session {
+            self.leader = session.cloned();
+            let session = session.cloned();
+            self.tell(|| Notice::Leader { session });
+        }
+    }
+
+    /// How long ago a lease began or became longer.
+    pub(in crate::machine) fn renewed_before(&self, now: Instant) -> Option<Duration> {
+        Some(now.saturating_since(self.renewed_at?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::callers::Patience;
+    use crate::machine::fixture::at;
+
+    fn ticket(id: u64, since: u64) -> Ticket {
+        Ticket {
+            id: CommandId(id),
+            permits: 2,
+            since: at(since),
+            patience: Patience::Unlimited,
+        }
+    }
+
+    fn told(notices: &mut Notices) -> Vec<Notice> {
+        std::iter::from_fn(|| notices.poll()).collect()
+    }
+
+    #[test]
+    fn nothing_is_kept_while_nobody_listens() {
+        let mut notices = Notices::default();
+        notices.queued(&ticket(1, 0), 1);
+        assert!(!notices.is_heard());
+        assert!(notices.poll().is_none());
+        notices.listen(true);
+        assert!(notices.poll().is_none(), "what was before is not told");
+    }
+
+    #[test]
+    fn a_hold_says_how_long_it_waited_and_was_held_whoever_listens_when() {
+        let mut notices = Notices::default();
+        notices.granted(at(1_000), &ticket(1, 0), FencingToken(7));
+        notices.listen(true);
+        notices.granted(at(3_000), &ticket(2, 1_000), FencingToken(8));
+        notices.released(at(4_000), CommandId(1));
+        notices.released(at(5_000), CommandId(1));
+        let told = told(&mut notices);
+        assert!(matches!(
+            &told[..],
+            [Notice::Granted { waited, permits: 2, .. }, Notice::Released { held, .. }]
+                if waited.as_secs() == 2 && held.as_secs() == 3
+        ));
+    }
+
+    #[test]
+    fn who_loses_soon_is_told_once_until_a_renewal() {
+        let mut notices = Notices::default();
+        notices.listen(true);
+        notices.granted(at(0), &ticket(1, 0), FencingToken(7));
+        for now in [8_000, 9_000] {
+            notices.ends_soon(at(now), CommandId(1), at(12_000));
+        }
+        notices.renewed(at(9_500), CommandId(1), at(12_000), at(22_000));
+        notices.ends_soon(at(18_000), CommandId(1), at(22_000));
+        notices.ends_soon(at(18_000), CommandId(9), at(22_000));
+        let kinds = told(&mut notices).into_iter().map(|it| match it {
+            Notice::Granted { .. } => "granted",
+            Notice::LosingSoon { left, .. } if left.as_secs() == 4 => "losing soon",
+            Notice::Renewed { .. } => "renewed",
+            _ => "other",
+        });
+        let kinds: Vec<_> = kinds.collect();
+        assert_eq!(kinds, ["granted", "losing soon", "renewed", "losing soon"]);
+    }
+
+    #[test]
+    fn who_listens_and_never_asks_keeps_the_newest() {
+        let mut notices = Notices::default();
+        notices.listen(true);
+        for place in 0..2 * MOST {
+            notices.queued(&ticket(1, 0), place);
+        }
+        let told = told(&mut notices);
+        assert_eq!(told.len(), MOST);
+        assert!(matches!(told[0], Notice::Queued { place, .. } if place == MOST));
+    }
+}

@@ -1,0 +1,261 @@
+//! Tells a machine again what it was told, and what it did.
+
+use core::fmt;
+use core::iter;
+
+use super::digest::digest_of;
+use super::head::{Head, Recorded};
+use super::line::{Line, Step};
+use crate::causes::WithCauses;
+use crate::error::Error;
+use crate::id::{CommandId, RequestId};
+use crate::input::{InvalidInput, Value};
+use crate::machine::{Candidate, Command, Event, Machine, Member as _, News, Notice, Participant};
+use crate::time::Instant;
+
+/// Why a recording can't be replayed to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// There is nothing in it.
+    #[error("the recording is empty")]
+    Empty,
+    /// A line is no line of a recording, or is cut off.
+    #[error("line {line} is not a line of a recording; is the file cut off?")]
+    Garbled {
+        /// Which one, from 1 on.
+        line: usize,
+        /// What is wrong with it.
+        #[source]
+        source: Option<serde_json::Error>,
+    },
+    /// Another version of the crate has written it in another form.
+    #[error("the recording has a form that this version does not know")]
+    UnknownForm,
+    /// No machine can have been told this at its beginning.
+    #[error("the first line says what no semaphore or election can be told")]
+    InvalidSettings(#[source] InvalidInput),
+    /// The machine did something else than it did then: another version has written the recording.
+    #[error(
+        "line {line}: what is sent is not what was sent then; was it recorded by another version?"
+    )]
+    Diverged {
+        /// Which one, from 1 on.
+        line: usize,
+    },
+}
+
+/// What happened, step by step. Displayed as text, which is the same, byte for byte, for the same recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Story {
+    lines: Vec<String>,
+    is_full: bool,
+}
+
+impl Story {
+    /// The lines, each with its time.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(String::as_str)
+    }
+
+    /// Whether the recorder had no room for what came after.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+/// Replays a recording, and tells its story.
+///
+/// # Errors
+/// [`ReplayError`], which names the line.
+pub fn replay(recording: &str) -> Result<Story, ReplayError> {
+    let mut lines = (1..).zip(recording.split_inclusive('\n'));
+    let (_, first) = lines.next().ok_or(ReplayError::Empty)?;
+    let head: Head = read(1, first)?;
+    if !head.is_known() {
+        return Err(ReplayError::UnknownForm);
+    }
+    let mut story = Story {
+        lines: vec![format!("a recording of {}", head.name())],
+        is_full: false,
+    };
+    let mut lines = lines.map(|(number, text)| Ok((number, read::<Line>(number, text)?)));
+    match head.machine().map_err(ReplayError::InvalidSettings)? {
+        Recorded::Semaphore(machine) => {
+            let (machine, obey) = (*machine, contend as _);
+            Replay { machine, obey }.run(&mut lines, &mut story)?;
+        }
+        Recorded::Election(machine) => {
+            let (machine, obey) = (*machine, campaign as _);
+            Replay { machine, obey }.run(&mut lines, &mut story)?;
+        }
+    }
+    Ok(story)
+}
+
+fn read<T: serde::de::DeserializeOwned>(line: usize, text: &str) -> Result<T, ReplayError> {
+    let whole = text.strip_suffix('\n');
+    let whole = whole.ok_or(ReplayError::Garbled { line, source: None })?;
+    serde_json::from_str(whole).map_err(|error| ReplayError::Garbled {
+        line,
+        source: Some(error),
+    })
+}
+
+/// Gives a semaphore's machine a command again. Whether there is such a one. What was refused then is refused again.
+fn contend(machine: &mut Participant, now: Instant, command: &Command) -> bool {
+    match command {
+        Command::Acquire { permits, until } => {
+            drop(machine.acquire(now, *permits, until.map(Into::into)));
+        }
+        Command::TryAcquire { permits } => drop(machine.try_acquire(now, *permits)),
+        Command::SetLimit { limit } => drop(machine.set_limit(now, *limit)),
+        command => return obey(machine, now, command),
+    }
+    true
+}
+
+/// The same of an election's.
+fn campaign(machine: &mut Candidate, now: Instant, command: &Command) -> bool {
+    match command {
+        Command::Campaign { until } => drop(machine.campaign(now, until.map(Into::into))),
+        Command::TryCampaign => drop(machine.try_campaign(now)),
+        Command::SetValue { of, value } => {
+            let Ok(value) = Value::new(value.clone()) else {
+                return false;
+            };
+            machine.set_value(now, CommandId(*of), &value);
+        }
+        command => return obey(machine, now, command),
+    }
+    true
+}
+
+/// What every machine understands.
+fn obey<M: Machine>(machine: &mut M, now: Instant, command: &Command) -> bool {
+    match command {
+        Command::Cancel { of } => machine.cancel(now, CommandId(*of)),
+        Command::Release { of } => machine.release(now, CommandId(*of)),
+        Command::Close => machine.close(now),
+        _ => return false,
+    }
+    true
+}
+
+/// A machine, and how it is given a command.
+struct Replay<M> {
+    machine: M,
+    obey: fn(&mut M, Instant, &Command) -> bool,
+}
+
+impl<M: Machine> Replay<M> {
+    fn run(
+        mut self,
+        lines: &mut dyn Iterator<Item = Result<(usize, Line), ReplayError>>,
+        story: &mut Story,
+    ) -> Result<(), ReplayError> {
+        self.machine.listen(true);
+        for line in lines {
+            let (number, Line { at, step }) = line?;
+            let at = Instant::from(at);
+            let mut told = self.take(number, at, &step)?;
+            told.extend(self.outcomes());
+            let told = told.into_iter();
+            story.lines.extend(told.map(|it| format!("{at} {it}")));
+            story.is_full |= step == Step::Full;
+        }
+        Ok(())
+    }
+
+    /// Does one step, and says what is to be told of it.
+    fn take(&mut self, line: usize, at: Instant, step: &Step) -> Result<Vec<String>, ReplayError> {
+        let garbled = || ReplayError::Garbled { line, source: None };
+        match step {
+            Step::Command(command) => {
+                if !(self.obey)(&mut self.machine, at, command) {
+                    return Err(garbled());
+                }
+                Ok(vec![format!("command {command:?}")])
+            }
+            Step::Answer(answer) => {
+                let result = answer.result().ok_or_else(garbled)?;
+                let text = match &result {
+                    Ok(response) => {
+                        let (status, length) = (response.status(), response.body().len());
+                        format!("< {} {status} ({length} B)", answer.id)
+                    }
+                    Err(error) => format!("< {} {}", answer.id, WithCauses(error)),
+                };
+                let news = News::Response(RequestId(answer.id), result);
+                self.machine.handle(at, news);
+                Ok(vec![text])
+            }
+            Step::Time { sent } => {
+                let report = self.machine.attend(at);
+                if digest_of(report.transmits()) != *sent {
+                    return Err(ReplayError::Diverged { line });
+                }
+                let sent = report.transmits().iter().map(|it| {
+                    let (method, target) = (it.request.method(), it.request.target());
+                    let length = it.request.body().len();
+                    format!("> {} {method} {target} ({length} B)", it.id.0)
+                });
+                Ok(sent.collect())
+            }
+            Step::Full => Ok(vec![
+                "the recorder has no room for what came after".to_owned(),
+            ]),
+        }
+    }
+
+    /// What the machine tells of it.
+    fn outcomes(&mut self) -> Vec<String> {
+        let events = iter::from_fn(|| self.machine.poll_event()).map(|it| outcome(&it));
+        let mut told: Vec<_> = events.collect();
+        let notices = iter::from_fn(|| self.machine.poll_notice());
+        told.extend(notices.map(|it| notice(&it)));
+        told
+    }
+}
+
+fn outcome<G: fmt::Debug>(event: &Event<G>) -> String {
+    let command = event.command();
+    match event {
+        Event::Granted { grant, .. } => format!("event {command} is granted {grant:?}"),
+        Event::NotAvailable { refusal, .. } => {
+            format!("event {command} is not available: {refusal}")
+        }
+        Event::Failed { error, .. } => format!("event {command} fails: {}", WithCauses(error)),
+        Event::Lost { reason, .. } => format!("event {command} is lost: {}", WithCauses(reason)),
+        Event::Done { result, .. } => match result {
+            Ok(()) => format!("event {command} is done"),
+            Err(error) => format!("event {command} is done: {}", WithCauses(error)),
+        },
+    }
+}
+
+fn notice(notice: &Notice) -> String {
+    match notice {
+        Notice::RequestFailed { error } => format!("notice RequestFailed: {}", WithCauses(error)),
+        Notice::Retrying { since, cause } => {
+            format!("notice Retrying since {since}: {}", WithCauses(cause))
+        }
+        Notice::Lost { reason, held, .. } => {
+            format!("notice Lost after {held:?}: {}", WithCauses(reason))
+        }
+        Notice::Failed { error, waited, .. } => told_of("Failed", error, *waited),
+        Notice::Refused { error } => format!("notice Refused: {}", WithCauses(error)),
+        Notice::Conflict { error } => format!("notice Conflict: {}", WithCauses(error)),
+        other => format!("notice {other:?}"),
+    }
+}
+
+fn told_of(what: &str, error: &Error, after: core::time::Duration) -> String {
+    format!("notice {what} after {after:?}: {}", WithCauses(error))
+}

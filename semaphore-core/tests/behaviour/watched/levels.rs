@@ -1,0 +1,151 @@
+//! What the log says at which level: `docs/LOGS.md` is the contract.
+
+use semaphore_core::Election;
+use tracing::Level;
+use transport_mock::{Fault, MockConsul, Rule};
+
+use crate::support::log::logged;
+use crate::support::*;
+
+/// A scene with all that is worth a line, of a semaphore with a token.
+fn eventful(world: &MockConsul) {
+    let builder = || builder(1).token("a-secret-token");
+    let a = builder().connect(world.client("a")).expect("connected");
+    let permit = world.run(a.acquire()).expect("a free slot");
+    let b = builder().connect(world.client("b")).expect("connected");
+    let next = {
+        let b = b.clone();
+        world.start(async move { b.acquire().await })
+    };
+    world.advance(secs(5));
+    assert!(world.run(b.try_acquire()).expect("asked").is_err());
+    world.run(permit.release()).expect("released");
+    let permit = world.run(next).expect("its turn");
+    world.partition("b");
+    world.advance(secs(60));
+    world.heal("b");
+    world.advance(secs(10));
+    drop(permit);
+    world.advance(secs(10));
+}
+
+#[test]
+fn fifteen_seconds_at_a_wrong_address_are_a_warning_with_the_name_and_the_cause() {
+    let lines = logged(Level::WARN, || {
+        let world = MockConsul::new(1);
+        world.inject(Rule::new(Fault::Refuse).always());
+        let semaphore = semaphore(&world, "a", 1);
+        let waiting = world.start(async move { semaphore.acquire().await });
+        world.advance(secs(15));
+        drop(waiting);
+    });
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines[0].starts_with("WARN"), "{lines:?}");
+    assert!(lines[0].contains(PREFIX), "{lines:?}");
+    let cause = "the agent could not be reached";
+    assert!(lines[0].contains(cause), "{lines:?}");
+}
+
+#[test]
+fn a_silent_agent_is_a_warning_too() {
+    let lines = logged(Level::WARN, || {
+        let world = MockConsul::new(1);
+        world.partition("a");
+        let semaphore = semaphore(&world, "a", 1);
+        let waiting = world.start(async move { semaphore.acquire().await });
+        world.advance(secs(15));
+        drop(waiting);
+    });
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    let cause = "the agent did not answer in time";
+    assert!(lines[0].contains(cause), "{lines:?}");
+}
+
+#[test]
+fn a_minute_of_outage_while_holding_is_three_warnings_with_the_name() {
+    let lines = logged(Level::WARN, || {
+        let world = MockConsul::new(1);
+        let semaphore = semaphore(&world, "a", 1);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        world.advance(secs(30));
+        world.partition("a");
+        world.advance(secs(60));
+        world.heal("a");
+        world.advance(secs(30));
+        drop(permit);
+    });
+    let beginnings = [
+        "Consul has not served service/db for a second or more",
+        "a slot of service/db is lost",
+        "Consul serves service/db again",
+    ];
+    assert_eq!(lines.len(), beginnings.len(), "{lines:#?}");
+    for (line, beginning) in lines.iter().zip(beginnings) {
+        assert!(line.contains(beginning), "{lines:#?}");
+        assert!(line.contains("prefix=\"service/db\" limit=1"), "{lines:#?}");
+    }
+    assert!(lines[1].contains("lease-expired"), "{lines:#?}");
+    assert!(lines[1].contains("in time"), "its cause: {lines:#?}");
+}
+
+#[test]
+fn a_turn_is_told_at_debug_and_nothing_of_it_at_info() {
+    let turn = || {
+        let world = MockConsul::new(1);
+        let semaphore = semaphore(&world, "a", 1);
+        let permit = world.run(semaphore.acquire()).expect("a free slot");
+        world.run(permit.release()).expect("released");
+    };
+    assert_eq!(logged(Level::INFO, turn), [""; 0]);
+    let lines = logged(Level::DEBUG, turn);
+    for text in [
+        "waits for service/db",
+        "holds service/db",
+        "gives service/db back",
+    ] {
+        let has = |line: &String| line.starts_with("DEBUG") && line.contains(text);
+        assert!(lines.iter().any(has), "{text}: {lines:#?}");
+    }
+}
+
+#[test]
+fn who_leads_is_told_at_info() {
+    let lines = logged(Level::INFO, || {
+        let world = MockConsul::new(1);
+        let builder = Election::builder("service/leader");
+        let election = builder.connect(world.client("a")).expect("connected");
+        let leadership = world.run(election.campaign()).expect("elected");
+        world.advance(secs(1));
+        world.run(leadership.resign()).expect("resigned");
+    });
+    let texts = [
+        "leads service/leader",
+        "service/leader has another leader",
+        "leads service/leader no more",
+    ];
+    for text in texts {
+        let has = |line: &String| line.starts_with("INFO") && line.contains(text);
+        assert!(lines.iter().any(has), "{text}: {lines:#?}");
+    }
+}
+
+#[test]
+fn every_line_of_a_request_names_its_semaphore_and_none_its_token() {
+    let lines = logged(Level::TRACE, || eventful(&MockConsul::new(1)));
+    assert!(lines.len() > 100, "{}", lines.len());
+    let secret = lines.iter().find(|line| line.contains("a-secret-token"));
+    assert_eq!(secret, None);
+    let unnamed = lines
+        .iter()
+        .find(|line| !line.contains("prefix=\"service/db\""));
+    assert_eq!(unnamed, None);
+}
+
+#[test]
+fn a_level_adds_lines_and_takes_none_away() {
+    let at = |level| logged(level, || eventful(&MockConsul::new(1)));
+    let levels = [Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE];
+    let counts = levels.map(|level| at(level).len());
+    assert!(counts.is_sorted(), "{counts:?}");
+    assert!(counts[0] >= 3 && counts[0] <= 6, "{counts:?}");
+}

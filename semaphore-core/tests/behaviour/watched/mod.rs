@@ -1,0 +1,5 @@
+//! What whoever looks on is told: observers, the log, and a status that is asked for.
+
+mod notices;
+mod recording;
+mod status;
