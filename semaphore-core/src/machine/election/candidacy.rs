@@ -215,7 +215,7 @@ impl Candidacy {
 
     /// Starts on the way out, from wherever it is.
     pub(super) fn leave(&mut self, now: Instant, way: Way, settings: &ElectionSettings) {
-        let is_kept = way == Way::HandOn && self.is_leading() && self.may_be_kept(now);
+        let is_kept = way == Way::HandOn && self.is_leading();
         let way = if is_kept { Way::HandOn } else { Way::End };
         let departure = Departure::begin(now, &settings.session);
         if !self.phase.left(departure, way) {
@@ -305,7 +305,7 @@ impl Candidacy {
             return Some((Part::Session(no), request));
         }
         if self.wants_write(now) && self.pace.due() <= now {
-            let request = self.write(settings)?;
+            let request = self.write(now, settings)?;
             self.pace.clear();
             return Some((Part::Write, request));
         }
