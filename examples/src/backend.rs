@@ -262,7 +262,7 @@ impl Handle {
             Self::Blocking(semaphore) => semaphore.destroy(),
         };
         match destroyed {
-            Err(Error::InUse { .. } | Error::NotFound) => Ok(()),
+            Err(Error::InUse { .. } | Error::NotFound { .. }) => Ok(()),
             result => result,
         }
     }
@@ -276,6 +276,10 @@ impl Transport for Host {
 
     fn defaults(&self) -> Scope {
         self.transport.defaults()
+    }
+
+    fn address(&self) -> Option<String> {
+        self.transport.address()
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use semaphore_core::adapter::Instant;
+use semaphore_core::error::Subject;
 use semaphore_core::manage::{Inspect, Member, Operation, Snapshot};
 use semaphore_core::{Error, Prefix, Scope};
 
@@ -125,7 +126,7 @@ impl MockConsul {
             read.and_then(|prefix| self.consul(|consul, now| inspected(consul, now, prefix)));
         match read {
             Ok(snapshot) => Some(snapshot),
-            Err(Error::NotFound) => None,
+            Err(Error::NotFound { .. }) => None,
             Err(error) => panic!("no semaphore at {prefix}: {error}"),
         }
     }
@@ -143,7 +144,11 @@ fn inspected(consul: &Consul, now: Instant, prefix: Prefix) -> Result<Snapshot, 
             }
         }
     }
-    operation.poll_output().unwrap_or(Err(Error::NotFound))
+    operation.poll_output().unwrap_or_else(|| {
+        Err(Error::NotFound {
+            on: Subject::default(),
+        })
+    })
 }
 
 fn sessions_of(consul: &Consul, whom: &str) -> BTreeSet<String> {

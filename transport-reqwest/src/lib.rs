@@ -27,6 +27,7 @@
 //! | `unverified` | TLS with whoever answers |
 //! | `disk` | the system's files |
 //! | `runtime` | clock, timer and tasks of tokio |
+//! | `life` | whether that runtime has ended, or can't do it |
 //! | `farewell` | what is done when that runtime has gone |
 //!
 //! # In tests
@@ -47,6 +48,7 @@ mod clock;
 mod disk;
 mod failure;
 mod farewell;
+mod life;
 mod route;
 mod runtime;
 #[cfg(all(test, feature = "tls"))]
@@ -68,6 +70,6 @@ pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, blocking, manage,
+    SequencerStatus, SessionId, Token, TokenSource, blocking, error, lost, manage,
 };
 pub use transport::ReqwestTransport;

@@ -77,6 +77,10 @@ impl Transport for ReqwestTransport {
     fn defaults(&self) -> Scope {
         self.defaults.clone()
     }
+
+    fn address(&self) -> Option<String> {
+        Some(self.wire.url.to_string())
+    }
 }
 
 impl fmt::Debug for ReqwestTransport {

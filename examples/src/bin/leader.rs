@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Parser;
 use examples::agent::Agent;
 use examples::backend::Backend;
-use examples::failure::{Failure, with_causes};
+use examples::failure::Failure;
 use examples::flags;
 use examples::say;
 use examples::wall::WallTime;
@@ -131,7 +131,7 @@ async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> 
             lost = lost(&leadership) => lost,
             () = rest(hold) => return leadership.resign().await,
         };
-        say!("leads no more since {since}: {}", with_causes(&lost));
+        say!("leads no more since {since}: {}", lost);
     }
 }
 
@@ -154,7 +154,7 @@ async fn campaign(election: &Election) -> Result<Leadership, Error> {
         match election.campaign_timeout(PATIENCE).await {
             Err(Error::Timeout { last_failure, .. }) => {
                 if let Some(failure) = last_failure {
-                    say!("still campaigns: {}", with_causes(&failure));
+                    say!("still campaigns: {}", failure);
                 }
             }
             outcome => return outcome,

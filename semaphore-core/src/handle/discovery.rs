@@ -15,6 +15,7 @@ use crate::machine::Follow;
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::subject::Subject;
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -151,7 +152,9 @@ impl Discovery {
 
     async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
         let operation = Operation::new(task, self.seed());
-        driver::run(operation, &*self.transport, &*self.runtime).await
+        let output = driver::run(operation, &*self.transport, &*self.runtime).await;
+        let subject = Subject::of_election(self.key.as_str(), self.transport.address());
+        output.map_err(|error| error.or_about(&subject))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::input::LockKey;
 use crate::leader::LeaderStatus;
 use crate::machine::{Follow, LeaderEvent};
 use crate::runtime::{BoxFuture, Runtime};
+use crate::subject::Subject;
 use crate::transport::Transport;
 
 /// Follows an election's leader. Made by [`Discovery::follow`](crate::Discovery::follow).
@@ -94,8 +95,16 @@ impl Follower {
 
     fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<LeaderEvent, Error>>> {
         loop {
+            if let Some(by) = self.runtime.ended()
+                && !self.follow.has_ended()
+            {
+                self.waiting = None;
+                self.follow.end(by.into());
+            }
             if let Some(event) = self.follow.poll_event() {
-                return Poll::Ready(Some(event));
+                let key = self.follow.key().as_str();
+                let subject = Subject::of_election(key, self.transport.address());
+                return Poll::Ready(Some(event.map_err(|error| error.or_about(&subject))));
             }
             if self.waiting.is_none() {
                 self.waiting = self.wait();

@@ -19,11 +19,13 @@ mod follower;
 mod hold;
 mod house;
 mod leadership;
+mod lost_signal;
 mod owner;
 mod permit;
 mod presence;
 mod semaphore;
 mod shared;
+mod with_permit;
 
 pub use builder::Builder;
 pub use client::Client;
@@ -31,6 +33,7 @@ pub use discovery::Discovery;
 pub use election::Election;
 pub use follower::Follower;
 pub use leadership::Leadership;
+pub use lost_signal::LostSignal;
 pub use permit::Permit;
 pub use semaphore::Semaphore;
 

@@ -19,6 +19,7 @@ use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -49,6 +50,13 @@ pub trait Machine: Send + 'static {
     fn handle_timeout(&mut self, now: Instant);
     /// What became of a command, in order.
     fn poll_event(&mut self) -> Option<Event<Self::Grant>>;
+
+    /// What it is about, for its errors.
+    #[doc(hidden)]
+    fn subject(&self, agent: Option<String>) -> Subject {
+        let _ = agent;
+        Subject::default()
+    }
 
     /// What it wants of the sessions that it shares with other machines of the process. Nothing, unless it shares any.
     #[doc(hidden)]

@@ -26,6 +26,7 @@ use crate::machine::process::reader::cursor::Progress;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -231,7 +232,11 @@ impl Follow {
             }
             Err(conflict) => {
                 let key = self.key.to_string();
-                self.end(Error::NotAnElection { key, conflict });
+                self.end(Error::NotAnElection {
+                    key,
+                    conflict,
+                    on: Subject::default(),
+                });
             }
         }
     }
@@ -269,7 +274,8 @@ impl Follow {
         }
     }
 
-    fn end(&mut self, error: Error) {
+    /// Nothing follows this.
+    pub(crate) fn end(&mut self, error: Error) {
         self.events.push_back(Err(error));
         self.poller.ended(Instant::ORIGIN);
         self.poller.pause();

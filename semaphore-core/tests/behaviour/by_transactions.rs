@@ -43,6 +43,7 @@ mod lease_once {
 #[path = "failures"]
 mod failures_once {
     mod error_texts;
+    mod errors;
     mod lost_transactions;
     mod refused_transactions;
 }

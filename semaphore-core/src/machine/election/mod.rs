@@ -53,6 +53,7 @@ use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::timers::{Timer, Timers};
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -179,7 +180,7 @@ impl Candidate {
             }
         } else {
             let lost = self.callers.hold(campaign).and_then(|it| it.lost.clone());
-            let result = Err(lost.map_or(Error::Closed, Error::Lost));
+            let result = Err(lost.map_or(Error::closed(), Error::Lost));
             let change = id;
             self.callers.done(change, result);
         }
@@ -311,10 +312,18 @@ impl Machine for Candidate {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {
             let last_failure = self.callers.failure().cloned();
-            self.callers.timed_out(now, &ticket, last_failure);
+            let candidacy = self.candidacy.as_ref();
+            let leader = candidacy.and_then(|it| it.shown()?.session.as_ref());
+            let leader = leader.map(ToString::to_string);
+            self.callers
+                .timed_out(now, &ticket, last_failure, leader.into_iter().collect());
         }
         self.let_time_pass(now);
         self.settle(now);
+    }
+
+    fn subject(&self, agent: Option<String>) -> Subject {
+        Subject::of_election(self.settings.key.as_str(), agent)
     }
 
     fn poll_event(&mut self) -> Option<Event<Term>> {
@@ -323,7 +332,7 @@ impl Machine for Candidate {
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
-        self.fail_waiting(&Error::Closed);
+        self.fail_waiting(&Error::closed());
         self.settle(now);
     }
 

@@ -6,6 +6,7 @@
 use crate::election_key::ElectionKey;
 use crate::error::Lost;
 use crate::id::{Index, SessionId};
+use crate::subject::Subject;
 
 /// What names a term as long as everybody writes the key through `acquire`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,23 +44,26 @@ pub(super) fn loss(
     session: &SessionId,
     term: TermIndexes,
 ) -> Option<Lost> {
-    let session = session.clone();
+    let (session, on) = (session.clone(), Subject::default());
     let Some(shown) = shown else {
-        return Some(Lost::KeyDeleted { session });
+        return Some(Lost::KeyDeleted { session, on });
     };
     match &shown.session {
-        None => Some(Lost::KeyReleased { session }),
+        None => Some(Lost::KeyReleased { session, on }),
         Some(by) if *by != session => Some(Lost::KeyTaken {
             session,
             by: by.clone(),
+            on,
         }),
         // Where the indexes of a term are no others: it was one of a key that had been overwritten before.
-        Some(_) if shown.foreign_flags().is_some() => Some(Lost::KeyOverwritten { session }),
+        Some(_) if shown.foreign_flags().is_some() => Some(Lost::KeyOverwritten { session, on }),
         Some(_) if TermIndexes::of(shown) == term => None,
-        Some(_) if shown.create_index != term.create_index => Some(Lost::KeyDeleted { session }),
+        Some(_) if shown.create_index != term.create_index => {
+            Some(Lost::KeyDeleted { session, on })
+        }
         // Acquired anew in our name: in between it was nobody's, or anybody's.
-        Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session }),
-        Some(_) => Some(Lost::KeyOverwritten { session }),
+        Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session, on }),
+        Some(_) => Some(Lost::KeyOverwritten { session, on }),
     }
 }
 

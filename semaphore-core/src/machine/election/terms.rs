@@ -167,7 +167,7 @@ impl Candidate {
         }
         self.leave(now);
         for change in core::mem::take(&mut self.changes) {
-            let result = Err(lost.cloned().map_or(Error::Closed, Error::Lost));
+            let result = Err(lost.cloned().map_or(Error::closed(), Error::Lost));
             let change = change.id;
             self.callers.done(change, result);
         }

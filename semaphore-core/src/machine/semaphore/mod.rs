@@ -70,7 +70,9 @@ use crate::machine::semaphore::outlook::Outlook;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::vanished::Vanished;
 use crate::machine::semaphore::watch::Watch;
+use crate::record::Record;
 use crate::sequencer::Sequencer;
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -190,6 +192,13 @@ impl Participant {
         let wanting = self.roster.those(Group::Wanting);
         let mut own = wanting.filter_map(|(_, it)| it.failure());
         self.callers.failure().or_else(|| own.next()).cloned()
+    }
+
+    /// Who held the slots when Consul last told.
+    fn holders(&self) -> Vec<String> {
+        let record = self.knowledge.record();
+        let holders = record.into_iter().flat_map(Record::holders);
+        holders.map(str::to_owned).collect()
     }
 
     fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
@@ -328,7 +337,8 @@ impl Machine for Participant {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {
             self.drop_claim(now, ticket.id);
-            self.callers.timed_out(now, &ticket, self.obstacle());
+            self.callers
+                .timed_out(now, &ticket, self.obstacle(), self.holders());
         }
         for no in self.roster.ended(now) {
             self.let_time_pass(now, no);
@@ -339,6 +349,10 @@ impl Machine for Participant {
 
     fn poll_event(&mut self) -> Option<Event<Grant>> {
         self.callers.poll_event()
+    }
+
+    fn subject(&self, agent: Option<String>) -> Subject {
+        Subject::of_semaphore(self.settings.prefix.as_str(), agent)
     }
 
     fn poll_wish(&mut self) -> Option<LoanWish> {
@@ -359,7 +373,7 @@ impl Machine for Participant {
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
-        self.fail_waiting(now, |_| Error::Closed);
+        self.fail_waiting(now, |_| Error::closed());
         self.roster.spares().close(now);
         self.settle(now);
     }

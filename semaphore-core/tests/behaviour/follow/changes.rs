@@ -355,7 +355,7 @@ fn a_key_that_becomes_a_semaphores_is_the_last_item() {
     let target = format!("/v1/kv/{LEADER}");
     operate(&world, Method::Put, &target, r#"{"Limit":3,"Holders":[]}"#);
     let (mut follower, item) = world.run(task);
-    let Some(Err(Error::NotAnElection { key, conflict })) = item else {
+    let Some(Err(Error::NotAnElection { key, conflict, .. })) = item else {
         panic!("{item:?}");
     };
     assert_eq!((key.as_str(), conflict), (LEADER, Conflict::Semaphore));
