@@ -9,17 +9,17 @@ use crate::one_line::brief_name;
 use crate::subject::Subject;
 
 /// Which request failed, and for whom it was sent, as far as is known. Neither its token nor its body.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked(Option<Arc<Known>>);
 
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Known {
     subject: Subject,
     line: Option<Line>,
 }
 
 /// What of a request is shown.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     method: &'static str,
     /// Without its query, as it is read.
@@ -120,12 +120,6 @@ impl fmt::Display for Asked {
             Some(line) => write!(f, "{} {}", line.method, brief_name(&line.path)),
             None => f.write_str("a request"),
         }
-    }
-}
-
-impl fmt::Debug for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Asked({self})")
     }
 }
 

@@ -9,17 +9,17 @@ use crate::one_line::brief_name;
 ///
 /// The handles tell it with each error. A machine that is driven by hand does not know its agent, so that all of it is
 /// unknown there.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject(Option<Arc<Known>>);
 
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 struct Known {
     kind: Kind,
     name: String,
     agent: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Semaphore,
     Election,
@@ -98,14 +98,5 @@ impl fmt::Display for Subject {
             Some(agent) => write!(f, " at {agent}"),
             None => Ok(()),
         }
-    }
-}
-
-impl fmt::Debug for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_unknown() {
-            return f.write_str("Subject(unknown)");
-        }
-        write!(f, "Subject({self})")
     }
 }

@@ -26,6 +26,7 @@
 //! | `tls` | whom to trust, and who we are |
 //! | `unverified` | TLS with whoever answers |
 //! | `disk` | the system's files |
+//! | `cancellation` | the end of a permit as a `CancellationToken` |
 //! | `runtime` | clock, timer and tasks of tokio |
 //! | `life` | whether that runtime has ended, or can't do it |
 //! | `farewell` | what is done when that runtime has gone |
@@ -39,10 +40,14 @@
 //! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
 //! [`BuildError::TlsNotBuilt`].
 //!
+//! `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes a token of tokio-util.
+//!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 
 mod builder;
+#[cfg(feature = "cancellation-token")]
+mod cancellation;
 mod clients;
 mod clock;
 mod disk;
@@ -65,6 +70,8 @@ pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, t
 pub use reqwest;
 pub use runtime::NoRuntime;
 pub use token_file::{token_file, token_source_from_env};
+#[cfg(feature = "cancellation-token")]
+pub use tokio_util::sync::CancellationToken;
 // What users use: the root of the core.
 pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,

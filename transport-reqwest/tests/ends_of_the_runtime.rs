@@ -244,3 +244,27 @@ fn a_sleep_ends_with_its_runtime() {
     assert_eq!(one.ended(), Some(ClosedBy::RuntimeEnded));
     pollster::block_on(one.sleep(Duration::from_secs(3600)));
 }
+
+#[cfg(feature = "cancellation-token")]
+#[test]
+fn a_token_is_cancelled_with_the_permit_and_with_the_runtime() {
+    let consul = LoopbackConsul::start().unwrap();
+    let here = runtime();
+    let one = transport(&here, &consul);
+    let semaphore = Semaphore::builder("service/db", 1)
+        .connect(one.clone())
+        .unwrap();
+    let (token, permit) = here.block_on(async {
+        let permit = semaphore.acquire().await.unwrap();
+        let token = one.cancellation_token(permit.lost_signal());
+        assert!(!token.is_cancelled());
+        permit.release().await.unwrap();
+        token.cancelled().await;
+        let permit = semaphore.acquire().await.unwrap();
+        (one.cancellation_token(permit.lost_signal()), permit)
+    });
+    assert!(!token.is_cancelled());
+    drop(here);
+    assert!(token.is_cancelled());
+    drop(permit);
+}

@@ -120,8 +120,8 @@ mod tests {
             (Some(shown(Some(B), 10, 4)), "taken"),
             (Some(shown(Some(A), 20, 1)), "deleted"),
             (Some(shown(Some(A), 10, 4)), "released"),
-            (Some(shown(Some(A), 10, 0)), "overwritten"),
-            (Some(of_something_else), "overwritten"),
+            (Some(shown(Some(A), 10, 0)), "wrote the key"),
+            (Some(of_something_else), "wrote the key"),
         ] {
             let told = loss(found).map(|it| it.to_string()).unwrap_or_default();
             assert!(told.contains(expected), "{told}");
