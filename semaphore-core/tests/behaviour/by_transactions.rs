@@ -57,6 +57,7 @@ mod follow_once {
     mod by_hand;
     mod changes;
     mod indexes;
+    mod shared;
 }
 #[path = "machine"]
 mod machine_once {
