@@ -22,6 +22,7 @@ mod hold;
 mod house;
 mod leadership;
 mod log;
+mod lost_signal;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observer;
@@ -32,6 +33,7 @@ mod recorder;
 mod semaphore;
 mod shared;
 mod subject;
+mod with_permit;
 
 pub use builder::Builder;
 pub use client::Client;
@@ -40,6 +42,7 @@ pub use election::Election;
 pub use exchange::Exchange;
 pub use follower::Follower;
 pub use leadership::Leadership;
+pub use lost_signal::LostSignal;
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
 pub use observer::Observer;

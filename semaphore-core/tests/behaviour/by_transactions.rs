@@ -44,6 +44,7 @@ mod lease_once {
 #[path = "failures"]
 mod failures_once {
     mod error_texts;
+    mod errors;
     mod lost_transactions;
     mod refused_transactions;
 }
@@ -68,6 +69,7 @@ mod machine_once {
 mod watched_once {
     mod figures;
     mod levels;
+    mod log;
 }
 #[path = "cost"]
 mod cost_once {

@@ -78,6 +78,7 @@ impl User {
                 ref error @ Error::Timeout {
                     waited,
                     last_failure: None,
+                    ..
                 },
             ) if self.explains_after.is_some_and(|after| waited > after) => self.failed(error),
             Err(Error::Timeout { .. }) => self.book.unserved("timed out"),

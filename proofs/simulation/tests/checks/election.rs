@@ -390,12 +390,22 @@ fn key_lost() -> [Lost; 4] {
     let by = SessionId::new(B).expect("a session");
     let session = session;
     [
-        Lost::KeyDeleted { session: session() },
-        Lost::KeyReleased { session: session() },
-        Lost::KeyOverwritten { session: session() },
+        Lost::KeyDeleted {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        },
+        Lost::KeyReleased {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        },
+        Lost::KeyOverwritten {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        },
         Lost::KeyTaken {
             session: session(),
             by,
+            on: semaphore_core::error::Subject::default(),
         },
     ]
 }

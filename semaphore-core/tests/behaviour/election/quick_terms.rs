@@ -175,7 +175,9 @@ fn who_resigns_before_the_attempt_is_answered_gives_the_key_back_at_once() {
         async move { b.campaign().await.expect("a leadership") }
     });
     world.advance(secs(1));
-    let slow = Rule::new(Fault::DelayAnswer(millis(20))).host("b").kind(acquisition());
+    let slow = Rule::new(Fault::DelayAnswer(millis(20)))
+        .host("b")
+        .kind(acquisition());
     world.inject(slow);
     world.run(leadership.resign()).expect("resigned");
     let leadership = world.run(waiting);
