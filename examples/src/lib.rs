@@ -24,6 +24,7 @@ pub mod alarm;
 pub mod backend;
 pub mod bare;
 pub mod contender;
+pub mod contest;
 pub mod crew;
 pub mod failure;
 pub mod fairness;
@@ -45,3 +46,8 @@ pub mod wall;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The examples of the guide to testing, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/TESTING.md")]
+struct Testing;

@@ -2,10 +2,11 @@
 //!
 //! | flags | written last | |
 //! |---|---|---|
-//! | a lock's | in any way | an election's, Go's `api.Lock` and `consul lock` included |
+//! | a lock's | in any way | an election's, Go's `api.Lock` and `consul lock` included, but for the row below |
 //! | 0 | through `acquire` or `release` | an election's as in the guide, whose `curl` sends no flags |
 //! | 0 | without them, and neither a session nor a value is there | nobody's: it may be taken |
-//! | 0 | without them, and either is there | a conflict: somebody stores something else here |
+//! | 0 | without them, and a value is there | a conflict: somebody stores something else here |
+//! | either | without them, while a session has it | a conflict: the term of that session is over, and no other has begun |
 //! | others, such as a semaphore's | in any way | a conflict |
 //!
 //! How it was written last is told by `LockIndex`: `acquire` raises it above 0, where it stays until a write
@@ -67,6 +68,9 @@ impl ElectionKey {
         if self.is_contender_key(key) {
             return Some(Conflict::Semaphore);
         }
+        if self.is_overwritten() {
+            return Some(Conflict::Overwritten);
+        }
         let flags = self.foreign_flags()?;
         let is_semaphores = ContenderFlags::decode(flags).is_some() || self.is_record();
         Some(if is_semaphores {
@@ -74,6 +78,17 @@ impl ElectionKey {
         } else {
             Conflict::ElectionFlags { flags }
         })
+    }
+
+    /// Whether somebody has written it without `acquire` while a session has it: that resets `LockIndex`, and leaves the session
+    /// (seen on 1.8.7 and 1.23). Whoever led by it does so no more.
+    pub(crate) fn is_overwritten(&self) -> bool {
+        self.session.is_some() && self.lock_index == 0 && matches!(self.flags, 0 | LOCK_FLAGS)
+    }
+
+    /// Whether a session may acquire it.
+    pub(crate) fn is_free(&self) -> bool {
+        self.session.is_none() && self.foreign_flags().is_none()
     }
 
     /// Whether it is where somebody contends for a semaphore as in the guide: without flags, on the key that
@@ -123,14 +138,12 @@ mod tests {
         let foreign = |flags| Some(Conflict::ElectionFlags { flags });
         for lock_index in [0, 1] {
             let of = |flags, session, value| conflict(flags, lock_index, session, value);
-            assert_eq!(of(LOCK_FLAGS, Some(SESSION), b"x"), None);
+            let is_overwritten = lock_index == 0;
+            let overwritten = is_overwritten.then_some(Conflict::Overwritten);
+            assert_eq!(of(LOCK_FLAGS, Some(SESSION), b"x"), overwritten);
             assert_eq!(of(LOCK_FLAGS, None, b""), None);
             assert_eq!(of(0, None, b""), None);
-            let is_overwritten = lock_index == 0;
-            assert_eq!(
-                of(0, Some(SESSION), b""),
-                foreign(0).filter(|_| is_overwritten)
-            );
+            assert_eq!(of(0, Some(SESSION), b""), overwritten);
             assert_eq!(of(0, None, b"x"), foreign(0).filter(|_| is_overwritten));
             assert_eq!(of(7, Some(SESSION), b"x"), foreign(7));
             assert_eq!(of(SEMAPHORE_FLAGS, None, b""), Some(Conflict::Semaphore));

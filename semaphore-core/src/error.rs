@@ -163,6 +163,10 @@ pub enum Conflict {
         /// The flags found.
         flags: u64,
     },
+    /// Somebody has written the key of an election without `acquire` while a session has it. Nobody leads by it until that session
+    /// has given it back or has ended.
+    #[error("it was overwritten while somebody led")]
+    Overwritten,
     /// The key of an election is a semaphore's record or contender key.
     #[error("it is a semaphore's")]
     Semaphore,

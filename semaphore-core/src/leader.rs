@@ -8,7 +8,7 @@ use crate::api::{Entry, ReadKey};
 use crate::election_key::ElectionKey;
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::Response;
-use crate::id::{Index, SessionId};
+use crate::id::{FencingToken, Index, SessionId};
 use crate::input::LockKey;
 use crate::sequencer::Sequencer;
 
@@ -24,9 +24,33 @@ pub struct Leader {
     pub session: SessionId,
     /// How often the key had been acquired when it was: with the session it names the term.
     pub lock_index: u64,
+    /// What separates this term from those before it: the [fencing token](crate::Leadership::fencing_token) of this leader is at least
+    /// that high. Who has followed the election since before the term knows a fence that is above the tokens of all leaders
+    /// before it, so that a resource can refuse those. Who has not, as with one read, knows no more than the index at which
+    /// the key was made.
+    pub fence: FencingToken,
 }
 
 impl Leader {
+    /// Whom the key shows, if that is somebody.
+    pub(crate) fn of(key: &LockKey, shown: &ElectionKey) -> Option<Self> {
+        if shown.conflict_at(key).is_some() {
+            return None;
+        }
+        Some(Self {
+            key: key.to_string(),
+            value: shown.value.clone(),
+            session: shown.session.clone()?,
+            lock_index: shown.lock_index,
+            fence: FencingToken(shown.create_index.0),
+        })
+    }
+
+    /// Whether a token is certainly of a leader before this one.
+    pub fn is_after(&self, token: FencingToken) -> bool {
+        token < self.fence
+    }
+
     /// Its value as text, unless that is not UTF-8.
     pub fn text(&self) -> Option<&str> {
         core::str::from_utf8(&self.value).ok()
@@ -115,16 +139,12 @@ impl LeaderStatus {
         if let Some(conflict) = found.conflict_at(key) {
             return Ok(Err(conflict));
         }
-        let Some(session) = found.session else {
-            let last_value = Some(found.value);
-            return Ok(Ok(Self::Leaderless { last_value }));
-        };
-        Ok(Ok(Self::Led(Leader {
-            key: key.to_string(),
-            value: found.value,
-            session,
-            lock_index: found.lock_index,
-        })))
+        Ok(Ok(match Leader::of(key, &found) {
+            Some(leader) => Self::Led(leader),
+            None => Self::Leaderless {
+                last_value: Some(found.value),
+            },
+        }))
     }
 }
 
@@ -215,7 +235,7 @@ mod tests {
     fn go_s_flags_are_an_elections_and_others_a_conflict() {
         assert_eq!(LOCK_FLAGS, 3_304_740_253_564_472_344);
         assert!(parse(&format!(r#""Flags":{LOCK_FLAGS}"#)).is_ok());
-        let tied = |flags: u64| format!(r#""Flags":{flags},"Session":"{SESSION}""#);
+        let tied = |flags: u64| format!(r#""Flags":{flags},"Session":"{SESSION}","LockIndex":1"#);
         assert!(parse(&tied(LOCK_FLAGS)).is_ok());
         assert_eq!(
             conflict_of(&tied(42)),

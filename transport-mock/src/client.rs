@@ -10,13 +10,18 @@ use async_trait::async_trait;
 use semaphore_core::BuildError;
 use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Lane, Request, Response, Runtime, Transport, TransportError,
+    TransportErrorKind,
 };
 
 use crate::fault::Fault;
 use crate::network::{Host, Network, Pool};
 use crate::pooled::PooledClient;
+use crate::process::Process;
 use crate::time::Time;
 use crate::world::World;
+
+/// What is said of a client whose process is no more.
+const KILLED: &str = "its process was killed";
 
 /// A host that talks to the Consul in memory: [`Transport`], [`Runtime`] and [`BlockOn`] in one.
 ///
@@ -25,12 +30,15 @@ use crate::world::World;
 pub struct MockClient {
     world: Arc<World>,
     host: Host,
+    /// The one that ran on the host when this was made.
+    process: Arc<Process>,
     clock_rate: f64,
 }
 
 impl MockClient {
     pub(crate) fn new(world: Arc<World>, host: Host) -> Self {
         Self {
+            process: world.process(host),
             world,
             host,
             clock_rate: 1.0,
@@ -53,11 +61,13 @@ impl MockClient {
     ///
     /// # Errors
     /// As [`Transport::send`].
-    pub async fn send_into(
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) async fn send_into(
         &self,
         request: Request,
         fault: Option<Fault>,
     ) -> Result<Response, TransportError> {
+        self.assert_alive()?;
         let timeout = self.stretched(request.timeout());
         let request = request.with_timeout(timeout);
         self.world.send(self.host, request, fault).await
@@ -68,7 +78,8 @@ impl MockClient {
     ///
     /// # Errors
     /// [`BuildError::NoConnections`] if `most` is zero.
-    pub fn pooled(self, most: usize) -> Result<PooledClient, BuildError> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn pooled(self, most: usize) -> Result<PooledClient, BuildError> {
         let pool = self.world.with(Network::new_pool);
         PooledClient::new(self, pool, most, None)
     }
@@ -77,7 +88,8 @@ impl MockClient {
     ///
     /// # Errors
     /// As [`Self::pooled`].
-    pub fn pooled_into(
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn pooled_into(
         self,
         most: usize,
         faults: impl Fn(&Request) -> Option<Fault> + Send + Sync + 'static,
@@ -93,10 +105,31 @@ impl MockClient {
         request: Request,
         fault: Option<Fault>,
     ) -> Result<Response, TransportError> {
+        self.assert_alive()?;
         let timeout = self.stretched(request.timeout());
         let request = request.with_timeout(timeout);
         let socket = (self.host, pool, lane);
         self.world.send_on(socket, request, fault).await
+    }
+
+    /// A connection of a client that is served, unless its agent allows it no more.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn connect(&self) -> Option<Connected> {
+        let is_open = self.world.with(|network| network.connect(self.host));
+        is_open.then(|| Connected(self.clone()))
+    }
+
+    pub(crate) fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
+    /// The dead send nothing.
+    fn assert_alive(&self) -> Result<(), TransportError> {
+        if self.process.is_over() {
+            let kind = TransportErrorKind::NotSent;
+            return Err(TransportError::with_source(kind, KILLED));
+        }
+        Ok(())
     }
 
     pub(crate) fn close(&self, pool: Pool, lane: Lane) {
@@ -134,6 +167,18 @@ impl MockClient {
     }
 }
 
+/// A connection that is open as long as this lives.
+#[cfg(feature = "loopback")]
+pub(crate) struct Connected(MockClient);
+
+#[cfg(feature = "loopback")]
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let Self(client) = self;
+        client.world.with(|network| network.disconnect(client.host));
+    }
+}
+
 #[async_trait]
 impl Transport for MockClient {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
@@ -156,7 +201,13 @@ impl Runtime for MockClient {
     }
 
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.world.spawn(future);
+        if self.process.is_over() {
+            return Err(io::Error::other(KILLED));
+        }
+        let living = self.process.living(future);
+        self.world.spawn(Box::pin(async move {
+            living.await;
+        }));
         Ok(())
     }
 

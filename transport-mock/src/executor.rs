@@ -15,12 +15,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use semaphore_core::adapter::BoxFuture;
+
+use crate::watchdog;
 
 /// How long, in real time, a thread with nothing to do waits for another thread to wake it
 /// before the test is called deadlocked.
@@ -52,8 +54,8 @@ pub(crate) enum Step {
     Nothing,
 }
 
-#[derive(Default)]
 pub(crate) struct Executor {
+    me: Weak<Self>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -73,15 +75,88 @@ struct State {
     turns: u64,
     first_thread: Option<ThreadId>,
     shared: bool,
+    /// How long, in real time, somebody may wait while nobody moves this; none where somebody said that it is moved later.
+    longest_wait: Option<Duration>,
+    stranded: Stranded,
+    is_watched: bool,
+}
+
+/// Whether somebody waits here while no thread is inside.
+#[derive(Default)]
+enum Stranded {
+    #[default]
+    No,
+    /// From when on, in real time, and who waits on another executor.
+    Since(Instant, Vec<Waker>),
+    /// For too long. Nothing runs here any more.
+    Ended,
 }
 
 impl Executor {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            state: Mutex::new(State {
+                longest_wait: Some(watchdog::LONGEST_WAIT),
+                ..State::default()
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// How long, in real time, somebody may wait while nobody moves this.
+    pub(crate) fn set_longest_wait(&self, longest: Option<Duration>) {
+        self.lock().longest_wait = longest;
+    }
+
+    /// Somebody waits for this world, maybe on another executor.
+    ///
+    /// # Panics
+    /// When nobody has moved the world for too long.
+    pub(crate) fn awaited(&self, waker: &Waker) {
+        let mut state = self.lock();
+        state.assert_not_ended();
+        state.strand(&self.me);
+        if let Stranded::Since(_, outside) = &mut state.stranded
+            && !outside.iter().any(|it| it.will_wake(waker))
+        {
+            outside.push(waker.clone());
+        }
+    }
+
+    /// Ends this world if somebody has waited in it for too long and nobody has come to move it.
+    pub(crate) fn end_if_stranded(&self) -> bool {
+        let mut state = self.lock();
+        let (since, outside) = match &state.stranded {
+            Stranded::Since(since, outside) => (since, outside),
+            Stranded::No => return false,
+            Stranded::Ended => return true,
+        };
+        let is_awaited = !outside.is_empty() || !state.tasks.is_empty();
+        let is_over = state.longest_wait.is_some_and(|it| since.elapsed() >= it);
+        if !is_awaited || !is_over {
+            return false;
+        }
+        let tasks = std::mem::take(&mut state.tasks);
+        let before = std::mem::replace(&mut state.stranded, Stranded::Ended);
+        drop(state);
+        eprintln!("{}", watchdog::ADVICE);
+        // Whoever waits for these learns that they are gone.
+        drop(tasks);
+        if let Stranded::Since(_, outside) = before {
+            outside.into_iter().for_each(Waker::wake);
+        }
+        true
+    }
+
     /// Takes over a future and queues its first poll.
     pub(crate) fn spawn(&self, future: BoxFuture<'static, ()>) -> Id {
         let mut state = self.lock();
+        state.assert_not_ended();
         let id = state.new_id();
         state.tasks.insert(id, Some(future));
         state.queue(id);
+        state.strand(&self.me);
         self.changed.notify_all();
         id
     }
@@ -208,6 +283,7 @@ impl Executor {
         let me = thread::current().id();
         let mut state = self.lock();
         state.assert_not_nested(me);
+        state.assert_not_ended();
         loop {
             if state.baton.is_none() {
                 match state.ready.front().copied() {
@@ -241,9 +317,13 @@ impl Executor {
     }
 
     fn take_baton(&self, mut state: MutexGuard<'_, State>, me: ThreadId) -> Baton<'_> {
+        let stranded = std::mem::take(&mut state.stranded);
         state.turns += 1;
         state.assert_not_spinning();
         state.baton = Some(me);
+        drop(state);
+        // It may have the last waker of a task that is dropped with it.
+        drop(stranded);
         Baton { executor: self }
     }
 
@@ -323,6 +403,25 @@ impl State {
             }
             Sitter::Hold => obeys_holds,
         })
+    }
+
+    /// Something is to run, or is waited for: if no thread is inside, one has to come.
+    fn strand(&mut self, me: &Weak<Executor>) {
+        let is_moved = self.baton.is_some() || !self.roots.is_empty() || !self.seats.is_empty();
+        if !is_moved && self.longest_wait.is_some() && matches!(self.stranded, Stranded::No) {
+            self.stranded = Stranded::Since(Instant::now(), Vec::new());
+            if !std::mem::replace(&mut self.is_watched, true) {
+                watchdog::watch(Weak::clone(me));
+            }
+        }
+    }
+
+    fn assert_not_ended(&self) {
+        assert!(
+            !matches!(self.stranded, Stranded::Ended),
+            "{}",
+            watchdog::ADVICE
+        );
     }
 
     fn assert_not_nested(&self, me: ThreadId) {
@@ -437,7 +536,10 @@ impl Wake for TaskWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.executor.lock().queue(self.id);
+        let mut state = self.executor.lock();
+        state.queue(self.id);
+        state.strand(&self.executor.me);
+        drop(state);
         self.executor.changed.notify_all();
     }
 }

@@ -1,6 +1,24 @@
 //! A Consul in memory, for deterministic tests of code that uses the semaphore: no server, no
 //! waiting, every failure on demand.
 //!
+//! ```
+//! use transport_mock::{Error, Lost, MockConsul, Semaphore};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Error> {
+//! // In a `#[tokio::test(start_paused = true)]`: an hour takes milliseconds.
+//! let world = MockConsul::on_tokio(7); // a seed: the same run every time
+//! let semaphore = Semaphore::builder("service/db", 1).value("a").connect(world.client("node-1"))?;
+//! let permit = semaphore.acquire().await?;
+//! assert_eq!(world.holders("service/db"), ["a"]);
+//!
+//! world.partition("node-1"); // from now on silence
+//! assert!(matches!(permit.lost().await, Lost::LeaseExpired { .. }));
+//! # Ok(())
+//! # }
+//! ```
+//! The crate re-exports what a test needs of `semaphore-core`, so that one dependency is enough.
+//!
 //! [`MockConsul`] is a simulated world. Its hosts, [`MockConsul::client`], implement the traits
 //! of the core ([`Transport`], [`Runtime`], [`BlockOn`]), so that whatever runs on those runs
 //! here, on virtual time: when everything waits, the clock jumps to what comes next.
@@ -8,7 +26,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use semaphore_core::adapter::{Method, Request, Transport, TransportErrorKind};
+//! use transport_mock::adapter::{Method, Request, Transport, TransportErrorKind};
 //! use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 //!
 //! let world = MockConsul::new(7);
@@ -25,7 +43,7 @@
 //! assert_eq!(world.now().since_origin(), Duration::from_secs(10));
 //! assert!(world.trace().contains("node-1 #1 ! answer lost"));
 //! assert_eq!(world.run(node.send(write()))?.status(), 200);
-//! # Ok::<(), semaphore_core::adapter::TransportError>(())
+//! # Ok::<(), transport_mock::adapter::TransportError>(())
 //! ```
 //!
 //! # In a test on tokio
@@ -41,14 +59,25 @@
 //! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | by itself |
 //! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
 //!
-//! The first line in a test of the others, or one of the others in a test on tokio, panics and says what to do instead. In
-//! another executor a world of its own time waits for somebody to move it.
+//! Whoever takes another one is told what to do instead:
+//!
+//! | what is written | what happens |
+//! |---|---|
+//! | a world of [`MockConsul::new`] in a test on tokio, or [`MockConsul::run`] where a runtime is entered | it panics at once |
+//! | [`MockConsul::run`] with code that needs tokio's timers or sockets | it panics at once, as tokio does |
+//! | `MockConsul::on_tokio` outside of a runtime, or its world moved by [`MockConsul::run`] or [`MockConsul::advance`] | it panics at once |
+//! | a blocking handle of a world on tokio whose time is paused | it panics at once: tokio's time does not wait for threads |
+//! | a world of [`MockConsul::new`] on smol or another executor, which does not move it | after 5 s of real time it is ended: its handles are closed, its requests panic, and the advice is on the standard error |
+//! | a real agent, or a `LoopbackConsul`, under tokio's paused time | `transport-reqwest` logs an error: no answer comes in a time that leaps |
+//! | a world that two clocks move, [`MockConsul::advance`] beside tokio's timers | it works, after [`MockConsul::set_automatic_time`]`(false)` |
+//!
+//! What can't be told: a world on tokio hangs while the only thread of its runtime waits by other means, such as the `block_on` of
+//! another executor. A thread of [`MockConsul::spawn_thread`] that does so holds time for 30 s, after which the others panic.
 //!
 //! # What moves time
 //! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
 //! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
 //!   [`MockConsul::set_automatic_time`] off, nothing else moves time.
-//! - [`MockConsul::step`] goes on by one timer or message, so that a test can look after each.
 //! - Threads that block start with [`MockConsul::spawn_thread`]: time moves only when all of them
 //!   are asleep.
 //!
@@ -61,7 +90,7 @@
 //! - A process: [`MockProcess::pause`], [`MockProcess::kill`], and a clock that runs at a rate of
 //!   its own, [`MockClient::with_clock_rate`].
 //! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
-//! - The cluster: [`MockConsul::lose_leader`] and [`MockConsul::elect_leader_behind`].
+//! - The cluster: [`MockConsul::lose_leader`].
 //! - The server that a host talks to: [`MockConsul::set_agent`] gives it a node of its own, and
 //!   [`MockConsul::deregister_node`] takes that away, with all sessions on it.
 //! - The agents' limits: [`MockConsul::set_max_connections`], and [`MockConsul::set_request_limits`] from 1.15 on.
@@ -72,12 +101,14 @@
 //! [`MockConsul::with_profile`] makes one of another release or edition than 1.8, Community; [`consul::Profile`] has them.
 //!
 //! # Other clients
-//! `LoopbackConsul` (feature `loopback`, on by default) serves the same Consul over HTTP on the
-//! real clock, for adapters, `curl` and the `consul` command.
-//!
-//! `MockConsul::serve` (feature `server`) serves a world [on tokio](#in-a-test-on-tokio) with all its faults, and the program
-//! `consul-in-memory` does so for clients of any language:
+//! `LoopbackConsul` (feature `loopback`, on by default) serves a world over HTTP on the real clock, with all its faults: for
+//! adapters, `curl` and the `consul` command. `MockConsul::serve` does so for a world [on tokio](#in-a-test-on-tokio), and the
+//! program `consul-in-memory` (feature `server`) for clients of any language:
 //! `cargo run -p transport-mock --features server --bin consul-in-memory -- --help`.
+//!
+//! # Not for use
+//! The feature `unstable-proofs` shows what the proofs of this repository need beside: to drive the Consul without a world, to
+//! go by single steps, to see each write. It is no part of the interface, and may change at any time.
 //!
 //! # Inside
 //! ```text
@@ -85,7 +116,7 @@
 //!     └───────────────┬───────────────────┘
 //!                   world ── lock, sleeping, waiting for answers
 //!          ┌──────────┴──────────┐
-//!      executor               network ── exchanges, outages ◀── fault
+//!      executor               network ── exchanges, outages ◀── fault     server ── a world over HTTP
 //!      who runs next             ├── timeline: what is due when
 //!                                ├── trace, stats: what happened
 //!                                └── consul: the agent, itself without I/O
@@ -95,19 +126,26 @@
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 //! [`BlockOn`]: semaphore_core::adapter::BlockOn
 
+#![cfg_attr(
+    not(feature = "unstable-proofs"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        reason = "public and used with the feature"
+    )
+)]
+
 mod client;
 pub mod consul;
 mod executor;
 mod fault;
 mod kind;
-#[cfg(feature = "loopback")]
-mod loopback;
 mod mock;
 mod network;
 mod pooled;
 mod process;
 mod seeds;
-#[cfg(feature = "server")]
+#[cfg(feature = "loopback")]
 mod server;
 mod stats;
 mod task;
@@ -116,20 +154,28 @@ mod timeline;
 #[cfg(feature = "tokio")]
 mod tokio_time;
 mod trace;
+mod watchdog;
 mod words;
 mod world;
 
 pub use client::MockClient;
 pub use fault::{Fault, Faults, Rule};
 pub use kind::RequestKind;
-#[cfg(feature = "loopback")]
-pub use loopback::LoopbackConsul;
 pub use mock::{MockConsul, TimeHold};
+#[cfg(feature = "unstable-proofs")]
 pub use network::Delivered;
+#[cfg(feature = "unstable-proofs")]
 pub use pooled::PooledClient;
 pub use process::MockProcess;
 pub use seeds::Seeds;
-#[cfg(feature = "server")]
-pub use server::InvalidOrder;
+#[cfg(feature = "loopback")]
+pub use server::{InvalidOrder, LoopbackConsul};
 pub use stats::Stats;
 pub use task::Task;
+// What users use: the root of the core, and what a test names of requests and clocks.
+pub use semaphore_core::{
+    Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
+    Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
+    LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
+    SequencerStatus, SessionId, Token, TokenSource, adapter, blocking, manage,
+};

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use semaphore_core::adapter::{Instant, Request};
+use semaphore_core::adapter::Instant;
 
 use crate::client::MockClient;
 use crate::consul::{Consul, Profile, RequestLimits, Snapshot};
 use crate::executor::Seat;
-use crate::fault::{Fault, Faults, Rule};
+use crate::fault::{Faults, Rule};
 use crate::network::{Cut, Delivered, Network};
+use crate::seeds;
 use crate::stats::Stats;
 use crate::task::Task;
 use crate::time::{self, Time};
@@ -53,10 +54,14 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.0.executor.clear();
         if thread::panicking() {
-            let trace = self.0.with(|network| network.trace.end());
+            if seeds::is_quiet() {
+                return;
+            }
+            let trace = |network: &mut Network| (network.trace.end(), network.trace.end_of_story());
+            let (trace, story) = self.0.with(trace);
             // Where a test's output goes, captured as that is.
             eprintln!(
-                "the world's seed was {}, and its trace ended so:\n{trace}",
+                "the world's seed was {}, its trace ended so:\n{trace}\nand its story:\n{story}",
                 self.0.seed
             );
             return;
@@ -78,7 +83,7 @@ impl MockConsul {
     /// The same with another release or edition of Consul:
     ///
     /// ```
-    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::adapter::{Method, Request, Transport};
     /// use transport_mock::MockConsul;
     /// use transport_mock::consul::{Edition, Profile, Tenancy, Version};
     ///
@@ -94,7 +99,7 @@ impl MockConsul {
     /// let team = Tenancy::of_namespace("team");
     /// assert_eq!(world.consul(|consul, _| consul.entries_in(&team, "").count()), 1);
     /// assert_eq!(world.consul(|consul, _| consul.entries("").count()), 0);
-    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// # Ok::<(), transport_mock::adapter::TransportError>(())
     /// ```
     pub fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
         Self {
@@ -109,7 +114,7 @@ impl MockConsul {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use semaphore_core::{Error, Semaphore};
+    /// use transport_mock::{Error, Semaphore};
     /// use transport_mock::MockConsul;
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -126,7 +131,7 @@ impl MockConsul {
     /// # }
     /// ```
     ///
-    /// - Nothing has to drive it: [`MockConsul::run`], [`MockConsul::advance`], [`MockConsul::step`],
+    /// - Nothing has to drive it: [`MockConsul::run`], [`MockConsul::advance`],
     ///   [`MockConsul::start`] and [`MockConsul::spawn_thread`] are for worlds whose time is their own, and panic here.
     /// - On one thread, as `start_paused` has it, two runs are the same for the world's seed. `tokio::select!` without
     ///   `biased` draws from a seed of tokio's own.
@@ -209,7 +214,8 @@ impl MockConsul {
     ///
     /// # Panics
     /// As [`MockConsul::advance`].
-    pub fn step(&self, until: Instant) -> bool {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn step(&self, until: Instant) -> bool {
         self.world().take_step(until)
     }
 
@@ -259,6 +265,11 @@ impl MockConsul {
         }
     }
 
+    pub(crate) fn kill_processes(&self, host: &str) {
+        let host = self.world().with(|network| network.host(host));
+        self.world().kill(host);
+    }
+
     fn world(&self) -> &Arc<World> {
         &self.owner.0
     }
@@ -279,7 +290,7 @@ impl fmt::Debug for TimeHold {
 /// Settings.
 impl MockConsul {
     /// Whether time moves by itself when everything sleeps (it does, unless this says otherwise).
-    /// Otherwise only [`MockConsul::advance`] moves it.
+    /// Otherwise only [`MockConsul::advance`] moves it, whenever the test gets round to it.
     pub fn set_automatic_time(&self, automatic: bool) {
         self.world().set_automatic(automatic);
     }
@@ -290,14 +301,22 @@ impl MockConsul {
         self.world().set_patience(patience);
     }
 
+    /// How long, in real time, somebody may wait in this world while nobody moves it: 5 s, unless this says otherwise.
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_longest_wait(&self, longest: Duration) {
+        self.world().executor.set_longest_wait(Some(longest));
+    }
+
     /// Whether [`MockConsul::trace`] is kept (it is, unless this says otherwise). Many short runs
     /// take less time without.
-    pub fn set_tracing(&self, is_kept: bool) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_tracing(&self, is_kept: bool) {
         self.world().with(|network| network.trace.is_kept = is_kept);
     }
 
     /// Whether [`MockConsul::take_writes`] has something to give. Off, unless this says otherwise.
-    pub fn set_write_log(&self, is_kept: bool) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_write_log(&self, is_kept: bool) {
         self.world()
             .with(|network| network.writes = is_kept.then(Vec::new));
     }
@@ -309,14 +328,14 @@ impl MockConsul {
     }
 
     /// How many connections the agent allows one host; one more is reset. 200 unless this says otherwise. It
-    /// counts the exchanges under way, what a [`PooledClient`](crate::PooledClient) keeps open, and blocking queries that
-    /// were given up, until their wait is over.
+    /// counts the exchanges under way, what is kept open, and blocking queries that were given up, until their wait is over.
     pub fn set_max_connections(&self, most: Option<usize>) {
         self.world().with(|network| network.max_connections = most);
     }
 
     /// The same for one host, whose agent allows it so many.
-    pub fn set_max_connections_of(&self, host: impl AsRef<str>, most: usize) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_max_connections_of(&self, host: impl AsRef<str>, most: usize) {
         self.world().with(|network| {
             let host = network.host(host.as_ref());
             network.set_max_connections_of(host, most);
@@ -326,12 +345,6 @@ impl MockConsul {
 
 /// Faults.
 impl MockConsul {
-    /// The next request for which `matches` holds meets this fault.
-    #[track_caller]
-    pub fn next(&self, matches: impl Fn(&Request) -> bool + Send + 'static, fault: Fault) {
-        self.inject(Rule::new(fault).matching(matches));
-    }
-
     /// Adds a rule behind those that are there.
     #[track_caller]
     pub fn inject(&self, rule: Rule) {
@@ -400,11 +413,11 @@ impl MockConsul {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use semaphore_core::Semaphore;
-    /// use semaphore_core::adapter::Runtime;
+    /// use transport_mock::Semaphore;
+    /// use transport_mock::adapter::Runtime;
     /// use transport_mock::MockConsul;
     ///
-    /// # fn main() -> Result<(), semaphore_core::Error> {
+    /// # fn main() -> Result<(), transport_mock::Error> {
     /// let world = MockConsul::new(7);
     /// world.set_agent("node-1", "server-2");
     /// let semaphore = Semaphore::builder("service/db", 1).connect(world.client("node-1"))?;
@@ -467,12 +480,15 @@ impl MockConsul {
     ///
     /// The connection of a request that is held counts, also when its client has given it up. Reads with `?stale` are
     /// answered. Without this call everything is refused at once.
-    pub fn hold_without_leader(&self, wait: RangeInclusive<Duration>, late: Duration) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn hold_without_leader(&self, wait: RangeInclusive<Duration>, late: Duration) {
         self.world()
             .with(|network| network.hold_without_leader(wait, late));
     }
 
-    /// [Holds](Self::hold_without_leader) requests as agents of this world's [profile](crate::consul::Profile) do.
+    /// From now on agents hold what comes while there is no leader, as those of this world's
+    /// [profile](crate::consul::Profile) do, before it is answered 500 `No cluster leader`: for 7 s in 1.8, and for 9 to 18 s in
+    /// newer ones. When a leader is elected, what is held is applied, also a write that its client has given up.
     pub fn hold_without_leader_as_agents_do(&self) {
         let (wait, late) = self.consul(|consul, _| consul.profile().without_leader());
         self.hold_without_leader(wait, late);
@@ -482,7 +498,7 @@ impl MockConsul {
     /// 1.15 on.
     ///
     /// ```
-    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::adapter::{Method, Request, Transport};
     /// use transport_mock::MockConsul;
     /// use transport_mock::consul::{RequestLimits, Version};
     ///
@@ -495,7 +511,7 @@ impl MockConsul {
     ///
     /// world.set_request_limits(None);
     /// assert_eq!(world.run(node.send(write()))?.status(), 200);
-    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// # Ok::<(), transport_mock::adapter::TransportError>(())
     /// ```
     ///
     /// # Panics
@@ -506,12 +522,13 @@ impl MockConsul {
 
     /// How many requests [were held](Self::hold_without_leader) without a leader, and how many writes of them were applied
     /// when their client had given them up.
-    pub fn held_without_leader(&self) -> (u64, u64) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn held_without_leader(&self) -> (u64, u64) {
         self.world().with(|network| network.held())
     }
 
     /// The cluster loses its leader: every request is answered 500 `No cluster leader`, at once unless agents
-    /// [hold](Self::hold_without_leader) it.
+    /// [hold](Self::hold_without_leader_as_agents_do) it.
     pub fn lose_leader(&self) {
         self.world().with(Network::lose_leader);
     }
@@ -533,7 +550,7 @@ impl MockConsul {
     /// No session expires meanwhile; all TTLs start anew when the leader has caught up.
     ///
     /// ```
-    /// use semaphore_core::adapter::{Method, Request, Transport};
+    /// use transport_mock::adapter::{Method, Request, Transport};
     /// use transport_mock::MockConsul;
     ///
     /// let world = MockConsul::new(7);
@@ -547,15 +564,17 @@ impl MockConsul {
     /// assert_eq!(world.run(node.send(read()))?.status(), 404);
     /// world.catch_up_leader();
     /// assert_eq!(world.run(node.send(read()))?.status(), 200);
-    /// # Ok::<(), semaphore_core::adapter::TransportError>(())
+    /// # Ok::<(), transport_mock::adapter::TransportError>(())
     /// ```
-    pub fn elect_leader_behind(&self, applied: &Snapshot) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn elect_leader_behind(&self, applied: &Snapshot) {
         self.world()
             .with(|network| network.elect_leader_behind(applied));
     }
 
     /// The leader of [`MockConsul::elect_leader_behind`] has applied its log.
-    pub fn catch_up_leader(&self) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn catch_up_leader(&self) {
         self.world().with(Network::catch_up_leader);
     }
 
@@ -585,21 +604,57 @@ impl MockConsul {
         self.world().with(|network| network.trace.to_string())
     }
 
+    /// What happened, in a few lines: what went wrong, and what became of the slots and leaders by it. It is a part of
+    /// [`MockConsul::trace`], and as long as that is kept.
+    ///
+    /// ```
+    /// use transport_mock::{MockConsul, Semaphore};
+    ///
+    /// # fn main() -> Result<(), transport_mock::Error> {
+    /// let world = MockConsul::new(7);
+    /// let builder = Semaphore::builder("service/db", 1).value("a");
+    /// let semaphore = builder.connect(world.client("node-1"))?;
+    /// let permit = world.run(semaphore.acquire())?;
+    /// world.partition("node-1");
+    /// world.run(permit.lost());
+    /// let story = world.story();
+    /// let lines: Vec<_> = story.lines().map(|line| line[13..].to_owned()).collect();
+    /// assert_eq!(lines, ["service/db is held by a", "node-1 cut off (Silent)"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn story(&self) -> String {
+        self.world().with(|network| network.trace.story())
+    }
+
     /// The last lines of [`MockConsul::trace`].
-    #[cfg(feature = "server")]
+    #[cfg(feature = "loopback")]
     pub(crate) fn end_of_trace(&self) -> String {
         self.world().with(|network| network.trace.end())
+    }
+
+    /// The last lines of [`MockConsul::story`].
+    #[cfg(feature = "loopback")]
+    pub(crate) fn end_of_story(&self) -> String {
+        self.world().with(|network| network.trace.end_of_story())
+    }
+
+    /// How many connections of clients that are served are open.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn open_connections(&self) -> usize {
+        self.world().with(|network| network.connected())
     }
 
     /// Adds a line to the trace, for what only the test knows.
     pub fn note(&self, what: impl fmt::Display) {
         self.world()
-            .with(|network| network.trace.add(network.now, format_args!("{what}")));
+            .with(|network| network.trace.tell(network.now, format_args!("{what}")));
     }
 
     /// The writes that have reached Consul since the last call, in order, whatever their outcome:
     /// with [`MockConsul::step`] this tells whose request changed something.
-    pub fn take_writes(&self) -> Vec<Delivered> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn take_writes(&self) -> Vec<Delivered> {
         self.world().with(|network| {
             let writes = network.writes.as_mut();
             writes.map(std::mem::take).unwrap_or_default()

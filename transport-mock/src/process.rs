@@ -1,5 +1,6 @@
 //! A program on a host, which a test can pause and kill.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -20,7 +21,7 @@ use crate::client::MockClient;
 /// ```
 /// use std::time::Duration;
 ///
-/// use semaphore_core::adapter::Runtime as _;
+/// use transport_mock::adapter::Runtime as _;
 /// use transport_mock::{MockConsul, MockProcess};
 ///
 /// let world = MockConsul::new(7);
@@ -46,7 +47,8 @@ pub struct MockProcess {
 
 impl MockProcess {
     /// A new process on this host.
-    pub fn new(client: &MockClient) -> Self {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn new(client: &MockClient) -> Self {
         Self {
             client: client.clone(),
             process: Arc::default(),
@@ -84,16 +86,15 @@ impl MockProcess {
     where
         F: Future + Send + 'static,
     {
-        Living {
-            process: Arc::clone(&self.process),
-            future: Some(Box::pin(future)),
-        }
+        let living = self.process.living(future);
+        let living = self.client.process().living(living);
+        async move { living.await.flatten() }
     }
 }
 
 impl fmt::Debug for MockProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.process.lock().0;
+        let state = self.process.lock().state;
         f.debug_struct("MockProcess")
             .field("client", &self.client)
             .field("state", &state)
@@ -130,7 +131,7 @@ impl Runtime for MockProcess {
     }
 
     fn finish(&self, rest: Unfinished) {
-        if self.process.lock().0 != State::Exited {
+        if self.process.lock().state != State::Exited {
             return;
         }
         let client = Arc::new(self.client.clone());
@@ -143,8 +144,17 @@ impl Runtime for MockProcess {
     }
 }
 
+/// What runs in one process, and whether it does. Each host has one; a [`MockProcess`] is another one on it.
 #[derive(Default)]
-struct Process(Mutex<(State, Vec<Waker>)>);
+pub(crate) struct Process(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    state: State,
+    /// Who waits for the next change, in the order in which they came.
+    waiting: BTreeMap<u64, Waker>,
+    came: u64,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -162,35 +172,60 @@ impl State {
 }
 
 impl Process {
+    pub(crate) fn kill(&self) {
+        self.change(State::Killed);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().state.is_over()
+    }
+
+    /// Runs `future` as a part of this process. No output when the process was killed.
+    pub(crate) fn living<F: Future>(self: &Arc<Self>, future: F) -> Living<F> {
+        Living {
+            process: Arc::clone(self),
+            place: None,
+            future: Some(Box::pin(future)),
+        }
+    }
+
     fn change(&self, to: State) {
         let mut inner = self.lock();
-        if !inner.0.is_over() {
-            inner.0 = to;
+        if !inner.state.is_over() {
+            inner.state = to;
         }
-        let wakers = std::mem::take(&mut inner.1);
+        let waiting = std::mem::take(&mut inner.waiting);
         drop(inner);
-        for waker in wakers {
+        for waker in waiting.into_values() {
             waker.wake();
         }
     }
 
     /// Registers for the next change.
-    fn state(&self, cx: &Context<'_>) -> State {
+    fn state(&self, place: &mut Option<u64>, cx: &Context<'_>) -> State {
         let mut inner = self.lock();
-        if !inner.1.iter().any(|waker| waker.will_wake(cx.waker())) {
-            inner.1.push(cx.waker().clone());
+        let known = place.and_then(|place| inner.waiting.get_mut(&place));
+        if let Some(waker) = known {
+            waker.clone_from(cx.waker());
+        } else {
+            inner.came += 1;
+            let came = inner.came;
+            inner.waiting.insert(came, cx.waker().clone());
+            *place = Some(came);
         }
-        inner.0
+        inner.state
     }
 
-    fn lock(&self) -> MutexGuard<'_, (State, Vec<Waker>)> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A future that lives as long as its process.
-struct Living<F: Future> {
+pub(crate) struct Living<F: Future> {
     process: Arc<Process>,
+    /// Among those who wait for a change.
+    place: Option<u64>,
     future: Option<Pin<Box<F>>>,
 }
 
@@ -198,7 +233,8 @@ impl<F: Future> Future for Living<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.process.state(cx) {
+        let this = &mut *self;
+        match this.process.state(&mut this.place, cx) {
             State::Paused => return Poll::Pending,
             State::Killed | State::Exited => {
                 self.future = None;
@@ -209,6 +245,15 @@ impl<F: Future> Future for Living<F> {
         match &mut self.future {
             Some(future) => future.as_mut().poll(cx).map(Some),
             None => Poll::Ready(None),
+        }
+    }
+}
+
+impl<F: Future> Drop for Living<F> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let waker = self.process.lock().waiting.remove(&place);
+            drop(waker);
         }
     }
 }

@@ -70,7 +70,26 @@ impl TokioTime {
     }
 
     pub(crate) fn block_on(&self, future: impl Future<Output = ()>) {
+        assert!(
+            !self.is_paused(),
+            "a thread waits here by a blocking handle, and tokio's time is paused, which leaps over what threads do. Give \
+             blocking handles a world of `MockConsul::new`, and begin their threads with `MockConsul::spawn_thread`; or await the \
+             handles that are not blocking"
+        );
         self.handle.block_on(future);
+    }
+
+    /// Whether tokio's clock stands while the real one goes. It may leap meanwhile, but hardly each time.
+    fn is_paused(&self) -> bool {
+        let _inside = self.handle.enter();
+        (0..3).any(|_| {
+            let before = time::Instant::now();
+            let real = std::time::Instant::now();
+            while real.elapsed().is_zero() {
+                std::hint::spin_loop();
+            }
+            time::Instant::now() == before
+        })
     }
 
     pub(crate) fn poke(&self) {

@@ -14,7 +14,14 @@ const SHOWN_AT_THE_END: usize = 30;
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) is_kept: bool,
-    lines: VecDeque<String>,
+    lines: Lines,
+    story: Lines,
+}
+
+/// The newest of what was written.
+#[derive(Debug, Default)]
+struct Lines {
+    kept: VecDeque<String>,
     forgotten: u64,
 }
 
@@ -22,39 +29,70 @@ impl Trace {
     pub(crate) fn new() -> Self {
         Self {
             is_kept: true,
-            lines: VecDeque::new(),
-            forgotten: 0,
+            lines: Lines::default(),
+            story: Lines::default(),
         }
     }
 
+    /// What went over the network.
     pub(crate) fn add(&mut self, now: Instant, what: fmt::Arguments<'_>) {
-        if !self.is_kept {
-            return;
+        if self.is_kept {
+            self.lines.add(now, what);
         }
-        if self.lines.len() == MAX_LINES {
-            self.lines.pop_front();
-            self.forgotten += 1;
-        }
-        self.lines
-            .push_back(format!("{:>12.6} {what}", now.since_origin().as_secs_f64()));
     }
-}
 
-impl Trace {
+    /// What belongs into the story, too.
+    pub(crate) fn tell(&mut self, now: Instant, what: fmt::Arguments<'_>) {
+        if self.is_kept {
+            self.lines.add(now, what);
+            self.story.add(now, what);
+        }
+    }
+
     /// The last lines.
     pub(crate) fn end(&self) -> String {
-        let beyond = self.lines.len().saturating_sub(SHOWN_AT_THE_END);
-        let lines: Vec<&str> = self.lines.iter().skip(beyond).map(String::as_str).collect();
-        lines.join("\n")
+        self.lines.end()
+    }
+
+    pub(crate) fn story(&self) -> String {
+        self.story.to_string()
+    }
+
+    /// The last lines of the story.
+    pub(crate) fn end_of_story(&self) -> String {
+        self.story.end()
     }
 }
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines.fmt(f)
+    }
+}
+
+impl Lines {
+    fn add(&mut self, now: Instant, what: fmt::Arguments<'_>) {
+        if self.kept.len() == MAX_LINES {
+            self.kept.pop_front();
+            self.forgotten += 1;
+        }
+        let at = now.since_origin().as_secs_f64();
+        self.kept.push_back(format!("{at:>12.6} {what}"));
+    }
+
+    fn end(&self) -> String {
+        let beyond = self.kept.len().saturating_sub(SHOWN_AT_THE_END);
+        let lines: Vec<&str> = self.kept.iter().skip(beyond).map(String::as_str).collect();
+        lines.join("\n")
+    }
+}
+
+impl fmt::Display for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.forgotten > 0 {
             writeln!(f, "({} earlier lines forgotten)", self.forgotten)?;
         }
-        for line in &self.lines {
+        for line in &self.kept {
             f.write_str(line)?;
             f.write_char('\n')?;
         }

@@ -2,6 +2,9 @@
 //! nothing.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::panic::Location;
+use std::time::Duration;
 
 use semaphore_core::adapter::Instant;
 use semaphore_core::manage::{Inspect, Member, Operation, Snapshot};
@@ -11,6 +14,9 @@ use crate::consul::{Consul, Session};
 use crate::mock::MockConsul;
 use crate::process::MockProcess;
 
+/// How often it is looked whether something holds.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
 /// Words of semaphores and elections.
 impl MockConsul {
     /// Who holds a slot of the semaphore at this prefix: the value that each was told by
@@ -18,10 +24,10 @@ impl MockConsul {
     /// semaphore.
     ///
     /// ```
-    /// use semaphore_core::Semaphore;
+    /// use transport_mock::Semaphore;
     /// use transport_mock::MockConsul;
     ///
-    /// # fn main() -> Result<(), semaphore_core::Error> {
+    /// # fn main() -> Result<(), transport_mock::Error> {
     /// let world = MockConsul::new(7);
     /// let builder = Semaphore::builder("service/db", 1).value("node-1");
     /// let semaphore = builder.connect(world.client("node-1"))?;
@@ -82,6 +88,64 @@ impl MockConsul {
         assert!(!ended.is_empty(), "no session is {whom}'s");
         for session in ended {
             self.note(format_args!("session {session} of {whom} ended"));
+        }
+    }
+
+    /// Ends all that runs on this host, as `kill -9` does: the drivers of its handles are dropped and give nothing back, so that
+    /// its slots stay until its sessions end. Its handles find themselves without a driver, and its clients send nothing more. A
+    /// [client](MockConsul::client) that is made afterwards is of the process that comes next.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use transport_mock::{MockConsul, Semaphore};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), transport_mock::Error> {
+    /// let world = MockConsul::on_tokio(7);
+    /// let semaphore = |host| Semaphore::builder("service/db", 1).value(host).connect(world.client(host));
+    /// let first = semaphore("a")?.acquire().await?;
+    /// let second = semaphore("b")?;
+    /// let waiting = tokio::spawn(async move { second.acquire().await });
+    ///
+    /// world.kill("a");
+    /// let time = Duration::from_secs(46);
+    /// world.expect_within(time, "b holds", |world| world.holders("service/db") == ["b"]).await;
+    /// # drop((first, waiting));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn kill(&self, host: impl AsRef<str>) {
+        self.note(format_args!("{} killed", host.as_ref()));
+        self.kill_processes(host.as_ref());
+    }
+
+    /// Waits until something holds, and looks every ten milliseconds. In a world whose time is its own,
+    /// [`MockConsul::run`] runs it.
+    ///
+    /// # Panics
+    /// When it does not hold within that time, with `what` was expected and the [story](MockConsul::story).
+    ///
+    /// # Cancel safety
+    /// Nothing happens by it.
+    #[track_caller]
+    pub fn expect_within(
+        &self,
+        time: Duration,
+        what: impl fmt::Display,
+        mut holds: impl FnMut(&Self) -> bool,
+    ) -> impl Future<Output = ()> {
+        let at = Location::caller();
+        async move {
+            let until = self.now() + time;
+            while !holds(self) {
+                assert!(
+                    self.now() < until,
+                    "{at}: it was expected within {time:?} that {what}, and it does not hold. What happened:\n{}",
+                    self.story()
+                );
+                self.sleep(BETWEEN_LOOKS).await;
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! The network behind a lock, beside the executor that runs on its time.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use semaphore_core::adapter::{BoxFuture, Instant, Request};
@@ -13,8 +14,10 @@ use crate::consul::Profile;
 use crate::executor::{Clock, Executor, Step};
 use crate::fault::Fault;
 use crate::network::{Call, Event, Host, Network, Outcome, Socket};
+use crate::process::Process;
 use crate::time::Time;
 use crate::timeline::Key;
+use crate::watchdog;
 
 /// The end of time: a sleep until then is never over.
 const NEVER: Instant = Instant::from_origin(Duration::MAX);
@@ -27,6 +30,8 @@ pub(crate) struct World {
     pub(crate) time: Time,
     network: Mutex<Network>,
     settings: Mutex<Settings>,
+    /// What runs on each host now.
+    processes: Mutex<BTreeMap<Host, Arc<Process>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,12 +47,13 @@ impl World {
         Self {
             seed,
             time,
-            executor: Arc::new(Executor::default()),
+            executor: Executor::new(),
             network: Mutex::new(Network::new(seed, profile)),
             settings: Mutex::new(Settings {
                 automatic: true,
                 patience,
             }),
+            processes: Mutex::default(),
         }
     }
 
@@ -80,8 +86,27 @@ impl World {
         network.next_due()
     }
 
+    pub(crate) fn process(&self, host: Host) -> Arc<Process> {
+        Arc::clone(self.processes().entry(host).or_default())
+    }
+
+    /// Ends what runs on this host. What comes next is another process.
+    pub(crate) fn kill(&self, host: Host) {
+        let process = self.processes().remove(&host);
+        if let Some(process) = process {
+            process.kill();
+        }
+    }
+
+    fn processes(&self) -> MutexGuard<'_, BTreeMap<Host, Arc<Process>>> {
+        let locked = self.processes.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn set_automatic(&self, automatic: bool) {
         self.settings().automatic = automatic;
+        let longest_wait = automatic.then_some(watchdog::LONGEST_WAIT);
+        self.executor.set_longest_wait(longest_wait);
         self.executor.poke();
     }
 
@@ -197,6 +222,13 @@ impl World {
                     Endless(patience)
                 );
             }
+        }
+    }
+
+    /// Somebody waits for something here.
+    fn awaited(&self, waker: &Waker) {
+        if matches!(self.time, Time::Own) {
+            self.executor.awaited(waker);
         }
     }
 
@@ -322,13 +354,12 @@ impl Future for Sending {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let call = self.call;
         let outcome = self.world.lock().poll_outcome(call, context.waker());
-        match outcome {
-            Some(outcome) => {
-                self.done = true;
-                Poll::Ready(outcome)
-            }
-            None => Poll::Pending,
-        }
+        let Some(outcome) = outcome else {
+            self.world.awaited(context.waker());
+            return Poll::Pending;
+        };
+        self.done = true;
+        Poll::Ready(outcome)
     }
 }
 
@@ -363,6 +394,8 @@ impl Future for Sleep {
         }
         if let Some(Event::Wake(waker)) = timer.and_then(|key| network.timeline.get_mut(key)) {
             waker.clone_from(context.waker());
+            drop(network);
+            self.world.awaited(context.waker());
             return Poll::Pending;
         }
         let event = Event::Wake(context.waker().clone());
@@ -370,6 +403,7 @@ impl Future for Sleep {
         drop(network);
         self.timer = Some(key);
         self.world.executor.poke();
+        self.world.awaited(context.waker());
         Poll::Pending
     }
 }

@@ -147,7 +147,8 @@ fn a_duplicate_is_applied_twice_and_answered_once() {
 fn a_delayed_request_is_overtaken() {
     let world = MockConsul::new(1);
     let client = world.client("a");
-    world.next(|request| request.body() == b"first", Fault::Delay(SECOND));
+    let first = Rule::new(Fault::Delay(SECOND));
+    world.inject(first.matching(|request| request.body() == b"first"));
     let late = world.start({
         let client = client.clone();
         async move { client.send(put_new("key", "first")).await.map(|a| text(&a)) }

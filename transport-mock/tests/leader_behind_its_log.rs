@@ -9,7 +9,7 @@ use support::{
     SECOND, create_session, get, index_of, put, put_new, session_id, status, stored, text, watch,
 };
 use transport_mock::consul::Snapshot;
-use transport_mock::{Fault, MockClient, MockConsul, Task};
+use transport_mock::{Fault, MockClient, MockConsul, Rule, Task};
 
 struct Bench {
     world: MockConsul,
@@ -136,7 +136,7 @@ fn a_write_whose_client_gave_up_is_applied_all_the_same() {
     let before = bench.snapshot();
     bench.world.elect_leader_behind(&before);
     bench.start(put("given-up", "value")).abort();
-    bench.world.next(|_| true, Fault::ResetAfter);
+    bench.world.inject(Rule::new(Fault::ResetAfter));
     let reset = status(&bench.client, put("reset", "value"));
     assert!(bench.world.run(reset).is_err());
     bench.world.advance(SECOND);

@@ -2,11 +2,12 @@
 #![cfg(feature = "loopback")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use transport_mock::LoopbackConsul;
+use transport_mock::consul::Version;
+use transport_mock::{Fault, LoopbackConsul, RequestKind, Rule};
 
 /// Long enough for any answer, so that a test that hangs fails.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -31,7 +32,11 @@ impl Answer {
 
 impl Socket {
     fn open(consul: &LoopbackConsul) -> Self {
-        let stream = TcpStream::connect(consul.addr()).unwrap();
+        Self::open_at(consul.addr())
+    }
+
+    fn open_at(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         Self(BufReader::new(stream))
     }
@@ -66,6 +71,15 @@ impl Socket {
         self.0.read_exact(&mut body).unwrap();
         answer.body = String::from_utf8(body).unwrap();
         answer
+    }
+
+    /// Whether no answer has come in a moment.
+    fn is_silent(&mut self) -> bool {
+        let moment = Duration::from_millis(100);
+        self.0.get_ref().set_read_timeout(Some(moment)).unwrap();
+        let read = self.0.read(&mut [0]);
+        self.0.get_ref().set_read_timeout(Some(LIMIT)).unwrap();
+        matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
     fn is_closed(&mut self) -> bool {
@@ -289,7 +303,7 @@ fn what_is_not_a_request_is_refused_and_the_connection_closed() {
 #[test]
 fn one_connection_too_many_is_closed() {
     let consul = LoopbackConsul::start().unwrap();
-    consul.set_max_connections(Some(2));
+    consul.world().set_max_connections(Some(2));
     let mut allowed: Vec<_> = (0..2).map(|_| Socket::open(&consul)).collect();
     for socket in &mut allowed {
         assert_eq!(socket.get("/v1/kv/key").status, 404);
@@ -312,4 +326,113 @@ fn stopping_closes_every_connection_and_frees_the_port() {
     drop(consul);
     assert!(socket.is_closed());
     assert!(TcpStream::connect(addr).is_err());
+}
+
+#[test]
+fn it_listens_where_it_is_told_to() {
+    let consul = LoopbackConsul::bind("[::1]:0").unwrap();
+    assert!(consul.url().starts_with("http://[::1]:"), "{consul:?}");
+    assert_eq!(Socket::open(&consul).get("/v1/kv/key").status, 404);
+    // The port is taken.
+    assert!(LoopbackConsul::bind(consul.addr()).is_err());
+    let addr = consul.addr();
+    drop(consul);
+    let again = LoopbackConsul::bind(addr).unwrap();
+    assert_eq!(again.addr(), addr);
+}
+
+#[test]
+fn it_is_of_the_release_that_is_wanted() {
+    let consul = LoopbackConsul::bind_with("127.0.0.1:0", 7, Version::V1_22).unwrap();
+    let answer = Socket::open(&consul).get("/v1/agent/self");
+    assert!(answer.body.contains("\"Version\":\"1.22."), "{answer:?}");
+}
+
+#[test]
+fn a_refusal_is_answered_as_often_as_it_is_ordered() {
+    let consul = LoopbackConsul::start().unwrap();
+    let refusal = Rule::new(Fault::too_many_requests()).times(2);
+    consul.world().inject(refusal);
+    let mut socket = Socket::open(&consul);
+    let statuses = [(); 3].map(|()| socket.get("/v1/kv/key").status);
+    assert_eq!(statuses, [429, 429, 404]);
+    // Orders over HTTP, as to `consul-in-memory`.
+    assert_eq!(socket.put("/mock/503?times=1", "").status, 200);
+    assert_eq!(socket.get("/v1/kv/key").status, 503);
+    assert_eq!(socket.put("/mock/503?rate=2", "").status, 400);
+}
+
+#[test]
+fn a_write_whose_answer_is_lost_is_applied() {
+    let consul = LoopbackConsul::start().unwrap();
+    let lost = Rule::new(Fault::LoseAnswer).kind(RequestKind::KvPut);
+    consul.world().inject(lost);
+    let mut writer = Socket::open(&consul);
+    writer.send(put("/v1/kv/key", "value"));
+    assert!(writer.is_silent());
+    assert_eq!(Socket::open(&consul).get("/v1/kv/key?raw").body, "value");
+}
+
+#[test]
+fn a_connection_that_is_reset_is_closed() {
+    let consul = LoopbackConsul::start().unwrap();
+    consul.world().inject(Rule::new(Fault::ResetBefore));
+    let mut writer = Socket::open(&consul);
+    writer.send(put("/v1/kv/key", "value"));
+    assert!(writer.is_closed());
+    assert_eq!(Socket::open(&consul).get("/v1/kv/key").status, 404);
+}
+
+#[test]
+fn a_host_that_is_cut_off_hears_nothing_and_others_do() {
+    let consul = LoopbackConsul::start().unwrap();
+    let addr = consul.listen("2", "127.0.0.1:0").unwrap();
+    let (mut first, mut second) = (Socket::open(&consul), Socket::open_at(addr));
+    consul.world().stall("2");
+    second.send("GET /v1/kv/key HTTP/1.1\r\n\r\n");
+    assert_eq!(first.get("/v1/kv/key").status, 404);
+    assert!(second.is_silent());
+    consul.world().heal("2");
+    assert_eq!(second.receive().status, 404);
+
+    consul.world().partition("1");
+    first.send("GET /v1/kv/key HTTP/1.1\r\n\r\n");
+    assert!(first.is_silent());
+    consul.world().heal("1");
+    assert_eq!(Socket::open(&consul).get("/v1/kv/key").status, 404);
+}
+
+#[test]
+fn an_agent_that_lags_behind_shows_what_was() {
+    let consul = LoopbackConsul::start().unwrap();
+    let addr = consul.listen("2", "127.0.0.1:0").unwrap();
+    let (mut reader, mut writer) = (Socket::open(&consul), Socket::open_at(addr));
+    writer.put("/v1/kv/key", "old");
+    consul.world().lag("1");
+    writer.put("/v1/kv/key", "new");
+    assert_eq!(reader.get("/v1/kv/key?raw").body, "old");
+    assert_eq!(reader.get("/v1/kv/key?raw&consistent").body, "new");
+    consul.world().catch_up("1");
+    assert_eq!(reader.get("/v1/kv/key?raw").body, "new");
+}
+
+#[test]
+fn without_a_leader_requests_are_refused_until_one_is_elected() {
+    let consul = LoopbackConsul::start().unwrap();
+    let mut socket = Socket::open(&consul);
+    consul.world().lose_leader();
+    assert_eq!(socket.get("/v1/kv/key").status, 500);
+    consul.world().elect_leader();
+    assert_eq!(socket.get("/v1/kv/key").status, 404);
+    assert!(consul.world().story().contains("leader elected"));
+}
+
+#[test]
+fn latency_is_waited_for() {
+    let consul = LoopbackConsul::start().unwrap();
+    let long = Duration::from_secs(3600);
+    let mut socket = Socket::open(&consul);
+    consul.world().set_latency(long..=long);
+    socket.send("GET /v1/kv/key HTTP/1.1\r\n\r\n");
+    assert!(socket.is_silent());
 }

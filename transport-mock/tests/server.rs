@@ -9,6 +9,7 @@
 )]
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
@@ -171,6 +172,21 @@ fn an_order_that_nobody_understands_is_refused_and_changes_nothing() {
     assert_eq!(served.status(), Some(200));
     let refused = Command::new(PROGRAM).args(["--fault", "nonsense"]).output();
     assert!(!refused.unwrap().status.success());
+}
+
+#[test]
+fn it_listens_at_the_port_that_is_given_or_says_why_not() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let refused = Command::new(PROGRAM).args(["--listen", &addr]).output();
+    let refused = refused.unwrap();
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains(&format!("can't listen on {addr}")), "{said}");
+    drop(taken);
+    let served = Served::start(&["--listen", &addr]);
+    assert_eq!(served.url, format!("http://{addr}"));
+    assert_eq!(served.status(), Some(200));
 }
 
 #[test]

@@ -5,20 +5,25 @@
 //! leads when its session has expired and the lock delay is over. Without an agent it leads a Consul in
 //! memory for a moment.
 //!
+//! `--candidates 20 --term-ms 0 --terms 500` measures handovers instead: so many candidates in one process, each of which leads for
+//! so long, until there were so many terms.
+//!
 //! It tells since when it leads and leads no more by the machine's clock, in seconds since 1970, so that
 //! several can be laid side by side.
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use examples::agent::Agent;
-use examples::backend::Backend;
+use examples::backend::{Backend, Hosts};
+use examples::contest::{Contest, Sharing};
 use examples::failure::{Failure, with_causes};
 use examples::flags;
 use examples::say;
 use examples::wall::WallTime;
-use transport_reqwest::{Election, Error, Leadership, LockKey, Lost};
+use transport_reqwest::{Builder, Election, Error, Leadership, LockKey, Lost};
 use transport_ureq::SmolTransport;
 
 /// How long a campaign is silent about an agent that does not answer.
@@ -49,19 +54,62 @@ struct Flags {
     /// Resigns after so many milliseconds as the leader; on a Consul in memory after 2000 unless told
     #[arg(long)]
     hold_ms: Option<u64>,
+    /// Measures how soon one of so many candidates follows the other
+    #[arg(long, value_name = "COUNT")]
+    candidates: Option<NonZeroUsize>,
+    /// With `--candidates`: for how many milliseconds each leads
+    #[arg(long, default_value_t = 0, requires = "candidates")]
+    term_ms: u64,
+    /// With `--candidates`: after how many terms it is over
+    #[arg(long, default_value = "500", requires = "candidates")]
+    terms: NonZeroUsize,
+    /// With `--candidates`: what they share
+    #[arg(long, value_enum, default_value_t = Sharing::Transport, requires = "candidates")]
+    share: Sharing,
+    /// With `--candidates`: prints the figures as JSON
+    #[arg(long, requires = "candidates")]
+    json: bool,
     /// What sends the requests and keeps the session
     #[arg(long, value_enum, default_value_t = Backend::Tokio)]
     backend: Backend,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match run(&Flags::parse()).await {
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    let outcome = match flags.candidates {
+        Some(candidates) => contest(&flags, candidates),
+        None => run(&flags),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
+/// Lets so many candidates lead in turn, and prints what that costs.
+fn contest(flags: &Flags, candidates: NonZeroUsize) -> Result<(), Failure> {
+    let hosts = Hosts::new(flags.backend, Agent::find()?)?;
+    let contest = Contest {
+        hosts: &hosts,
+        builder: &|| builder(flags, hosts.agent()),
+        candidates,
+        sharing: flags.share,
+        term: Duration::from_millis(flags.term_ms),
+        terms: flags.terms,
+    };
+    let outcome = contest.run()?;
+    if flags.json {
+        say!(
+            "{}",
+            serde_json::to_string(&outcome).map_err(Failure::Json)?
+        );
+    } else {
+        say!("{outcome}");
+    }
+    Ok(())
+}
+
+#[tokio::main]
 async fn run(flags: &Flags) -> Result<(), Failure> {
     let agent = Agent::find()?;
     let election = connect(flags, &agent)?;
@@ -87,8 +135,7 @@ async fn run(flags: &Flags) -> Result<(), Failure> {
     outcome
 }
 
-/// The election on the backend that was chosen. A program of your own has one of the three.
-fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
+fn builder(flags: &Flags, agent: &Agent) -> Builder<Election> {
     let mut builder = Election::builder(flags.key.as_str())
         .value(flags.value.as_str())
         .ttl(Duration::from_secs(flags.ttl));
@@ -101,6 +148,12 @@ fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
     if let Some(tokens) = agent.tokens() {
         builder = builder.token_source(tokens);
     }
+    builder
+}
+
+/// The election on the backend that was chosen. A program of your own has one of the three.
+fn connect(flags: &Flags, agent: &Agent) -> Result<Election, Failure> {
+    let builder = builder(flags, agent);
     let unbuilt = |error: Box<dyn std::error::Error + Send + Sync>| Failure::Backend(error);
     let connected = match flags.backend {
         Backend::Tokio => {

@@ -1,5 +1,5 @@
 //! A mangled Consul, to a [`Follow`]: see `drive`. In the end it has to show what Consul's key
-//! says, unless it was told something that ends it.
+//! says, or that the key is something else's.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -9,7 +9,7 @@ use semaphore_core::sans_io::{
     CommandId, Event, Follow, Instant, Machine, Method, Request, RequestId, Response, Transmit,
     TransportError,
 };
-use semaphore_core::{Error, LeaderEvent, LeaderStatus, LockKey, SessionId};
+use semaphore_core::{Conflict, Error, LeaderEvent, LeaderStatus, LockKey, SessionId};
 use transport_mock::consul::Consul;
 
 use crate::ceiling::Ceiling;
@@ -38,9 +38,16 @@ pub(crate) struct Follower {
     follow: Follow,
     /// The last thing that it was told of the leader.
     told: Option<LeaderStatus>,
-    is_interrupted: bool,
-    has_ended: bool,
+    trouble: Option<Trouble>,
     errors: VecDeque<Error>,
+}
+
+/// What it was told of last that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Trouble {
+    Interrupted,
+    Refused,
+    Conflict(Conflict),
 }
 
 impl Watcher {
@@ -50,8 +57,7 @@ impl Watcher {
             follower: Follower {
                 follow: Follow::new(key, scope(), seed),
                 told: None,
-                is_interrupted: false,
-                has_ended: false,
+                trouble: None,
                 errors: VecDeque::new(),
             },
             requests: Ceiling::new(10, Duration::from_millis(100)),
@@ -107,7 +113,7 @@ impl Subject for Watcher {
     /// It shows what is there.
     fn is_at_rest(&self, consul: &Consul) -> bool {
         let Some(current) = self.follower.follow.current() else {
-            return self.follower.has_ended;
+            return matches!(self.follower.trouble, Some(Trouble::Conflict(_)));
         };
         let entry = consul.entry(KEY);
         let session = entry.and_then(|entry| entry.session());
@@ -120,14 +126,13 @@ impl Subject for Watcher {
             }
             LeaderStatus::Leaderless { last_value } => session.is_none() && *last_value == value,
         };
-        is_current && !self.follower.is_interrupted || self.follower.has_ended
+        is_current && self.follower.trouble.is_none()
     }
 }
 
 impl Follower {
     /// Each event says something new.
     fn take(&mut self, event: Result<LeaderEvent, Error>) {
-        assert!(!self.has_ended, "{event:?} after the end");
         match event {
             Ok(LeaderEvent::Elected(leader)) => {
                 let former = self.told.as_ref().and_then(LeaderStatus::leader);
@@ -146,18 +151,29 @@ impl Follower {
                 self.told = told;
             }
             Ok(LeaderEvent::Interrupted(error)) => {
-                assert!(!core::mem::replace(&mut self.is_interrupted, true));
+                self.meet(Trouble::Interrupted);
                 self.errors.push_back(error.into());
             }
-            Ok(LeaderEvent::Resumed) => {
-                assert!(core::mem::take(&mut self.is_interrupted));
-            }
+            Ok(LeaderEvent::Resumed) => assert!(self.trouble.take().is_some()),
             Ok(_) => {}
             Err(error) => {
-                self.has_ended = true;
+                let trouble = match &error {
+                    Error::NotAnElection { conflict, .. } => {
+                        self.told = None;
+                        Trouble::Conflict(conflict.clone())
+                    }
+                    _ => Trouble::Refused,
+                };
+                self.meet(trouble);
                 self.errors.push_back(error);
             }
         }
+    }
+
+    /// Each trouble is told once.
+    fn meet(&mut self, trouble: Trouble) {
+        assert_ne!(self.trouble.as_ref(), Some(&trouble));
+        self.trouble = Some(trouble);
     }
 }
 
@@ -169,13 +185,11 @@ impl Machine for Follower {
             self.take(event);
         }
         assert_eq!(self.follow.current(), self.told.as_ref());
-        assert_eq!(self.follow.is_interrupted(), self.is_interrupted);
+        assert_eq!(self.follow.is_interrupted(), self.trouble.is_some());
         for error in self.errors.drain(..) {
             assert!(!check_text(&error).contains(TOKEN), "{error}");
         }
-        let transmit = self.follow.poll_transmit(now);
-        assert!(transmit.is_none() || !self.has_ended, "sends after its end");
-        transmit
+        self.follow.poll_transmit(now)
     }
 
     fn poll_abort(&mut self) -> Option<RequestId> {
@@ -204,7 +218,7 @@ impl Machine for Follower {
     fn close(&mut self, _: Instant) {}
 
     fn is_idle(&self) -> bool {
-        self.follow.has_ended()
+        false
     }
 
     fn cancel(&mut self, _: Instant, _: CommandId) {}

@@ -120,7 +120,7 @@ impl KeyOracle {
         assert!(self.may_say(request.body()) || self.shown.iter().any(was_shown));
     }
 
-    /// One acquisition, and a look at the key as it was shown.
+    /// One acquisition, or one release, and a look at the key as it was shown.
     fn check_transaction(&self, request: &Request) {
         let body: Json = serde_json::from_slice(request.body()).expect("a transaction is JSON");
         let operations = body.as_array().expect("a transaction is a list");
@@ -133,13 +133,28 @@ impl KeyOracle {
             assert_eq!(check["Verb"], "check-index");
             check["Index"].as_u64().expect("an index")
         };
-        assert_eq!(lock["Verb"], "lock");
+        let session = lock["Session"].as_str().unwrap_or_default();
         let value = STANDARD.decode(lock["Value"].as_str().unwrap_or_default());
-        self.check_acquisition(
-            lock["Session"].as_str().unwrap_or_default(),
-            lock["Flags"].as_u64(),
-            &value.expect("a value is Base64"),
-        );
+        let value = value.expect("a value is Base64");
+        if lock["Verb"] == "unlock" {
+            assert!(self.is_ours(session), "{session} is not its own");
+            let is_base = |shown: &Shown| {
+                let is_tied = shown
+                    .session
+                    .as_ref()
+                    .is_some_and(|it| it.as_str() == session);
+                shown.modify_index == base
+                    && is_tied
+                    && (self.may_say(&value) || shown.value == value)
+            };
+            assert!(
+                self.shown.iter().any(is_base),
+                "nothing shows it its own at {base}"
+            );
+            return;
+        }
+        assert_eq!(lock["Verb"], "lock");
+        self.check_acquisition(session, lock["Flags"].as_u64(), &value);
         let is_base = |shown: &Shown| shown.modify_index == base && self.may_acquire(shown);
         assert!(
             self.shown.iter().any(is_base),

@@ -36,6 +36,17 @@ pub enum Operation<'a> {
         /// Its flags.
         flags: u64,
     },
+    /// Unties a key from the session that has it. Fails when that is not this one.
+    Unlock {
+        /// The key.
+        key: &'a str,
+        /// The session to untie it from.
+        session: &'a SessionId,
+        /// The value to store under it.
+        value: &'a [u8],
+        /// Its flags.
+        flags: u64,
+    },
     /// Writes a key. Fails when it has changed.
     Cas {
         /// The key.
@@ -133,6 +144,7 @@ impl<'a> Operation<'a> {
     pub fn returns_entry(&self) -> bool {
         match self {
             Self::Lock { .. }
+            | Self::Unlock { .. }
             | Self::Cas { .. }
             | Self::CheckSession { .. }
             | Self::CheckIndex { .. } => true,
@@ -147,6 +159,7 @@ impl<'a> Operation<'a> {
     fn changed_path(&self) -> Option<String> {
         match self {
             Self::Lock { key, .. }
+            | Self::Unlock { key, .. }
             | Self::Cas { key, .. }
             | Self::Delete { key }
             | Self::DeleteCas { key, .. } => Some(Target::key(key).into_path()),
@@ -167,6 +180,15 @@ impl<'a> Operation<'a> {
             } => Fields {
                 session: Some(session.as_str()),
                 ..Fields::new("lock", key).storing(value, flags)
+            },
+            Self::Unlock {
+                key,
+                session,
+                value,
+                flags,
+            } => Fields {
+                session: Some(session.as_str()),
+                ..Fields::new("unlock", key).storing(value, flags)
             },
             Self::Cas {
                 key, value, flags, ..

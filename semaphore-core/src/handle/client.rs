@@ -67,7 +67,8 @@ impl Client {
         Semaphore::builder(prefix, limit).connect(self.clone())
     }
 
-    /// The election under `key`, with the client's options and a session of its own.
+    /// The election under `key`, with the client's options and a session of its own. Elections of one client with the same key and
+    /// options are one candidate: their campaigns lead in turn, and cost one watch and one session.
     ///
     /// # Errors
     /// As [`Self::semaphore`].

@@ -1,9 +1,11 @@
 //! Finding an election's leader, without a part in the election.
 
 use core::fmt;
-use std::sync::Arc;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::authorized::Tokens;
+use super::followed::Followed;
 use super::follower::Follower;
 use crate::api::SessionDetails;
 use crate::driver;
@@ -38,45 +40,86 @@ use crate::transport::Transport;
 /// # })?;
 /// # Ok::<(), semaphore_core::Error>(())
 /// ```
+///
+/// Clones share what they know of the leader: all who [follow](Self::follow) it cost one read.
 #[derive(Clone)]
 pub struct Discovery {
-    key: LockKey,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    following: Following,
     scope: Scope,
     /// Of the jitter, to repeat a run.
     seed: Option<u64>,
     transport: Arc<dyn Transport>,
     tokens: Tokens,
     runtime: Arc<dyn Runtime>,
+    /// Those who follow now, if there are any.
+    followed: Mutex<Weak<Followed>>,
+}
+
+/// What is followed, and how old what is known of it may get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Following {
+    pub(super) key: LockKey,
+    pub(super) max_age: Option<Duration>,
+}
+
+/// One that somebody may have.
+pub(super) struct WeakDiscovery(Weak<Inner>);
+
+impl WeakDiscovery {
+    pub(super) fn upgrade(&self) -> Option<Discovery> {
+        self.0.upgrade().map(|inner| Discovery { inner })
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 impl Discovery {
     pub(super) fn new(
-        key: LockKey,
+        following: Following,
         scope: Scope,
         seed: Option<u64>,
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
     ) -> Self {
-        Self {
-            key,
+        let inner = Inner {
+            following,
             scope,
             seed,
             transport,
             tokens,
             runtime,
+            followed: Mutex::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
         }
+    }
+
+    pub(super) fn downgrade(&self) -> WeakDiscovery {
+        WeakDiscovery(Arc::downgrade(&self.inner))
+    }
+
+    /// Whether it follows this, there.
+    pub(super) fn is_of(&self, following: &Following, scope: &Scope) -> bool {
+        (&self.inner.following, &self.inner.scope) == (following, scope)
     }
 
     /// Every request carries this token from now on, in place of what the builder was told, also those of clones and
     /// followers. What is under way with the token before, and is refused, is sent once more.
     pub fn set_token(&self, token: Token) {
-        self.tokens.set(token);
+        self.inner.tokens.set(token);
     }
 
     /// The election's key.
     pub fn key(&self) -> &LockKey {
-        &self.key
+        &self.inner.following.key
     }
 
     /// Who leads now, confirmed by Consul's leader; none when nobody does. One read.
@@ -98,7 +141,7 @@ impl Discovery {
     /// # Cancel safety
     /// It only reads.
     pub async fn status(&self) -> Result<LeaderStatus, Error> {
-        let discover = DiscoverLeader::new(self.key.clone(), self.scope.clone());
+        let discover = DiscoverLeader::new(self.key().clone(), self.inner.scope.clone());
         self.run(discover).await
     }
 
@@ -112,19 +155,32 @@ impl Discovery {
     /// # Cancel safety
     /// It only reads.
     pub async fn holder(&self, leader: &Leader) -> Result<Option<SessionDetails>, Error> {
-        let describe = DescribeSession::new(leader.session.clone(), self.scope.clone());
+        let describe = DescribeSession::new(leader.session.clone(), self.inner.scope.clone());
         self.run(describe).await
     }
 
     /// Follows the leader: every change, from the present one on. Sends nothing before the first
     /// [`Follower::next`].
     pub fn follow(&self) -> Follower {
-        let follow = Follow::new(self.key.clone(), self.scope.clone(), self.seed());
-        Follower::new(
-            follow,
-            Arc::clone(&self.transport),
-            Arc::clone(&self.runtime),
-        )
+        Follower::new(self.key().clone(), self.followed())
+    }
+
+    fn followed(&self) -> Arc<Followed> {
+        let inner = &self.inner;
+        let followed = inner.followed.lock();
+        let mut followed = followed.unwrap_or_else(PoisonError::into_inner);
+        if let Some(followed) = followed.upgrade() {
+            return followed;
+        }
+        let Following { key, max_age } = inner.following.clone();
+        let mut follow = Follow::new(key, inner.scope.clone(), self.seed());
+        if let Some(max_age) = max_age {
+            follow = follow.allowing(max_age);
+        }
+        let (transport, runtime) = (Arc::clone(&inner.transport), Arc::clone(&inner.runtime));
+        let begun = Arc::new(Followed::new(follow, transport, runtime));
+        *followed = Arc::downgrade(&begun);
+        begun
     }
 
     /// Whether a sequencer that somebody hands over is this election's leader's. One read, tried again
@@ -138,27 +194,27 @@ impl Discovery {
     /// # Cancel safety
     /// It only reads.
     pub async fn verify(&self, sequencer: &Sequencer) -> Result<SequencerStatus, Error> {
-        if sequencer.key != self.key.as_str() {
+        if sequencer.key != self.key().as_str() {
             return Err(InvalidInput::SequencerOfAnother(sequencer.key.clone()).into());
         }
-        self.run(Verify::new(sequencer.clone(), self.scope.clone()))
+        self.run(Verify::new(sequencer.clone(), self.inner.scope.clone()))
             .await
     }
 
     fn seed(&self) -> u64 {
-        self.seed.unwrap_or_else(|| self.runtime.seed())
+        self.inner.seed.unwrap_or_else(|| self.inner.runtime.seed())
     }
 
     async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
         let operation = Operation::new(task, self.seed());
-        driver::run(operation, &*self.transport, &*self.runtime).await
+        driver::run(operation, &*self.inner.transport, &*self.inner.runtime).await
     }
 }
 
 impl fmt::Debug for Discovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Discovery")
-            .field("key", &self.key)
+            .field("key", self.key())
             .finish_non_exhaustive()
     }
 }

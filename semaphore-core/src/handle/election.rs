@@ -8,14 +8,14 @@ use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
-use super::discovery::Discovery;
+use super::discovery::{Discovery, Following};
 use super::follower::Follower;
 use super::hold::Hold;
 use super::leadership::Leadership;
 use super::owner::Owner;
-use super::presence::Presence;
 use crate::error::{Error, Refusal};
-use crate::input::{LockKey, Scope};
+use crate::input::LockKey;
+use crate::leader::Leader;
 use crate::machine::{Candidate, ElectionSettings};
 use crate::runtime::Runtime;
 use crate::time::Instant;
@@ -50,46 +50,37 @@ use crate::transport::Transport;
 #[derive(Clone)]
 pub struct Election {
     owner: Arc<Owner<Candidate>>,
-    key: LockKey,
-    scope: Scope,
+    /// Of the same key.
+    discovery: Discovery,
 }
 
 impl Election {
     pub(super) fn start(
-        settings: ElectionSettings,
+        settings: &ElectionSettings,
         seed: u64,
         transport: Arc<dyn Transport>,
         tokens: Tokens,
         runtime: Arc<dyn Runtime>,
         farewell: Duration,
     ) -> Result<Self, Error> {
-        let key = settings.key().clone();
-        let scope = settings.scope().clone();
-        let candidate = Candidate::new(settings, seed);
-        Ok(Self {
-            owner: Owner::start(candidate, transport, tokens, runtime, farewell)?,
-            key,
-            scope,
-        })
+        let candidate = Candidate::new(settings.clone(), seed);
+        let owner = Owner::start(candidate, transport, tokens, runtime, farewell)?;
+        Ok(Self::of(owner, settings))
     }
 
-    /// One of a client's.
-    pub(super) fn join(
-        presence: &Presence,
-        settings: ElectionSettings,
-        seed: u64,
-        tokens: Tokens,
-        farewell: Duration,
-    ) -> Result<Self, Error> {
+    /// With a candidate that runs.
+    pub(super) fn of(owner: Arc<Owner<Candidate>>, settings: &ElectionSettings) -> Self {
+        let (shared, max_age) = (&owner.0, None);
         let key = settings.key().clone();
-        let scope = settings.scope().clone();
-        let candidate = Candidate::new(settings, seed);
-        let tokens = tokens.or(presence.house().tokens());
-        Ok(Self {
-            owner: Owner::join(presence.key(), candidate, None, tokens, farewell)?,
-            key,
-            scope,
-        })
+        let discovery = Discovery::new(
+            Following { key, max_age },
+            settings.scope().clone(),
+            None,
+            Arc::clone(shared.transport()),
+            shared.tokens().clone(),
+            Arc::clone(shared.runtime()),
+        );
+        Self { owner, discovery }
     }
 
     /// Every request of this election and of its [discovery](Self::discovery) carries this token from now on, in place of what the
@@ -100,26 +91,25 @@ impl Election {
 
     /// The key it is about.
     pub fn key(&self) -> &LockKey {
-        &self.key
+        self.discovery.key()
     }
 
     /// Who leads now, and who will: the same key, scope and transport, without a part in the election. It goes on when
     /// the election is closed.
     pub fn discovery(&self) -> Discovery {
-        let (transport, runtime) = (self.owner.0.transport(), self.owner.0.runtime());
-        Discovery::new(
-            self.key.clone(),
-            self.scope.clone(),
-            None,
-            Arc::clone(transport),
-            self.owner.0.tokens().clone(),
-            Arc::clone(runtime),
-        )
+        self.discovery.clone()
     }
 
-    /// Follows who leads: every change, from the present one on, as [`Discovery::follow`] does.
+    /// Follows who leads: every change, from the present one on, as [`Discovery::follow`] does. All who follow by this election, its
+    /// clones and its discovery share one read.
     pub fn leaders(&self) -> Follower {
-        self.discovery().follow()
+        self.discovery.follow()
+    }
+
+    /// Who leads, as far as this election knows without asking: it watches the key while somebody campaigns or leads by it.
+    /// None when nobody leads, and when nobody campaigns here, so that it is not known. [`Discovery::leader`] asks.
+    pub fn leader(&self) -> Option<Leader> {
+        self.owner.0.with(|state| state.machine.known_leader())
     }
 
     /// Waits until it leads. Transient failures are waited out: with Consul out of reach this waits
@@ -256,7 +246,7 @@ impl Election {
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Election")
-            .field("key", &self.key)
+            .field("key", self.key())
             .finish_non_exhaustive()
     }
 }

@@ -3,128 +3,120 @@
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::Pin;
-use core::task::{Context, Poll, ready};
+use core::task::{Context, Poll};
 use core::time::Duration;
 use std::sync::Arc;
 
 use futures_util::Stream;
 
-use crate::driver::{Answered, exchange};
+use super::followed::{Followed, ListenerNo};
 use crate::error::Error;
 use crate::input::LockKey;
 use crate::leader::LeaderStatus;
-use crate::machine::{Follow, LeaderEvent};
-use crate::runtime::{BoxFuture, Runtime};
-use crate::transport::Transport;
+use crate::machine::{LeaderEvent, Told};
+use crate::time::Instant;
 
-/// Follows an election's leader. Made by [`Discovery::follow`](crate::Discovery::follow).
+/// Follows an election's leader. Made by [`Discovery::follow`](crate::Discovery::follow) and
+/// [`Election::leaders`](crate::Election::leaders).
 ///
 /// Nothing runs in the background: it asks Consul while it is [awaited](Self::next), and only then.
-/// Of what changes between two calls, the last is seen. It is also a [`Stream`] of the same items.
+/// Of what changes between two calls, the last is seen. It is also a [`Stream`] of the same items, which doesn't end.
 ///
-/// Dropping it drops the poll that is under way. An agent goes on counting that connection until the
-/// poll would have ended, 16 s later at most, and allows a client 200 by default: keep one follower
-/// rather than making many.
+/// Those of one [`Discovery`](crate::Discovery), of its clones, and of one [`Election`](crate::Election) share one read: a thousand
+/// of them cost what one costs. A clone goes on from what this one was told.
+///
+/// Dropping the last of them drops the poll that is under way. An agent goes on counting that connection until the
+/// poll would have ended, some five seconds later, and allows a client 200 by default.
 #[must_use = "a follower does nothing unless it is awaited"]
 pub struct Follower {
-    follow: Follow,
-    transport: Arc<dyn Transport>,
-    runtime: Arc<dyn Runtime>,
-    /// What it waits for: an answer, or the time of the next request.
-    waiting: Option<BoxFuture<'static, Option<Answered>>>,
+    key: LockKey,
+    followed: Arc<Followed>,
+    no: ListenerNo,
+    told: Told,
+    /// How new what it was told was at least when it was told.
+    told_of: Option<Instant>,
 }
 
 impl Follower {
-    pub(super) fn new(
-        follow: Follow,
-        transport: Arc<dyn Transport>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Self {
+    pub(super) fn new(key: LockKey, followed: Arc<Followed>) -> Self {
         Self {
-            follow,
-            transport,
-            runtime,
-            waiting: None,
+            no: followed.listen(),
+            key,
+            followed,
+            told: Told::default(),
+            told_of: None,
         }
     }
 
-    /// Waits for the next change; the first is the leader of the present. Failures that pass are told as
-    /// [`LeaderEvent::Interrupted`] and tried again. None after an error.
+    /// Waits for the next change; the first is the leader of the present.
+    ///
+    /// It goes on whatever happens, and is never `None`. Failures that pass are told once as [`LeaderEvent::Interrupted`]; what
+    /// Consul refuses and a key that is something else's are told once as an error. The next success is told as
+    /// [`LeaderEvent::Resumed`].
     ///
     /// # Errors
-    /// What no retry mends, as its last item: [`Error::NotAnElection`], a refused [`Error::Request`].
+    /// [`Error::NotAnElection`], a refused [`Error::Request`]. It goes on trying.
     ///
     /// # Cancel safety
     /// Nothing is lost: the poll that is under way is kept, and the next call goes on with it.
     pub async fn next(&mut self) -> Option<Result<LeaderEvent, Error>> {
-        poll_fn(|cx| self.poll_change(cx)).await
+        Some(poll_fn(|cx| self.poll_change(cx)).await)
     }
 
-    /// What was learned last, for which nobody waits; none before the first item.
+    /// What this follower was told last, for which nobody waits; none before the first item, and after one that says that the key
+    /// is not an election's any more.
     pub fn current(&self) -> Option<&LeaderStatus> {
-        self.follow.current()
+        self.told.status()
     }
 
-    /// How old what was learned last may be: the time since the request was sent whose answer has told or confirmed it. None
+    /// How old what it was told last may be: the time since the request was sent whose answer has told or confirmed it. None
     /// before the first item.
     ///
-    /// It asks the clock and nobody else, so that it grows also where Consul is silent. While nothing changes Consul answers
-    /// each 15 s a request that it was sent 15 s before, so that up to 32 s are usual for a follower that is
-    /// [awaited](Self::next).
+    /// It asks the clock and nobody else, so that it grows also where Consul is silent. While the follower is
+    /// [awaited](Self::next) and not [interrupted](Self::is_interrupted), it stays below 15 s, or what
+    /// [`max_age`](crate::Builder::max_age) says.
     pub fn age(&self) -> Option<Duration> {
-        let now = self.runtime.now();
-        Some(now.saturating_since(self.follow.known_at()?))
+        let since = self.followed.confirmed_at(&self.told).or(self.told_of)?;
+        Some(self.followed.now().saturating_since(since))
     }
 
-    /// Whether what was learned last may be outdated, since Consul could not be asked when it was
-    /// tried last.
+    /// Whether what was learned last may be outdated: when it was tried last Consul could not be asked, refused, or had something
+    /// else in the key's place.
     pub fn is_interrupted(&self) -> bool {
-        self.follow.is_interrupted()
-    }
-
-    /// Whether there is no further item.
-    pub fn has_ended(&self) -> bool {
-        self.follow.has_ended()
+        self.told.is_in_trouble()
     }
 
     /// The election's key.
     pub fn key(&self) -> &LockKey {
-        self.follow.key()
+        &self.key
     }
 
-    fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<LeaderEvent, Error>>> {
-        loop {
-            if let Some(event) = self.follow.poll_event() {
-                return Poll::Ready(Some(event));
-            }
-            if self.waiting.is_none() {
-                self.waiting = self.wait();
-            }
-            let Some(waiting) = &mut self.waiting else {
-                return Poll::Ready(None);
-            };
-            let answered = ready!(waiting.as_mut().poll(cx));
-            self.waiting = None;
-            if let Some((id, result)) = answered {
-                let now = self.runtime.now();
-                self.follow.handle_response(now, id, &result);
-            }
+    fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Result<LeaderEvent, Error>> {
+        let change = self.followed.poll_next(self.no, &mut self.told, cx);
+        if change.is_ready()
+            && let Some(confirmed_at) = self.followed.confirmed_at(&self.told)
+        {
+            self.told_of = Some(confirmed_at);
+        }
+        change
+    }
+}
+
+impl Clone for Follower {
+    fn clone(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            followed: Arc::clone(&self.followed),
+            no: self.followed.listen(),
+            told: self.told.clone(),
+            told_of: self.told_of,
         }
     }
+}
 
-    /// What the machine wants next, an answer or that time passes; none when it has ended.
-    fn wait(&mut self) -> Option<BoxFuture<'static, Option<Answered>>> {
-        let now = self.runtime.now();
-        if let Some(transmit) = self.follow.poll_transmit(now) {
-            let exchange = exchange(&self.transport, transmit);
-            return Some(Box::pin(async move { Some(exchange.await) }));
-        }
-        let wait = self.follow.poll_timeout()?.saturating_since(now);
-        let runtime = Arc::clone(&self.runtime);
-        Some(Box::pin(async move {
-            runtime.sleep(wait).await;
-            None
-        }))
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.followed.leave(self.no);
     }
 }
 
@@ -132,14 +124,14 @@ impl Stream for Follower {
     type Item = Result<LeaderEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_change(cx)
+        self.poll_change(cx).map(Some)
     }
 }
 
 impl fmt::Debug for Follower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Follower")
-            .field("key", self.key())
+            .field("key", &self.key)
             .field("current", &self.current())
             .finish_non_exhaustive()
     }

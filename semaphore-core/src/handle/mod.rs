@@ -6,7 +6,7 @@
 //! runtime; its clones share it. Those of a [`Client`] share their driver and their sessions. Commands go straight into the machine, under a lock that is never held across an `await`; events
 //! come back through channels.
 //!
-//! A follower needs no driver: its machine runs inside of what its user awaits.
+//! A follower needs no driver: the machine that it shares with others runs inside of what its user awaits.
 
 mod authorized;
 pub mod blocking;
@@ -15,6 +15,7 @@ mod client;
 mod discovery;
 mod election;
 mod election_loop;
+mod followed;
 mod follower;
 mod hold;
 mod house;

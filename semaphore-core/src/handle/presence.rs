@@ -2,16 +2,18 @@
 
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::authorized::Tokens;
+use super::discovery::{Discovery, Following, WeakDiscovery};
 use super::house::{Dweller, House};
 use super::owner::{self, Key, Owner};
 use super::shared::Shared;
 use crate::error::Error;
-use crate::input::{Prefix, Scope, SessionOptions, Value};
-use crate::machine::{Encoding, Household, Participant, Settings};
+use crate::input::{LockKey, Prefix, Scope, SessionOptions, Value};
+use crate::machine::{Candidate, ElectionSettings, Encoding, Household, Participant, Settings};
 use crate::runtime::Runtime;
+use crate::token_source::TokenProvider;
 use crate::transport::Transport;
 
 /// A process, as far as it goes by one client: who is in its house, and what they are told unless they are told otherwise.
@@ -51,21 +53,41 @@ struct Inner {
     known: Mutex<Known>,
 }
 
-/// The semaphores that somebody has, by their prefixes.
+/// The semaphores and elections that somebody has or follows, by their prefixes and keys.
 #[derive(Default)]
 struct Known {
     semaphores: BTreeMap<Prefix, Weak<Shared<Participant>>>,
+    elections: BTreeMap<LockKey, Weak<Shared<Candidate>>>,
+    discoveries: BTreeMap<LockKey, WeakDiscovery>,
     /// From so many on those are looked for that nobody has any more.
     crowded_at: usize,
 }
 
 impl Known {
-    fn add(&mut self, prefix: Prefix, semaphore: &Arc<Shared<Participant>>) {
-        if self.semaphores.len() >= self.crowded_at {
-            self.semaphores.retain(|_, it| it.strong_count() > 0);
-            self.crowded_at = (self.semaphores.len() * 2).max(FEW);
-        }
+    fn add_semaphore(&mut self, prefix: Prefix, semaphore: &Arc<Shared<Participant>>) {
+        self.make_room();
         self.semaphores.insert(prefix, Arc::downgrade(semaphore));
+    }
+
+    fn add_election(&mut self, key: LockKey, election: &Arc<Shared<Candidate>>) {
+        self.make_room();
+        self.elections.insert(key, Arc::downgrade(election));
+    }
+
+    fn add_discovery(&mut self, discovery: &Discovery) {
+        self.make_room();
+        let key = discovery.key().clone();
+        self.discoveries.insert(key, discovery.downgrade());
+    }
+
+    fn make_room(&mut self) {
+        let len = |it: &Self| it.semaphores.len() + it.elections.len() + it.discoveries.len();
+        if len(self) >= self.crowded_at {
+            self.semaphores.retain(|_, it| it.strong_count() > 0);
+            self.elections.retain(|_, it| it.strong_count() > 0);
+            self.discoveries.retain(|_, it| !it.is_gone());
+            self.crowded_at = (len(self) * 2).max(FEW);
+        }
     }
 }
 
@@ -123,11 +145,7 @@ impl Presence {
             let participant = Participant::new(settings, seed);
             return Owner::join(key, participant, None, tokens, farewell);
         };
-        let mut known = self
-            .inner
-            .known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known();
         let there = known.semaphores.get(settings.prefix());
         if let Some(there) = there.and_then(Weak::upgrade)
             && let Some(owner) = Owner::again(key, there, |it| *it.settings() == settings)
@@ -139,7 +157,69 @@ impl Presence {
         let tokens = key.house().tokens().clone();
         let participant = Participant::new(settings, seed);
         let owner = Owner::join(key, participant, Some(shares), tokens, farewell)?;
-        known.add(prefix, &owner.0);
+        known.add_semaphore(prefix, &owner.0);
         Ok(owner)
+    }
+
+    /// A candidate with these settings, which is the one that there is, if it fits and is not to be isolated. Its sessions are
+    /// its own.
+    pub(super) fn candidate(
+        &self,
+        settings: ElectionSettings,
+        seed: u64,
+        tokens: Option<TokenProvider>,
+        farewell: Duration,
+        is_isolated: bool,
+    ) -> Result<Arc<Owner<Candidate>>, Error> {
+        let is_own = is_isolated || tokens.is_some();
+        let key = self.key();
+        let mut known = self.known();
+        let there = known.elections.get(settings.key()).filter(|_| !is_own);
+        if let Some(there) = there.and_then(Weak::upgrade)
+            && let Some(owner) = Owner::again(key, there, |it| *it.settings() == settings)
+        {
+            return Ok(owner);
+        }
+        let name = settings.key().clone();
+        let tokens = Tokens::of(tokens).or(key.house().tokens());
+        let candidate = Candidate::new(settings, seed);
+        let owner = Owner::join(key, candidate, None, tokens, farewell)?;
+        if !is_own {
+            known.add_election(name, &owner.0);
+        }
+        Ok(owner)
+    }
+
+    /// A discovery of this election, which is the one that there is, if it fits.
+    pub(super) fn discovery(
+        &self,
+        following: Following,
+        scope: Scope,
+        seed: Option<u64>,
+        tokens: Option<TokenProvider>,
+    ) -> Discovery {
+        let is_own = seed.is_some() || tokens.is_some();
+        let mut known = self.known();
+        let there = known.discoveries.get(&following.key);
+        if let Some(there) = there.and_then(WeakDiscovery::upgrade)
+            && there.is_of(&following, &scope)
+            && !is_own
+        {
+            return there;
+        }
+        let house = self.house();
+        let (transport, runtime) = (Arc::clone(house.transport()), Arc::clone(house.runtime()));
+        let tokens = Tokens::of(tokens).or(house.tokens());
+        let transport = tokens.over(transport);
+        let discovery = Discovery::new(following, scope, seed, transport, tokens, runtime);
+        if !is_own {
+            known.add_discovery(&discovery);
+        }
+        discovery
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        let known = self.inner.known.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
     }
 }

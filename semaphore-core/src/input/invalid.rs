@@ -82,6 +82,9 @@ pub enum InvalidInput {
     /// A lock delay over Consul's bound.
     #[error("the lock delay {0:?} is over 60 s")]
     LockDelay(Duration),
+    /// The age that what a follower knows may reach is outside 3 s to 10 min.
+    #[error("the greatest age {0:?} of what a follower knows is outside 3 s to 10 min")]
+    MaxAge(Duration),
     /// A value over the size that Consul stores.
     #[error("the value has {len} bytes; Consul stores at most {max}")]
     ValueTooLarge {

@@ -1,25 +1,28 @@
 //! Following an election: every change of its leader, by blocking queries on its key.
 //!
 //! The guide's rule ("clients should also watch the key using a blocking query for any changes"): a [`Poller`] reads the
-//! key until it is refused for good, or is no election's. A plain read, which is the first and whatever starts again, asks for
+//! key, also while it is refused or is no election's: both may pass. A plain read, which is the first and whatever starts again, asks for
 //! the word of Consul's leader; a poll may be answered by any server. An answer whose index went
 //! backwards is not shown: it comes from a server that lags behind, or after a snapshot was restored.
 //! The plain read that follows decides. Where its index is lower, too, a server that lags can't be
 //! told by its index any more, and polls ask for the leader's word as well.
 //!
-//! Following needs no session and writes nothing.
+//! Following needs no session and writes nothing. What is known, and what a listener is told of it, is in [`known`].
 //!
 //! Sources: Consul's documentation of blocking queries (an index that went backwards) and of consistency modes.
 
-use core::time::Duration;
-use std::collections::VecDeque;
+pub(crate) mod known;
 
+use core::time::Duration;
+
+pub use self::known::LeaderEvent;
+use self::known::{Known, Told};
 use crate::api::ReadKey;
 use crate::error::{Conflict, Error, RequestError};
 use crate::http::Response;
 use crate::id::{Index, RequestId};
-use crate::input::{LockKey, Scope};
-use crate::leader::{Leader, LeaderStatus};
+use crate::input::{InvalidInput, LockKey, Scope};
+use crate::leader::LeaderStatus;
 use crate::machine::contract::Transmit;
 use crate::machine::process::reader::budget::Budget;
 use crate::machine::process::reader::cursor::Progress;
@@ -29,44 +32,21 @@ use crate::machine::process::service::Service;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// What a follower learns.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum LeaderEvent {
-    /// Somebody leads: the first thing learned, another leader, or the same one in a new term.
-    Elected(Leader),
-    /// The leader says something else of itself.
-    ValueChanged(Leader),
-    /// Nobody leads, or what was left there changed.
-    Leaderless {
-        /// What the key says all the same, none where there is no key.
-        last_value: Option<Vec<u8>>,
-    },
-    /// Consul can't be asked for now, for this reason. What was learned last may be outdated. The
-    /// follower goes on trying; told once, until it [resumes](Self::Resumed).
-    Interrupted(RequestError),
-    /// Consul answers again. Whatever changed meanwhile follows.
-    Resumed,
-}
-
 /// A sans-IO machine that follows one election's leader. It has one request under way at a time, at
 /// most 10 at once and 10 a second in the long run, however often the key changes; while nothing
-/// changes, one each 15 s.
-///
-/// It ends with the first failure that no retry mends, which its last event tells.
+/// changes, one each third of the age that is [allowed](Self::with_max_age).
 #[derive(Debug)]
 pub struct Follow {
     key: LockKey,
     scope: Scope,
-    /// Idle once nothing will happen any more.
+    max_age: Duration,
     poller: Poller,
-    requests: Requests<Poll>,
+    requests: Requests<Asked>,
+    /// Until when the request under way may take.
+    give_up_at: Instant,
     trust: Trust,
-    current: Option<LeaderStatus>,
-    /// When the last request was sent whose answer was believed.
-    known_at: Option<Instant>,
-    is_interrupted: bool,
-    events: VecDeque<Result<LeaderEvent, Error>>,
+    known: Known,
+    told: Told,
     rng: fastrand::Rng,
 }
 
@@ -81,15 +61,16 @@ struct Trust {
     asks_leader: bool,
 }
 
-/// The request under way: until when it may take.
-#[derive(Clone, Copy, Debug)]
-struct Poll {
-    give_up_at: Instant,
+/// The request under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Read,
+    Poll,
 }
 
-impl Sender for Poll {
+impl Sender for Asked {
     fn polls(&self) -> bool {
-        true
+        *self == Self::Poll
     }
 }
 
@@ -112,24 +93,46 @@ impl Trust {
 impl Follow {
     /// Follows the election on this key. `seed` decides the jitter of its retries.
     pub fn new(key: LockKey, scope: Scope, seed: u64) -> Self {
-        let mut poller = Poller::new(Budget::new(INTERVAL, BURST), RETRY_CAP);
-        poller.start();
         Self {
             key,
             scope,
-            poller,
+            max_age: MAX_AGE,
+            poller: poller(MAX_AGE),
             requests: Requests::new(REQUEST_TIMEOUT, PATIENCE),
             trust: Trust {
                 highest: Index::ZERO,
                 is_behind: false,
                 asks_leader: false,
             },
-            current: None,
-            known_at: None,
-            is_interrupted: false,
-            events: VecDeque::new(),
+            give_up_at: Instant::ORIGIN,
+            known: Known::default(),
+            told: Told::default(),
             rng: fastrand::Rng::with_seed(seed),
         }
+    }
+
+    /// What is known gets no older than this, or [`LeaderEvent::Interrupted`] says so: 15 s otherwise. While nothing changes it
+    /// costs a request each third of it. Call it before the first request.
+    ///
+    /// # Errors
+    /// [`InvalidInput::MaxAge`] outside of three seconds to ten minutes.
+    pub fn with_max_age(self, max_age: Duration) -> Result<Self, InvalidInput> {
+        Self::check_max_age(max_age)?;
+        Ok(self.allowing(max_age))
+    }
+
+    pub(crate) fn check_max_age(max_age: Duration) -> Result<(), InvalidInput> {
+        if (LEAST_MAX_AGE..=MOST_MAX_AGE).contains(&max_age) {
+            return Ok(());
+        }
+        Err(InvalidInput::MaxAge(max_age))
+    }
+
+    /// With a greatest age that has been checked.
+    pub(crate) fn allowing(mut self, max_age: Duration) -> Self {
+        self.max_age = max_age;
+        self.poller = poller(max_age);
+        self
     }
 
     /// The election's key.
@@ -137,35 +140,50 @@ impl Follow {
         &self.key
     }
 
-    /// What was learned last; none before the first answer.
+    /// What was learned last; none before the first answer, and after one that shows that the key has become something else's.
     pub fn current(&self) -> Option<&LeaderStatus> {
-        self.current.as_ref()
+        self.known.status()
     }
 
     /// When the request was sent whose answer has told, or confirmed, what was learned last: it is no older than that. None
     /// before the first answer.
     pub fn known_at(&self) -> Option<Instant> {
-        self.known_at
+        self.known.asked_at()
     }
 
-    /// Whether what was learned last may be outdated, since Consul can't be asked.
+    /// Whether what was learned last may be outdated, since Consul can't be asked, refuses, or shows something else in the
+    /// key's place.
     pub fn is_interrupted(&self) -> bool {
-        self.is_interrupted
+        self.known.is_in_trouble()
     }
 
-    /// What happened, in order. An error is the last.
+    /// What is known, for listeners of the caller's.
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// How old what is known may get.
+    pub(crate) fn max_age(&self) -> Duration {
+        self.max_age
+    }
+
+    /// What happened: of what has changed since the last call, the present state. An error says what Consul refuses, or that the
+    /// key is not an election's. It ends nothing: the follower goes on, and tells when that has passed.
     pub fn poll_event(&mut self) -> Option<Result<LeaderEvent, Error>> {
-        self.events.pop_front()
+        self.told.next(&self.known)
     }
 
-    /// Whether nothing will happen any more.
-    pub fn has_ended(&self) -> bool {
-        self.poller.is_idle() && self.events.is_empty()
-    }
-
-    /// The request to send at `now`, if there is one. There is none while events wait to be taken.
+    /// The request to send at `now`, if there is one. There is none while an event waits to be taken.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if self.poll_timeout().is_none_or(|due| due > now) {
+        if self.told.is_behind(&self.known) {
+            return None;
+        }
+        self.transmit(now)
+    }
+
+    /// The same, whoever has yet to be told what.
+    pub(crate) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.due().is_none_or(|due| due > now) {
             return None;
         }
         self.trust.asks_leader = self.trust.is_behind || self.poller.is_at_start();
@@ -174,16 +192,31 @@ impl Follow {
             wait: self.poller.send(now),
             consistent: self.trust.asks_leader,
         };
-        let request = read.request(&self.scope).answered_within(REQUEST_TIMEOUT);
-        let poll = Poll {
-            give_up_at: now + request.timeout(),
+        let asked = if read.wait.is_some() {
+            Asked::Poll
+        } else {
+            Asked::Read
         };
-        Some(self.requests.send(now, poll, Service::Reads, request))
+        let request = read.request(&self.scope);
+        let Transmit { id, request } = self.requests.send(now, asked, Service::Reads, request);
+        // What is known would get too old while a slower answer is waited for, unless all answers are slow.
+        let request = if asked == Asked::Poll && self.requests.are_prompt() {
+            request.answered_within(self.max_age / 4)
+        } else {
+            request
+        };
+        self.give_up_at = now + request.timeout();
+        Some(Transmit { id, request })
     }
 
     /// When to call [`Self::poll_transmit`] again, if no answer comes before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.poller.timeout().filter(|_| self.events.is_empty())
+        self.due().filter(|_| !self.told.is_behind(&self.known))
+    }
+
+    /// The same, whoever has yet to be told what.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.poller.timeout()
     }
 
     /// Takes what came back for a request. What comes late or twice is ignored.
@@ -198,15 +231,15 @@ impl Follow {
         };
         match received.answer {
             // It lay there while nobody asked, and tells of then.
-            _ if now > received.from.give_up_at + LEEWAY => {
+            _ if now > self.give_up_at + LEEWAY => {
                 self.poller.ended(now);
                 self.poller.restart();
             }
             Ok(response) => match LeaderStatus::read(&self.key, response) {
                 Ok((index, found)) => self.answered(now, received.sent_at, index, found),
-                Err(error) => self.failed(now, error),
+                Err(error) => self.failed(now, &error),
             },
-            Err(error) => self.failed(now, error),
+            Err(error) => self.failed(now, &error),
         }
     }
 
@@ -218,69 +251,46 @@ impl Follow {
         found: Result<LeaderStatus, Conflict>,
     ) {
         let progress = self.poller.answered(now, index);
-        if core::mem::take(&mut self.is_interrupted) {
-            self.events.push_back(Ok(LeaderEvent::Resumed));
-        }
         if !self.trust.takes(index, progress) {
+            self.known.heard();
             return;
         }
         match found {
-            Ok(status) => {
-                self.known_at = Some(sent_at);
-                self.show(status);
-            }
+            Ok(status) => self.known.learn((sent_at, now), index, status),
             Err(conflict) => {
                 let key = self.key.to_string();
-                self.end(Error::NotAnElection { key, conflict });
+                self.known.conflicts(index, key, conflict);
             }
         }
     }
 
-    fn show(&mut self, status: LeaderStatus) {
-        if self.current.as_ref() == Some(&status) {
-            return;
-        }
-        let event = match (
-            &status,
-            self.current.as_ref().and_then(LeaderStatus::leader),
-        ) {
-            (LeaderStatus::Led(leader), Some(former)) if leader.is_same_term(former) => {
-                LeaderEvent::ValueChanged(leader.clone())
-            }
-            (LeaderStatus::Led(leader), _) => LeaderEvent::Elected(leader.clone()),
-            (LeaderStatus::Leaderless { last_value }, _) => LeaderEvent::Leaderless {
-                last_value: last_value.clone(),
-            },
-        };
-        self.events.push_back(Ok(event));
-        self.current = Some(status);
-    }
-
-    fn failed(&mut self, now: Instant, error: RequestError) {
-        if error.is_permanent() {
-            return self.end(error.into());
-        }
+    fn failed(&mut self, now: Instant, error: &RequestError) {
         self.poller.failed(now, &mut self.rng);
         // A plain read tells at once that Consul is back.
         self.poller.restart();
-        if !core::mem::replace(&mut self.is_interrupted, true) {
-            let error = error.at_face_value().clone();
-            self.events.push_back(Ok(LeaderEvent::Interrupted(error)));
-        }
-    }
-
-    fn end(&mut self, error: Error) {
-        self.events.push_back(Err(error));
-        self.poller.ended(Instant::ORIGIN);
-        self.poller.pause();
+        self.known.fails(error);
     }
 }
+
+/// Three polls fit into the age that is allowed, so that one may be lost: what an answer has told is no older than a poll when it comes,
+/// the next poll may take a third again, and a quarter is left for an answer that does not come.
+fn poller(max_age: Duration) -> Poller {
+    let budget = Budget::new(INTERVAL, BURST);
+    let mut poller = Poller::new(budget, RETRY_CAP).holding(max_age / 3);
+    poller.start();
+    poller
+}
+
+/// How old what is known may get, unless it is told otherwise: the default TTL.
+const MAX_AGE: Duration = Duration::from_secs(15);
+const LEAST_MAX_AGE: Duration = Duration::from_secs(3);
+const MOST_MAX_AGE: Duration = Duration::from_secs(600);
 
 /// The ceiling: at most so many requests at once, and one each so long after that.
 const INTERVAL: Duration = Duration::from_millis(100);
 const BURST: u32 = 10;
 
-/// How long an answer may take beyond that.
+/// How long the answer to a plain read may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much later than its timeout a request may end before it is said to have lain there.

@@ -25,6 +25,7 @@ mod semaphore;
 
 pub use contract::{Event, Machine, Transmit};
 pub use election::{Candidate, ElectionSettings, Term};
+pub(crate) use follow::known::Told;
 pub use follow::{Follow, LeaderEvent};
 pub use household::{Household, Member, News, Origin, Reach, Report};
 pub use process::encoding::Encoding;

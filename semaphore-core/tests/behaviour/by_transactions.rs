@@ -56,6 +56,7 @@ mod follow_once {
     mod by_hand;
     mod changes;
     mod indexes;
+    mod shared;
 }
 #[path = "machine"]
 mod machine_once {

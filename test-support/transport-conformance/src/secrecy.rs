@@ -30,7 +30,8 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     let logs = Logs::collect();
     let mut shown = Shown::default();
 
-    let consul = LoopbackConsul::serve(guarded(), 0).unwrap();
+    let consul = LoopbackConsul::start().unwrap();
+    consul.consul(|consul, _| guard(consul));
     shown.debug(&consul);
     shown.semaphores(&backend.to(consul.url()));
     answered(backend, &mut shown);
@@ -57,15 +58,13 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     assert_hidden(&shown.0);
 }
 
-/// An agent that knows the token, and denies whoever has none.
-pub fn guarded() -> Consul {
-    let mut consul = Consul::new(1);
+/// Has an agent know the token, and deny whoever has none.
+pub fn guard(consul: &mut Consul) {
     consul.set_acl_default_deny();
     let policy = Policy::new()
         .with_session_prefix("", Access::Write)
         .with_key_prefix("service/", Access::Write);
     consul.add_token(SECRET, policy);
-    consul
 }
 
 fn scope() -> Scope {

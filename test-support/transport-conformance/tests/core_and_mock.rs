@@ -4,7 +4,7 @@
 
 use semaphore_core::adapter::Transport;
 use transport_conformance::logs::Logs;
-use transport_conformance::secrecy::{Shown, guarded};
+use transport_conformance::secrecy::{Shown, guard};
 use transport_conformance::secret::{SECRET, assert_hidden};
 use transport_mock::{Fault, MockConsul, Rule};
 
@@ -13,7 +13,7 @@ fn no_token_is_logged_or_shown_on_virtual_time() {
     let logs = Logs::collect();
     let mut shown = Shown::default();
     let world = MockConsul::new(1);
-    world.consul(|consul, _| *consul = guarded());
+    world.consul(|consul, _| guard(consul));
     let client = world.client("node-1");
     shown.semaphores(&client);
     for fault in [Fault::LoseAnswer, Fault::LoseRequest, Fault::no_leader()] {

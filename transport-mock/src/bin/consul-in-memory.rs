@@ -60,7 +60,14 @@ impl Options {
     }
 }
 
-fn main() -> Result<ExitCode, Failure> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|failure| {
+        eprintln!("consul-in-memory: {failure}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode, Failure> {
     // Before anybody learns the address, and ends.
     let parent = parent();
     let Some(options) = Options::parse(std::env::args().skip(1))? else {
@@ -76,23 +83,18 @@ fn main() -> Result<ExitCode, Failure> {
 async fn serve(options: Options, parent: u32) -> Result<ExitCode, Failure> {
     let world = MockConsul::on_tokio(options.seed);
     world.set_patience(Duration::MAX);
+    world.set_latency(Duration::ZERO..=Duration::ZERO);
     for order in &options.faults {
         world.order(order)?;
     }
     let mut urls = Vec::new();
     for (host, addr) in (1..).zip(&options.listen) {
-        let listener = TcpListener::bind(addr).await?;
+        let listener = TcpListener::bind(addr).await;
+        let listener = listener.map_err(|error| format!("can't listen on {addr}: {error}"))?;
         urls.push(format!("http://{}", listener.local_addr()?));
         let world = world.clone();
         tokio::spawn(async move {
-            let host = host.to_string();
-            loop {
-                // Out of file descriptors, most likely: some may be free in a moment.
-                if let Err(error) = world.serve(&listener, &host).await {
-                    eprintln!("no connection was accepted: {error}");
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-            }
+            world.serve(&listener, host.to_string()).await;
         });
     }
     let url = urls.first().cloned().unwrap_or_default();

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use semaphore_core::adapter::Response;
 
 use super::answer;
-use super::go;
-use super::profile::{Denial, Release};
+use super::profile::Release;
 
 /// What a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,16 +138,7 @@ impl Rules {
 pub(super) struct Acl {
     pub(super) default_deny: bool,
     pub(super) reports_filtering: bool,
-    denial: Denial,
-    tokens: BTreeMap<String, Known>,
-    /// How many tokens were ever added.
-    added: u64,
-}
-
-#[derive(Clone)]
-struct Known {
-    accessor: u64,
-    policy: Arc<Policy>,
+    tokens: BTreeMap<String, Arc<Policy>>,
 }
 
 impl Acl {
@@ -156,21 +146,13 @@ impl Acl {
         Self {
             default_deny: false,
             reports_filtering: release.reports_filtering,
-            denial: release.denial,
             tokens: BTreeMap::new(),
-            added: 0,
         }
     }
 
     pub(super) fn add(&mut self, token: &str, policy: Policy) {
         let policy = Arc::new(policy);
-        if let Some(known) = self.tokens.get_mut(token) {
-            known.policy = policy;
-            return;
-        }
-        self.added += 1;
-        let accessor = self.added;
-        self.tokens.insert(token.into(), Known { accessor, policy });
+        self.tokens.insert(token.into(), policy);
     }
 
     pub(super) fn remove(&mut self, token: &str) {
@@ -182,20 +164,14 @@ impl Acl {
         if !self.default_deny {
             return Some(Authority::Everything);
         }
-        let bearer = |bearer| match self.denial {
-            Denial::Bare => Bearer::Unnamed,
-            Denial::Explained => bearer,
-        };
         match token {
             None => Some(Authority::Rules {
                 policy: Arc::default(),
                 told_of_filtering: false,
-                bearer: bearer(Bearer::Anonymous),
             }),
-            Some(token) => self.tokens.get(token).map(|known| Authority::Rules {
-                policy: Arc::clone(&known.policy),
+            Some(token) => self.tokens.get(token).map(|policy| Authority::Rules {
+                policy: Arc::clone(policy),
                 told_of_filtering: self.reports_filtering,
-                bearer: bearer(Bearer::Accessor(known.accessor)),
             }),
         }
     }
@@ -204,17 +180,6 @@ impl Acl {
     pub(super) fn default_policy(&self) -> &'static str {
         if self.default_deny { "deny" } else { "allow" }
     }
-}
-
-/// Whom a denial names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bearer {
-    /// Nobody.
-    Unnamed,
-    /// Whoever has no token.
-    Anonymous,
-    /// A token, by a number that stands for its `AccessorID`.
-    Accessor(u64),
 }
 
 /// What one request may do.
@@ -227,8 +192,18 @@ pub(super) enum Authority {
         policy: Arc<Policy>,
         /// The agent never tells an anonymous client that something was left out.
         told_of_filtering: bool,
-        bearer: Bearer,
     },
+}
+
+/// The text of a denial, for want of a permission such as `key:write` on what is named so.
+pub(super) fn denial(permission: &str, name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    format!("Permission denied: token lacks permission '{permission}' on {name:?}")
+}
+
+/// 403 with [that text](denial).
+pub(super) fn denied(permission: &str, name: impl AsRef<[u8]>) -> Response {
+    answer::text(403, denial(permission, name.as_ref()))
 }
 
 impl Authority {
@@ -276,31 +251,6 @@ impl Authority {
 
     pub(super) fn reads_agent(&self, node: &str) -> bool {
         self.allows(|policy| policy.agents.access(node.as_bytes()) >= Access::Read)
-    }
-
-    /// The text of a denial, for want of a permission such as `key:write` on what is named so.
-    pub(super) fn denial(&self, permission: &str, name: &[u8]) -> String {
-        let bearer = match self {
-            Self::Everything => Bearer::Unnamed,
-            Self::Rules { bearer, .. } => *bearer,
-        };
-        let name = go::quote(&String::from_utf8_lossy(name));
-        let lacks = format!("lacks permission '{permission}' on {name}");
-        match bearer {
-            Bearer::Unnamed => "Permission denied".to_owned(),
-            Bearer::Anonymous => format!(
-                "Permission denied: anonymous token {lacks}. The anonymous token is used implicitly when a request \
-                 does not specify a token."
-            ),
-            Bearer::Accessor(number) => format!(
-                "Permission denied: token with AccessorID '00000000-0000-4000-8000-{number:012x}' {lacks}"
-            ),
-        }
-    }
-
-    /// 403 with [that text](Self::denial).
-    pub(super) fn denied(&self, permission: &str, name: impl AsRef<[u8]>) -> Response {
-        answer::text(403, self.denial(permission, name.as_ref()))
     }
 
     fn allows(&self, rule: impl FnOnce(&Policy) -> bool) -> bool {

@@ -42,39 +42,19 @@ pub(super) fn not_found() -> Response {
     Response::new(404, "")
 }
 
-/// A 404 for a path that is none; without a text it is empty.
-pub(super) fn no_such_path(text: &str) -> Response {
-    match text {
-        "" => not_found(),
-        text => self::text(404, text),
-    }
-}
-
 /// 405, naming the methods that are allowed.
 pub(super) fn method_not_allowed(method: &str, allowed: &[&str]) -> Response {
     text(405, format!("method {method} not allowed"))
         .with_header("Allow", format!("OPTIONS,{}", allowed.join(",")))
 }
 
-/// 301 or 307 to `location`; with a link in the body when the method is `GET`.
-pub(super) fn redirect(how: Redirect, location: &str, is_get: bool) -> Response {
-    let (status, name) = match how {
-        Redirect::Moved => (301, "Moved Permanently"),
-        Redirect::Temporary => (307, "Temporary Redirect"),
+/// 301 or 307 to `location`.
+pub(super) fn redirect(how: Redirect, location: &str) -> Response {
+    let status = match how {
+        Redirect::Moved => 301,
+        Redirect::Temporary => 307,
     };
-    let response = if is_get {
-        let href = location
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;")
-            .replace('"', "&#34;")
-            .replace('\'', "&#39;");
-        Response::new(status, format!("<a href=\"{href}\">{name}</a>.\n\n"))
-            .with_header("Content-Type", "text/html; charset=utf-8")
-    } else {
-        Response::new(status, "")
-    };
-    response.with_header("Location", location)
+    Response::new(status, "").with_header("Location", location)
 }
 
 /// How fresh an answer to a read is.

@@ -47,9 +47,11 @@ impl Call<'_> {
     /// Refuses two of these parameters at once.
     pub(super) fn refuse_conflicting(&self, parameters: &[&str]) -> Result<(), Response> {
         let query = &self.target.query;
-        let given = parameters.iter().filter(|name| query.has(name)).count();
-        if given > 1 {
-            let text = format!("Conflicting flags: {}", query.encode());
+        let given: Vec<&str> = (parameters.iter().copied())
+            .filter(|name| query.has(name))
+            .collect();
+        if given.len() > 1 {
+            let text = format!("Conflicting flags: {}", given.join(", "));
             return Err(answer::bad_request(text));
         }
         Ok(())

@@ -8,28 +8,6 @@ use super::store::Entry;
 use super::tenancy::Tenancy;
 use super::{Consul, Exchange};
 
-/// A kind of request, to count by. Redirects and requests that are malformed count as none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// `GET /v1/kv/…`, blocking or not.
-    KvRead,
-    /// `PUT` and `DELETE /v1/kv/…`.
-    KvWrite,
-    /// `/v1/txn`.
-    Txn,
-    /// `/v1/session/create`.
-    SessionCreate,
-    /// `/v1/session/renew/…`.
-    SessionRenew,
-    /// `/v1/session/destroy/…`.
-    SessionDestroy,
-    /// `/v1/session/info/…`, `list` and `node/…`.
-    SessionRead,
-    /// Everything else that is answered.
-    Other,
-}
-
 impl Consul {
     /// The entries whose keys begin with `prefix`, in order of their keys: those of the default namespace, as
     /// wherever nothing else is said.
@@ -58,7 +36,8 @@ impl Consul {
     }
 
     /// The namespaces in which something is, or was.
-    pub fn tenancies(&self) -> impl Iterator<Item = &Tenancy> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn tenancies(&self) -> impl Iterator<Item = &Tenancy> {
         self.state.all_tables().map(|(tenancy, _)| tenancy)
     }
 
@@ -69,41 +48,42 @@ impl Consul {
 
     /// The Raft index of the last write. It moves with every change of the state, and with writes
     /// that change nothing, too.
-    pub fn last_index(&self) -> u64 {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn last_index(&self) -> u64 {
         self.state.last_index()
     }
 
-    /// How many requests of this kind were submitted.
-    pub fn requests(&self, kind: Kind) -> u64 {
-        self.counts.get(&kind).copied().unwrap_or_default()
-    }
-
     /// When a session ends unless it is renewed.
-    pub fn expiry(&self, id: &str) -> Option<Instant> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn expiry(&self, id: &str) -> Option<Instant> {
         let (tenancy, key) = self.state.find_session(id)?;
         self.state.tables(&tenancy).sessions.expiry(&key)
     }
 
     /// The keys that can't be acquired until a lock delay is over, and until when.
-    pub fn lock_delays(&self) -> impl Iterator<Item = (&[u8], Instant)> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn lock_delays(&self) -> impl Iterator<Item = (&[u8], Instant)> {
         self.here().sessions.lock_delays()
     }
 
     /// The index that a read of everything below `prefix` shows: of its youngest entry or of one
     /// that was deleted.
-    pub fn prefix_index(&self, prefix: &str) -> u64 {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn prefix_index(&self, prefix: &str) -> u64 {
         self.here().store.prefix_index(prefix.as_bytes())
     }
 
     /// The blocking queries that wait: for an index above which, and until when.
-    pub fn waits(&self) -> impl Iterator<Item = (Exchange, u64, Instant)> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn waits(&self) -> impl Iterator<Item = (Exchange, u64, Instant)> {
         self.parked
             .iter()
             .map(|(exchange, parked)| (*exchange, parked.min_index, parked.deadline))
     }
 
     /// How many blocking queries wait.
-    pub fn waiting(&self) -> usize {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn waiting(&self) -> usize {
         self.parked.len()
     }
 

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use semaphore_core::adapter::{Method, Response};
 use serde::Serialize;
 
-use super::acl::Authority;
+use super::Consul;
+use super::acl::{self, Authority};
 use super::answer;
 use super::blocking::{Read, View, Watch};
 use super::call::{Asked, Call, Outcome};
@@ -18,7 +19,6 @@ use super::options::Options;
 use super::profile::Unclean;
 use super::state::Tables;
 use super::store::Entry;
-use super::{Consul, Kind};
 
 /// The largest value, and the largest body of a transaction, in bytes.
 pub(super) const MAX_VALUE: usize = 512 * 1024;
@@ -68,7 +68,6 @@ fn get(
         }
     };
     let tenancy = call.tenancy()?;
-    consul.count(Kind::KvRead);
     consul.forward(call, options.errand())?;
     let authority = consul.authorize(call)?;
     Ok(Outcome::Read(Asked {
@@ -94,17 +93,15 @@ fn put(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Respons
         return Err(answer::text(
             413,
             format!(
-                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See {}#kv_max_value_size.",
-                call.body.len(),
-                call.release().pages
+                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes",
+                call.body.len()
             ),
         ));
     }
-    consul.count(Kind::KvWrite);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if !authority.writes_key(key) {
-        return Err(authority.denied("key:write", key));
+        return Err(acl::denied("key:write", key));
     }
     let mut entry = Entry::new(key, call.body.to_vec(), flags);
     let before_fault = call.release().before_key_fault;
@@ -142,7 +139,6 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
         return Err(answer::bad_request("Missing key name"));
     }
     let cas = query.get("cas").map(parse_number).transpose()?;
-    consul.count(Kind::KvWrite);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let permitted = if recurse {
@@ -151,7 +147,7 @@ fn delete(consul: &mut Consul, call: &Call, key: &[u8]) -> Result<Response, Resp
         authority.writes_key(key)
     };
     if !permitted {
-        return Err(authority.denied("key:write", key));
+        return Err(acl::denied("key:write", key));
     }
     let index = consul.state.next_index();
     let store = &mut consul.state.tables_mut(&tenancy).store;
@@ -176,7 +172,7 @@ pub(super) fn lock(tables: &mut Tables, index: u64, entry: Entry) -> Result<Opti
     }
     let id = tables.sessions.key_of(&entry.session)?;
     if tables.sessions.get(&id).is_none() {
-        return Err(format!("invalid session {}", go::quote(&entry.session)));
+        return Err(format!("invalid session {:?}", entry.session));
     }
     Ok(tables.store.lock(index, entry))
 }
@@ -202,7 +198,7 @@ pub(super) fn view_key(
     pretty: bool,
 ) -> Result<View, Response> {
     if !authority.reads_key(key) {
-        return Err(authority.denied("key:read", key));
+        return Err(acl::denied("key:read", key));
     }
     let Some(entry) = tables.store.get(key) else {
         return Ok(View {

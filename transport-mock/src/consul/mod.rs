@@ -8,25 +8,16 @@
 //! ```
 //!
 //! It answers as Consul 1.8.7 does, which a table of scripts and any number of random ones prove,
-//! run on both, or as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
+//! run on both: the same status, index, headers and JSON, and refusals of the same class, in words of its own where no client
+//! goes by Go's. Or it answers as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
 //! one server is its own leader and serves the datacenter `dc1`; requests may come
-//! [through agents](Consul::submit_through) of other nodes.
+//! [through agents](crate::MockConsul::set_agent) of other nodes.
 //!
-//! Time is what the caller says it is: every method that can let time pass takes `now`.
-//! [`poll_timeout`](Consul::poll_timeout) tells when the next session ends or the next blocking
-//! query's wait is over. The same seed and the same calls give the same answers.
+//! Time is what the caller says it is: every method that can let time pass takes `now`. The same seed and the same calls
+//! give the same answers.
 //!
-//! ```
-//! use semaphore_core::adapter::{Instant, Method, Request};
-//! use transport_mock::consul::Consul;
-//!
-//! let mut consul = Consul::new(7);
-//! let put = Request::new(Method::Put, "/v1/kv/greeting").with_body("hello");
-//! consul.submit(Instant::ORIGIN, &put);
-//! let (_, answer) = consul.poll_answer().expect("a write is answered at once");
-//! assert_eq!(answer.body(), b"true");
-//! ```
-
+//! A test reaches it by [`MockConsul::consul`](crate::MockConsul::consul), to look and to act as an operator. To drive it
+//! without a world, by `submit` and `poll_answer`, is for the proofs of this repository (feature `unstable-proofs`).
 //!
 //! # What differs from a real agent
 //! On purpose, and nothing else is known to:
@@ -40,10 +31,9 @@
 //! | `Date`, `Vary` and headers of compression are not shown, JSON is pretty only with `?pretty` | No client goes by them; a real agent is pretty unasked only in development mode |
 //! | Ids of sessions come from the seed. Which other session wakes a query about one that is gone follows the real rule, but from these ids | Runs can be repeated |
 //! | A session ends exactly twice its TTL after its last renewal, a lock delay exactly when it is over; a real one's timers are late by what the machine needs | Runs can be repeated |
-//! | A leader that was elected has applied its log, unless [`MockConsul::elect_leader_behind`](crate::MockConsul::elect_leader_behind) elects it | When a real one has is up to the machine |
+//! | A leader that was elected has applied its log, unless `MockConsul::elect_leader_behind` (feature `unstable-proofs`) elects it | When a real one has is up to the machine |
 //! | A write's time is none, so that no other request comes in between | Delays are the network's, in [`MockConsul`](crate::MockConsul) |
-//! | JSON that no encoder writes is refused with the real status, but not always in the same words: a number out of range, several faults in one body, a syntax error in a strange place. One half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
-//! | The JSON of a key or name that holds U+FFFD shows it escaped, as Go does only for bytes that are not UTF-8; a backspace or form feed in it is `\b` or `\f`, which Go writes in digits | Such keys are not met |
+//! | JSON that is refused is refused in other words, and one half of a surrogate pair is refused, where Go replaces it | Go's decoder would have to be rebuilt |
 //! | The transaction `[null]` is one without operations; a real agent's handler panics and hangs up | It is a bug |
 //! | A transaction that deletes a tree after it wrote in it wakes who waits for what is deleted. A real agent forgets them, and when the tree was the whole store (`delete-tree` without a key) it dies of the next write, with "close of closed channel" | It is a bug |
 //! | A node that was registered with `serfHealth` and is no member of the cluster stays; a real leader removes it within a minute. Nor does autopilot take out a server that has died, as a real leader does after some ten seconds, or an agent register its node again | A test decides what becomes of its nodes |
@@ -82,11 +72,10 @@ use std::collections::{BTreeMap, VecDeque};
 use semaphore_core::adapter::{Instant, Request, Response};
 
 pub use acl::{Access, Policy};
-pub use inspect::Kind;
 pub use limits::RequestLimits;
 pub use operator::Snapshot;
 pub use profile::{Edition, Profile, Version};
-pub use sessions::{Behavior, Session};
+pub use sessions::Session;
 pub use store::Entry;
 pub use tenancy::Tenancy;
 
@@ -105,7 +94,7 @@ const DATACENTER: &str = "dc1";
 /// What the agent adds to a wait at most, as a fraction of it.
 const JITTER_FRACTION: u32 = 16;
 
-/// A Consul agent in memory. The [module](self) tells how to drive it.
+/// A Consul agent in memory, see the [module](self).
 #[derive(Clone)]
 pub struct Consul {
     profile: Profile,
@@ -120,22 +109,24 @@ pub struct Consul {
     submitted: u64,
     /// None where nothing is left to chance.
     rng: Option<fastrand::Rng>,
-    counts: BTreeMap<Kind, u64>,
 }
 
 /// One request that was submitted, to tell its answer from others'.
+#[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Exchange(u64);
+pub(crate) struct Exchange(u64);
 
 impl Consul {
     /// A new agent, its own leader, with nothing stored. `seed` decides the ids of sessions and
     /// the jitter of waits.
-    pub fn new(seed: u64) -> Self {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn new(seed: u64) -> Self {
         Self::with_profile(seed, Profile::default())
     }
 
     /// The same of another release or edition.
-    pub fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn with_profile(seed: u64, profile: impl Into<Profile>) -> Self {
         let profile = profile.into();
         Self {
             profile,
@@ -148,7 +139,6 @@ impl Consul {
             ready: VecDeque::new(),
             submitted: 0,
             rng: Some(fastrand::Rng::with_seed(seed)),
-            counts: BTreeMap::new(),
         }
     }
 
@@ -165,7 +155,6 @@ impl Consul {
             ready: VecDeque::new(),
             submitted: 0,
             rng: self.rng.clone(),
-            counts: BTreeMap::new(),
         };
         // Sessions are ended by the leader alone.
         agent.stop_timers();
@@ -205,7 +194,8 @@ impl Consul {
 
     /// A new agent that leaves nothing to chance: the ids of its sessions count up, and its waits
     /// have no jitter. A state that was reached in two ways can then be recognised.
-    pub fn without_chance() -> Self {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn without_chance() -> Self {
         Self {
             rng: None,
             ..Self::new(0)
@@ -215,9 +205,21 @@ impl Consul {
     /// Hands a request over. Its answer comes out of [`poll_answer`](Self::poll_answer), at once
     /// unless it is a blocking query that has to wait.
     ///
+    /// ```
+    /// use transport_mock::adapter::{Instant, Method, Request};
+    /// use transport_mock::consul::Consul;
+    ///
+    /// let mut consul = Consul::new(7);
+    /// let put = Request::new(Method::Put, "/v1/kv/greeting").with_body("hello");
+    /// consul.submit(Instant::ORIGIN, &put);
+    /// let (_, answer) = consul.poll_answer().expect("a write is answered at once");
+    /// assert_eq!(answer.body(), b"true");
+    /// ```
+    ///
     /// [`Request::timeout`] is not looked at: giving up is the client's part, by
     /// [`abandon`](Self::abandon).
-    pub fn submit(&mut self, now: Instant, request: &Request) -> Exchange {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn submit(&mut self, now: Instant, request: &Request) -> Exchange {
         self.serve(now, None, request)
     }
 
@@ -225,7 +227,13 @@ impl Consul {
     /// node that a session stands on whose maker names none. A node that is not in the catalog can be
     /// [registered](Self::register_node); until then, such a session is refused with 500 `Missing node
     /// registration`.
-    pub fn submit_through(&mut self, now: Instant, node: &str, request: &Request) -> Exchange {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn submit_through(
+        &mut self,
+        now: Instant,
+        node: &str,
+        request: &Request,
+    ) -> Exchange {
         self.serve(now, Some(node), request)
     }
 
@@ -246,19 +254,22 @@ impl Consul {
 
     /// The next answer, in the order in which they became ready: first that of a write, then
     /// those of the blocking queries that it woke, oldest first.
-    pub fn poll_answer(&mut self) -> Option<(Exchange, Response)> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn poll_answer(&mut self) -> Option<(Exchange, Response)> {
         self.ready.pop_front()
     }
 
     /// The client hung up: the request is not answered any more. What it changed stays changed.
-    pub fn abandon(&mut self, exchange: Exchange) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn abandon(&mut self, exchange: Exchange) {
         self.parked.remove(&exchange);
         self.ready.retain(|(ready, _)| *ready != exchange);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do next: a session ends or
     /// a blocking query's wait is over.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let waits = self.parked.values().map(|parked| parked.deadline).min();
         let expiry = self.state.next_expiry();
         waits.into_iter().chain(expiry).min()
@@ -266,7 +277,8 @@ impl Consul {
 
     /// Does what is due at `now`, in the order of time. Calls that are early or repeated do
     /// nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(at) = self.poll_timeout().filter(|at| *at <= now) {
             while self.state.end_expired(at) {}
             self.wake();
@@ -438,10 +450,6 @@ impl Consul {
             &hex[20..],
         ]
         .join("-")
-    }
-
-    fn count(&mut self, kind: Kind) {
-        *self.counts.entry(kind).or_default() += 1;
     }
 }
 

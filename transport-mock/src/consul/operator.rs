@@ -8,8 +8,7 @@ use super::limits::{Limiter, RequestLimits};
 use super::profile::Profile;
 use super::state::State;
 
-/// A snapshot of the whole state, to go back to with [`Consul::restore`], or for a new leader to
-/// begin from, with [`MockConsul::elect_leader_behind`](crate::MockConsul::elect_leader_behind).
+/// A snapshot of the whole state, to go back to with [`Consul::restore`].
 #[derive(Clone)]
 pub struct Snapshot(pub(super) State);
 
@@ -34,7 +33,8 @@ impl Consul {
     ///
     /// # Panics
     /// When it is negative or no number.
-    pub fn set_session_lifetime(&mut self, ttls: f64) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_session_lifetime(&mut self, ttls: f64) {
         assert!(ttls >= 0.0, "a session can't live for {ttls} TTLs");
         self.state.in_each(|tables| tables.sessions.lifetime = ttls);
     }
@@ -44,7 +44,8 @@ impl Consul {
     ///
     /// # Panics
     /// When it is negative or no number.
-    pub fn set_lock_delay_length(&mut self, multiple: f64) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_lock_delay_length(&mut self, multiple: f64) {
         assert!(
             multiple >= 0.0,
             "a lock delay can't last {multiple} times its length"
@@ -127,19 +128,22 @@ impl Consul {
     }
 
     /// The release and the edition.
-    pub fn profile(&self) -> Profile {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn profile(&self) -> Profile {
         self.profile
     }
 
     /// As many writes elsewhere in the cluster as to move the index on by so much.
-    pub fn advance_index(&mut self, by: u64) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn advance_index(&mut self, by: u64) {
         self.state.advance_index(by);
     }
 
     /// Counts all indexes anew from a small number, as when the data is moved to a new cluster:
     /// `X-Consul-Index`, `CreateIndex` and `ModifyIndex` go backwards, and keep their order.
     /// Blocking queries go on waiting for the index they were given.
-    pub fn reset_index(&mut self, now: Instant) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn reset_index(&mut self, now: Instant) {
         self.handle_timeout(now);
         self.state.reset_index();
     }
@@ -173,7 +177,8 @@ impl Consul {
     /// Whether a read by a token that is known says that something was left out, in the header
     /// `X-Consul-Results-Filtered-By-ACLs`: newer agents do (1.11 and up), 1.8 does not. At first it is as the
     /// [profile](super::Profile) has it.
-    pub fn set_acl_reports_filtering(&mut self, reports: bool) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn set_acl_reports_filtering(&mut self, reports: bool) {
         self.acl.reports_filtering = reports;
     }
 

@@ -46,7 +46,8 @@ pub enum Edition {
 
 impl Profile {
     /// Every profile there is.
-    pub fn all() -> impl Iterator<Item = Self> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         let editions = [Edition::Community, Edition::Enterprise];
         Version::ALL.into_iter().flat_map(move |version| {
             editions
@@ -57,7 +58,8 @@ impl Profile {
 
     /// The profile that is nearest to a release, by its major and minor number: the newest that is not newer, or
     /// else the oldest.
-    pub fn nearest(release: (u32, u32)) -> Self {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn nearest(release: (u32, u32)) -> Self {
         let mut versions = Version::ALL.into_iter().rev();
         let version = versions.find(|it| it.release() <= release);
         Self {
@@ -67,7 +69,8 @@ impl Profile {
     }
 
     /// What it is called, such as `1.22 Enterprise`.
-    pub const fn name(self) -> &'static str {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) const fn name(self) -> &'static str {
         match (self.version, self.edition) {
             (Version::V1_8, Edition::Community) => "1.8",
             (Version::V1_15, Edition::Community) => "1.15",
@@ -83,7 +86,8 @@ impl Profile {
     /// For how long agents hold a request while there is no leader, at least and at most, and how long after a later
     /// read a write was seen applied that its client had given up. What
     /// [`MockConsul::hold_without_leader`](crate::MockConsul::hold_without_leader) wants to know.
-    pub fn without_leader(self) -> (RangeInclusive<Duration>, Duration) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn without_leader(self) -> (RangeInclusive<Duration>, Duration) {
         let (least, most) = self.rules().held_for;
         (least..=most, self.rules().late)
     }
@@ -112,7 +116,8 @@ impl Version {
     pub const ALL: [Self; 4] = [Self::V1_8, Self::V1_15, Self::V1_22, Self::V1_23];
 
     /// Its major and minor number.
-    pub const fn release(self) -> (u32, u32) {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) const fn release(self) -> (u32, u32) {
         match self {
             Self::V1_8 => (1, 8),
             Self::V1_15 => (1, 15),
@@ -145,17 +150,10 @@ pub(super) struct Release {
     pub(super) version: &'static str,
 
     // Texts.
-    /// Before the text of a parameter that only Enterprise knows.
-    pub(super) before_invalid_parameter: &'static str,
     /// Before what a session's creation meets in the log.
     pub(super) before_session_fault: &'static str,
     /// Before what a write of a key meets in the log.
     pub(super) before_key_fault: &'static str,
-    pub(super) denial: Denial,
-    /// Where a body that is too large is told what to read.
-    pub(super) pages: &'static str,
-    /// The bodies of a 404 for a path that is none, below `/v1/` and elsewhere.
-    pub(super) no_such_path: [&'static str; 2],
 
     // Paths and keys.
     pub(super) redirect: Redirect,
@@ -191,15 +189,6 @@ pub(super) struct Release {
     pub(super) knows_partitions: bool,
     pub(super) held_for: (Duration, Duration),
     pub(super) late: Duration,
-}
-
-/// How a 403 is worded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Denial {
-    /// `Permission denied`
-    Bare,
-    /// With whose token lacks which permission on what.
-    Explained,
 }
 
 /// The status of a redirect: Go 1.26 has another.
@@ -252,12 +241,8 @@ pub(super) enum UnknownVerb {
 
 const V1_8: Release = Release {
     version: "1.8.7",
-    before_invalid_parameter: "Bad request: ",
     before_session_fault: "",
     before_key_fault: "",
-    denial: Denial::Bare,
-    pages: "https://www.consul.io/docs/agent/options.html",
-    no_such_path: ["", ""],
     redirect: Redirect::Moved,
     unclean: Unclean::Redirected,
     semicolon_parts: true,
@@ -282,15 +267,8 @@ const V1_8: Release = Release {
 /// What 1.23 was seen to do and no source dates, 1.15 and 1.22 do, too.
 const V1_15: Release = Release {
     version: "1.15.0",
-    before_invalid_parameter: "",
     before_session_fault: "apply failed: ",
     before_key_fault: "raft apply failed: ",
-    denial: Denial::Explained,
-    pages: "https://developer.hashicorp.com/docs/agent/config/config-files",
-    no_such_path: [
-        "Invalid URL path: not a recognized HTTP API endpoint",
-        "Invalid URL path: if attempting to use the HTTP API, ensure the path starts with '/v1/'",
-    ],
     semicolon_parts: false,
     session_ids: SessionIds::Texts,
     most_operations: 128,

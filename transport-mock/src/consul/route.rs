@@ -1,7 +1,7 @@
 //! From a request to its endpoint: Go's path cleaning and redirects, the table of endpoints, and
 //! the methods that each allows.
 
-use semaphore_core::adapter::{Instant, Method, Request, Response};
+use semaphore_core::adapter::{Instant, Request, Response};
 
 use super::Consul;
 use super::answer;
@@ -16,8 +16,6 @@ pub(super) fn serve(
     node: &str,
     request: &Request,
 ) -> Result<Outcome, Response> {
-    let method = request.method();
-    let is_get = method == Method::Get;
     let release = consul.profile.rules();
     let target = Target::parse(request.target(), release.semicolon_parts);
     let target = target.ok_or_else(|| answer::bad_request("400 Bad Request"))?;
@@ -33,16 +31,13 @@ pub(super) fn serve(
     };
     if let Some(path) = moved {
         let location = target.location(path);
-        return Err(answer::redirect(release.redirect, &location, is_get));
+        return Err(answer::redirect(release.redirect, &location));
     }
     let Some((endpoint, rest)) = find(&path) else {
-        let is_below = path.starts_with(b"/v1/");
-        let [below, elsewhere] = release.no_such_path;
-        return Err(answer::no_such_path(if is_below {
-            below
-        } else {
-            elsewhere
-        }));
+        return Err(answer::text(
+            404,
+            "Invalid URL path: not an endpoint of the HTTP API",
+        ));
     };
     let rest = rest.to_vec();
     match enter(consul, now, node, request, target, endpoint, &rest) {
@@ -95,7 +90,7 @@ fn enter(
         Endpoint::SessionNode => session::of_node(consul, &call, &name),
         Endpoint::SessionList => session::list(consul, &call),
         Endpoint::StatusLeader => status::leader(consul, &call),
-        Endpoint::StatusPeers => status::peers(consul, &call),
+        Endpoint::StatusPeers => status::peers(&call),
         Endpoint::AgentSelf => status::agent_self(consul, &call),
     }
 }

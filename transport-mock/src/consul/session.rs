@@ -1,9 +1,11 @@
 //! `/v1/session/…`: creating, renewing, ending and showing sessions.
 
+use semaphore_core::Behavior;
 use semaphore_core::adapter::Response;
 use serde::Serialize;
 
-use super::acl::Authority;
+use super::Consul;
+use super::acl::{self, Authority};
 use super::answer::{self, Freshness};
 use super::blocking::{Read, View, Watch};
 use super::call::{Asked, Call, Outcome};
@@ -11,10 +13,9 @@ use super::go;
 use super::limits::Errand;
 use super::options::Options;
 use super::session_body;
-use super::sessions::{Behavior, Session};
+use super::sessions::Session;
 use super::state::{State, Tables};
 use super::tenancy::Tenancy;
-use super::{Consul, Kind};
 
 const MIN_TTL_NANOS: i64 = 10_000_000_000;
 const MAX_TTL_NANOS: i64 = 24 * 3_600_000_000_000;
@@ -34,14 +35,13 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
             .read(call.body)
             .map_err(|fault| answer::bad_request(format!("Request decode failed: {fault}")))?;
     }
-    consul.count(Kind::SessionCreate);
     consul.forward(call, Errand::Write)?;
     if wanted.node.is_empty() {
         return Err(answer::failure("Must provide Node"));
     }
     let authority = consul.authorize(call)?;
     if !authority.writes_sessions_of(&wanted.node) {
-        return Err(authority.denied("session:write", &wanted.node));
+        return Err(acl::denied("session:write", &wanted.node));
     }
     let behavior = parse_behavior(&wanted.behavior)?;
     let ttl_length = parse_ttl(&wanted.ttl)?;
@@ -78,7 +78,6 @@ pub(super) fn create(consul: &mut Consul, call: &Call) -> Result<Outcome, Respon
 pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
     Options::parse(&call.target.query)?;
     let (tenancy, key) = required_id(consul, call, id)?;
-    consul.count(Kind::SessionRenew);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     let key = key.map_err(answer::failure)?;
@@ -87,7 +86,7 @@ pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcom
         return Err(answer::text(404, format!("Session id '{id}' not found")));
     };
     if !authority.writes_sessions_of(&session.node) {
-        return Err(authority.denied("session:write", &session.node));
+        return Err(acl::denied("session:write", &session.node));
     }
     sessions.restart_timer(call.now, &key);
     Ok(Outcome::Ready(answer::json(&[session], call.pretty)))
@@ -96,7 +95,6 @@ pub(super) fn renew(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcom
 /// `PUT /v1/session/destroy/<id>`
 pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outcome, Response> {
     let (tenancy, key) = required_id(consul, call, id)?;
-    consul.count(Kind::SessionDestroy);
     consul.forward(call, Errand::Write)?;
     let authority = consul.authorize(call)?;
     if authority.is_enforced() {
@@ -106,7 +104,7 @@ pub(super) fn destroy(consul: &mut Consul, call: &Call, id: &str) -> Result<Outc
         let session = consul.state.tables(&tenancy).sessions.get(key);
         let hidden = session.filter(|session| !authority.writes_sessions_of(&session.node));
         if let Some(session) = hidden {
-            return Err(authority.denied("session:write", &session.node));
+            return Err(acl::denied("session:write", &session.node));
         }
     }
     let key = key.map_err(answer::failure)?;
@@ -197,7 +195,6 @@ fn read(
         };
         freshness.stamp_at(0, response)
     };
-    consul.count(Kind::SessionRead);
     consul.forward(call, options.errand()).map_err(unfresh)?;
     let authority = consul.authorize(call).map_err(unfresh)?;
     let read = read.map_err(answer::failure).map_err(unfresh)?;

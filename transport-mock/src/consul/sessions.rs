@@ -3,8 +3,9 @@
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
+use semaphore_core::Behavior;
 use semaphore_core::adapter::Instant;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::profile::SessionIds;
 use super::radix;
@@ -25,6 +26,7 @@ pub struct Session {
     pub(super) node: String,
     /// In nanoseconds; Go's durations are signed.
     pub(super) lock_delay: i64,
+    #[serde(serialize_with = "behavior_as_text")]
     pub(super) behavior: Behavior,
     #[serde(rename = "TTL")]
     pub(super) ttl: String,
@@ -38,14 +40,12 @@ pub struct Session {
     pub(super) ttl_length: Duration,
 }
 
-/// What becomes of a session's keys when it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Behavior {
-    /// They lose their session and stay.
-    Release,
-    /// They are deleted.
-    Delete,
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn behavior_as_text<S: Serializer>(behavior: &Behavior, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match behavior {
+        Behavior::Release => "release",
+        Behavior::Delete => "delete",
+    })
 }
 
 /// A service's health check that a session is tied to.
@@ -94,7 +94,8 @@ impl Session {
     }
 
     /// The health checks that end it when they turn critical, those of services included.
-    pub fn checks(&self) -> impl Iterator<Item = &str> {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn checks(&self) -> impl Iterator<Item = &str> {
         let nodes = self.node_checks.iter().flatten();
         let services = self.service_checks.iter().flatten();
         self.legacy_checks
@@ -105,7 +106,8 @@ impl Session {
     }
 
     /// The Raft index of its creation.
-    pub fn create_index(&self) -> u64 {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn create_index(&self) -> u64 {
         self.create_index
     }
 }

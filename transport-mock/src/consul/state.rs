@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use semaphore_core::Behavior;
 use semaphore_core::adapter::Instant;
 
 use super::catalog::Catalog;
 use super::profile::SessionIds;
-use super::sessions::{self, Behavior, Sessions};
+use super::sessions::{self, Sessions};
 use super::store::{Store, Touched};
 use super::tenancy::Tenancy;
 

@@ -3,34 +3,32 @@
 use semaphore_core::adapter::Response;
 use serde_json::json;
 
+use super::Consul;
+use super::acl;
 use super::answer;
 use super::call::{Call, Outcome};
-use super::{Consul, Kind};
 
 /// The address under which the only server is known to itself.
 const SERVER: &str = "127.0.0.1:8300";
 
 /// `GET /v1/status/leader`: the leader's address, empty without one.
-pub(super) fn leader(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
-    consul.count(Kind::Other);
+pub(super) fn leader(consul: &Consul, call: &Call) -> Result<Outcome, Response> {
     call.check_datacenter()?;
     let leader = if consul.has_leader() { SERVER } else { "" };
     Ok(Outcome::Ready(answer::json(&leader, call.pretty)))
 }
 
 /// `GET /v1/status/peers`
-pub(super) fn peers(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
-    consul.count(Kind::Other);
+pub(super) fn peers(call: &Call) -> Result<Outcome, Response> {
     call.check_datacenter()?;
     Ok(Outcome::Ready(answer::json(&[SERVER], call.pretty)))
 }
 
 /// `GET /v1/agent/self`: the part of it by which clients learn the node and the version.
-pub(super) fn agent_self(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
-    consul.count(Kind::Other);
+pub(super) fn agent_self(consul: &Consul, call: &Call) -> Result<Outcome, Response> {
     let authority = consul.authorize(call)?;
     if !authority.reads_agent(call.node) {
-        return Err(authority.denied("agent:read", call.node));
+        return Err(acl::denied("agent:read", call.node));
     }
     let node = call.node;
     let described = json!({

@@ -50,7 +50,8 @@ impl Entry {
     }
 
     /// The flags that its last writer gave.
-    pub fn flags(&self) -> u64 {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn flags(&self) -> u64 {
         self.flags
     }
 
@@ -60,17 +61,20 @@ impl Entry {
     }
 
     /// How often it was acquired by a session that did not hold it.
-    pub fn lock_index(&self) -> u64 {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn lock_index(&self) -> u64 {
         self.lock_index
     }
 
     /// The Raft index of the write that created it.
-    pub fn create_index(&self) -> u64 {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn create_index(&self) -> u64 {
         self.create_index
     }
 
     /// The Raft index of the last write that changed it.
-    pub fn modify_index(&self) -> u64 {
+    #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
+    pub(crate) fn modify_index(&self) -> u64 {
         self.modify_index
     }
 

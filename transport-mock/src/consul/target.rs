@@ -21,14 +21,6 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'=')
     .remove(b'@');
 
-/// What Go leaves alone when it writes a query parameter; a space becomes `+`.
-const QUERY: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~')
-    .remove(b' ');
-
 /// A target taken apart.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
@@ -127,22 +119,6 @@ impl Query {
     /// The value of a parameter that was given and is not empty.
     pub(super) fn filled(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
-    }
-
-    /// The query as Go writes it: sorted by name.
-    pub(super) fn encode(&self) -> String {
-        let mut parameters = self.parameters.clone();
-        parameters.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let encode = |text: &str| {
-            percent_encode(text.as_bytes(), QUERY)
-                .to_string()
-                .replace(' ', "+")
-        };
-        parameters
-            .iter()
-            .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
-            .collect::<Vec<_>>()
-            .join("&")
     }
 }
 

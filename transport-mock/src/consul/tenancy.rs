@@ -60,9 +60,8 @@ impl Tenancy {
             return Ok(Self::of(partition, namespace));
         }
         let refuse = |name: &str, what: &str| {
-            let before = rules.before_invalid_parameter;
             let text = format!(
-                "{before}Invalid query parameter: \"{name}\" - {what} are a Consul Enterprise feature"
+                "Invalid query parameter: \"{name}\" - {what} are a Consul Enterprise feature"
             );
             Err(answer::bad_request(text))
         };

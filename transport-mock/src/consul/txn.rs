@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use semaphore_core::adapter::Response;
 use serde::Serialize;
 
-use super::acl::Authority;
+use super::Consul;
+use super::acl::{self, Authority};
 use super::answer::{self, Freshness};
 use super::call::{Call, Outcome};
-use super::go;
 use super::keys;
 use super::kv::{self, Shown};
 use super::limits::Errand;
@@ -19,7 +19,6 @@ use super::store::Entry;
 use super::tenancy::Tenancy;
 use super::txn_body;
 use super::txn_node::{NodeOperation, ShownNode};
-use super::{Consul, Kind};
 
 /// Answers a transaction. One that only reads bypasses the log and shows its freshness.
 pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Response> {
@@ -30,7 +29,6 @@ pub(super) fn serve(consul: &mut Consul, call: &Call) -> Result<Outcome, Respons
     } else {
         Options::parse(&call.target.query)?.errand()
     };
-    consul.count(Kind::Txn);
     consul.forward(call, errand)?;
     let authority = consul.authorize(call)?;
     let freshness = consul.freshness(call.now);
@@ -263,7 +261,7 @@ impl KeyOperation {
         index: u64,
     ) -> Result<Vec<(Shown, Vec<u8>)>, String> {
         let key = self.entry.key.as_slice();
-        let name = go::quote(&self.entry.key());
+        let name = format!("{:?}", self.entry.key());
         let entry = self.entry.clone();
         let written = |entry: &Entry| vec![(Shown::without_value(entry), entry.key.clone())];
         let read = |entry: &Entry| (Shown::new(entry), entry.key.clone());
@@ -313,9 +311,8 @@ impl KeyOperation {
             "check-session" => match tables.store.get(key) {
                 None => Err(format!("failed to check session, key {name} doesn't exist")),
                 Some(found) if found.session != self.entry.session => Err(format!(
-                    "failed session check for key {name}, current session {} != {}",
-                    go::quote(&found.session),
-                    go::quote(&self.entry.session)
+                    "failed session check for key {name}, current session {:?} != {:?}",
+                    found.session, self.entry.session
                 )),
                 Some(found) => Ok(written(found)),
             },
@@ -331,7 +328,7 @@ impl KeyOperation {
                 Some(_) => Err(format!("key {name} exists")),
                 None => Ok(Vec::new()),
             },
-            unknown => Err(format!("unknown KV verb {}", go::quote(unknown))),
+            unknown => Err(format!("unknown KV verb {unknown:?}")),
         }
     }
 
@@ -352,12 +349,12 @@ impl KeyOperation {
             _ => (authority.writes_key(key), "key:write"),
         };
         if !is_permitted {
-            return Some(authority.denial(permission, key));
+            return Some(acl::denial(permission, key));
         }
         let sessions = &state.tables(&self.tenancy).sessions;
         let is_delayed = self.verb == "lock" && sessions.is_delayed(call.now, key);
         is_delayed.then(|| {
-            let name = go::quote(&self.entry.key());
+            let name = format!("{:?}", self.entry.key());
             format!("failed to lock key {name} due to lock delay")
         })
     }

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::answer;
 use super::call::Call;
-use super::go;
 use super::go_json::{self, Field};
 use super::kv::MAX_VALUE;
 use super::profile::{Edition, Profile};
@@ -30,9 +29,8 @@ pub(super) fn parse(call: &Call) -> Result<Vec<Operation>, Response> {
         return Err(answer::text(
             413,
             format!(
-                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes. See {}#txn_max_req_len.",
-                body.len(),
-                release.pages
+                "Request body({} bytes) too large, max size: {MAX_VALUE} bytes",
+                body.len()
             ),
         ));
     }
@@ -40,12 +38,7 @@ pub(super) fn parse(call: &Call) -> Result<Vec<Operation>, Response> {
     let operations = match go_json::decode(body).map_err(unparsable)? {
         Value::Array(operations) => operations,
         Value::Null => Vec::new(),
-        other => {
-            let fault = go_json::kind(&other);
-            return Err(unparsable(format!(
-                "json: cannot unmarshal {fault} into Go value of type api.TxnOps"
-            )));
-        }
+        _ => return Err(unparsable("it is no list".to_owned())),
     };
     let count = operations.len();
     let operations = operations
@@ -73,12 +66,7 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
     let members = match operation {
         Value::Object(members) => members,
         Value::Null => return Ok(None),
-        other => {
-            let fault = go_json::kind(other);
-            return Err(format!(
-                "json: cannot unmarshal {fault} into Go value of type api.TxnOp"
-            ));
-        }
+        _ => return Err("an operation is no object".to_owned()),
     };
     refuse_unknown(members, &["KV", "Node", "Service", "Check"])?;
     let fields = match go_json::member(members, "KV") {
@@ -86,11 +74,7 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
             return Ok(NodeOperation::parse(members)?.map(Operation::Node));
         }
         Some(Value::Object(fields)) => fields,
-        Some(other) => {
-            return Err(
-                Field::new(members, "TxnOp", "KV").mismatch(go_json::kind(other), "api.KVTxnOp")
-            );
-        }
+        Some(_) => return Err(Field::new(members, "KV").mismatch("an object")),
     };
     let mut known = vec![
         "Verb",
@@ -103,7 +87,7 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
     ];
     known.extend(profile.rules().knows_partitions.then_some("Partition"));
     refuse_unknown(fields, &known)?;
-    let field = |name| Field::new(fields, "KVTxnOp.KV", name);
+    let field = |name| Field::new(fields, name);
     let value = match go_json::member(fields, "Value") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(value)) => decode_base64(value)?,
@@ -111,9 +95,7 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
             .iter()
             .map(|byte| decode_byte(byte, &field("Value")))
             .collect::<Result<_, _>>()?,
-        Some(other) => {
-            return Err(field("Value").mismatch(go_json::kind(other), "[]uint8"));
-        }
+        Some(_) => return Err(field("Value").mismatch("base64")),
     };
     let key = field("Key").text()?.unwrap_or_default();
     let flags = field("Flags").number()?.unwrap_or_default();
@@ -126,7 +108,7 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
     };
     Ok(Some(Operation::Key(KeyOperation {
         tenancy,
-        verb: field("Verb").text_of("api.KVOp")?.unwrap_or_default(),
+        verb: field("Verb").text()?.unwrap_or_default(),
         entry,
         index: field("Index").number()?.unwrap_or_default(),
     })))
@@ -134,33 +116,24 @@ fn parse_one(profile: Profile, operation: &Value) -> Result<Option<Operation>, S
 
 /// Go takes a value also as an array of numbers.
 fn decode_byte(byte: &Value, field: &Field<'_>) -> Result<u8, String> {
-    let number = match byte {
-        Value::Null => return Ok(0),
-        Value::Number(number) => number,
-        other => return Err(field.mismatch(go_json::kind(other), "uint8")),
-    };
-    let byte = number.as_u64().and_then(|byte| u8::try_from(byte).ok());
-    byte.ok_or_else(|| field.mismatch(&format!("number {number}"), "uint8"))
+    if byte.is_null() {
+        return Ok(0);
+    }
+    let number = byte.as_u64();
+    let byte = number.and_then(|number| u8::try_from(number).ok());
+    byte.ok_or_else(|| field.mismatch("a list of bytes"))
 }
 
 fn refuse_unknown(members: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
     let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
     match members.keys().find(|name| !is_known(name)) {
         None => Ok(()),
-        Some(name) => Err(format!("json: unknown field {}", go::quote(name))),
+        Some(name) => Err(format!("unknown field {name:?}")),
     }
 }
 
 /// Go passes over line breaks.
 fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     let text = text.replace(['\r', '\n'], "");
-    BASE64.decode(&text).map_err(|fault| {
-        let at = match fault {
-            base64::DecodeError::InvalidByte(at, _)
-            | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            base64::DecodeError::InvalidLength(_) => text.len() / 4 * 4,
-            base64::DecodeError::InvalidPadding => text.len(),
-        };
-        format!("illegal base64 data at input byte {at}")
-    })
+    BASE64.decode(&text).map_err(|fault| fault.to_string())
 }

@@ -3,9 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::acl::Authority;
+use super::acl::{self, Authority};
 use super::catalog::Node;
-use super::go;
 use super::go_json::{self, Field};
 use super::state::State;
 
@@ -33,7 +32,7 @@ impl NodeOperation {
         let Some(Value::Object(fields)) = go_json::member(members, "Node") else {
             return Ok(None);
         };
-        let verb = Field::new(fields, "NodeTxnOp.Node", "Verb").text_of("api.NodeOp")?;
+        let verb = Field::new(fields, "Verb").text()?;
         let verb = match verb.as_deref() {
             Some("get") => Verb::Get,
             Some("set") => Verb::Set,
@@ -45,7 +44,7 @@ impl NodeOperation {
             Some(Value::Object(node)) => node,
             _ => &empty,
         };
-        let field = |name| Field::new(node, "Node.Node.Node", name);
+        let field = |name| Field::new(node, name);
         let meta = match go_json::member(node, "Meta") {
             Some(Value::Object(meta)) => Some(meta.clone()),
             _ => None,
@@ -71,12 +70,12 @@ impl NodeOperation {
     /// What the leader checks before it reaches the log.
     pub(super) fn check(&self, authority: &Authority) -> Option<String> {
         let is_permitted = !self.is_write() || authority.writes_node(&self.name);
-        (!is_permitted).then(|| authority.denial("node:write", self.name.as_bytes()))
+        (!is_permitted).then(|| acl::denial("node:write", self.name.as_bytes()))
     }
 
     /// Applies it: the node as it then is, or the agent's text for why it failed.
     pub(super) fn apply(&self, state: &mut State, index: u64) -> Result<ShownNode, String> {
-        let name = go::quote(&self.name);
+        let name = format!("{:?}", self.name);
         let found = state.catalog.get(&self.name).map(|node| node.modify_index);
         let is_current = match found {
             Some(found) => found == self.index,

@@ -24,7 +24,7 @@ impl Network {
         if self.behind.is_some() || !self.leaderless {
             self.lose_leader();
         }
-        self.trace.add(
+        self.trace.tell(
             self.now,
             format_args!("leader elected, which has yet to apply its log"),
         );

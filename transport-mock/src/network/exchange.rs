@@ -119,12 +119,13 @@ impl Network {
             .or_else(|| self.rules.strike(&self.hosts[host.0].name, &request))
             .or_else(|| self.faults.draw(&mut self.rng));
         if let Some(fault) = &fault {
-            self.note(host, call, format_args!("! {fault}"));
+            let line = Line(&request);
+            self.tell_of(host, call, format_args!("! {fault}: {line}"));
         }
         let own = self.hosts[host.0].max_connections;
         let most = own.or(self.max_connections);
         if !is_open && most.is_some_and(|most| open > most) {
-            self.note(host, call, format_args!("! too many connections"));
+            self.tell_of(host, call, format_args!("! too many connections"));
             self.sockets.refuse(call, host);
             self.travel(
                 host,
@@ -187,6 +188,7 @@ impl Network {
                 self.send_answer(call, server.fault, response);
             }
         }
+        self.tell();
     }
 
     fn poll_answer(&mut self) -> Option<((Server, Exchange), Response)> {
@@ -263,7 +265,9 @@ impl Network {
     /// The second copy of a request arrives.
     pub(super) fn deliver_again(&mut self, host: Host, request: &Request, sent_at: Instant) {
         let line = Line(request);
-        self.note_host(host, format_args!("delivered again {line}"));
+        let name = &self.hosts[host.0].name;
+        self.trace
+            .add(self.now, format_args!("{name} delivered again {line}"));
         self.arrive(host, None, request, sent_at);
     }
 

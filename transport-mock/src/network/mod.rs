@@ -6,6 +6,7 @@
 //!            outage.rs: cut hosts, no leader     lag.rs: agents that lag behind
 //!            behind.rs: a leader that has yet to apply its log
 //!            holding.rs: agents that hold requests while there is no leader
+//!            story.rs: what became of the slots and leaders by it
 //! ```
 
 mod behind;
@@ -14,6 +15,7 @@ mod holding;
 mod lag;
 mod outage;
 mod sockets;
+mod story;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,6 +33,7 @@ use self::lag::{Lagging, Server};
 pub(crate) use self::outage::Cut;
 use self::sockets::Sockets;
 pub(crate) use self::sockets::{Pool, Socket};
+use self::story::Seen;
 use crate::consul::{Consul, Exchange, Profile};
 use crate::fault::{Faults, Rules};
 use crate::stats::Stats;
@@ -97,6 +100,9 @@ struct HostState {
     agent: Option<String>,
     cut: Option<Cut>,
     held: Vec<Message>,
+    /// Connections of its clients that are served over HTTP.
+    #[cfg(feature = "loopback")]
+    connected: usize,
     /// How many connections its agent allows it, if that differs from the others.
     max_connections: Option<usize>,
     stats: Stats,
@@ -128,6 +134,7 @@ pub(crate) struct Network {
     exchanges: BTreeMap<(Server, Exchange), Call>,
     calls: u64,
     woken: Vec<Waker>,
+    seen: Seen,
 }
 
 impl Network {
@@ -155,6 +162,7 @@ impl Network {
             exchanges: BTreeMap::new(),
             calls: 0,
             woken: Vec::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -167,6 +175,8 @@ impl Network {
                 agent: None,
                 cut: None,
                 held: Vec::new(),
+                #[cfg(feature = "loopback")]
+                connected: 0,
                 max_connections: None,
                 stats: Stats::default(),
             });
@@ -177,6 +187,27 @@ impl Network {
     /// The agent of this host allows it so many connections.
     pub(crate) fn set_max_connections_of(&mut self, host: Host, most: usize) {
         self.hosts[host.0].max_connections = Some(most);
+    }
+
+    /// A client of this host connects. Whether its agent allows it.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn connect(&mut self, host: Host) -> bool {
+        let most = self.hosts[host.0].max_connections.or(self.max_connections);
+        let connected = &mut self.hosts[host.0].connected;
+        let is_allowed = most.is_none_or(|most| *connected < most);
+        *connected += usize::from(is_allowed);
+        is_allowed
+    }
+
+    #[cfg(feature = "loopback")]
+    pub(crate) fn disconnect(&mut self, host: Host) {
+        self.hosts[host.0].connected -= 1;
+    }
+
+    /// How many are connected, of all hosts.
+    #[cfg(feature = "loopback")]
+    pub(crate) fn connected(&self) -> usize {
+        self.hosts.iter().map(|host| host.connected).sum()
     }
 
     /// From now on this host asks the agent on this node.
@@ -192,7 +223,7 @@ impl Network {
             return;
         }
         self.trace
-            .add(self.now, format_args!("node {node} registered"));
+            .tell(self.now, format_args!("node {node} registered"));
         self.consul.register_node(self.now, node);
         self.collect_answers();
     }
@@ -200,7 +231,7 @@ impl Network {
     /// A node is taken out of the catalog.
     pub(crate) fn deregister_node(&mut self, node: &str) {
         self.trace
-            .add(self.now, format_args!("node {node} deregistered"));
+            .tell(self.now, format_args!("node {node} deregistered"));
         self.consul.deregister_node(self.now, node);
         self.collect_answers();
     }
@@ -304,8 +335,15 @@ impl Network {
             .add(self.now, format_args!("{name} #{} {what}", call.0));
     }
 
+    /// The same for what belongs into the story.
+    fn tell_of(&mut self, host: Host, call: Call, what: fmt::Arguments<'_>) {
+        let name = &self.hosts[host.0].name;
+        self.trace
+            .tell(self.now, format_args!("{name} #{} {what}", call.0));
+    }
+
     fn note_host(&mut self, host: Host, what: fmt::Arguments<'_>) {
         let name = &self.hosts[host.0].name;
-        self.trace.add(self.now, format_args!("{name} {what}"));
+        self.trace.tell(self.now, format_args!("{name} {what}"));
     }
 }

@@ -38,7 +38,7 @@ impl Network {
     /// Whatever is under way ends: its client learns it at once, Consul never will.
     pub(crate) fn break_connections(&mut self) {
         self.trace
-            .add(self.now, format_args!("all connections broken"));
+            .tell(self.now, format_args!("all connections broken"));
         self.lose_log();
         self.lose_held();
         self.timeline.retain(|event| match event {
@@ -74,7 +74,7 @@ impl Network {
 
     /// The cluster has a leader again.
     pub(crate) fn elect_leader(&mut self) {
-        self.trace.add(self.now, format_args!("leader elected"));
+        self.trace.tell(self.now, format_args!("leader elected"));
         self.leaderless = false;
         self.consul.elect_leader(self.now);
         self.end_behind();
@@ -86,7 +86,7 @@ impl Network {
     pub(crate) fn lose_leader(&mut self) {
         // What waits for a leader's log is refused when the leader is lost.
         self.catch_up_leader();
-        self.trace.add(self.now, format_args!("leader lost"));
+        self.trace.tell(self.now, format_args!("leader lost"));
         self.leaderless = true;
         self.consul.lose_leader(self.now);
         self.collect_answers();
@@ -110,7 +110,7 @@ impl Network {
                 let ids: Vec<_> = ids.collect();
                 if let Some(id) = self.rng.choice(ids) {
                     self.trace
-                        .add(self.now, format_args!("session {id} destroyed"));
+                        .tell(self.now, format_args!("session {id} destroyed"));
                     self.consul.destroy_session(self.now, &id);
                     self.collect_answers();
                 }

@@ -6,78 +6,130 @@ use std::time::Duration;
 use semaphore_core::adapter::{Method, Request, Response, Transport as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
+use super::http::{self, Decoded};
 use super::order;
 use crate::client::MockClient;
-use crate::loopback::http::{self, Decoded};
 use crate::mock::MockConsul;
 
 /// Until when an answer may come: when to give up is the client's part.
 const FOR_EVER: Duration = Duration::from_hours(24);
 
+/// A client that does not take its answer for so long is gone, as is one that sends no more and waits for an answer.
+const LONGEST_WRITE: Duration = Duration::from_secs(10);
+
+/// How long a client that was refused may still send. Closing on unread bytes would reset the connection, and take the
+/// refusal away from under the client.
+const LONGEST_DRAIN: Duration = Duration::from_millis(500);
+
 /// The most bytes that a client may send ahead while a request of its own is under way.
 const MAX_AHEAD: usize = 8 * 1024 * 1024;
 
+/// Serves `stream` until either side has enough.
 pub(super) async fn serve(
     world: &MockConsul,
     client: &MockClient,
-    mut stream: TcpStream,
+    stream: TcpStream,
 ) -> io::Result<()> {
-    let mut ahead = Vec::new();
+    stream.set_nodelay(true)?;
+    let mut connection = Connection {
+        stream,
+        ahead: Vec::new(),
+        hung_up: false,
+    };
     let mut continued = false;
     loop {
-        match http::decode(&ahead) {
+        match http::decode(&connection.ahead) {
             Decoded::Whole(incoming) => {
-                ahead.drain(..incoming.length);
+                connection.ahead.drain(..incoming.length);
                 continued = false;
                 let answer = match incoming.request.target().strip_prefix("/mock") {
                     Some(order) => Some(page(world, &incoming.request, order)),
-                    None => exchange(client, incoming.request, &mut stream, &mut ahead).await?,
+                    None => connection.exchange(client, incoming.request).await?,
                 };
                 let Some(answer) = answer else {
                     return Ok(());
                 };
                 let bytes = http::encode(&answer, incoming.close);
-                stream.write_all(&bytes).await?;
+                connection.write(&bytes).await?;
                 if incoming.close {
-                    return stream.shutdown().await;
+                    return connection.stream.shutdown().await;
                 }
             }
             Decoded::Partial { wants_continue } => {
                 if wants_continue && !continued {
                     continued = true;
-                    stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+                    connection.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
                 }
-                if stream.read_buf(&mut ahead).await? == 0 {
+                if connection.hung_up || connection.read().await? == 0 {
                     return Ok(());
                 }
             }
             Decoded::Refused(answer) => {
-                stream.write_all(&http::encode(&answer, true)).await?;
-                return stream.shutdown().await;
+                connection.write(&http::encode(&answer, true)).await?;
+                return connection.end().await;
             }
         }
     }
 }
 
-/// The answer, unless there is none or the client hangs up before.
-async fn exchange(
-    client: &MockClient,
-    request: Request,
-    stream: &mut TcpStream,
-    ahead: &mut Vec<u8>,
-) -> io::Result<Option<Response>> {
-    let mut answer = client.send(request.with_timeout(FOR_EVER));
-    loop {
-        tokio::select! {
-            biased;
-            answer = &mut answer => return Ok(answer.ok()),
-            length = stream.read_buf(ahead) => {
-                if length? == 0 || ahead.len() > MAX_AHEAD {
-                    return Ok(None);
+struct Connection {
+    stream: TcpStream,
+    /// What has been received and not been decoded.
+    ahead: Vec<u8>,
+    hung_up: bool,
+}
+
+impl Connection {
+    /// The answer, unless there is none or the client has gone before it.
+    async fn exchange(
+        &mut self,
+        client: &MockClient,
+        request: Request,
+    ) -> io::Result<Option<Response>> {
+        let may_wait = request.target().contains("index=");
+        let mut answer = client.send(request.with_timeout(FOR_EVER));
+        while !self.hung_up {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return Ok(answer.ok()),
+                length = self.stream.read_buf(&mut self.ahead) => {
+                    self.hung_up = length? == 0;
+                    if self.ahead.len() > MAX_AHEAD {
+                        return Ok(None);
+                    }
                 }
             }
         }
+        if may_wait {
+            return Ok(None);
+        }
+        // It may have closed its own half alone.
+        let answer = timeout(LONGEST_WRITE, answer).await;
+        Ok(answer.ok().and_then(Result::ok))
+    }
+
+    /// How many more bytes came: none when the client sends no more.
+    async fn read(&mut self) -> io::Result<usize> {
+        self.stream.read_buf(&mut self.ahead).await
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        timeout(LONGEST_WRITE, self.stream.write_all(bytes)).await?
+    }
+
+    /// Reads past what the client still sends, and closes.
+    async fn end(&mut self) -> io::Result<()> {
+        self.stream.shutdown().await?;
+        let mut rest = Vec::new();
+        let drained = async {
+            while self.stream.read_buf(&mut rest).await? > 0 {
+                rest.clear();
+            }
+            Ok(())
+        };
+        timeout(LONGEST_DRAIN, drained).await.unwrap_or(Ok(()))
     }
 }
 
@@ -86,8 +138,10 @@ fn page(world: &MockConsul, request: &Request, order: &str) -> Response {
     let order = order.strip_prefix('/').unwrap_or(order);
     match request.method() {
         Method::Get => {
-            let (help, now, trace) = (order::HELP, world.now(), world.end_of_trace());
-            Response::new(200, format!("{help}\nIt is {now}.\n\n{trace}\n"))
+            let (help, now, story) = (order::HELP, world.now(), world.end_of_story());
+            let trace = world.end_of_trace();
+            let page = format!("{help}\nIt is {now}.\n\n{story}\n\nOf the trace:\n{trace}\n");
+            Response::new(200, page)
         }
         Method::Put | Method::Delete => match world.order(order) {
             Ok(()) => Response::new(200, "done\n"),

@@ -3,43 +3,54 @@
 //! ```text
 //!  client ──▶ connection ── /v1/… ──▶ the world's network, faults included ──▶ Consul
 //!                  └─────── /mock/… ──▶ order.rs: what is to go wrong
+//!
+//!  loopback.rs: such a world on a thread of its own, on the real clock
 //! ```
 
 mod connection;
+mod http;
+mod loopback;
 mod order;
 
-use std::io;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+pub use self::loopback::LoopbackConsul;
 pub use self::order::InvalidOrder;
 use crate::mock::MockConsul;
+
+/// How long whoever could not be accepted is waited for: out of file descriptors, most likely, and some may be free then.
+const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 impl MockConsul {
     /// Serves this world over HTTP until the future is dropped: whoever connects to `listener` is on this host, for whom faults
     /// are as for a [`MockClient`](crate::MockClient). What is lost is not answered, and what is refused or reset has its
-    /// connection closed.
+    /// connection closed, as has a connection beyond those that the agent [allows](MockConsul::set_max_connections).
     ///
     /// Below `/mock` it takes [orders](MockConsul::order): `PUT /mock/partition`, `PUT /mock/lose-answer?times=2`. `GET /mock`
     /// lists them, with the end of the trace.
-    ///
-    /// # Errors
-    /// When the system accepts no connection any more.
     ///
     /// # Panics
     /// When the world is not [on tokio](MockConsul::on_tokio).
     ///
     /// # Cancel safety
     /// Connections end when the runtime does.
-    pub async fn serve(&self, listener: &TcpListener, host: impl AsRef<str>) -> io::Result<()> {
+    pub async fn serve(&self, listener: &TcpListener, host: impl AsRef<str>) {
         let client = self.client(host);
         loop {
-            let (stream, _) = listener.accept().await?;
-            stream.set_nodelay(true)?;
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(AFTER_FAILURE).await;
+                continue;
+            };
+            let Some(open) = client.connect() else {
+                continue;
+            };
             let (world, client) = (self.clone(), client.clone());
             tokio::spawn(async move {
                 // Whoever hangs up has had enough.
                 let _ = connection::serve(&world, &client, stream).await;
+                drop(open);
             });
         }
     }

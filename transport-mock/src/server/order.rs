@@ -111,6 +111,9 @@ fn rule(fault: Fault, said: &Said, seed: u64) -> Result<Rule, InvalidOrder> {
         rule = rule.host(host);
     }
     if let Some(rate) = said.number::<f64>("rate")? {
+        if !(0.0..=1.0).contains(&rate) {
+            return Err(InvalidOrder("`rate` is not between 0 and 1".to_owned()));
+        }
         let rng = RefCell::new(Rng::with_seed(seed));
         rule = rule.matching(move |_| rng.borrow_mut().f64() < rate);
     }

@@ -1,7 +1,8 @@
 //! The Consul in memory answers as a real agent does: a table of request scripts and any number
 //! of random ones, run on both.
 //!
-//! Status, headers, body and index behaviour of every step are compared. A script of the table is
+//! Status, index and headers of every step are compared, JSON by its meaning, and a refusal by its class: what a client
+//! makes of it. Go's wording is not. A script of the table is
 //! data under a name that says what it shows; all are in `table/`. Those of `random/` are drawn
 //! from a seed, and what differs is told as the shortest script that shows it. The environment
 //! says how much is run: `SEMAPHORE_CONFORMANCE_REQUESTS` random requests from the seed
@@ -9,8 +10,7 @@
 //! What differs on purpose stands in the documentation of [`transport_mock::consul`].
 //!
 //! The real agent comes from `scripts/consul`, and where there is none these tests fail. It may be of any release:
-//! it is compared with the Consul in memory that has the nearest [profile](transport_mock::consul::Profile), by meaning
-//! unless it is 1.8. What an agent of 1.23-dev answered to the table is in `recorded/`, and compared with the profile of
+//! it is compared with the Consul in memory that has the nearest [profile](transport_mock::consul::Profile). What an agent of 1.23-dev answered to the table is in `recorded/`, and compared with the profile of
 //! 1.23 in the same way.
 
 #![allow(

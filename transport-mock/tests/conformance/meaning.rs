@@ -10,15 +10,12 @@ use semaphore_core::sans_io::api::{
 
 use crate::script::Wire;
 
-/// How closely the words of refusals are compared.
+/// How closely the statuses of redirects are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
-    /// Letter by letter: both are of one release.
+pub(crate) enum Redirects {
     TheSame,
-    /// By what a client makes of them.
-    Free,
-    /// As free, and without what the Go decides that an agent was built with: the status of a redirect.
-    FreeOfGo,
+    /// The Go decides that an agent was built with.
+    OfAnyStatus,
 }
 
 /// What a client makes of a refusal, or nothing where the answer is none.

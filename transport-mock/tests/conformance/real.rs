@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use transport_mock::consul::{Access, NODE, Profile, Version};
 
 use crate::http::{Connections, NO_ANSWER, PATIENCE, Query};
-use crate::meaning::Words;
+use crate::meaning::Redirects;
 use crate::memory::Memory;
 use crate::parked::{self, Goroutine};
 use crate::run::Backend;
@@ -24,7 +24,7 @@ const IMPATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Real {
     profile: Profile,
-    words: Words,
+    redirects: Redirects,
     connections: Connections,
     queries: BTreeMap<&'static str, Started>,
     management_token: Option<Token>,
@@ -46,13 +46,14 @@ struct Started {
 impl Real {
     pub(crate) fn new(agent: &Agent) -> Self {
         let profile = Profile::nearest(agent.version());
-        let is_known = profile.version.release() == agent.version();
+        let is_known =
+            profile.version == Version::V1_8 && profile.version.release() == agent.version();
         Self {
             profile,
-            // The words were written down of one release.
-            words: match profile.version {
-                Version::V1_8 if is_known => Words::TheSame,
-                _ => Words::FreeOfGo,
+            redirects: if is_known {
+                Redirects::TheSame
+            } else {
+                Redirects::OfAnyStatus
             },
             connections: Connections::new(agent.addr()),
             queries: BTreeMap::new(),
@@ -89,9 +90,9 @@ impl Real {
         }
     }
 
-    /// How closely what both say is compared.
-    pub(crate) fn words(&self) -> Words {
-        self.words
+    /// How closely redirects are compared.
+    pub(crate) fn redirects(&self) -> Redirects {
+        self.redirects
     }
 
     /// Whether it answers at all.

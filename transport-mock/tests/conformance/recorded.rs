@@ -1,7 +1,6 @@
 //! What an agent of 1.23-dev answered to every script of the table, compared with the profile of 1.23.
 //!
-//! `recorded/README.md` says where the recordings come from, and how they are written. The words of refusals are
-//! compared by what a client makes of them. What differs nevertheless is listed here, with the reason, and what is
+//! `recorded/README.md` says where the recordings come from, and how they are written. What differs nevertheless is listed here, with the reason, and what is
 //! listed has to differ.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 use transport_mock::consul::Version;
 
 use crate::compare::{self, Difference};
-use crate::meaning::Words;
+use crate::meaning::Redirects;
 use crate::memory::Memory;
 use crate::run::{self, Observed, Record};
 use crate::script::{Script, Step};
@@ -216,7 +215,7 @@ impl Recording {
             };
             real.observed.push(Observed::Answer(response));
         }
-        let differences = compare::differences(script, &memory, &real, Words::Free);
+        let differences = compare::differences(script, &memory, &real, Redirects::TheSame);
         (differences, strangers)
     }
 }

@@ -56,10 +56,10 @@ pub(crate) struct Comparison {
 /// Runs a script on the Consul in memory that is of the real agent's release, then on the real agent, and describes
 /// what differs.
 pub(crate) fn compare(script: &Script, prefix: &str, real: &mut Real) -> Comparison {
-    let words = real.words();
+    let redirects = real.redirects();
     let memory = run(script, prefix, &mut real.memory(), None);
     let real = run(script, prefix, real, Some(&memory));
-    let differences = compare::differences(script, &memory, &real, words);
+    let differences = compare::differences(script, &memory, &real, redirects);
     let differences = differences.into_iter().map(|it| it.told).collect();
     Comparison { real, differences }
 }

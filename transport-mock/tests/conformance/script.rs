@@ -111,14 +111,12 @@ pub(crate) enum Save {
 /// How closely answers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compare {
-    /// JSON by its meaning, text by its letters, indexes by their relations.
+    /// JSON by its meaning, refusals by what a client makes of them, other text by its letters, indexes by their
+    /// relations.
     Meaning,
-    /// Also JSON by its letters. The request asks for `?pretty`, since an agent in development
-    /// mode always answers so.
-    Letters,
     /// As by meaning, without the header `X-Consul-Index`: it counts other scripts' writes.
     WithoutIndex,
-    /// Only that the status is the same. For Go's words about JSON that hardly anyone sends.
+    /// Only that the status is the same: the rest shows the machine, or is JSON that hardly anyone sends.
     StatusOnly,
 }
 
@@ -193,10 +191,6 @@ impl Step {
 
     pub(crate) fn saving_modify_index(self, name: &'static str) -> Self {
         self.saving(name, Save::ModifyIndex)
-    }
-
-    pub(crate) fn letter_by_letter(self) -> Self {
-        self.change(|wire| wire.compare = Compare::Letters)
     }
 
     pub(crate) fn without_index(self) -> Self {

@@ -1,6 +1,7 @@
 //! What an operator does, and what a test can look at.
 
-use transport_mock::consul::{Behavior, Entry, Kind, NODE};
+use transport_mock::Behavior;
+use transport_mock::consul::{Entry, NODE};
 
 use crate::bench::{Bench, index, seconds, text};
 
@@ -80,32 +81,4 @@ fn entries_can_be_looked_at() {
     assert_eq!((held.session(), held.lock_index()), (Some(id.as_str()), 1));
     assert_eq!(held.create_index(), held.modify_index());
     assert!(held.create_index() > plain.create_index());
-}
-
-#[test]
-fn requests_are_counted_by_kind() {
-    let mut bench = Bench::new();
-    let id = bench.session("");
-    bench.put(&format!("/v1/session/renew/{id}"), "");
-    bench.put("/v1/kv/k", "v");
-    bench.delete("/v1/kv/k");
-    bench.get("/v1/kv/k");
-    bench.put("/v1/txn", "[]");
-    bench.get("/v1/session/list");
-    bench.get("/v1/status/leader");
-    bench.get("/v1/kv//k");
-    bench.put(&format!("/v1/session/destroy/{id}"), "");
-    let counts = [
-        (Kind::SessionCreate, 1),
-        (Kind::SessionRenew, 1),
-        (Kind::SessionDestroy, 1),
-        (Kind::SessionRead, 1),
-        (Kind::KvWrite, 2),
-        (Kind::KvRead, 1),
-        (Kind::Txn, 1),
-        (Kind::Other, 1),
-    ];
-    for (kind, count) in counts {
-        assert_eq!(bench.consul.requests(kind), count, "{kind:?}");
-    }
 }

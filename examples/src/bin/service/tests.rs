@@ -99,6 +99,28 @@ async fn a_host_that_is_cut_off_stops_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_slot_of_a_host_that_is_killed_is_free_again_within_a_minute() {
+    let world = MockConsul::on_tokio(7);
+    let [a, b, c] = ["a", "b", "c"].map(|host| reports(&world, host));
+    let lost = begin(&a).await;
+    world.kill("a");
+    assert_eq!(
+        lost.await.unwrap().status(),
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    let second = begin(&b).await;
+    assert_eq!(get(&c).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(second.await.unwrap().status(), StatusCode::OK);
+
+    // PROMISES: 40 to 46 s after a crash.
+    sleep(Duration::from_secs(46)).await;
+    let both = [begin(&b).await, begin(&c).await];
+    for request in both {
+        assert_eq!(request.await.unwrap().status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_is_away_at_the_start_is_waited_for_and_no_longer_than_a_request_may() {
     let world = MockConsul::on_tokio(7);
     world.partition("a");

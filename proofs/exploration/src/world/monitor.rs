@@ -42,7 +42,8 @@ pub(super) struct Sent<'a> {
 impl Sent<'_> {
     /// Whether it gives a key back.
     pub(super) fn is_release(&self) -> bool {
-        self.request.target().contains("?release=")
+        let unlocks = Transaction::of(self.request).is_some_and(|it| it.unlocks());
+        unlocks || self.request.target().contains("?release=")
     }
 }
 

@@ -28,6 +28,11 @@ impl Transaction {
         !of_key.all(|it| is_bound(&it))
     }
 
+    /// Whether it gives a key back.
+    pub(super) fn unlocks(&self) -> bool {
+        self.0.iter().any(|it| it["Verb"] == "unlock")
+    }
+
     /// Whose contender keys it ties, or makes sure that they are tied.
     pub(super) fn tied(&self) -> impl Iterator<Item = &str> {
         let ties = |it: &&Value| it["Verb"] == "lock" || it["Verb"] == "check-session";

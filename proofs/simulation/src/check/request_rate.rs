@@ -7,7 +7,8 @@
 //! In an election there is less to do. A candidate polls ten times a second in the long run and 20 times
 //! at once, and reads once more for what each answer leaves open; a follower beside it adds ten a second
 //! and ten at once. Each session attempts to acquire the key twice a second in the long run, and once more
-//! for each acquisition by somebody else, beside what follows from failures and from other values.
+//! for each acquisition by somebody else, beside what follows from failures and from other values. A session that is kept from
+//! one term to the next begins anew with each.
 
 use std::collections::BTreeMap;
 
@@ -119,12 +120,13 @@ impl RequestRate {
         }
         let hosts = self.hosts.values_mut();
         for rates in hosts.filter(|it| it.prefix == change.prefix) {
-            for (_, level) in rates
-                .attempts
-                .iter_mut()
-                .filter(|it| Some(it.0) != now.as_ref())
-            {
-                level.level = (level.level - 1.0).max(0.0);
+            for (session, level) in &mut rates.attempts {
+                level.level = if Some(session) == now.as_ref() {
+                    // It begins a term, in which values may follow, as in the terms before.
+                    level.level.min(1.0)
+                } else {
+                    (level.level - 1.0).max(0.0)
+                };
             }
         }
     }

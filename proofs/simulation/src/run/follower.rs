@@ -8,6 +8,7 @@ use semaphore_core::{Discovery, Error, LeaderStatus, Scope};
 use transport_mock::{MockClient, MockProcess};
 
 use super::book::Book;
+use super::user::is_of_an_operators_write;
 use super::wire::Wire;
 use crate::history::{Followed, Happening};
 
@@ -48,7 +49,12 @@ impl Follower {
             .connect_parts(wire, process)?;
         let mut follower = discovery.follow();
         while let Some(event) = follower.next().await {
-            event?;
+            if let Err(error) = event.as_ref()
+                && !is_of_an_operators_write(error)
+            {
+                let (host, error) = (self.host, format!("{error:?}"));
+                self.book.happened(Happening::Failed { host, error });
+            }
             self.tell(match follower.current() {
                 None => Followed::Nothing,
                 Some(LeaderStatus::Leaderless { .. }) => Followed::Nobody,

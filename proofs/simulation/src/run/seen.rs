@@ -292,7 +292,7 @@ fn is_check_and_set(request: &Request, key: &str) -> bool {
 fn goes_through_session(request: &Request, key: &str) -> bool {
     match RequestKind::of(request) {
         RequestKind::KvAcquire | RequestKind::KvRelease | RequestKind::SessionDestroy => true,
-        RequestKind::Txn => Transaction::of(request).is_some_and(|it| it.is_attempt(key)),
+        RequestKind::Txn => Transaction::of(request).is_some_and(|it| it.is_of_session(key)),
         _ => false,
     }
 }

@@ -31,11 +31,12 @@ impl Transaction {
         of_key.into_iter().all(is_bound)
     }
 
-    /// Whether it does nothing to this key but acquire it as it was read.
-    pub(super) fn is_attempt(&self, key: &str) -> bool {
+    /// Whether it does nothing to this key but acquire it, or give it back, as it was read.
+    pub(super) fn is_of_session(&self, key: &str) -> bool {
         let of_key = || self.0.iter().filter(|it| it["Key"] == *key);
         let is_bound = |it: &Value| it["Verb"] == "check-index" || it["Verb"] == "check-not-exists";
-        of_key().any(is_bound) && of_key().all(|it| is_read(it) || it["Verb"] == "lock")
+        of_key().any(is_bound)
+            && of_key().all(|it| is_read(it) || it["Verb"] == "lock" || it["Verb"] == "unlock")
     }
 
     /// The one session to which it ties a key, if it does nothing else.

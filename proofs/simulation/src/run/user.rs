@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use semaphore_core::Error;
 use semaphore_core::adapter::{Instant, Runtime as _};
+use semaphore_core::{Conflict, Error};
 use transport_mock::MockClient;
 
 use super::book::Book;
@@ -165,6 +165,9 @@ impl User {
             Error::Request(_) => "a request failed for good",
             _ => "other",
         });
+        if is_of_an_operators_write(error) {
+            return;
+        }
         let host = self.host;
         let error = format!("{error:?}");
         self.book.happened(Happening::Failed { host, error });
@@ -173,4 +176,13 @@ impl User {
     async fn pause(&self, time: Duration) {
         self.truth.sleep(time).await;
     }
+}
+
+/// Whether it says no more than that an operator has written over what a leader said, which passes with that leader.
+pub(super) fn is_of_an_operators_write(error: &Error) -> bool {
+    let conflict = match error {
+        Error::NotAnElection { conflict, .. } => conflict,
+        _ => return false,
+    };
+    *conflict == Conflict::Overwritten
 }

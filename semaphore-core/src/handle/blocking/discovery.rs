@@ -88,7 +88,8 @@ impl fmt::Debug for Discovery {
 }
 
 /// The blocking [`Follower`](crate::Follower): an iterator whose items are those of
-/// [`Follower::next`](crate::Follower::next).
+/// [`Follower::next`](crate::Follower::next). Clones share one read.
+#[derive(Clone)]
 #[must_use = "a follower does nothing unless it is asked"]
 pub struct Follower {
     inner: AsyncFollower,
@@ -130,9 +131,9 @@ impl Follower {
         self.inner.is_interrupted()
     }
 
-    /// See [`Follower::has_ended`](crate::Follower::has_ended).
+    /// Whether there is no further item, since the runtime has ended.
     pub fn has_ended(&self) -> bool {
-        self.is_cut_off || self.inner.has_ended()
+        self.is_cut_off
     }
 
     /// See [`Follower::key`](crate::Follower::key).

@@ -85,18 +85,23 @@ impl Builder<Election> {
             session_options,
             farewell,
         } = told.or(&known)?;
-        let settings = told
-            .subject
-            .settings
+        let Contention {
+            settings,
+            is_isolated,
+            ..
+        } = told.subject;
+        let settings = settings
             .with_value(value)
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()))
             .with_session_options(session_options);
-        let tokens = Tokens::of(told.tokens);
-        match presence {
-            Some(presence) => Election::join(presence, settings, seed, tokens, farewell),
-            None => Election::start(settings, seed, transport, tokens, runtime, farewell),
-        }
+        let Some(presence) = presence else {
+            let tokens = Tokens::of(told.tokens);
+            return Election::start(&settings, seed, transport, tokens, runtime, farewell);
+        };
+        let (tokens, kept) = (told.tokens, settings.clone());
+        let owner = presence.candidate(settings, seed, tokens, farewell, is_isolated)?;
+        Ok(Election::of(owner, &kept))
     }
 
     /// Like [`Self::connect`], for handles that block the calling thread: for options that serve both kinds.

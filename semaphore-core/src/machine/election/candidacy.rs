@@ -25,13 +25,16 @@ mod views;
 mod writes;
 
 use self::pace::Pace;
+pub(super) use self::phase::Way;
 use self::phase::{Phase, State};
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Lost, Refusal, RequestError};
+use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
+use crate::input::LockKey;
+use crate::leader::Leader;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::late::GivenUp;
@@ -70,6 +73,7 @@ pub(super) struct Candidacy {
     last_shown: Option<Vec<u8>>,
     /// Whether the key may be tied to the session.
     may_hold: bool,
+    fencing: Fencing,
     /// Why the last request failed, where it did.
     failure: Option<RequestError>,
 }
@@ -91,6 +95,17 @@ enum Writing {
         base: Index,
     },
     Release,
+    /// A release that is applied to the key as it was seen, or not at all: no late copy of it unties a later term's.
+    HandOn {
+        value: Vec<u8>,
+    },
+}
+
+/// Whether each write so far names the key as it was seen, so that a late copy of it changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fencing {
+    Whole,
+    Partial,
 }
 
 /// Which request of a candidacy is meant.
@@ -111,8 +126,12 @@ pub(super) enum CandidacyEvent {
     NotAvailable(Refusal),
     /// It led, and does so no longer.
     Lost(Lost),
+    /// It has given the key back, and can campaign again.
+    HandedOn,
     /// It can't campaign any longer with this session.
     SessionGone,
+    /// The key is not an election's.
+    Conflict(Conflict),
     /// It will never be elected.
     Refused(Error),
     /// The value will never be taken.
@@ -147,6 +166,7 @@ impl Candidacy {
             value: settings.value.as_bytes().to_vec(),
             last_shown: None,
             may_hold: false,
+            fencing: Fencing::Whole,
             failure: None,
         }
     }
@@ -194,14 +214,53 @@ impl Candidacy {
     }
 
     /// Starts on the way out, from wherever it is.
-    pub(super) fn leave(&mut self, now: Instant, settings: &ElectionSettings) {
-        if !self.phase.left(Departure::begin(now, &settings.session)) {
+    pub(super) fn leave(&mut self, now: Instant, way: Way, settings: &ElectionSettings) {
+        let is_kept = way == Way::HandOn && self.is_leading() && self.may_be_kept(now);
+        let way = if is_kept { Way::HandOn } else { Way::End };
+        let departure = Departure::begin(now, &settings.session);
+        if !self.phase.left(departure, way) {
             return;
         }
         self.session.let_go();
         self.pace.reset();
         self.may_hold &= !is_on(Defect::KeyLeftLocked);
         self.settle(settings);
+    }
+
+    /// Whether nothing of what it has written can come back and act in the session's name later.
+    fn may_be_kept(&self, now: Instant) -> bool {
+        self.fencing == Fencing::Whole
+            && self.writing.is_none()
+            && self.unresolved.is_none()
+            && !self.given_up.may_come(now)
+            && self.has_valid_lease(now)
+    }
+
+    /// Keeps its session while nobody campaigns with it. Says whether it can.
+    pub(super) fn keep(&mut self, now: Instant, until: Instant) -> bool {
+        let can_wait = self.is_campaigning() && !self.may_hold && self.may_be_kept(now);
+        if can_wait {
+            self.phase.kept(until);
+        }
+        can_wait
+    }
+
+    /// Until when it is kept, if nobody campaigns with it.
+    pub(super) fn kept_until(&self) -> Option<Instant> {
+        match self.phase.state() {
+            State::Kept { until } => Some(*until),
+            _ => None,
+        }
+    }
+
+    /// Somebody campaigns with its session again. What it has seen of the key is of the past; where no answer will show the key at
+    /// once, it must be read: `unseen_since` then.
+    pub(super) fn take_up(&mut self, unseen_since: Option<Moment>) {
+        self.phase.taken_up();
+        self.seen = None;
+        self.is_outdated = false;
+        self.unresolved = unseen_since;
+        self.pace.reset();
     }
 
     /// The write under way is sent again, in another way.
@@ -220,7 +279,7 @@ impl Candidacy {
     }
 
     /// What it waits for.
-    pub(super) fn timers(&self, now: Instant) -> [(Timer, Option<Instant>); 4] {
+    pub(super) fn timers(&self, now: Instant) -> [(Timer, Option<Instant>); 5] {
         let session = self.session_is_active().then(|| self.session.timeout());
         let end = match self.phase.state() {
             State::Leading(_) => self.deadline(),
@@ -228,6 +287,7 @@ impl Candidacy {
         };
         [
             (Timer::End, end),
+            (Timer::Spares, self.kept_until()),
             (Timer::Request, session.flatten()),
             (Timer::Write, self.wants_write(now).then(|| self.pace.due())),
             (Timer::Read, self.wants_read().then(|| self.rest.due())),
@@ -366,6 +426,24 @@ impl Candidacy {
         self.phase.rests_until()
     }
 
+    /// Whether it has seen the key, and that was an election's or missing.
+    pub(super) fn has_seen_election(&self, key: &LockKey) -> bool {
+        self.seen.is_some() && self.conflict(key).is_none()
+    }
+
+    /// What the key is instead of an election's, as it was last seen.
+    pub(super) fn conflict(&self, key: &LockKey) -> Option<Conflict> {
+        let shown = self.shown()?;
+        // What is overwritten and ours is given back.
+        let is_ours = self.shown_as_own().is_some() && shown.is_overwritten();
+        shown.conflict_at(key).filter(|_| !is_ours)
+    }
+
+    /// Who leads, as the key was last seen.
+    pub(super) fn leader(&self, key: &LockKey) -> Option<Leader> {
+        Leader::of(key, self.shown()?)
+    }
+
     fn shown(&self) -> Option<&ElectionKey> {
         self.seen.as_ref()?.key.as_ref()
     }
@@ -385,7 +463,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Leaving(_) => self.session.is_ending(),
             State::Gone(_) => false,
-            State::Campaigning | State::Leading(_) => true,
+            State::Campaigning | State::Leading(_) | State::Kept { .. } => true,
         }
     }
 
@@ -395,7 +473,7 @@ impl Candidacy {
 
     /// Whether the key is there to be taken, for all that is known.
     fn is_free(&self) -> bool {
-        let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(|key| key.session.is_none());
+        let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
         self.seen.as_ref().is_some_and(is_free)
     }
 
@@ -410,7 +488,7 @@ impl Candidacy {
                 is_resolved && self.shown().is_some_and(|key| key.value != self.value)
             }
             State::Leaving(_) => self.must_release(),
-            State::Gone(_) => false,
+            State::Kept { .. } | State::Gone(_) => false,
         }
     }
 
@@ -432,7 +510,7 @@ impl Candidacy {
         }
         match self.phase.state() {
             State::Campaigning | State::Leading(_) => self.unresolved.is_some() || self.is_outdated,
-            State::Leaving(_) | State::Gone(_) => false,
+            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => false,
         }
     }
 
@@ -461,6 +539,8 @@ impl Candidacy {
                 }
                 None
             }
+            // Nobody waits for it.
+            State::Kept { .. } => Some(CandidacyEvent::SessionGone),
             // It goes on for as long as the lease does.
             State::Leading(_) | State::Gone(_) => None,
         }
@@ -486,7 +566,7 @@ impl Candidacy {
             return None;
         }
         match self.phase.state() {
-            State::Campaigning => Some(CandidacyEvent::SessionGone),
+            State::Campaigning | State::Kept { .. } => Some(CandidacyEvent::SessionGone),
             State::Leading(_) => {
                 let session = self.session.id()?.clone();
                 Some(CandidacyEvent::Lost(Lost::SessionGone { session }))

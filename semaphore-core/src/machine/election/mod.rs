@@ -30,6 +30,7 @@
 //! long run, two attempts a second and one more for each acquisition by somebody else, and one read
 //! after each write whose answer does not tell what became of it.
 
+mod between;
 mod candidacy;
 mod settings;
 mod term;
@@ -39,16 +40,17 @@ mod write;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use self::between::Between;
 use self::candidacy::{Candidacy, Part};
 use crate::api::ReadKey;
 use crate::error::{Error, Refusal};
 use crate::http::{Request, Response};
 use crate::id::{CommandId, RequestId};
 use crate::input::Value;
+use crate::leader::Leader;
 use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::process::reader::budget::Budget;
-use crate::machine::process::reader::pause::Pause;
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
@@ -74,8 +76,7 @@ pub struct Candidate {
     leader: Option<CommandId>,
     /// The values to show, first things first.
     changes: VecDeque<Change>,
-    /// No new candidacy before it is over.
-    respawn: Pause,
+    between: Between,
     /// When [`Self::handle_timeout`] was called last.
     timed_at: Instant,
 }
@@ -113,7 +114,7 @@ impl Candidate {
         let cap = settings.session.retry_cap();
         Self {
             watch: Poller::new(Budget::new(INTERVAL, BURST), cap),
-            respawn: Pause::new(cap),
+            between: Between::new(cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(
                 settings.session.request_timeout(),
@@ -166,6 +167,11 @@ impl Candidate {
         self.leader
     }
 
+    /// Who leads, as far as this candidate knows: as it saw the key last, while somebody campaigns or leads by it.
+    pub fn known_leader(&self) -> Option<Leader> {
+        self.candidacy.as_ref()?.leader(&self.settings.key)
+    }
+
     /// Changes what the key shows, for as long as this leadership lasts. Answered by
     /// [`Event::Done`]. It is written through `acquire` only, one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CommandId, value: &Value) -> CommandId {
@@ -189,6 +195,7 @@ impl Candidate {
 
     fn enqueue(&mut self, now: Instant, patience: Patience) -> Result<CommandId, Error> {
         self.callers.ensure_open()?;
+        self.between.wanted(now);
         let campaign = CommandId(self.requests.number());
         let is_behind = self.leader.is_some() || !self.callers.queue().is_empty();
         if patience == Patience::None && is_behind {
@@ -244,7 +251,7 @@ impl Candidate {
         let timers = Timers::after(self.timed_at)
             .with(Timer::Caller, self.callers.queue().timeout())
             .with(Timer::Creation, self.requests.orphans().timeout())
-            .with(Timer::Respawn, self.respawn.timeout())
+            .with(Timer::Respawn, self.between.respawn.timeout())
             .with(Timer::Poll, self.watch.timeout());
         let Some(candidacy) = &self.candidacy else {
             return timers;
@@ -310,8 +317,13 @@ impl Machine for Candidate {
     fn handle_timeout(&mut self, now: Instant) {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {
-            let last_failure = self.callers.failure().cloned();
-            self.callers.timed_out(now, &ticket, last_failure);
+            self.between.ended(now);
+            if let Some(error) = self.conflict() {
+                self.callers.failed(ticket.id, error);
+            } else {
+                let last_failure = self.callers.failure().cloned();
+                self.callers.timed_out(now, &ticket, last_failure);
+            }
         }
         self.let_time_pass(now);
         self.settle(now);
@@ -323,6 +335,7 @@ impl Machine for Candidate {
 
     fn close(&mut self, now: Instant) {
         self.callers.close();
+        self.between.close();
         self.fail_waiting(&Error::Closed);
         self.settle(now);
     }
@@ -340,7 +353,9 @@ impl Machine for Candidate {
     }
 
     fn cancel(&mut self, now: Instant, command: CommandId) {
-        self.callers.take(command);
+        if self.callers.take(command) || self.leads(command) {
+            self.between.ended(now);
+        }
         if self.callers.forget(command).is_some() {
             self.step_down(now, command, None);
         }
@@ -350,6 +365,9 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         // Belief ends by the clock, whoever looks at it first.
         self.let_time_pass(now);
+        if self.leads(command) {
+            self.between.ended(now);
+        }
         if self.callers.give_back(command, Caller::Released).is_some() {
             self.step_down(now, command, None);
         } else {

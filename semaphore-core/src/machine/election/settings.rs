@@ -5,7 +5,7 @@ use crate::machine::process::encoding::Encoding;
 use crate::machine::process::tenancy::settings::{SessionSettings, SessionSource};
 
 /// Which key a candidate campaigns for, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElectionSettings {
     /// The key whose holder is the leader.
     pub(crate) key: LockKey,

@@ -4,14 +4,16 @@
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
-use crate::error::{Error, Lost, RequestError};
+use crate::error::{Conflict, Error, Lost, RequestError};
 use crate::http::Response;
 use crate::id::{CommandId, RequestId};
 use crate::machine::callers::Caller;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term};
+use crate::machine::election::between::Acquaintance;
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Part, Term, Way};
 use crate::machine::election::{Candidate, From, Leading};
 use crate::machine::process::encoding::Encoding;
 use crate::machine::process::moment::Moment;
+use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::Received;
 use crate::time::Instant;
 
@@ -99,6 +101,9 @@ impl Candidate {
         let Some(candidacy) = &self.candidacy else {
             return;
         };
+        if candidacy.has_seen_election(&self.settings.key) {
+            self.between.key = Acquaintance::Election;
+        }
         self.callers.note(candidacy.failure().cloned());
         if let Some(error) = candidacy.failure() {
             for ticket in self.callers.take_tries() {
@@ -122,10 +127,15 @@ impl Candidate {
                     self.lose(now, campaign, reason);
                 }
             }
+            Some(CandidacyEvent::HandedOn) => {
+                self.end_losses();
+                self.end_leading(None);
+            }
             Some(CandidacyEvent::SessionGone) => {
-                self.respawn.begin(now, &mut self.rng);
+                self.between.respawn.begin(now, &mut self.rng);
                 self.leave(now);
             }
+            Some(CandidacyEvent::Conflict(conflict)) => self.meet_conflict(now, conflict),
             Some(CandidacyEvent::Refused(error)) => {
                 self.fail_waiting(&error);
                 self.leave(now);
@@ -139,9 +149,43 @@ impl Candidate {
         }
     }
 
+    /// The key is something else's. If it never was an election's as far as is known, nobody will lead by it; otherwise whoever waits
+    /// goes on waiting until it is one again, as when somebody has written it by mistake.
+    fn meet_conflict(&mut self, now: Instant, conflict: Conflict) {
+        let error = self.not_an_election(conflict);
+        match self.between.key {
+            Acquaintance::Unknown => {
+                self.fail_waiting(&error);
+                self.leave(now);
+                return;
+            }
+            Acquaintance::Election => {
+                self.between.key = Acquaintance::Overwritten;
+                let error: &dyn core::error::Error = &error;
+                tracing::warn!(name: "key-overwritten", error, "an election waits until its key is one again");
+            }
+            Acquaintance::Overwritten => {}
+        }
+        for ticket in self.callers.take_tries() {
+            self.callers.failed(ticket.id, error.clone());
+        }
+    }
+
+    /// What stands in the way, if that is what the key is.
+    pub(super) fn conflict(&self) -> Option<Error> {
+        let candidacy = self.candidacy.as_ref()?;
+        let conflict = candidacy.conflict(&self.settings.key)?;
+        Some(self.not_an_election(conflict))
+    }
+
+    fn not_an_election(&self, conflict: Conflict) -> Error {
+        let key = self.settings.key.to_string();
+        Error::NotAnElection { key, conflict }
+    }
+
     /// The first in the queue leads. If nobody waits any more, the candidacy is left at once.
     pub(super) fn elect(&mut self, term: Term) {
-        self.respawn.reset();
+        self.between.respawn.reset();
         let Some(campaign) = self.callers.queue().head().map(|ticket| ticket.id) else {
             return;
         };
@@ -156,7 +200,7 @@ impl Candidate {
             hold.lost = Some(reason.clone());
         }
         self.step_down(now, campaign, Some(&reason));
-        self.respawn.begin(now, &mut self.rng);
+        self.between.respawn.begin(now, &mut self.rng);
         self.callers.lost(campaign, reason);
     }
 
@@ -165,7 +209,14 @@ impl Candidate {
         if self.leader != Some(campaign) {
             return;
         }
-        self.leave(now);
+        let is_kept = lost.is_none()
+            && !self.between.is_closed()
+            && (self.between.expects_another_until(now).is_some()
+                || !self.callers.queue().is_empty());
+        if let Some(candidacy) = &mut self.candidacy {
+            let way = if is_kept { Way::HandOn } else { Way::End };
+            candidacy.leave(now, way, &self.settings);
+        }
         for change in core::mem::take(&mut self.changes) {
             let result = Err(lost.cloned().map_or(Error::Closed, Error::Lost));
             let change = change.id;
@@ -179,7 +230,7 @@ impl Candidate {
 
     pub(super) fn leave(&mut self, now: Instant) {
         if let Some(candidacy) = &mut self.candidacy {
-            candidacy.leave(now, &self.settings);
+            candidacy.leave(now, Way::End, &self.settings);
         }
     }
 
@@ -193,8 +244,14 @@ impl Candidate {
     pub(super) fn settle(&mut self, now: Instant) {
         let wanted = !self.callers.queue().is_empty();
         let campaigns = |it: &Candidacy| it.is_campaigning() || it.is_leading();
-        if !wanted && self.leader.is_none() && self.candidacy.as_ref().is_some_and(campaigns) {
-            self.leave(now);
+        if !wanted && self.leader.is_none() {
+            self.keep_or_leave(now);
+        } else if wanted
+            && let Some(candidacy) = &mut self.candidacy
+            && candidacy.kept_until().is_some()
+        {
+            let moment = self.requests.moment();
+            candidacy.take_up(watch_anew(&mut self.watch, moment));
         }
         if let Some(candidacy) = &mut self.candidacy
             && candidacy.is_left_behind()
@@ -208,22 +265,38 @@ impl Candidate {
         if self.candidacy.as_ref().is_some_and(Candidacy::is_gone) {
             self.remove_gone();
         }
-        if self.candidacy.is_none() && wanted && self.respawn.is_over(now) {
-            self.watch.start();
-            // The poll under way may last.
-            let is_polling = self.watch.is_polling();
-            let unseen_since = is_polling.then(|| self.requests.moment());
+        if self.candidacy.is_none() && wanted && self.between.respawn.is_over(now) {
+            let moment = self.requests.moment();
+            let unseen_since = watch_anew(&mut self.watch, moment);
             self.candidacy = Some(Candidacy::new(&self.settings, unseen_since));
         }
         if !wanted && self.candidacy.is_none() {
-            self.respawn.end();
+            self.between.respawn.end();
             self.requests.forget_services();
         }
-        if !self.candidacy.as_ref().is_some_and(campaigns) {
+        if self.candidacy.as_ref().is_some_and(campaigns) {
+            self.watch.start();
+        } else {
             self.watch.pause();
         }
         self.tell_resigned();
         self.end_shown_changes();
+    }
+
+    /// Nobody campaigns: the session is kept for a moment if another campaign is expected.
+    fn keep_or_leave(&mut self, now: Instant) {
+        let expected_until = self.between.expects_another_until(now);
+        let Some(candidacy) = &mut self.candidacy else {
+            return;
+        };
+        let is_kept = match (candidacy.kept_until(), expected_until) {
+            (Some(until), Some(_)) => now < until,
+            (None, Some(until)) => candidacy.keep(now, until),
+            (_, None) => false,
+        };
+        if !is_kept {
+            self.leave(now);
+        }
     }
 
     /// Whoever resigned is told that it takes longer.
@@ -231,9 +304,7 @@ impl Candidate {
         let candidacy = self.candidacy.as_ref();
         let failure = candidacy.and_then(Candidacy::leave_failure).cloned();
         self.end_leading(failure);
-        for hold in self.callers.holds_mut() {
-            hold.of.is_over |= hold.lost.is_some();
-        }
+        self.end_losses();
     }
 
     /// Nothing of the candidacy is left.
@@ -243,11 +314,15 @@ impl Candidate {
             .take()
             .and_then(|it| it.leave_failure().cloned());
         self.requests.abort(|from| from != From::Watch);
-        // One at a time leads: whatever was lost was lost with this one, or before.
+        self.end_losses();
+        self.end_leading(failure);
+    }
+
+    /// One at a time leads: whatever was lost was lost with the candidacy that is over, or before.
+    fn end_losses(&mut self) {
         for hold in self.callers.holds_mut() {
             hold.of.is_over |= hold.lost.is_some();
         }
-        self.end_leading(failure);
     }
 
     /// Nobody waits any longer for the end of what was led: whoever resigned is told.
@@ -293,4 +368,10 @@ impl Candidate {
             self.end_change(Ok(()));
         }
     }
+}
+
+/// Watches the key. Where the poll under way may last, only a read shows the present: from when on.
+fn watch_anew(watch: &mut Poller, moment: Moment) -> Option<Moment> {
+    watch.start();
+    watch.is_polling().then_some(moment)
 }

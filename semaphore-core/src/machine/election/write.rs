@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | attempt, change of the value | `[check-index or check-not-exists, lock]` | `PUT ?acquire` |
 //! | resignation | `PUT ?release` | `PUT ?release` |
+//! | resignation that keeps the session | `[check-index, unlock]` | – |
 //!
 //! The transaction applies only to the very key that was read: so it overwrites nothing that turned
 //! up since, a late copy of it changes nothing, and its answer tells the indexes of the term. The
@@ -87,6 +88,53 @@ pub(super) fn release(
         flags,
     };
     release.request(settings.scope())
+}
+
+/// Unties the key as it was seen, if a transaction can.
+pub(super) fn hand_on(
+    session: &SessionId,
+    value: &[u8],
+    seen: &ElectionKey,
+    settings: &ElectionSettings,
+) -> Option<Request> {
+    if settings.encoding != Encoding::Transactions {
+        return None;
+    }
+    let key = settings.key.as_str();
+    let check = Operation::CheckIndex {
+        key,
+        index: seen.modify_index,
+    };
+    let unlock = Operation::Unlock {
+        key,
+        session,
+        value,
+        flags: seen.flags,
+    };
+    let operations = &[check, unlock];
+    let request = Txn { operations }.request(settings.scope());
+    Txn::fits(&request, operations.len()).then_some(request)
+}
+
+/// Reads the answer to [`hand_on`]: the key as it was written; none where that can't be told, or it was not applied.
+pub(super) fn handed_on(
+    response: &Response,
+    value: &[u8],
+    settings: &ElectionSettings,
+) -> Result<Option<ElectionKey>, RequestError> {
+    let TxnOutcome::Applied(results) = Txn::parse(response)? else {
+        return Ok(None);
+    };
+    let entry = results.entries.last();
+    let Some(entry) = entry.filter(|entry| entry.key() == settings.key.as_str()) else {
+        return Ok(None);
+    };
+    let mut shown = ElectionKey::new(entry)?;
+    if shown.session.is_some() {
+        return Ok(None);
+    }
+    shown.value = value.to_vec();
+    Ok(Some(shown))
 }
 
 /// Reads the answer to [`acquire`].

@@ -100,6 +100,11 @@ impl<F: Sender> Requests<F> {
         Moment(self.next_id)
     }
 
+    /// Whether answers have been prompt of late.
+    pub(in crate::machine) fn are_prompt(&self) -> bool {
+        self.latency == Latency::Prompt
+    }
+
     /// A request goes out.
     pub(in crate::machine) fn send(
         &mut self,

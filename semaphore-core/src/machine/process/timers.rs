@@ -48,7 +48,7 @@ pub(in crate::machine) enum Timer {
     Question,
     /// The lock delay of such a holder is over, by our own clock.
     LockDelay,
-    /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`).
+    /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`, `election::between`).
     Spares,
     /// What is left behind has rested after a failure (`tenancy::departure`).
     Rest,

@@ -3,7 +3,7 @@
 
 use semaphore_core::sans_io::api::{LOCK_FLAGS, SEMAPHORE_FLAGS};
 use semaphore_core::sans_io::{Method, Request};
-use semaphore_core::{Conflict, Encoding, Error};
+use semaphore_core::{Conflict, Encoding, Error, Lost};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::election::unknown::acquisition;
@@ -59,16 +59,77 @@ fn a_key_without_flags_is_a_conflict_if_it_stores_something() {
 }
 
 #[test]
-fn a_key_that_becomes_something_else_while_one_waits_is_a_conflict() {
+fn whoever_waits_goes_on_waiting_while_the_key_is_something_elses() {
+    for (flags, written) in [
+        (SEMAPHORE_FLAGS, r#"{"Limit":1,"Holders":{}}"#),
+        (0, "a stranger"),
+        (LOCK_FLAGS, "a stranger"),
+    ] {
+        let world = MockConsul::new(1);
+        let (_a, first) = leader(&world);
+        let b = election(&world, "b");
+        let mut waiting = world.start({
+            let b = b.clone();
+            async move { b.campaign().await }
+        });
+        world.advance(secs(2));
+        let target = format!("/v1/kv/{KEY}?flags={flags}");
+        operate(&world, Method::Put, &target, written);
+        let lost = world.run(first.lost());
+        assert!(matches!(lost, Lost::KeyOverwritten { .. }), "{lost}");
+        drop(first);
+        world.advance(secs(120));
+        if flags == LOCK_FLAGS {
+            // The one who led has given back what was written there, so that it is an election's again.
+            let second = waiting.try_take().expect("it leads");
+            assert!(second.expect("a leadership").is_leader());
+            continue;
+        }
+        assert!(waiting.try_take().is_none());
+        assert_eq!(b.leader(), None);
+        let found = found(&world).expect("a key");
+        assert_eq!((found.flags, found.value.as_str()), (flags, written));
+
+        operate(&world, Method::Delete, &format!("/v1/kv/{KEY}"), "");
+        let second = world.run(waiting).expect("a leadership");
+        assert!(second.is_leader());
+    }
+}
+
+#[test]
+fn while_the_key_is_something_elses_it_says_so_to_those_whose_time_is_over() {
     let world = MockConsul::new(1);
-    let (_a, _first) = leader(&world);
+    let (a, first) = leader(&world);
+    let target = format!("/v1/kv/{KEY}");
+    operate(&world, Method::Put, &target, "a stranger");
+    world.run(first.lost());
+    drop(first);
+    let refused = world.run(a.campaign_timeout(secs(90)));
+    assert!(matches!(refused, Err(Error::NotAnElection { .. })));
+    let refused = world.run(a.try_campaign());
+    assert!(matches!(refused, Err(Error::NotAnElection { .. })));
+    operate(&world, Method::Delete, &target, "");
+    assert!(world.run(a.campaign()).expect("a leadership").is_leader());
+}
+
+#[test]
+fn a_storm_of_writes_by_a_stranger_costs_no_more_than_the_ceiling() {
+    let world = MockConsul::new(1);
+    let (_a, first) = leader(&world);
     let b = election(&world, "b");
     let waiting = world.start(async move { b.campaign().await });
     world.advance(secs(2));
-    let target = format!("/v1/kv/{KEY}?flags={SEMAPHORE_FLAGS}");
-    operate(&world, Method::Put, &target, r#"{"Limit":1,"Holders":{}}"#);
-    let outcome = world.run(waiting);
-    assert!(matches!(outcome, Err(Error::NotAnElection { .. })));
+    let target = format!("/v1/kv/{KEY}");
+    let before = world.stats_of("b").total_requests();
+    for number in 0..1_000 {
+        operate(&world, Method::Put, &target, &number.to_string());
+        world.advance(millis(8));
+    }
+    let requests = world.stats_of("b").total_requests() - before;
+    assert!(requests <= 20 + 10 * 10 + 10, "{requests} in 10 s");
+    drop(first);
+    operate(&world, Method::Delete, &target, "");
+    assert!(world.run(waiting).expect("a leadership").is_leader());
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod handover;
 mod hostile;
 mod loss;
 mod old_answers;
+mod quick_terms;
 mod sequencer;
 mod sequencers;
 mod stepping_down;

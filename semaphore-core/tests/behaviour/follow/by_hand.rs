@@ -3,7 +3,7 @@
 use semaphore_core::sans_io::{
     Follow, Index, Instant, RequestId, Response, Transmit, TransportError, TransportErrorKind,
 };
-use semaphore_core::{LeaderEvent, LeaderStatus, LockKey, Scope};
+use semaphore_core::{InvalidInput, LeaderEvent, LeaderStatus, LockKey, Scope};
 
 use crate::support::candidate::LEADER;
 use crate::support::*;
@@ -51,11 +51,11 @@ fn it_reads_then_polls_from_the_index_of_the_answer_before() {
     assert!(follow.poll_transmit(at(1)).is_none(), "an event waits");
     assert!(matches!(event(&mut follow), Some(LeaderEvent::Elected(_))));
     let (id, target) = send(&mut follow, at(1));
-    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
-    follow.handle_response(at(17), id, &Ok(led(7)));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=5s");
+    follow.handle_response(at(6), id, &Ok(led(7)));
     assert!(event(&mut follow).is_none(), "nothing is new");
-    let (_, target) = send(&mut follow, at(17));
-    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+    let (_, target) = send(&mut follow, at(6));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=5s");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn its_poll_may_take_as_long_as_the_server_holds_it_open() {
     follow.poll_event();
     let Transmit { request, .. } = follow.poll_transmit(at(1)).expect("a poll");
     assert!(request.is_long_poll());
-    assert!(request.timeout() > secs(15) * 17 / 16);
+    assert!(request.timeout() > secs(5) * 17 / 16);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_is_answered_before_its_time_with_nothing_new_is_asked_of_the_leader() {
     follow.handle_response(at(3), id, &Ok(led(7)));
     assert!(event(&mut follow).is_none());
     let (_, target) = send(&mut follow, at(3));
-    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=5s");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn the_leader_is_asked_for_as_long_as_its_index_is_below_one_shown_before() {
     assert!(target.contains("index=6") && target.contains("consistent"));
     assert!(shown.is_some());
     let (target, _) = exchange(4, led(9));
-    assert_eq!(target, "/v1/kv/service/db/leader?index=8&wait=15s");
+    assert_eq!(target, "/v1/kv/service/db/leader?index=8&wait=5s");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_answer_before_its_time_is_shown_once_the_leader_says_the_same() {
 }
 
 #[test]
-fn a_conflict_from_long_ago_ends_nothing_and_the_leaders_word_does() {
+fn a_conflict_from_long_ago_is_not_told_and_the_leaders_word_is() {
     let foreign = |index| answer(index, r#","Flags":7"#);
     let mut follow = follow();
     for (now, response) in [(1, led(7)), (2, foreign(5)), (3, led(7))] {
@@ -143,7 +143,8 @@ fn a_conflict_from_long_ago_ends_nothing_and_the_leaders_word_does() {
     let (id, _) = send(&mut follow, at(4));
     follow.handle_response(at(4), id, &Ok(foreign(8)));
     assert!(matches!(follow.poll_event(), Some(Err(_))));
-    assert!(follow.has_ended());
+    assert!(follow.is_interrupted());
+    assert_eq!(follow.current(), None);
 }
 
 #[test]
@@ -225,20 +226,20 @@ fn after_a_failure_a_plain_read_tells_at_once_that_consul_is_back() {
     assert!(event(&mut follow).is_some());
     let (id, _) = send(&mut follow, at(1));
     let error = TransportError::new(TransportErrorKind::Timeout);
-    follow.handle_response(at(26), id, &Err(error));
+    follow.handle_response(at(10), id, &Err(error));
     let told = event(&mut follow);
     assert!(
         matches!(told, Some(LeaderEvent::Interrupted(_))),
         "{told:?}"
     );
-    let (id, target) = send(&mut follow, at(27));
+    let (id, target) = send(&mut follow, at(11));
     assert_eq!(target, "/v1/kv/service/db/leader?consistent");
-    follow.handle_response(at(27), id, &Ok(led(7)));
+    follow.handle_response(at(11), id, &Ok(led(7)));
     let told = event(&mut follow);
     assert!(matches!(told, Some(LeaderEvent::Resumed)), "{told:?}");
     assert!(event(&mut follow).is_none());
-    let (_, target) = send(&mut follow, at(27));
-    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=15s");
+    let (_, target) = send(&mut follow, at(11));
+    assert_eq!(target, "/v1/kv/service/db/leader?index=7&wait=5s");
 }
 
 #[test]
@@ -313,7 +314,7 @@ fn whatever_is_answered_nothing_panics_and_each_answer_is_shown_or_tried_again()
 }
 
 #[test]
-fn what_is_refused_for_good_ends_it() {
+fn what_is_refused_for_good_is_told_once_and_tried_again() {
     for (status, body) in [
         (400, "bad request"),
         (403, "Permission denied"),
@@ -321,15 +322,80 @@ fn what_is_refused_for_good_ends_it() {
         (500, "invalid key name, must not begin with '/'"),
     ] {
         let mut follow = follow();
-        let (id, _) = send(&mut follow, at(1));
-        follow.handle_response(at(1), id, &Ok(Response::new(status, body)));
-        assert!(!follow.has_ended(), "it is still to be told");
-        let told = follow.poll_event().expect("an item");
-        assert!(told.is_err(), "{status}: {told:?}");
-        assert!(follow.has_ended());
-        assert_eq!(follow.poll_timeout(), None);
-        assert!(follow.poll_transmit(at(100)).is_none());
-        follow.handle_response(at(100), id, &Ok(led(9)));
-        assert!(follow.poll_event().is_none());
+        let mut now = at(1);
+        for no in 0..10 {
+            let (id, _) = send(&mut follow, now);
+            follow.handle_response(now, id, &Ok(Response::new(status, body)));
+            let told = follow.poll_event();
+            assert_eq!(matches!(told, Some(Err(_))), no == 0, "{status}: {told:?}");
+            now = follow.poll_timeout().expect("another try");
+        }
+        assert!(now >= at(10), "{now}: too soon");
+        let (id, _) = send(&mut follow, now);
+        follow.handle_response(now, id, &Ok(led(9)));
+        assert!(matches!(event(&mut follow), Some(LeaderEvent::Resumed)));
+        assert!(matches!(event(&mut follow), Some(LeaderEvent::Elected(_))));
     }
+}
+
+#[test]
+fn what_it_knows_is_never_older_than_it_may_be_unless_it_says_so() {
+    for max_age in [secs(3), secs(15), secs(60)] {
+        let key = LockKey::new(LEADER).expect("a key");
+        let follow = Follow::new(key, Scope::new(), 1).with_max_age(max_age);
+        let mut follow = follow.expect("an age");
+        let (first, _) = send(&mut follow, at(1));
+        follow.handle_response(at(1), first, &Ok(led(7)));
+        assert!(event(&mut follow).is_some());
+        // A poll that nothing changes, as late as the server may answer it.
+        let Transmit { id, request, .. } = follow.poll_transmit(at(1)).expect("a poll");
+        assert!(request.is_long_poll());
+        let answered = at(1) + max_age / 3 * 17 / 16;
+        follow.handle_response(answered, id, &Ok(led(7)));
+        assert_eq!(follow.known_at(), Some(at(1)));
+        // One that is never answered.
+        let Transmit { id, request, .. } = follow.poll_transmit(answered).expect("a poll");
+        let given_up = answered + request.timeout();
+        assert!(given_up.saturating_since(at(1)) <= max_age, "{given_up}");
+        let timeout = TransportError::new(TransportErrorKind::Timeout);
+        follow.handle_response(given_up, id, &Err(timeout));
+        assert!(follow.is_interrupted());
+    }
+}
+
+#[test]
+fn an_age_that_no_poll_can_keep_is_refused() {
+    for max_age in [secs(0), millis(2_999), secs(601)] {
+        let key = LockKey::new(LEADER).expect("a key");
+        let refused = Follow::new(key, Scope::new(), 1).with_max_age(max_age);
+        assert_eq!(refused.err(), Some(InvalidInput::MaxAge(max_age)));
+    }
+}
+
+#[test]
+fn a_fence_is_above_the_tokens_of_those_before_and_not_above_the_leaders_own() {
+    let term = |index, lock_index, value: &str| {
+        let fields = format!(
+            r#","Session":"{A}","LockIndex":{lock_index},"CreateIndex":3,"ModifyIndex":{index},"Value":"{value}""#
+        );
+        answer(index, &fields)
+    };
+    let mut follow = follow();
+    let mut fence = |response: Response| {
+        let (id, _) = send(&mut follow, at(1));
+        follow.handle_response(at(1), id, &Ok(response));
+        while event(&mut follow).is_some() {}
+        let leader = follow.current().and_then(LeaderStatus::leader);
+        leader.map(|leader| leader.fence.0)
+    };
+    assert_eq!(
+        fence(term(7, 2, "YQ==")),
+        Some(3),
+        "it knows no term before"
+    );
+    assert_eq!(fence(term(9, 2, "Yg==")), Some(3), "the same term");
+    assert_eq!(fence(term(12, 3, "Yw==")), Some(10), "between 9 and 12");
+    assert_eq!(fence(term(15, 3, "ZA==")), Some(10));
+    assert_eq!(fence(answer(20, r#","LockIndex":3"#)), None);
+    assert_eq!(fence(term(25, 4, "ZA==")), Some(21));
 }

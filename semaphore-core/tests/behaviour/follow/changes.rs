@@ -1,6 +1,7 @@
 //! Following a leader: each change with one answer of the watch, whatever goes wrong between.
 
 use futures_util::StreamExt as _;
+use semaphore_core::sans_io::api::LOCK_FLAGS;
 use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{
     Conflict, Discovery, Error, Follower, LeaderEvent, LeaderStatus, RequestError, Scope, Token,
@@ -150,7 +151,7 @@ fn of_what_changes_while_nobody_asks_the_last_is_seen() {
 }
 
 #[test]
-fn while_nothing_changes_it_costs_four_requests_a_minute() {
+fn while_nothing_changes_it_costs_twelve_requests_a_minute() {
     let world = MockConsul::new(1);
     Candidate::leading(&world, "node-1");
     let follower = following(&world);
@@ -159,7 +160,7 @@ fn while_nothing_changes_it_costs_four_requests_a_minute() {
     world.advance(secs(600));
     assert!(task.try_take().is_none());
     let requests = world.stats_of("follower").total_requests() - before;
-    assert!((35..=41).contains(&requests), "{requests}");
+    assert!((112..=121).contains(&requests), "{requests}");
 }
 
 #[test]
@@ -311,7 +312,7 @@ fn every_failure_of_the_network_passes() {
 }
 
 #[test]
-fn what_no_retry_mends_is_the_last_item() {
+fn what_consul_refuses_is_told_once_and_ends_nothing() {
     let world = MockConsul::new(1);
     Candidate::leading(&world, "node-1");
     world.consul(|consul, _| {
@@ -338,28 +339,69 @@ fn what_no_retry_mends_is_the_last_item() {
         matches!(error, Error::Request(RequestError::Denied { .. })),
         "{error:?}"
     );
-    assert!(follower.has_ended());
-    let requests = world.stats_of("follower").total_requests();
-    assert!(world.run(follower.next()).is_none());
-    assert!(world.run(follower.by_ref().collect::<Vec<_>>()).is_empty());
-    assert_eq!(world.stats_of("follower").total_requests(), requests);
+    assert!(follower.is_interrupted());
+    let task = waiting(&world, follower);
+    let before = world.stats_of("follower").total_requests();
+    world.advance(secs(60));
+    let tries = world.stats_of("follower").total_requests() - before;
+    assert!((12..=30).contains(&tries), "{tries} in a minute");
+    let policy = Policy::new().with_key(LEADER, Access::Read);
+    world.consul(|consul, _| consul.add_token("5ecret", policy));
+    let (follower, item) = world.run(task);
+    assert!(matches!(event(item), LeaderEvent::Resumed));
+    assert!(!follower.is_interrupted());
     assert!(!format!("{follower:?} {error:?} {error}").contains("5ecret"));
     assert!(!world.trace().contains("5ecret"));
 }
 
 #[test]
-fn a_key_that_becomes_a_semaphores_is_the_last_item() {
-    let world = MockConsul::new(1);
-    let follower = following(&world);
-    let task = waiting(&world, follower);
-    let target = format!("/v1/kv/{LEADER}");
-    operate(&world, Method::Put, &target, r#"{"Limit":3,"Holders":[]}"#);
-    let (mut follower, item) = world.run(task);
-    let Some(Err(Error::NotAnElection { key, conflict })) = item else {
-        panic!("{item:?}");
-    };
-    assert_eq!((key.as_str(), conflict), (LEADER, Conflict::Semaphore));
-    assert!(world.run(follower.next()).is_none());
+fn a_key_that_becomes_something_elses_has_no_leader_until_it_is_an_elections_again() {
+    for (written, expected) in [
+        (r#"{"Limit":3,"Holders":[]}"#, Conflict::Semaphore),
+        ("somebody's", Conflict::ElectionFlags { flags: 0 }),
+    ] {
+        let world = MockConsul::new(1);
+        let task = waiting(&world, following(&world));
+        let target = format!("/v1/kv/{LEADER}");
+        operate(&world, Method::Put, &target, written);
+        let (follower, item) = world.run(task);
+        let Some(Err(Error::NotAnElection { key, conflict })) = item else {
+            panic!("{item:?}");
+        };
+        assert_eq!((key.as_str(), conflict), (LEADER, expected));
+        assert!(follower.is_interrupted());
+        assert_eq!(follower.current(), None);
+        let mut task = waiting(&world, follower);
+        world.advance(secs(60));
+        assert!(task.try_take().is_none(), "told once");
+        operate(&world, Method::Delete, &target, "");
+        let (mut follower, item) = world.run(task);
+        assert!(matches!(event(item), LeaderEvent::Resumed));
+        assert_leaderless(&next(&world, &mut follower), None);
+        Candidate::leading(&world, "node-1");
+        assert_elected(&next(&world, &mut follower), "node-1");
+    }
+}
+
+#[test]
+fn whoever_writes_the_key_of_a_leader_is_never_told_of_as_the_leader() {
+    for flags in [0, LOCK_FLAGS] {
+        let world = MockConsul::new(1);
+        let leader = Candidate::leading(&world, "node-1");
+        let task = waiting(&world, following(&world));
+        let target = format!("/v1/kv/{LEADER}?flags={flags}");
+        operate(&world, Method::Put, &target, "a stranger");
+        let (follower, item) = world.run(task);
+        let Some(Err(Error::NotAnElection { conflict, .. })) = item else {
+            panic!("{item:?}");
+        };
+        assert_eq!(conflict, Conflict::Overwritten);
+        let task = waiting(&world, follower);
+        leader.resigns(&world, "");
+        let (mut follower, item) = world.run(task);
+        assert!(matches!(event(item), LeaderEvent::Resumed));
+        assert_leaderless(&next(&world, &mut follower), Some(""));
+    }
 }
 
 #[test]
@@ -398,11 +440,8 @@ fn a_thread_follows_as_an_iterator_and_waits_no_longer_than_it_likes() {
     assert!(follower.current().is_some());
     let target = format!("/v1/kv/{LEADER}?flags=7");
     operate(&world, Method::Put, &target, "another tool's");
-    let items: Vec<_> = follower.by_ref().collect();
-    assert!(
-        matches!(items[..], [Err(Error::NotAnElection { .. })]),
-        "{items:?}"
-    );
-    assert!(follower.has_ended());
+    let item = follower.next();
+    assert!(matches!(item, Some(Err(Error::NotAnElection { .. }))));
+    assert!(!follower.has_ended());
     assert!(follower.next_timeout(secs(1)).is_none());
 }

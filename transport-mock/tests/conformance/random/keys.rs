@@ -15,7 +15,7 @@ pub(super) fn read_step(draw: &mut Draw) -> Step {
         1 => {
             let target = read(draw);
             let and = if target.contains('?') { '&' } else { '?' };
-            get(&format!("{target}{and}pretty")).letter_by_letter()
+            get(&format!("{target}{and}pretty"))
         }
         _ => {
             let target = read(draw);

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::compare;
-use crate::meaning::Words;
+use crate::meaning::Redirects;
 use crate::memory::Memory;
 use crate::run;
 use crate::script::{
@@ -43,7 +43,8 @@ pub(crate) fn script_of(seed: u64) -> Script {
 fn is_robust(script: &Script) -> bool {
     let record = |pacing| run::run(script, "p", &mut Memory::with_paces(pacing), None);
     let first = record(0);
-    let differs = |pacing| compare::differences(script, &first, &record(pacing), Words::TheSame);
+    let differs =
+        |pacing| compare::differences(script, &first, &record(pacing), Redirects::TheSame);
     (1..PACINGS).all(|pacing| differs(pacing).is_empty())
 }
 

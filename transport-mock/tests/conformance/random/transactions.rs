@@ -95,9 +95,9 @@ pub(super) fn step(draw: &mut Draw) -> Step {
     let body = format!("[{}]", operations.join(","));
     match draw.below(40) {
         _ if is_odd => txn(&body).by_status(),
-        0 => put("/v1/txn", draw.malformed(body)).by_status(),
+        0 => put("/v1/txn", draw.malformed(body)),
         1 => put(&draw.with_odd_parameter("/v1/txn"), body),
-        2..10 => put("/v1/txn?pretty", body).letter_by_letter(),
+        2..10 => put("/v1/txn?pretty", body),
         10 => txn(draw.one_of(&["", "null", "{}", "5", "[{}]", r#"[{"KV":null}]"#])),
         _ => txn(&body).saving(draw.one_of(&["i", "j"]), Save::ModifyIndex),
     }

@@ -30,8 +30,8 @@ pub(crate) fn scripts() -> Vec<Script> {
                 plain_session("s"),
                 put("/v1/kv/{p}/k?acquire={s}", "v<&>"),
                 put("/v1/kv/{p}/a%3c%26%3e%22%5c", "v"),
-                get("/v1/kv/{p}/?recurse&pretty").letter_by_letter(),
-                get("/v1/kv/{p}/?keys&pretty").letter_by_letter(),
+                get("/v1/kv/{p}/?recurse&pretty"),
+                get("/v1/kv/{p}/?keys&pretty"),
             ],
         ),
         script(

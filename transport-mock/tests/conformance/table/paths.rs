@@ -73,7 +73,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 put("/v1/kv/{p}/k%ff", "v"),
                 get("/v1/kv/{p}/k%ff"),
                 get("/v1/kv/{p}/?keys"),
-                get("/v1/kv/{p}/?keys&pretty").letter_by_letter(),
+                get("/v1/kv/{p}/?keys&pretty"),
             ],
         ),
         script(
@@ -100,7 +100,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             [
                 put("/v1/kv/{p}/a/k;x?flags=7;cas=0", "v"),
                 get("/v1/kv/{p}/a?raw;keys"),
-                get("/v1/kv/{p}/a?recurse;pretty").letter_by_letter(),
+                get("/v1/kv/{p}/a?recurse;pretty"),
                 get("/v1/kv//{p}/a?x;y"),
             ],
         ),

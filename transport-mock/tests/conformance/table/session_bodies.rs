@@ -120,7 +120,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 get("/v1/session/info/{e}"),
                 get("/v1/session/info/{f}"),
                 get("/v1/session/info/{g}"),
-                get("/v1/session/info/{b}?pretty").letter_by_letter(),
+                get("/v1/session/info/{b}?pretty"),
             ],
         ),
         script(

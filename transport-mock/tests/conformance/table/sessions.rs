@@ -45,7 +45,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             "a session's JSON has the agent's order and spacing",
             [
                 session("s", r#"{"Name":"a & b","NodeChecks":[]}"#),
-                put("/v1/session/renew/{s}?pretty", "").letter_by_letter(),
+                put("/v1/session/renew/{s}?pretty", ""),
             ],
         ),
         script(
@@ -64,7 +64,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             [
                 session("s", r#"{"TTL":"10s","NodeChecks":[]}"#),
                 put("/v1/session/renew/{s}", ""),
-                put("/v1/session/renew/{s}?pretty=1", "").letter_by_letter(),
+                put("/v1/session/renew/{s}?pretty=1", ""),
             ],
         ),
         script(

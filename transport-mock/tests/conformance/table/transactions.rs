@@ -43,24 +43,20 @@ pub(crate) fn scripts() -> Vec<Script> {
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"set","Key":"{p}/k<&>","Value":"dg=="}}]"#,
-                )
-                .letter_by_letter(),
+                ),
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"get","Key":"{p}/k<&>"}}]"#,
-                )
-                .letter_by_letter(),
+                ),
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"get","Key":"{p}/none"}}]"#,
-                )
-                .letter_by_letter(),
+                ),
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"cas","Key":"{p}/none","Index":5}}]"#,
-                )
-                .letter_by_letter(),
-                put("/v1/txn?pretty", "[]").letter_by_letter(),
+                ),
+                put("/v1/txn?pretty", "[]"),
             ],
         ),
         script(
@@ -169,7 +165,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 txn("[{\"KV\":"),
                 txn("[{} {}]"),
                 txn("<html>"),
-                txn("[,]").by_status(),
+                txn("[,]"),
             ],
         ),
         script(
@@ -210,8 +206,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 put(
                     "/v1/txn?pretty",
                     r#"[{"KV":{"Verb":"set","Key":"{p}/\u0000\u2028\u2029\ue000🐙"}}]"#,
-                )
-                .letter_by_letter(),
+                ),
             ],
         ),
         script(
@@ -220,7 +215,7 @@ pub(crate) fn scripts() -> Vec<Script> {
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"***"}}]"#),
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"dg="}}]"#),
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"d"}}]"#),
-                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"dg==x"}}]"#).by_status(),
+                txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"dg==x"}}]"#),
                 txn(r#"[{"KV":{"Verb":"set","Key":"{p}/k","Value":"d-__"}}]"#),
             ],
         ),

@@ -7,7 +7,11 @@
 //!     │   └─────────────────────────────────────────┘                                  │  │ resigned
 //!     └────────────── leave() ──────────────┬─────────────────────────────────────────┴──┘
 //!                                           ▼
-//!                    Leaving: key released ─▶ session destroyed ─▶ Gone
+//!  Campaigning ◀── handed on ── Leaving: key released ─▶ session destroyed ─▶ Gone
+//!     │   ▲                         ▲
+//!     │   │ somebody campaigns      │ nobody did in time
+//!     │   └───────────────────────┐ │
+//!     └─ nobody waits any more ─▶ Kept
 //! ```
 //! Campaigning and unresolved are one state here: an attempt is a write under way, or a doubt that a read has to end.
 
@@ -23,6 +27,10 @@ pub(super) struct Phase(State);
 pub(super) enum State {
     Campaigning,
     Leading(TermIndexes),
+    /// Nobody campaigns, but somebody is expected to: its session is kept until then. It does nothing with the key.
+    Kept {
+        until: Instant,
+    },
     /// On its way out, until nothing is left.
     Leaving(Leaving),
     /// Nothing of it is left, or nothing more can be done.
@@ -32,8 +40,18 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Leaving {
     departure: Departure,
+    way: Way,
     /// Until when it rests after a failure, where nobody waits for it.
     rests_until: Option<Instant>,
+}
+
+/// How it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::machine::election) enum Way {
+    /// The key is given back, and the session is kept for the next campaign.
+    HandOn,
+    /// The key is given back, and the session ends.
+    End,
 }
 
 impl Phase {
@@ -63,7 +81,7 @@ impl Phase {
     pub(super) fn leave_failure(&self) -> Option<&RequestError> {
         match &self.0 {
             State::Leaving(leaving) | State::Gone(leaving) => leaving.departure.failure(),
-            State::Campaigning | State::Leading(_) => None,
+            State::Campaigning | State::Leading(_) | State::Kept { .. } => None,
         }
     }
 
@@ -80,21 +98,55 @@ impl Phase {
         }
     }
 
+    /// Nobody campaigns with it, for the moment.
+    pub(super) fn kept(&mut self, until: Instant) {
+        if matches!(self.0, State::Campaigning) {
+            self.0 = State::Kept { until };
+        }
+    }
+
+    /// Somebody does again.
+    pub(super) fn taken_up(&mut self) {
+        if matches!(self.0, State::Kept { .. }) {
+            self.0 = State::Campaigning;
+        }
+    }
+
     /// The key shows our session, by a lease that holds.
     pub(super) fn elected(&mut self, term: TermIndexes) {
         self.0 = State::Leading(term);
     }
 
     /// It starts on the way out, unless it is on it. Says whether it does.
-    pub(super) fn left(&mut self, departure: Departure) -> bool {
+    pub(super) fn left(&mut self, departure: Departure, way: Way) -> bool {
         if matches!(self.0, State::Leaving(_) | State::Gone(_)) {
             return false;
         }
         self.0 = State::Leaving(Leaving {
             departure,
+            way,
             rests_until: None,
         });
         true
+    }
+
+    /// Whether the key is to be given back so that the session can be kept.
+    pub(super) fn hands_on(&self) -> bool {
+        matches!(&self.0, State::Leaving(leaving) if leaving.way == Way::HandOn)
+    }
+
+    /// That has failed, or can't be done.
+    pub(super) fn cannot_hand_on(&mut self) {
+        if let Some(leaving) = self.leaving_mut() {
+            leaving.way = Way::End;
+        }
+    }
+
+    /// The key has been given back, and the session can campaign again.
+    pub(super) fn handed_on(&mut self) {
+        if self.hands_on() {
+            self.0 = State::Campaigning;
+        }
     }
 
     /// It can't leave in order, for this reason, unless there was one before.

@@ -75,6 +75,8 @@ impl Candidacy {
                     .filter(|_| !is_on(Defect::EvictionUnnoticed))?;
                 Some(CandidacyEvent::Lost(lost))
             }
+            // Its session is of no use where the key is tied to it all the same.
+            State::Kept { .. } => is_ours.then_some(CandidacyEvent::SessionGone),
             State::Leaving(_) | State::Gone(_) => None,
         }
     }
@@ -95,14 +97,15 @@ impl Candidacy {
         let own = self.session.id().cloned();
         let key = self.shown()?;
         let is_believed = is_on(Defect::AnothersKeyBelieved);
+        if key.session.is_some() && key.session == own && key.is_overwritten() {
+            // It began a term, which is over: another one needs another session.
+            return Some(CandidacyEvent::SessionGone);
+        }
         if key.session.is_some() && (key.session == own || is_believed) {
             return self.elect(now, own?, settings);
         }
         if let Some(conflict) = key.conflict_at(&settings.key) {
-            return Some(CandidacyEvent::Refused(Error::NotAnElection {
-                key: settings.key.to_string(),
-                conflict,
-            }));
+            return Some(CandidacyEvent::Conflict(conflict));
         }
         let by = key.session.clone()?;
         Some(CandidacyEvent::NotAvailable(Refusal::Led { by }))

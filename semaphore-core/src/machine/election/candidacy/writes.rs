@@ -2,11 +2,12 @@
 
 use crate::api::{CasKey, LOCK_FLAGS, ReleaseKey};
 use crate::defect::{Defect, is_on};
+use crate::election_key::ElectionKey;
 use crate::error::{Error, Refusal, RequestError};
 use crate::http::{Request, Response};
-use crate::id::Index;
+use crate::id::{Index, SessionId};
 use crate::machine::election::candidacy::phase::State;
-use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Writing};
+use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Fencing, Writing};
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::write::{self, Acquired};
 use crate::machine::process::encoding::Encoding;
@@ -17,15 +18,14 @@ impl Candidacy {
     pub(super) fn write(&mut self, settings: &ElectionSettings) -> Option<Request> {
         let session = self.session.id()?.clone();
         if self.is_leaving() {
+            if let Some((request, value)) = self.hand_on(&session, settings) {
+                self.writing = Some(Writing::HandOn { value });
+                return Some(request);
+            }
+            self.phase.cannot_hand_on();
             let ours = self.shown_as_own();
             let flags = ours.map_or(LOCK_FLAGS, |key| key.flags);
-            // `?release` writes its body as the value (Consul's documentation of the KV endpoint; seen on 1.8.7).
-            // The key is to go on saying what it has said for us. A value that was asked for and perhaps never
-            // written is no more than a guess. What has become something else keeps its own.
-            let anothers = ours.filter(|key| key.foreign_flags().is_some());
-            let said = anothers.map(|key| &key.value).or(self.last_shown.as_ref());
-            let value = said.unwrap_or(&self.value);
-            let request = write::release(&session, value, flags, settings);
+            let request = write::release(&session, self.value_to_leave(), flags, settings);
             self.writing = Some(Writing::Release);
             return Some(request);
         }
@@ -41,13 +41,43 @@ impl Candidacy {
         } else {
             write::acquire(&session, &self.value, base, settings)
         };
+        let encoding = Encoding::of(&request);
+        if encoding == Encoding::Requests {
+            self.fencing = Fencing::Partial;
+        }
         self.writing = Some(Writing::Acquisition {
-            encoding: Encoding::of(&request),
+            encoding,
             value: self.value.clone(),
             base,
         });
         self.may_hold = true;
         Some(request)
+    }
+
+    /// What the key is to say from now on. `?release` writes its body as the value (Consul's documentation of the KV endpoint; seen
+    /// on 1.8.7). The key is to go on saying what it has said for us. A value that was asked for and perhaps never written is no
+    /// more than a guess. What has become something else keeps its own.
+    fn value_to_leave(&self) -> &[u8] {
+        let is_anothers = |key: &&ElectionKey| key.foreign_flags().is_some();
+        let anothers = self.shown_as_own().filter(is_anothers);
+        let said = anothers.map(|key| &key.value).or(self.last_shown.as_ref());
+        said.unwrap_or(&self.value)
+    }
+
+    /// Gives the key back so that the session can be kept, and what the key says then.
+    fn hand_on(
+        &self,
+        session: &SessionId,
+        settings: &ElectionSettings,
+    ) -> Option<(Request, Vec<u8>)> {
+        let is_whole = |key: &&ElectionKey| key.foreign_flags().is_none() && !key.is_overwritten();
+        let ours = self.shown_as_own().filter(is_whole)?;
+        let value = self.value_to_leave();
+        if !self.phase.hands_on() {
+            return None;
+        }
+        let request = write::hand_on(session, value, ours, settings)?;
+        Some((request, value.to_vec()))
     }
 
     pub(super) fn handle_write(
@@ -62,6 +92,10 @@ impl Candidacy {
             Writing::Release => {
                 self.handle_release(now, answer, rng);
                 None
+            }
+            Writing::HandOn { value } => {
+                let given_back = answer.and_then(|it| write::handed_on(it, &value, settings));
+                self.handle_hand_on(now, moments, given_back, settings, rng)
             }
             Writing::Acquisition {
                 encoding,
@@ -163,8 +197,38 @@ impl Candidacy {
                 self.unresolved = Some(moment);
                 None
             }
-            State::Leaving(_) | State::Gone(_) => None,
+            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => None,
         }
+    }
+
+    fn handle_hand_on(
+        &mut self,
+        now: Instant,
+        moments: (Moment, Moment),
+        given_back: Result<Option<ElectionKey>, RequestError>,
+        settings: &ElectionSettings,
+        rng: &mut fastrand::Rng,
+    ) -> Option<CandidacyEvent> {
+        match given_back {
+            Ok(Some(shown)) if self.has_valid_lease(now) => {
+                self.failure = None;
+                self.may_hold = false;
+                self.phase.handed_on();
+                self.pace.reset();
+                self.value = settings.value.as_bytes().to_vec();
+                self.last_shown = None;
+                self.observe(now, Some(shown), moments, settings);
+                return Some(CandidacyEvent::HandedOn);
+            }
+            // It is given back without a condition then, and the session ends.
+            Ok(_) => self.phase.cannot_hand_on(),
+            Err(error) => {
+                self.phase.cannot_hand_on();
+                self.failure = Some(error);
+                self.pace.failed(now, rng);
+            }
+        }
+        None
     }
 
     fn handle_release(
@@ -199,7 +263,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Campaigning => Some(CandidacyEvent::Refused(Error::Request(error))),
             State::Leading(_) => Some(CandidacyEvent::ValueRefused(error)),
-            State::Leaving(_) | State::Gone(_) => None,
+            State::Kept { .. } | State::Leaving(_) | State::Gone(_) => None,
         }
     }
 }

@@ -23,13 +23,15 @@ use crate::defect::{Defect, is_on};
 use crate::id::Index;
 use crate::time::Instant;
 
-/// How long the server may hold a poll open without a change.
+/// How long the server may hold a poll open without a change, unless its reader says otherwise.
 pub(in crate::machine) const WAIT: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Poller {
     state: State,
     cursor: Cursor,
+    /// How long the server may hold a poll open without a change.
+    wait: Duration,
     budget: Budget,
     backoff: Backoff,
 }
@@ -62,9 +64,17 @@ impl Poller {
         Self {
             state: State::Idle,
             cursor: Cursor::new(),
+            wait: WAIT,
             budget,
             backoff: Backoff::new(Duration::from_millis(100), cap),
         }
+    }
+
+    /// The server may hold its polls open for so long.
+    #[must_use]
+    pub(in crate::machine) fn holding(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
     }
 
     /// Reads from now on.
@@ -94,6 +104,7 @@ impl Poller {
     }
 
     /// Whether nothing is read, nor will be.
+    #[cfg(test)]
     pub(in crate::machine) fn is_idle(&self) -> bool {
         self.state == State::Idle
     }
@@ -125,13 +136,13 @@ impl Poller {
         self.budget.take(now);
         self.state = State::Polling;
         self.cursor.sent(now);
-        Some((self.cursor.index(), WAIT)).filter(|_| !self.cursor.is_at_start())
+        Some((self.cursor.index(), self.wait)).filter(|_| !self.cursor.is_at_start())
     }
 
     /// Its answer, and how that goes on from the one before it.
     pub(in crate::machine) fn answered(&mut self, now: Instant, index: Index) -> Progress {
         self.backoff.reset();
-        let progress = self.cursor.answered(now, index, WAIT);
+        let progress = self.cursor.answered(now, index, self.wait);
         self.ended(now);
         progress
     }

@@ -1,0 +1,229 @@
+//! What a follower knows of its leader, and which part of it one listener has yet to be told.
+//!
+//! A listener is told states, not every change: of what happens between two questions the last is told. So each of many
+//! listeners needs no more than what it was told last, and nothing piles up for one that asks seldom.
+
+use crate::error::{Conflict, Error, RequestError};
+use crate::id::{FencingToken, Index};
+use crate::leader::{Leader, LeaderStatus};
+use crate::time::Instant;
+
+/// What a follower learns.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum LeaderEvent {
+    /// Somebody leads: the first thing learned, another leader, or the same one in a new term.
+    Elected(Leader),
+    /// The leader says something else of itself.
+    ValueChanged(Leader),
+    /// Nobody leads, or what was left there changed.
+    Leaderless {
+        /// What the key says all the same, none where there is no key.
+        last_value: Option<Vec<u8>>,
+    },
+    /// Consul can't be asked for now, for this reason. What was learned last may be outdated. The
+    /// follower goes on trying; told once, until it [resumes](Self::Resumed).
+    Interrupted(RequestError),
+    /// Consul answers again, or what it refused or had in the key's place has passed. Whatever changed meanwhile follows.
+    Resumed,
+}
+
+/// What is known of an election's leader.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    status: Option<LeaderStatus>,
+    confirmed: Option<Confirmed>,
+    /// Consul's index in the last answer that was believed.
+    index: Index,
+    trouble: Option<Trouble>,
+    troubles: u64,
+}
+
+/// When an answer was asked for and received that has told, or confirmed, what is known.
+#[derive(Clone, Copy, Debug)]
+struct Confirmed {
+    asked_at: Instant,
+    answered_at: Instant,
+}
+
+/// Why what is known may be outdated.
+#[derive(Clone, Debug)]
+struct Trouble {
+    /// Each one has another number.
+    no: u64,
+    why: Why,
+}
+
+#[derive(Clone, Debug)]
+enum Why {
+    /// Consul can't be asked for now.
+    Unreachable(RequestError),
+    /// Consul refuses what is asked.
+    Refused(RequestError),
+    /// What the key has is not an election's.
+    NotAnElection { key: String, conflict: Conflict },
+}
+
+impl Why {
+    /// Whether who was told of the one need not be told of the other.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unreachable(_), Self::Unreachable(_)) | (Self::Refused(_), Self::Refused(_)) => {
+                true
+            }
+            (
+                Self::NotAnElection { conflict, .. },
+                Self::NotAnElection {
+                    conflict: other, ..
+                },
+            ) => conflict == other,
+            _ => false,
+        }
+    }
+
+    fn event(&self) -> Result<LeaderEvent, Error> {
+        match self {
+            Self::Unreachable(error) => Ok(LeaderEvent::Interrupted(error.clone())),
+            Self::Refused(error) => Err(Error::Request(error.clone())),
+            Self::NotAnElection { key, conflict } => Err(Error::NotAnElection {
+                key: key.clone(),
+                conflict: conflict.clone(),
+            }),
+        }
+    }
+}
+
+impl Known {
+    pub(crate) fn status(&self) -> Option<&LeaderStatus> {
+        self.status.as_ref()
+    }
+
+    /// When the request was sent whose answer has told, or confirmed, what is known.
+    pub(crate) fn asked_at(&self) -> Option<Instant> {
+        self.confirmed.map(|it| it.asked_at)
+    }
+
+    /// When that answer came.
+    pub(crate) fn answered_at(&self) -> Option<Instant> {
+        self.confirmed.map(|it| it.answered_at)
+    }
+
+    pub(crate) fn is_in_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// An answer with this index says this of the leader.
+    pub(super) fn learn(
+        &mut self,
+        (asked_at, answered_at): (Instant, Instant),
+        index: Index,
+        mut status: LeaderStatus,
+    ) {
+        self.confirmed = Some(Confirmed {
+            asked_at,
+            answered_at,
+        });
+        self.trouble = None;
+        if let LeaderStatus::Led(leader) = &mut status {
+            let former = self.status.as_ref().and_then(LeaderStatus::leader);
+            leader.fence = match former.filter(|former| former.is_same_term(leader)) {
+                Some(former) => former.fence,
+                // A term begins with a write, whose index is higher than that of any answer before it.
+                None => leader
+                    .fence
+                    .max(FencingToken(self.index.0.saturating_add(1))),
+            };
+        }
+        self.index = index;
+        self.status = Some(status);
+    }
+
+    /// Consul answers, but what it says is doubted.
+    pub(super) fn heard(&mut self) {
+        self.trouble
+            .take_if(|it| matches!(it.why, Why::Unreachable(_)));
+    }
+
+    /// An answer says that the key has become something else's. Whoever led by it is not known to lead any more.
+    pub(super) fn conflicts(&mut self, index: Index, key: String, conflict: Conflict) {
+        self.status = None;
+        self.index = index;
+        self.begin_trouble(Why::NotAnElection { key, conflict });
+    }
+
+    pub(super) fn fails(&mut self, error: &RequestError) {
+        self.begin_trouble(if error.is_permanent() {
+            Why::Refused(error.clone())
+        } else {
+            Why::Unreachable(error.at_face_value().clone())
+        });
+    }
+
+    fn begin_trouble(&mut self, why: Why) {
+        if self.trouble.as_ref().is_some_and(|it| it.why.is_like(&why)) {
+            return;
+        }
+        self.troubles += 1;
+        self.trouble = Some(Trouble {
+            no: self.troubles,
+            why,
+        });
+    }
+}
+
+/// What one listener was told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    status: Option<LeaderStatus>,
+    /// The number of the trouble.
+    trouble: Option<u64>,
+}
+
+impl Told {
+    /// What comes next for this listener, if there is something.
+    pub(crate) fn next(&mut self, known: &Known) -> Option<Result<LeaderEvent, Error>> {
+        if let Some(trouble) = &known.trouble {
+            if self.trouble == Some(trouble.no) {
+                return None;
+            }
+            self.trouble = Some(trouble.no);
+            if known.status.is_none() {
+                self.status = None;
+            }
+            return Some(trouble.why.event());
+        }
+        if self.trouble.take().is_some() {
+            return Some(Ok(LeaderEvent::Resumed));
+        }
+        let status = known.status.as_ref()?;
+        if self.status.as_ref() == Some(status) {
+            return None;
+        }
+        let former = self.status.replace(status.clone());
+        let former = former.as_ref().and_then(LeaderStatus::leader);
+        Some(Ok(match status {
+            LeaderStatus::Led(leader) if former.is_some_and(|it| it.is_same_term(leader)) => {
+                LeaderEvent::ValueChanged(leader.clone())
+            }
+            LeaderStatus::Led(leader) => LeaderEvent::Elected(leader.clone()),
+            LeaderStatus::Leaderless { last_value } => LeaderEvent::Leaderless {
+                last_value: last_value.clone(),
+            },
+        }))
+    }
+
+    /// Whether something does.
+    pub(crate) fn is_behind(&self, known: &Known) -> bool {
+        self.clone().next(known).is_some()
+    }
+
+    /// What this listener was told last of the leader; none, too, where that was taken back.
+    pub(crate) fn status(&self) -> Option<&LeaderStatus> {
+        self.status.as_ref()
+    }
+
+    /// Whether it was told that what it knows may be outdated.
+    pub(crate) fn is_in_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+}

@@ -1,0 +1,164 @@
+//! Campaigns that follow one another within half a second share a session: neither a loop of short terms nor one of short attempts makes
+//! one for each.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use semaphore_core::{Encoding, Error};
+use transport_mock::{Fault, MockConsul, RequestKind, Rule};
+
+use crate::ENCODING;
+use crate::support::election::*;
+use crate::support::*;
+
+/// Where a session can be kept only if each of its writes names what it changes.
+const IS_FENCED: bool = matches!(ENCODING, Encoding::Transactions);
+
+#[test]
+fn a_loop_of_short_attempts_campaigns_with_one_session() {
+    let world = MockConsul::new(1);
+    let (_a, _leadership) = leader(&world);
+    let b = election(&world, "b");
+    let before = world.stats_of("b").requests_of(RequestKind::SessionCreate);
+    for _ in 0..100 {
+        let outcome = world.run(b.campaign_timeout(millis(50)));
+        assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
+    }
+    let made = world.stats_of("b").requests_of(RequestKind::SessionCreate) - before;
+    assert!(made <= 2, "{made} sessions");
+    world.advance(secs(2));
+    assert_eq!(session_count(&world), 1, "only the leader's is left");
+}
+
+#[test]
+fn clones_lead_in_turn_with_one_session_and_each_term_has_a_token_and_sequencer_of_its_own() {
+    let world = MockConsul::new(1);
+    world.set_latency(millis(1)..=millis(1));
+    let a = election(&world, "a");
+    let began = world.now();
+    let terms = join_all((0..50).map(|_| async {
+        let leadership = a.campaign().await.expect("a leadership");
+        let term = (
+            leadership.fencing_token(),
+            leadership.sequencer().to_string(),
+        );
+        assert!(leadership.is_leader());
+        leadership.resign().await.expect("resigned");
+        assert!(!leadership.is_leader());
+        term
+    }));
+    let terms = world.run(terms);
+    let took = world.now().saturating_since(began);
+    assert!(
+        terms.windows(2).all(|pair| pair[0].0 < pair[1].0),
+        "{terms:?}"
+    );
+    let sequencers: BTreeSet<_> = terms.iter().map(|term| &term.1).collect();
+    assert_eq!(sequencers.len(), terms.len());
+    let made = world.stats_of("a").requests_of(RequestKind::SessionCreate);
+    if IS_FENCED {
+        assert_eq!(made, 1, "{}", world.trace());
+        assert!(took <= millis(50 * 8), "{took:?}");
+    }
+    world.advance(secs(2));
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn a_handle_that_campaigns_again_at_once_keeps_its_session_for_half_a_second_and_no_longer() {
+    let world = MockConsul::new(1);
+    let a = election(&world, "a");
+    for _ in 0..10 {
+        let leadership = world.run(a.campaign()).expect("a leadership");
+        world.run(leadership.resign()).expect("resigned");
+    }
+    let made = world.stats_of("a").requests_of(RequestKind::SessionCreate);
+    if IS_FENCED {
+        assert!(made <= 2, "{made}");
+    }
+    assert_eq!(
+        found(&world).expect("a key").session,
+        "",
+        "it is free meanwhile"
+    );
+    world.advance(millis(600));
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn nothing_is_kept_once_nobody_will_campaign_any_more() {
+    let world = MockConsul::new(1);
+    let a = election(&world, "a");
+    for _ in 0..3 {
+        let leadership = world.run(a.campaign()).expect("a leadership");
+        world.run(leadership.resign()).expect("resigned");
+    }
+    world.run(a.shutdown());
+    assert_only_key_left(&world);
+}
+
+#[test]
+fn while_a_session_is_kept_others_lead_as_if_it_were_not() {
+    let world = MockConsul::new(1);
+    let a = election(&world, "a");
+    let b = election(&world, "b");
+    for _ in 0..10 {
+        let leadership = world.run(a.campaign()).expect("a leadership");
+        world.run(leadership.resign()).expect("resigned");
+        let leadership = world
+            .run(b.try_campaign())
+            .expect("an answer")
+            .expect("free");
+        world.run(leadership.resign()).expect("resigned");
+        world.advance(millis(300));
+    }
+    world.advance(secs(2));
+    assert_only_key_left(&world);
+}
+
+/// A late copy of such a resignation would untie a later term of the same session.
+#[test]
+fn a_resignation_that_is_lost_is_repeated_and_ends_the_session() {
+    for fault in [Fault::LoseRequest, Fault::LoseAnswer, Fault::ResetAfter] {
+        let world = MockConsul::new(1);
+        let a = election(&world, "a");
+        for _ in 0..2 {
+            let leadership = world.run(a.campaign()).expect("a leadership");
+            world.run(leadership.resign()).expect("resigned");
+        }
+        let leadership = world.run(a.campaign()).expect("a leadership");
+        let session = found(&world).expect("a key").session;
+        let kind = if IS_FENCED {
+            RequestKind::Txn
+        } else {
+            RequestKind::KvRelease
+        };
+        world.inject(Rule::new(fault.clone()).host("a").kind(kind));
+        world.run(leadership.resign()).expect("resigned");
+        assert_eq!(world.pending_rules(), 0, "{fault}");
+        let next = world.run(a.campaign()).expect("a leadership");
+        assert_ne!(found(&world).expect("a key").session, session, "{fault}");
+        assert!(next.is_leader());
+        world.run(next.resign()).expect("resigned");
+        world.advance(secs(2));
+        assert_only_key_left(&world);
+    }
+}
+
+#[test]
+fn a_session_that_ends_while_it_is_kept_is_followed_by_another() {
+    let world = MockConsul::new(1);
+    let a = election(&world, "a");
+    for _ in 0..3 {
+        let leadership = world.run(a.campaign()).expect("a leadership");
+        world.run(leadership.resign()).expect("resigned");
+    }
+    world.consul(|consul, now| {
+        let sessions: Vec<_> = consul.sessions().map(|it| it.id().to_owned()).collect();
+        for session in sessions {
+            consul.destroy_session(now, &session);
+        }
+    });
+    let leadership = world.run(a.campaign()).expect("a leadership");
+    assert!(leadership.is_leader());
+}

@@ -1,0 +1,52 @@
+//! Worlds that somebody waits for and nobody moves: they are ended, with advice, instead of hanging in silence.
+//!
+//! A world whose time is its own goes on while a thread is in `run`, `advance`, `step` or a client's `block_on`. What is begun
+//! elsewhere, on another executor, waits for such a thread. One thread for the whole process looks whether any comes.
+
+use std::sync::{Mutex, Once, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use crate::executor::Executor;
+
+/// How long, in real time, somebody may wait in a world that nobody moves.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How often it is looked.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+
+/// What is said then.
+pub(crate) const ADVICE: &str = "nobody has moved this world for 5 s, though something waits in it: its time is its own, and no other \
+     executor moves it. Run the code with `MockConsul::run`. In a test on tokio make the world with `MockConsul::on_tokio(seed)`. On \
+     smol or another executor whose clock can't be paused use `LoopbackConsul`. Whoever moves the world later than that, by \
+     `MockConsul::advance`, says so first, by `set_automatic_time(false)`";
+
+static WATCHED: Mutex<Vec<Weak<Executor>>> = Mutex::new(Vec::new());
+
+/// Looks after this executor from now on, until it is ended or gone.
+pub(crate) fn watch(executor: Weak<Executor>) {
+    static LOOKING: Once = Once::new();
+    let watched = WATCHED.lock();
+    watched
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(executor);
+    LOOKING.call_once(|| {
+        let looking = thread::Builder::new().name("consul-watchdog".to_owned());
+        // Without a thread for it, a test that hangs hangs in silence.
+        let _ = looking.spawn(look);
+    });
+}
+
+fn look() {
+    loop {
+        thread::sleep(BETWEEN_LOOKS);
+        let watched = WATCHED.lock();
+        let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
+        let mut executors = std::mem::take(&mut *watched);
+        drop(watched);
+        executors.retain(|it| it.upgrade().is_some_and(|it| !it.end_if_stranded()));
+        let watched = WATCHED.lock();
+        let mut watched = watched.unwrap_or_else(PoisonError::into_inner);
+        watched.append(&mut executors);
+    }
+}
