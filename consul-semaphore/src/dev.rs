@@ -45,11 +45,6 @@ async fn serve(options: &DevOptions) -> Result<Exit, Failure> {
     let address = listener.local_addr().map_err(cannot())?;
     print(&format!("CONSUL_HTTP_ADDR=http://{address}\n"))?;
     // The host that faults are about unless they name another.
-    until_end(world.serve(&listener, "1")).await;
-    Err(Failure::Ended)
-}
-
-/// It serves as long as connections can be accepted.
-async fn until_end<T>(serving: impl Future<Output = T>) {
-    serving.await;
+    world.serve(&listener, "1").await;
+    Ok(Exit::SUCCESS)
 }

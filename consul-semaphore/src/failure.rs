@@ -137,8 +137,8 @@ pub(crate) fn whole(error: &dyn StdError) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let said = error.to_string();
-        // Some name their cause in their own words.
-        if !text.ends_with(&said) {
+        // Some name their causes themselves.
+        if !text.contains(&said) {
             text.push_str(": ");
             text.push_str(&said);
         }

@@ -43,7 +43,7 @@ fn a_semaphore_is_removed_when_nobody_uses_it() {
     let (agent, prefix) = scene();
     let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
     holder.event("started");
-    run(agent.url(), &["destroy", "--yes", &prefix]).assert(123, "in use: 1 holders");
+    run(agent.url(), &["destroy", "--yes", &prefix]).assert(123, "in use: 1 ");
     holder.signal("TERM");
     holder.end();
     run(agent.url(), &["destroy", &prefix]).assert(125, "--yes");
