@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_request_says_which_permission_it_takes() {
-        let semaphore = Subject::of_semaphore("a b", None);
+        let semaphore = Subject::of_semaphore("a b", 1, None);
         for (method, target, permission) in [
             (
                 "GET",
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn whose_it_was_is_told_once() {
         let (a, b) = (
-            Subject::of_semaphore("a", None),
-            Subject::of_semaphore("b", None),
+            Subject::of_semaphore("a", 1, None),
+            Subject::of_semaphore("b", 1, None),
         );
         let asked = Asked::default().or_about(&Subject::default());
         assert_eq!(asked, Asked::default());

@@ -1,4 +1,4 @@
-//! What an error is about: which semaphore or election, and at which agent.
+//! What errors, notices and lines of the log are about: which semaphore or election, and at which agent.
 
 use core::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::one_line::brief_name;
 
 /// Which semaphore or election something happened to, and at which agent.
 ///
-/// The handles tell it with each error. A machine that is driven by hand does not know its agent, so that all of it is
+/// The handles tell it with each error and each notice. A machine that is driven by hand does not know its agent, so that all of it is
 /// unknown there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject(Option<Arc<Known>>);
@@ -16,6 +16,7 @@ pub struct Subject(Option<Arc<Known>>);
 struct Known {
     kind: Kind,
     name: String,
+    limit: Option<u32>,
     agent: Option<String>,
 }
 
@@ -26,19 +27,38 @@ enum Kind {
 }
 
 impl Subject {
-    /// The semaphore under this prefix.
-    pub(crate) fn of_semaphore(prefix: &str, agent: Option<String>) -> Self {
-        Self::new(Kind::Semaphore, prefix, agent)
+    /// The semaphore under this prefix, which was built with this limit.
+    pub(crate) fn of_semaphore(prefix: &str, limit: u32, agent: Option<String>) -> Self {
+        Self::new(Kind::Semaphore, prefix, Some(limit), agent)
     }
 
     /// The election of this key.
     pub(crate) fn of_election(key: &str, agent: Option<String>) -> Self {
-        Self::new(Kind::Election, key, agent)
+        Self::new(Kind::Election, key, None, agent)
     }
 
-    fn new(kind: Kind, name: &str, agent: Option<String>) -> Self {
-        let name = name.to_owned();
-        Self(Some(Arc::new(Known { kind, name, agent })))
+    fn new(kind: Kind, name: &str, limit: Option<u32>, agent: Option<String>) -> Self {
+        Self(Some(Arc::new(Known {
+            kind,
+            name: name.to_owned(),
+            limit,
+            agent,
+        })))
+    }
+
+    /// The prefix of the semaphore, or the key of the election. Empty where nothing is known.
+    pub fn name(&self) -> &str {
+        self.0.as_ref().map_or("", |known| &known.name)
+    }
+
+    /// The limit that the semaphore was built with. None for an election.
+    pub fn limit(&self) -> Option<u32> {
+        self.0.as_ref()?.limit
+    }
+
+    /// Whether it is an election.
+    pub fn is_election(&self) -> bool {
+        self.election().is_some()
     }
 
     /// The prefix, where it is a semaphore.
@@ -86,7 +106,10 @@ impl Subject {
 /// `semaphore "service/db" at http://127.0.0.1:8500`.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Known { kind, name, agent }) = self.0.as_deref() else {
+        let Some(Known {
+            kind, name, agent, ..
+        }) = self.0.as_deref()
+        else {
             return f.write_str("the semaphore or election");
         };
         let name = brief_name(name);

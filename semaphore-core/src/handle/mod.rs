@@ -32,7 +32,6 @@ mod presence;
 mod recorder;
 mod semaphore;
 mod shared;
-mod subject;
 mod with_permit;
 
 pub use builder::Builder;
@@ -49,7 +48,6 @@ pub use observer::Observer;
 pub use permit::Permit;
 pub use recorder::Recorder;
 pub use semaphore::Semaphore;
-pub use subject::Subject;
 
 pub(crate) use exchange::kind_of;
 pub(crate) use house::{Arrivals, Dweller, House};

@@ -444,7 +444,7 @@ impl Machine for Participant {
     }
 
     fn subject(&self, agent: Option<String>) -> Subject {
-        Subject::of_semaphore(self.settings.prefix.as_str(), agent)
+        Subject::of_semaphore(self.settings.prefix.as_str(), self.settings.limit(), agent)
     }
 
     fn poll_wish(&mut self) -> Option<LoanWish> {
