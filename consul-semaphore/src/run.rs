@@ -6,13 +6,11 @@ use clap::Args;
 use transport_ureq::Semaphore;
 
 use crate::agent::{Agent, AgentOptions};
-use crate::exit::{Exit, Outcome};
+use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::holding::{Holding, conclude};
-use crate::notices::Notices;
-use crate::program::Program;
+use crate::holding::Holding;
 use crate::subject::Subject;
-use crate::turn::Turn;
+use crate::turn::run_command;
 
 /// Run a command while holding a slot
 #[derive(Args, Clone, Debug)]
@@ -36,35 +34,18 @@ pub(crate) struct RunOptions {
 }
 
 pub(crate) fn run(agent: &AgentOptions, options: &RunOptions) -> Exit {
-    let notices = options.holding.notices();
-    let ran = RunOptions::run(options, agent, &notices);
-    conclude(&options.holding, &notices, ran)
+    run_command(agent, &options.holding, &options.command, |agent| {
+        let value = options.holding.value();
+        Ok(Subject::Slots {
+            semaphore: options.connect(agent, &value)?,
+            permits: options.permits,
+            limit: options.limit,
+            value,
+        })
+    })
 }
 
 impl RunOptions {
-    fn run(&self, agent: &AgentOptions, notices: &Notices) -> Result<Outcome, Failure> {
-        let holding = &self.holding;
-        holding.check()?;
-        let program = Program::find(&self.command, holding.shell)?;
-        let agent = agent.connect()?;
-        let value = holding.value();
-        let subject = Subject::Slots {
-            semaphore: self.connect(&agent, &value)?,
-            permits: self.permits,
-            limit: self.limit,
-            value,
-        };
-        Turn {
-            agent: &agent,
-            subject: &subject,
-            holding,
-            notices,
-            program: &program,
-            variables: &[],
-        }
-        .take()
-    }
-
     fn connect(&self, agent: &Agent, value: &[u8]) -> Result<Semaphore, Failure> {
         let holding = &self.holding;
         let mut builder = Semaphore::builder(&self.prefix, self.limit)

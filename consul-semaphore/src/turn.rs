@@ -8,12 +8,12 @@ use futures_util::future::{Either, select};
 use semaphore_core::adapter::{Response, Runtime as _};
 use transport_ureq::Error;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentOptions};
 use crate::child::Child;
-use crate::exit::Outcome;
+use crate::exit::{Exit, Outcome};
 use crate::failure::{Failure, whole};
 use crate::hold::Hold;
-use crate::holding::Holding;
+use crate::holding::{Holding, conclude};
 use crate::notices::{Event, Notices};
 use crate::program::Program;
 use crate::queue;
@@ -38,6 +38,40 @@ pub(crate) struct Turn<'a> {
     pub(crate) program: &'a Program,
     /// What the command learns beside what it runs under.
     pub(crate) variables: &'a [(&'static str, OsString)],
+}
+
+/// Runs a command while this process has what `subject` makes, and tells how that ended.
+pub(crate) fn run_command(
+    agent: &AgentOptions,
+    holding: &Holding,
+    command: &[OsString],
+    subject: impl FnOnce(&Agent) -> Result<Subject, Failure>,
+) -> Exit {
+    let notices = holding.notices();
+    let ran = run_while_held(agent, holding, &notices, command, subject);
+    conclude(holding, &notices, ran)
+}
+
+fn run_while_held(
+    agent: &AgentOptions,
+    holding: &Holding,
+    notices: &Notices,
+    command: &[OsString],
+    subject: impl FnOnce(&Agent) -> Result<Subject, Failure>,
+) -> Result<Outcome, Failure> {
+    holding.check()?;
+    let program = Program::find(command, holding.shell)?;
+    let agent = agent.connect()?;
+    let subject = subject(&agent)?;
+    Turn {
+        agent: &agent,
+        subject: &subject,
+        holding,
+        notices,
+        program: &program,
+        variables: &[],
+    }
+    .take()
 }
 
 /// How waiting ended.

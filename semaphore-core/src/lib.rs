@@ -150,7 +150,6 @@ mod asked;
 mod authorities;
 mod basic_auth;
 mod build_error;
-mod causes;
 mod connections;
 #[cfg(feature = "unstable-defects")]
 #[doc(hidden)]

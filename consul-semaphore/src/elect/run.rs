@@ -6,13 +6,11 @@ use clap::Args;
 use transport_ureq::Election;
 
 use crate::agent::{Agent, AgentOptions};
-use crate::exit::{Exit, Outcome};
+use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::holding::{Holding, conclude};
-use crate::notices::Notices;
-use crate::program::Program;
+use crate::holding::Holding;
 use crate::subject::Subject;
-use crate::turn::Turn;
+use crate::turn::run_command;
 
 /// Run a command while leading
 #[derive(Args, Clone, Debug)]
@@ -27,30 +25,10 @@ pub(crate) struct RunOptions {
 }
 
 pub(super) fn run(agent: &AgentOptions, options: &RunOptions) -> Exit {
-    let notices = options.holding.notices();
-    let ran = options.run(agent, &notices);
-    conclude(&options.holding, &notices, ran)
-}
-
-impl RunOptions {
-    fn run(&self, agent: &AgentOptions, notices: &Notices) -> Result<Outcome, Failure> {
-        let holding = &self.holding;
-        holding.check()?;
-        let program = Program::find(&self.command, holding.shell)?;
-        let agent = agent.connect()?;
-        let subject = Subject::Lead {
-            election: election(&agent, &self.key, holding)?,
-        };
-        Turn {
-            agent: &agent,
-            subject: &subject,
-            holding,
-            notices,
-            program: &program,
-            variables: &[],
-        }
-        .take()
-    }
+    run_command(agent, &options.holding, &options.command, |agent| {
+        let election = election(agent, &options.key, &options.holding)?;
+        Ok(Subject::Lead { election })
+    })
 }
 
 pub(crate) fn election(agent: &Agent, key: &str, holding: &Holding) -> Result<Election, Failure> {

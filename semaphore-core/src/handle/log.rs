@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use tracing::{Span, debug, field, info, trace, warn};
 
-use crate::causes::WithCauses;
 use crate::machine::{Notice, name_of_loss};
 use crate::subject::Subject;
 
@@ -76,22 +75,19 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
             } else {
                 "a slot"
             };
-            let (why, reason) = (name_of_loss(reason), WithCauses(reason));
+            let why = name_of_loss(reason);
             warn!(name: "lost", target: "semaphore_core", %command, why, %reason, ?held, "{what} of {name} is lost");
         }
         Notice::Retrying { cause, .. } => {
-            let cause = WithCauses(cause);
             warn!(name: "retrying", target: "semaphore_core", %cause, "Consul has not served {name} for a second or more, and is asked again until it does");
         }
         Notice::Recovered { after } => {
             warn!(name: "recovered", target: "semaphore_core", ?after, "Consul serves {name} again");
         }
         Notice::Refused { error } => {
-            let error = WithCauses(error);
             warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {name}: whoever waits fails");
         }
         Notice::Conflict { error } => {
-            let error = WithCauses(error);
             warn!(name: "conflict", target: "semaphore_core", %error, "{name} is not what it was built as: whoever waits fails");
         }
         Notice::Renewed { command, left, .. } => {
@@ -130,7 +126,6 @@ fn write_details(of: &Subject, notice: &Notice) {
             error,
             waited,
         } => {
-            let error = WithCauses(error);
             debug!(name: "failed", target: "semaphore_core", %command, %error, ?waited, "does not get {name}");
         }
         Notice::GivenUp { command, waited } => {
@@ -143,7 +138,6 @@ fn write_details(of: &Subject, notice: &Notice) {
             debug!(name: "released", target: "semaphore_core", %command, ?held, "gives {name} back");
         }
         Notice::RequestFailed { error } => {
-            let error = WithCauses(error);
             debug!(name: "request-failed", target: "semaphore_core", %error, "a request for {name} failed, and is tried again");
         }
         Notice::Pruned { sessions } => {

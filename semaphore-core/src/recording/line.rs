@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::causes::WithCauses;
 use crate::http::Response;
 use crate::id::RequestId;
 use crate::machine::{Command, Nanos};
+use crate::one_line::WithCauses;
 use crate::transport::{TransportError, TransportErrorKind};
 
 /// One call, and when it was made.

@@ -6,7 +6,6 @@ use core::iter;
 use super::digest::digest_of;
 use super::head::{Head, Recorded};
 use super::line::{Line, Step};
-use crate::causes::WithCauses;
 use crate::error::Error;
 use crate::id::{CommandId, RequestId};
 use crate::input::{InvalidInput, Value};
@@ -190,7 +189,7 @@ impl<M: Machine> Replay<M> {
                         let (status, length) = (response.status(), response.body().len());
                         format!("< {} {status} ({length} B)", answer.id)
                     }
-                    Err(error) => format!("< {} {}", answer.id, WithCauses(error)),
+                    Err(error) => format!("< {} {}", answer.id, error),
                 };
                 let news = News::Response(RequestId(answer.id), result);
                 self.machine.handle(at, news);
@@ -231,31 +230,31 @@ fn outcome<G: fmt::Debug>(event: &Event<G>) -> String {
         Event::NotAvailable { refusal, .. } => {
             format!("event {command} is not available: {refusal}")
         }
-        Event::Failed { error, .. } => format!("event {command} fails: {}", WithCauses(error)),
-        Event::Lost { reason, .. } => format!("event {command} is lost: {}", WithCauses(reason)),
+        Event::Failed { error, .. } => format!("event {command} fails: {error}"),
+        Event::Lost { reason, .. } => format!("event {command} is lost: {reason}"),
         Event::Done { result, .. } => match result {
             Ok(()) => format!("event {command} is done"),
-            Err(error) => format!("event {command} is done: {}", WithCauses(error)),
+            Err(error) => format!("event {command} is done: {error}"),
         },
     }
 }
 
 fn notice(notice: &Notice) -> String {
     match notice {
-        Notice::RequestFailed { error } => format!("notice RequestFailed: {}", WithCauses(error)),
+        Notice::RequestFailed { error } => format!("notice RequestFailed: {error}"),
         Notice::Retrying { since, cause } => {
-            format!("notice Retrying since {since}: {}", WithCauses(cause))
+            format!("notice Retrying since {since}: {cause}")
         }
         Notice::Lost { reason, held, .. } => {
-            format!("notice Lost after {held:?}: {}", WithCauses(reason))
+            format!("notice Lost after {held:?}: {reason}")
         }
         Notice::Failed { error, waited, .. } => told_of("Failed", error, *waited),
-        Notice::Refused { error } => format!("notice Refused: {}", WithCauses(error)),
-        Notice::Conflict { error } => format!("notice Conflict: {}", WithCauses(error)),
+        Notice::Refused { error } => format!("notice Refused: {error}"),
+        Notice::Conflict { error } => format!("notice Conflict: {error}"),
         other => format!("notice {other:?}"),
     }
 }
 
 fn told_of(what: &str, error: &Error, after: core::time::Duration) -> String {
-    format!("notice {what} after {after:?}: {}", WithCauses(error))
+    format!("notice {what} after {after:?}: {error}")
 }
