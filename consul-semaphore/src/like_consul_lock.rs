@@ -157,6 +157,7 @@ impl Options {
             on_lost: OnLost::Term,
             conflict_exit_code: None,
             shell: self.shell,
+            record: None,
             verbose: self.verbose,
             json: false,
         }

@@ -75,6 +75,9 @@ impl RunOptions {
         if let Some(tokens) = &agent.tokens {
             builder = builder.token_source(tokens.clone());
         }
+        if let Some(recorder) = holding.recorder()? {
+            builder = builder.recorder(recorder);
+        }
         if self.adopt_limit {
             builder = builder.adopt_limit();
         }
