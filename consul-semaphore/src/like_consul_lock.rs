@@ -200,10 +200,9 @@ impl Options {
             let election = election(agent, &key, holding)?;
             return Ok(Subject::Lead { election });
         }
-        let value = holding.value();
         let mut builder = Semaphore::builder(prefix, self.n)
             .scope(agent.scope.clone())
-            .value(value.clone())
+            .value(holding.value())
             .ttl(holding.ttl)
             .session_name(holding.session_name());
         if let Some(tokens) = &agent.tokens {
@@ -213,7 +212,6 @@ impl Options {
             semaphore: builder.connect(agent.transport.clone())?,
             permits: 1,
             limit: self.n,
-            value,
         })
     }
 

@@ -47,12 +47,10 @@ impl RunOptions {
         holding.check()?;
         let program = Program::find(&self.command, holding.shell)?;
         let agent = agent.connect()?;
-        let value = holding.value();
         let subject = Subject::Slots {
-            semaphore: self.connect(&agent, &value)?,
+            semaphore: self.connect(&agent)?,
             permits: self.permits,
             limit: self.limit,
-            value,
         };
         Turn {
             agent: &agent,
@@ -65,11 +63,11 @@ impl RunOptions {
         .take()
     }
 
-    fn connect(&self, agent: &Agent, value: &[u8]) -> Result<Semaphore, Failure> {
+    fn connect(&self, agent: &Agent) -> Result<Semaphore, Failure> {
         let holding = &self.holding;
         let mut builder = Semaphore::builder(&self.prefix, self.limit)
             .scope(agent.scope.clone())
-            .value(value)
+            .value(holding.value())
             .ttl(holding.ttl)
             .session_name(holding.session_name());
         if let Some(tokens) = &agent.tokens {
