@@ -2,7 +2,9 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::path::{Path, PathBuf};
 
+use transport_ureq::recording::ReplayError;
 use transport_ureq::{BuildError, Conflict, Error, InvalidInput, RequestError, SessionId};
 
 use crate::exit::Exit;
@@ -82,6 +84,24 @@ pub(crate) enum Failure {
         /// Why not.
         source: io::Error,
     },
+    /// A file can't be read or written.
+    #[error("{file:?} can't be {what}")]
+    File {
+        /// What was to be done with it.
+        what: &'static str,
+        /// Which one.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A recording can't be replayed.
+    #[error("{file:?} can't be replayed")]
+    Replay {
+        /// Which one.
+        file: PathBuf,
+        /// Why not.
+        source: ReplayError,
+    },
     /// There is no such session, or the token may not know of it.
     #[error("there is no session {session}, or the token may not read sessions")]
     NoSession {
@@ -102,14 +122,24 @@ impl Failure {
         move |source| Self::System { what, source }
     }
 
+    pub(crate) fn file(what: &'static str, file: &Path) -> impl FnOnce(io::Error) -> Self {
+        let file = file.to_owned();
+        move |source| Self::File { what, file, source }
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Connection(_) | Self::System { .. } | Self::Ended => Exit::USAGE,
+            Self::Usage(_)
+            | Self::Connection(_)
+            | Self::System { .. }
+            | Self::File { .. }
+            | Self::Ended => Exit::USAGE,
             Self::Consul(error) => of_error(error),
             Self::Request(error) => of_request(error),
             Self::Silent { .. } | Self::Unavailable { .. } => Exit::UNREACHABLE,
             Self::NotASemaphore { .. } => Exit::CONFLICT,
             Self::Hidden { .. } => Exit::REFUSED,
+            Self::Replay { source, .. } => of_replay(source),
             Self::NotGranted(_) => Exit::NOT_GRANTED,
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Exit::NOT_FOUND
@@ -169,6 +199,13 @@ fn of_error(error: &Error) -> Exit {
         Error::NotFound { .. } => Exit::NO,
         Error::Lost(_) | Error::SessionGone { .. } => Exit::LOST,
         _ => Exit::USAGE,
+    }
+}
+
+fn of_replay(error: &ReplayError) -> Exit {
+    match error {
+        ReplayError::UnknownForm | ReplayError::Diverged { .. } => Exit::OTHER_VERSION,
+        _ => Exit::NO_RECORDING,
     }
 }
 

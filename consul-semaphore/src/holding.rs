@@ -1,8 +1,12 @@
 //! What `run` and `elect run` have in common: how long to wait, what others see, and how the command is looked after.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use transport_ureq::recording::Recorder;
 
 use crate::cli::duration;
 use crate::exit::{Exit, Outcome};
@@ -43,6 +47,9 @@ pub(crate) struct Holding {
     /// Let $SHELL run the command, as one line
     #[arg(long)]
     pub(crate) shell: bool,
+    /// Write down what is asked and answered, for `replay`; an older file of this name is replaced
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Tell each step
     #[arg(long)]
     pub(crate) verbose: bool,
@@ -79,6 +86,17 @@ impl Holding {
             Some(name) => name.clone(),
             None => format!("consul-semaphore on {}", crate::identity::host()),
         }
+    }
+
+    /// Where what is asked and answered is written down, if that is wanted. It has values and sessions: others may not read it.
+    pub(crate) fn recorder(&self) -> Result<Option<Recorder>, Failure> {
+        let Some(file) = &self.record else {
+            return Ok(None);
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let opened = options.open(file).map_err(Failure::file("written", file))?;
+        Ok(Some(Recorder::new(opened)))
     }
 
     /// What is told, by this program and by the libraries.

@@ -157,6 +157,7 @@ impl Options {
             on_lost: OnLost::Term,
             conflict_exit_code: None,
             shell: self.shell,
+            record: None,
             verbose: self.verbose,
             json: false,
         }
@@ -199,10 +200,9 @@ impl Options {
             let election = election(agent, &key, holding)?;
             return Ok(Subject::Lead { election });
         }
-        let value = holding.value();
         let mut builder = Semaphore::builder(prefix, self.n)
             .scope(agent.scope.clone())
-            .value(value.clone())
+            .value(holding.value())
             .ttl(holding.ttl)
             .session_name(holding.session_name());
         if let Some(tokens) = &agent.tokens {
@@ -212,7 +212,6 @@ impl Options {
             semaphore: builder.connect(agent.transport.clone())?,
             permits: 1,
             limit: self.n,
-            value,
         })
     }
 

@@ -4,7 +4,7 @@
 //!  cli ── what was asked for ──▶ run, elect ──▶ turn ──▶ supervise ──▶ child ──▶ stage ──▶ the command
 //!   │                              │             │           │
 //!   │                            agent        subject      hold: the permit or the lead, and how long it lasts
-//!   └──▶ status, list, resize, evict, destroy, collect, check, dev, completions
+//!   └──▶ status, list, resize, evict, destroy, collect, check, replay, dev, completions
 //! ```
 //!
 //! | file | says |
@@ -28,6 +28,7 @@
 //! | `manage` | what operators change; `confirm` asks them before |
 //! | `check` | is all there that a semaphore needs? |
 //! | `like_consul_lock` | as `consul lock`, by its name or a flag |
+//! | `replay` | the story of a recording |
 //! | `dev` | a Consul in memory |
 
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
@@ -58,6 +59,7 @@ mod output;
 mod overview;
 mod program;
 mod queue;
+mod replay;
 mod run;
 mod signals;
 mod status;

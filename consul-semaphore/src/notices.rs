@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::queue;
 
 /// Where notices go, and how many of them.
 pub(crate) struct Notices {
@@ -23,6 +24,8 @@ pub(crate) struct Notices {
 pub(crate) enum Event<'a> {
     /// It asks for its turn.
     Waiting { subject: &'a str },
+    /// Its place in the queue, when that is known first and when it has changed.
+    Queued { subject: &'a str, ahead: u32 },
     /// It holds, or leads.
     Granted {
         subject: &'a str,
@@ -62,6 +65,10 @@ impl Event<'_> {
     fn words(&self) -> (bool, String) {
         match self {
             Self::Waiting { subject } => (true, format!("waits for {subject}")),
+            Self::Queued { subject, ahead } => (
+                true,
+                format!("waits for {subject}: {}", queue::place(*ahead)),
+            ),
             Self::Granted {
                 subject,
                 session,

@@ -12,12 +12,20 @@ use crate::identity::{Identity, shown};
 /// How often the queue is asked for.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
-/// The line says where we stand. `value` is what our own place in the queue shows.
-pub(crate) async fn of_semaphore(semaphore: &Semaphore, value: &[u8], waited: Duration) -> String {
+/// How many wait ahead of the one acquisition of this process; none while that is not known, or nobody waits any more.
+pub(crate) fn ahead(semaphore: &Semaphore) -> Option<u32> {
+    semaphore.status().first_waiter?.ahead
+}
+
+/// The line says where we stand.
+pub(crate) async fn of_semaphore(semaphore: &Semaphore, waited: Duration) -> String {
     let prefix = semaphore.prefix();
     let waited = waited.as_secs();
     match semaphore.inspect().await {
-        Ok(snapshot) => format!("{prefix}: {}, waited {waited} s", queue(&snapshot, value)),
+        Ok(snapshot) => {
+            let queue = queue(&snapshot, ahead(semaphore));
+            format!("{prefix}: {queue}, waited {waited} s")
+        }
         Err(error) => format!("{prefix}: waited {waited} s; {error}"),
     }
 }
@@ -37,11 +45,9 @@ pub(crate) async fn of_election(election: &Election, waited: Duration) -> String
 }
 
 /// Place, and who holds.
-fn queue(snapshot: &Snapshot, value: &[u8]) -> String {
-    let ours = |member: &Member| member.value == value;
-    let place = match snapshot.waiters.iter().position(ours) {
-        Some(0) => "next".to_owned(),
-        Some(ahead) => format!("{ahead} ahead"),
+fn queue(snapshot: &Snapshot, ahead: Option<u32>) -> String {
+    let place = match ahead {
+        Some(ahead) => place(ahead),
         None => format!("{} wait", snapshot.waiters.len()),
     };
     let held = snapshot.holders.len();
@@ -53,6 +59,14 @@ fn queue(snapshot: &Snapshot, value: &[u8]) -> String {
         text.push_str(&holders.join(", "));
     }
     text
+}
+
+/// A place in the queue, for people.
+pub(crate) fn place(ahead: u32) -> String {
+    match ahead {
+        0 => "next".to_owned(),
+        ahead => format!("{ahead} ahead"),
+    }
 }
 
 fn member(member: &Member) -> String {

@@ -35,26 +35,27 @@ pub(crate) struct RunOptions {
 
 pub(crate) fn run(agent: &AgentOptions, options: &RunOptions) -> Exit {
     run_command(agent, &options.holding, &options.command, |agent| {
-        let value = options.holding.value();
         Ok(Subject::Slots {
-            semaphore: options.connect(agent, &value)?,
+            semaphore: options.connect(agent)?,
             permits: options.permits,
             limit: options.limit,
-            value,
         })
     })
 }
 
 impl RunOptions {
-    fn connect(&self, agent: &Agent, value: &[u8]) -> Result<Semaphore, Failure> {
+    fn connect(&self, agent: &Agent) -> Result<Semaphore, Failure> {
         let holding = &self.holding;
         let mut builder = Semaphore::builder(&self.prefix, self.limit)
             .scope(agent.scope.clone())
-            .value(value)
+            .value(holding.value())
             .ttl(holding.ttl)
             .session_name(holding.session_name());
         if let Some(tokens) = &agent.tokens {
             builder = builder.token_source(tokens.clone());
+        }
+        if let Some(recorder) = holding.recorder()? {
+            builder = builder.recorder(recorder);
         }
         if self.adopt_limit {
             builder = builder.adopt_limit();

@@ -17,8 +17,6 @@ pub(crate) enum Subject {
         semaphore: Semaphore,
         permits: u32,
         limit: u32,
-        /// What our place in the queue shows.
-        value: Vec<u8>,
     },
     Lead {
         election: Election,
@@ -75,10 +73,16 @@ impl Subject {
     /// Who is in the way, in one line.
     pub(crate) async fn line(&self, waited: Duration) -> String {
         match self {
-            Self::Slots {
-                semaphore, value, ..
-            } => queue::of_semaphore(semaphore, value, waited).await,
+            Self::Slots { semaphore, .. } => queue::of_semaphore(semaphore, waited).await,
             Self::Lead { election } => queue::of_election(election, waited).await,
+        }
+    }
+
+    /// How many wait ahead, where that is known. It sends nothing. Candidates of an election have no order.
+    pub(crate) fn ahead(&self) -> Option<u32> {
+        match self {
+            Self::Slots { semaphore, .. } => queue::ahead(semaphore),
+            Self::Lead { .. } => None,
         }
     }
 

@@ -152,9 +152,17 @@ impl Turn<'_> {
     /// Shows who is in the way, where somebody watches; ends when Consul does not answer at all, and not before.
     async fn watch(&self) -> Failure {
         let begun = Instant::now();
+        let subject = self.subject.name();
         let mut is_answered = false;
+        let mut place = None;
         loop {
             self.agent.transport.sleep(queue::EVERY).await;
+            let ahead = self.subject.ahead();
+            if let Some(ahead) = ahead.filter(|it| place != Some(*it)) {
+                place = Some(ahead);
+                let subject = &subject;
+                self.notices.tell(&Event::Queued { subject, ahead });
+            }
             if self.notices.has_watcher() {
                 let line = self.subject.line(begun.elapsed()).await;
                 self.notices.draw_line(&line);

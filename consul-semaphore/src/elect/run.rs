@@ -40,5 +40,8 @@ pub(crate) fn election(agent: &Agent, key: &str, holding: &Holding) -> Result<El
     if let Some(tokens) = &agent.tokens {
         builder = builder.token_source(tokens.clone());
     }
+    if let Some(recorder) = holding.recorder()? {
+        builder = builder.recorder(recorder);
+    }
     Ok(builder.connect(agent.transport.clone())?)
 }

@@ -13,6 +13,7 @@ mod like_consul_lock;
 mod loss;
 mod manage;
 mod pages;
+mod recordings;
 mod signals;
 mod status;
 mod support;

@@ -81,6 +81,33 @@ fn whoever_waits_on_a_terminal_sees_who_holds_since_when() {
 }
 
 #[test]
+fn runs_with_the_same_value_see_each_its_own_place() {
+    let (agent, prefix) = scene();
+    let sleeper = ["--value", "same", &prefix, "--", "sleep", "1000"];
+    let mut holder = Running::start(agent.url(), &sleeper);
+    holder.event("started");
+    let mut first = Running::start(agent.url(), &sleeper);
+    assert_eq!(first.event("queued")["ahead"], 0);
+    let mut second = Running::start(agent.url(), &sleeper);
+    assert_eq!(second.event("queued")["ahead"], 1);
+    let echo = ["run", "--value", "same", &prefix, "--", "echo", "my turn"];
+    let mut third = OnTerminal::start(agent.url(), &echo);
+    third.wait_for("2 ahead; 1 of 1 held by same");
+    first.signal("TERM");
+    first.end();
+    assert_eq!(second.event("queued")["ahead"], 0);
+    third.wait_for("1 ahead; 1 of 1 held by same");
+    second.signal("TERM");
+    second.end();
+    third.wait_for("next; 1 of 1 held by same");
+    holder.signal("TERM");
+    holder.end();
+    third.wait_for("my turn");
+    assert_eq!(third.end(), Some(0));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
 fn the_command_reads_from_the_terminal_and_is_interrupted_there() {
     let (agent, prefix) = scene();
     let script = "trap 'echo interrupted; exit 3' INT; echo ready; read line; echo got $line; \
