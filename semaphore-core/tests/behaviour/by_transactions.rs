@@ -68,6 +68,7 @@ mod machine_once {
 mod watched_once {
     mod figures;
     mod levels;
+    pub(crate) mod log;
 }
 #[path = "cost"]
 mod cost_once {

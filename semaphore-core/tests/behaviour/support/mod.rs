@@ -6,7 +6,6 @@ pub(crate) mod candidate;
 pub(crate) mod election;
 pub(crate) mod election_bench;
 pub(crate) mod environment;
-pub(crate) mod log;
 pub(crate) mod onlooker;
 pub(crate) mod spy;
 pub(crate) mod steps;

@@ -4,7 +4,7 @@ use semaphore_core::Election;
 use tracing::Level;
 use transport_mock::{Fault, MockConsul, Rule};
 
-use crate::support::log::logged;
+use super::log::logged;
 use crate::support::*;
 
 /// A scene with all that is worth a line, of a semaphore with a token.
