@@ -93,7 +93,10 @@ fn herd(agent: &Agent, url: &str, key: &str, waiters: usize) -> Result<f64, Fail
         first.shutdown().await;
         let mut last = began;
         for led in leading {
-            last = last.max(led.await.map_err(|_| Error::Closed)??);
+            last = last.max(
+                led.await
+                    .map_err(|_| Error::from(semaphore_core::error::ClosedBy::RuntimeEnded))??,
+            );
         }
         Ok::<Instant, Error>(last)
     })?;

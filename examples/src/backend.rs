@@ -262,7 +262,7 @@ impl Handle {
             Self::Blocking(semaphore) => semaphore.destroy(),
         };
         match destroyed {
-            Err(Error::InUse { .. } | Error::NotFound) => Ok(()),
+            Err(Error::InUse { .. } | Error::NotFound { .. }) => Ok(()),
             result => result,
         }
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use futures_util::future::join_all;
 use semaphore_core::adapter::Runtime as _;
+use semaphore_core::error::ClosedBy;
 use semaphore_core::{Builder, Client, Election, Error};
 use serde::Serialize;
 
@@ -80,7 +81,7 @@ impl Contest<'_> {
         let watcher = Watcher::start(self.hosts.agent())?;
         let (hosts, elections) = self.connect()?;
         let Some(home) = hosts.first() else {
-            return Err(Failure::Election(Error::Closed));
+            return Err(Failure::Election(ClosedBy::Owner.into()));
         };
         home.probe(self.hosts.agent())?;
         let gauge = Arc::new(Gauge::default());
@@ -144,7 +145,7 @@ impl Contest<'_> {
     ) -> Result<(), Error> {
         loop {
             let leadership = match election.campaign().await {
-                Err(Error::Closed) => return Ok(()),
+                Err(Error::Closed { .. }) => return Ok(()),
                 campaign => campaign?,
             };
             let leads = gauge.begin(number);

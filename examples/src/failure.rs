@@ -11,24 +11,24 @@ use semaphore_core::sans_io::TransportError;
 
 use crate::complain;
 
-/// Why a program could not do what it was started for.
+/// Why a program could not do what it was started for. `Display` tells the causes, too.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
     /// A variable of the environment can't be understood. Mend it; nothing was sent.
-    #[error("the environment can't be used")]
+    #[error("the environment can't be used: {_0}")]
     Environment(#[source] Box<dyn StdError + Send + Sync>),
     /// The backend can't be built from what the environment says. Nothing was sent.
-    #[error("the backend can't be built")]
+    #[error("the backend can't be built: {_0}")]
     Backend(#[source] Box<dyn StdError + Send + Sync>),
     /// The Consul in memory could not be started.
-    #[error("the Consul in memory can't be started")]
+    #[error("the Consul in memory can't be started: {_0}")]
     InMemory(#[source] io::Error),
     /// The system gives no threads to the runtime, or to a contender.
-    #[error("a thread can't be started")]
+    #[error("a thread can't be started: {_0}")]
     Thread(#[source] io::Error),
     /// Nobody answers at the agent's address. Start an agent there, or unset `CONSUL_HTTP_ADDR`.
-    #[error("no agent answers at {url}")]
+    #[error("no agent answers at {url}: {source}")]
     Unreachable {
         /// The address.
         url: AgentUrl,
@@ -45,19 +45,19 @@ pub enum Failure {
         status: u16,
     },
     /// An operation on the semaphore failed.
-    #[error("the semaphore failed")]
+    #[error("the semaphore failed: {_0}")]
     Semaphore(#[source] Error),
     /// A campaign or a leadership failed for good.
-    #[error("the election failed")]
+    #[error("the election failed: {_0}")]
     Election(#[source] Error),
     /// The system does not tell of Ctrl-C.
-    #[error("Ctrl-C can't be waited for")]
+    #[error("Ctrl-C can't be waited for: {_0}")]
     Signal(#[source] io::Error),
     /// The result can't be written as JSON.
-    #[error("the result can't be written as JSON")]
+    #[error("the result can't be written as JSON: {_0}")]
     Json(#[source] serde_json::Error),
     /// The holds can't be written to the file that was named for them.
-    #[error("the holds can't be written down")]
+    #[error("the holds can't be written down: {_0}")]
     Holds(#[source] io::Error),
     /// Not all contenders came to an end in time.
     #[error("{finished} of {contenders} contenders were done after {after:?}")]
@@ -72,10 +72,10 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Prints it and its causes, and says what to exit with: 2 for what the user gave, before
+    /// Prints it, and says what to exit with: 2 for what the user gave, before
     /// anything was sent, 1 for everything else.
     pub fn report(&self) -> ExitCode {
-        complain!("error: {}", with_causes(self));
+        complain!("error: {}", self);
         ExitCode::from(if self.is_bad_input() { 2 } else { 1 })
     }
 
@@ -96,20 +96,10 @@ impl From<Error> for Failure {
     }
 }
 
-/// An error and its causes in one line.
-pub fn with_causes(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use semaphore_core::InvalidInput;
+    use semaphore_core::error::ClosedBy;
 
     use super::*;
 
@@ -117,7 +107,7 @@ mod tests {
     fn an_error_is_told_with_all_its_causes() {
         let failure = Failure::from(Error::from(InvalidInput::LimitZero));
         assert_eq!(
-            with_causes(&failure),
+            failure.to_string(),
             "the semaphore failed: invalid input: the limit is 0; a semaphore has at least one slot"
         );
     }
@@ -125,6 +115,6 @@ mod tests {
     #[test]
     fn only_what_the_user_gave_exits_with_two() {
         assert!(Failure::from(Error::from(InvalidInput::LimitZero)).is_bad_input());
-        assert!(!Failure::from(Error::Closed).is_bad_input());
+        assert!(!Failure::from(Error::from(ClosedBy::Owner)).is_bad_input());
     }
 }

@@ -18,7 +18,7 @@ use semaphore_core::adapter::{Runtime as _, TransportError, TransportErrorKind};
 use semaphore_core::{Builder, Client, Error, Lost, Permit, Semaphore};
 
 use crate::backend::{Host, Hosts, Transports};
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::meter::Reading;
 use crate::peaks::{Peaks, Watcher};
 
@@ -286,7 +286,7 @@ impl Outcome {
         let had = self.acquired.len() + self.turns.len();
         let mut complaints = Vec::new();
         if let Some(first) = self.failures.first() {
-            let (failed, why) = (self.failures.len(), with_causes(first));
+            let (failed, why) = (self.failures.len(), first);
             complaints.push(format!(
                 "{failed} of {asked} acquisitions failed, the first: {why}"
             ));
@@ -298,7 +298,7 @@ impl Outcome {
             ));
         }
         if let Some(first) = self.unclean.first() {
-            let (left, why) = (self.unclean.len(), with_causes(first));
+            let (left, why) = (self.unclean.len(), first);
             complaints.push(format!("{left} times cleaning up failed, the first: {why}"));
         }
         if !self.cleared {
@@ -353,7 +353,7 @@ async fn clear(holders: Vec<Member>, waiters: Vec<Member>) -> Vec<Error> {
             member.semaphore.shutdown().await;
             match member.semaphore.destroy().await {
                 // Others may use it, or have removed it.
-                Ok(()) | Err(Error::InUse { .. } | Error::NotFound) => None,
+                Ok(()) | Err(Error::InUse { .. } | Error::NotFound { .. }) => None,
                 Err(error) => Some(error),
             }
         })
@@ -425,8 +425,11 @@ mod tests {
         assert_eq!(outcome.complaints(), [""; 0]);
         let lost = Err(Error::Lost(Lost::RuntimeEnded));
         outcome.take_turns(
-            vec![freed(lost), freed(Err(Error::Closed))],
-            vec![Err(Error::Closed)],
+            vec![
+                freed(lost),
+                freed(Err(semaphore_core::error::ClosedBy::Owner.into())),
+            ],
+            vec![Err(semaphore_core::error::ClosedBy::Owner.into())],
         );
         let counts = [&outcome.failures, &outcome.unclean].map(Vec::len);
         assert_eq!((counts, outcome.losses.len()), ([1, 1], 1));

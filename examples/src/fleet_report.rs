@@ -114,7 +114,7 @@ impl fmt::Display for FleetReport {
 mod tests {
     use std::time::Duration;
 
-    use semaphore_core::{Error, Lost};
+    use semaphore_core::Lost;
 
     use crate::meter::{Reading, Requests};
     use crate::peaks::Peaks;
@@ -137,7 +137,7 @@ mod tests {
             waiters: 1,
             acquired: [10, 20, 30].map(Duration::from_millis).into(),
             turns: vec![Duration::from_millis(7)],
-            failures: vec![Error::Closed],
+            failures: vec![semaphore_core::error::ClosedBy::Owner.into()],
             losses: vec![Lost::RuntimeEnded, Lost::RuntimeEnded],
             unclean: Vec::new(),
             cleared: true,

@@ -21,4 +21,4 @@ pub use crate::reloaded::{Files, Reading, Reloaded, Stamp};
 pub use crate::runtime::{BlockOn, BoxFuture, Runtime, Unfinished};
 pub use crate::time::Instant;
 pub use crate::token_source::{TokenFile, TokenProvider};
-pub use crate::transport::{Transport, TransportError, TransportErrorKind};
+pub use crate::transport::{NotTls, Transport, TransportError, TransportErrorKind};

@@ -1,9 +1,10 @@
-//! Why an adapter could not be built: the same words for all of them.
+//! Why an adapter could not be built: the same words for all of them. As of all errors here, `Display` tells the causes, too.
 
 use std::io;
 
 use crate::agent_url::InvalidUrl;
 use crate::input::InvalidInput;
+use crate::one_line::WithCauses;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -12,13 +13,16 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum BuildError {
     /// The address given is not the URL of an agent.
-    #[error("the agent's URL is invalid")]
+    #[error("{_0}; an address is http://host:port, https://host:port or unix:///path")]
     Url(#[source] InvalidUrl),
     /// A `CONSUL_*` variable of the environment can't be understood.
-    #[error("the environment does not name an agent")]
+    #[error("the environment does not name an agent: {_0}")]
     Environment(#[source] InvalidEnvironment),
     /// A file or folder that a `CONSUL_*` variable or an option names can't be read.
-    #[error("the file {path:?} of {variable} can't be read")]
+    #[error(
+        "the file {path:?} of {variable} can't be read: {}",
+        WithCauses(source)
+    )]
     File {
         /// The variable, or the option's name.
         variable: &'static str,
@@ -28,25 +32,25 @@ pub enum BuildError {
         source: io::Error,
     },
     /// The authorities to trust are not certificates in PEM, or there is none among them.
-    #[error("the CA certificates can't be used")]
+    #[error("the CA certificates can't be used: {}", WithCauses(&**_0))]
     CaCertificate(#[source] Cause),
     /// The client certificate or its key is not PEM, or they don't belong together.
-    #[error("the client certificate and its key can't be used")]
+    #[error("the client certificate and its key can't be used: {}", WithCauses(&**_0))]
     ClientCertificate(#[source] Cause),
     /// Only one of `CONSUL_CLIENT_CERT` and `CONSUL_CLIENT_KEY` is set.
     #[error("CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY must be set together")]
     ClientCertificateIncomplete,
     /// The user and the password can't be sent. They are not shown.
-    #[error("the user and the password can't be sent")]
+    #[error("the user and the password can't be sent: {_0}")]
     BasicAuth(#[source] InvalidInput),
     /// The name to find in the agent's certificate is not a DNS name.
-    #[error("the TLS server name is not a DNS name")]
+    #[error("the TLS server name is not a DNS name: {_0}")]
     ServerName(#[source] InvalidUrl),
     /// The machine's own certificate authorities can't be used. Giving a CA avoids the need.
-    #[error("the platform's certificate authorities can't be used")]
+    #[error("the platform's certificate authorities can't be used: {}; give a CA", WithCauses(&**_0))]
     PlatformVerifier(#[source] Cause),
     /// The address is `https://`, but the crate was built without its feature `tls`.
-    #[error("https needs the feature `tls`")]
+    #[error("the address is https://, but the crate was built without its feature `tls`")]
     TlsNotBuilt,
     /// The address is `unix://`, and this system has no such sockets.
     #[error("this system has no sockets of the file system")]
@@ -60,7 +64,7 @@ pub enum BuildError {
     NoConnections,
     /// What the adapter is made of can't be used here: its HTTP client, its TLS or its runtime. The cause is of a type of
     /// the adapter's or of that library's, and can be downcast to it.
-    #[error("what the transport is made of can't be used")]
+    #[error("the transport can't be built: {}", WithCauses(&**_0))]
     Backend(#[source] Cause),
 }
 
@@ -69,7 +73,7 @@ pub enum BuildError {
 #[non_exhaustive]
 pub enum InvalidEnvironment {
     /// `CONSUL_HTTP_ADDR` is not the address of an agent.
-    #[error("CONSUL_HTTP_ADDR is not the address of an agent")]
+    #[error("CONSUL_HTTP_ADDR is not the address of an agent: {_0}")]
     Address(#[source] InvalidUrl),
     /// `CONSUL_HTTP_SSL` is neither true nor false.
     #[error("CONSUL_HTTP_SSL is neither true nor false")]
@@ -78,10 +82,10 @@ pub enum InvalidEnvironment {
     #[error("CONSUL_HTTP_SSL_VERIFY is neither true nor false")]
     SslVerify,
     /// `CONSUL_HTTP_SSL` is true, and `CONSUL_HTTP_ADDR` a socket of the file system.
-    #[error("CONSUL_HTTP_SSL is true, but TLS is not spoken at CONSUL_HTTP_ADDR")]
+    #[error("CONSUL_HTTP_SSL is true, but TLS is not spoken at CONSUL_HTTP_ADDR: {_0}")]
     SslOnSocket(#[source] InvalidUrl),
     /// `CONSUL_HTTP_AUTH` is not `user:password`. It is not shown.
-    #[error("CONSUL_HTTP_AUTH is not a user and a password that can be sent")]
+    #[error("CONSUL_HTTP_AUTH is not a user and a password that can be sent: {_0}")]
     Auth(#[source] InvalidInput),
     /// A variable is not Unicode.
     #[error("{variable} is not valid Unicode")]
@@ -90,7 +94,7 @@ pub enum InvalidEnvironment {
         variable: &'static str,
     },
     /// A variable does not hold a name.
-    #[error("{variable} is not a name")]
+    #[error("{variable} is not a name: {source}")]
     Name {
         /// The variable.
         variable: &'static str,
@@ -98,6 +102,6 @@ pub enum InvalidEnvironment {
         source: InvalidInput,
     },
     /// `CONSUL_HTTP_TOKEN` can't be sent.
-    #[error("CONSUL_HTTP_TOKEN is not a token")]
+    #[error("CONSUL_HTTP_TOKEN is not a token: {_0}")]
     Token(#[source] InvalidInput),
 }

@@ -109,6 +109,7 @@ impl Driver {
     /// Does all that is due, unless nothing is left to wait for.
     fn step(&mut self) -> ControlFlow<()> {
         let now = self.runtime.now();
+        self.house.attend();
         let Arrivals {
             is_closed,
             is_shut_down,
@@ -271,6 +272,9 @@ pub(crate) async fn run<T: Task>(
     loop {
         if let Some(output) = operation.poll_output() {
             return output;
+        }
+        if let Some(by) = runtime.ended() {
+            return Err(by.into());
         }
         let now = runtime.now();
         if let Some(request) = operation.poll_transmit(now) {

@@ -37,10 +37,7 @@ impl ElectionKey {
     pub(crate) fn new(entry: &Entry<'_>) -> Result<Self, RequestError> {
         let session = entry.session().map(SessionId::read);
         if session == Some(None) {
-            return Err(RequestError::Garbled {
-                what: "a session that is no UUID",
-                source: None,
-            });
+            return Err(RequestError::garbled("a session that is no UUID"));
         }
         Ok(Self {
             session: session.flatten(),

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::asked::Asked;
 use crate::basic_auth::BasicAuth;
 use crate::input::{go_duration, parse_go_duration};
 use crate::token::Token;
@@ -229,7 +230,7 @@ impl Request {
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let token = self.token.iter().map(Token::reveal);
         let basic_auth = self.basic_auth.iter().map(BasicAuth::reveal_header);
-        let token = token.map(|token| ("X-Consul-Token", token));
+        let token = token.map(|token| (TOKEN_HEADER, token));
         token.chain(basic_auth.map(|header| ("Authorization", header)))
     }
 
@@ -263,6 +264,9 @@ impl Request {
     }
 }
 
+/// What carries the ACL token.
+pub(crate) const TOKEN_HEADER: &str = "X-Consul-Token";
+
 /// For how long the server holds a query open that is to be answered at once. Zero would mean its own default.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
@@ -288,6 +292,8 @@ pub struct Response {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+    /// What it answers, where whoever sent it has told.
+    asked: Asked,
 }
 
 impl Response {
@@ -297,7 +303,20 @@ impl Response {
             status,
             headers: Vec::new(),
             body: body.into(),
+            asked: Asked::default(),
         }
+    }
+
+    /// The same answer, to this request.
+    #[must_use]
+    pub(crate) fn to(mut self, asked: Asked) -> Self {
+        self.asked = asked;
+        self
+    }
+
+    /// What it answers, as far as is known.
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     /// The same answer with one more header.

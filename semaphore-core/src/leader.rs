@@ -11,6 +11,7 @@ use crate::http::Response;
 use crate::id::{FencingToken, Index, SessionId};
 use crate::input::LockKey;
 use crate::sequencer::Sequencer;
+use crate::subject::Subject;
 
 /// The leader of an election at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +112,7 @@ impl LeaderStatus {
         let status = found.map_err(|conflict| Error::NotAnElection {
             key: key.to_string(),
             conflict,
+            on: Subject::default(),
         })?;
         Ok((index, status))
     }
@@ -130,10 +132,7 @@ impl LeaderStatus {
 
     fn of_entry(key: &LockKey, entry: &Entry<'_>) -> Result<Result<Self, Conflict>, RequestError> {
         if entry.key() != key.as_str() {
-            return Err(RequestError::Garbled {
-                what: "an entry of another key",
-                source: None,
-            });
+            return Err(RequestError::garbled("an entry of another key"));
         }
         let found = ElectionKey::new(entry)?;
         if let Some(conflict) = found.conflict_at(key) {
@@ -167,7 +166,7 @@ mod tests {
 
     fn conflict_of(fields: &str) -> Conflict {
         match parse(fields) {
-            Err(Error::NotAnElection { key, conflict }) => {
+            Err(Error::NotAnElection { key, conflict, .. }) => {
                 assert_eq!(key, "service/db/leader");
                 conflict
             }

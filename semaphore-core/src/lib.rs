@@ -117,6 +117,8 @@
 //! |---|---|
 //! | this one | the handles, what they are told, and what they tell |
 //! | [`blocking`] | the same handles for threads |
+//! | [`error`] | every error, and what its parts are |
+//! | [`lost`] | what spawned work watches |
 //! | [`manage`] | looking at a semaphore and managing it |
 //! | [`observe`] | being told what happens, for logs and figures of your own |
 //! | [`recording`] | writing down what happened, and replaying it |
@@ -144,6 +146,7 @@ pub mod adapter;
 mod agent_environment;
 mod agent_url;
 mod api;
+mod asked;
 mod authorities;
 mod basic_auth;
 mod build_error;
@@ -161,15 +164,21 @@ pub mod defect;
 mod defect;
 mod driver;
 mod election_key;
-mod error;
+pub mod error;
 mod handle;
 mod http;
 mod id;
 mod input;
 mod leader;
+pub mod lost {
+    //! What work under a permit or a leadership watches, where it runs elsewhere.
+
+    pub use crate::handle::LostSignal;
+}
 mod machine;
 pub mod manage;
 pub mod observe;
+mod one_line;
 mod pem;
 mod runtime;
 #[doc = include_str!("../PROMISES.md")]
@@ -179,6 +188,7 @@ pub mod recording;
 mod reloaded;
 pub mod sans_io;
 mod sequencer;
+mod subject;
 #[cfg(not(semaphore_races))]
 mod sync;
 #[cfg(semaphore_races)]

@@ -5,5 +5,6 @@
 
 #[cfg(feature = "metrics")]
 pub use crate::handle::Metrics;
-pub use crate::handle::{Exchange, Observer, Subject};
+pub use crate::handle::{Exchange, Observer};
 pub use crate::machine::{FirstWaiter, Notice, Status, Trouble};
+pub use crate::subject::Subject;

@@ -8,7 +8,9 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::select;
 
+use crate::error::ClosedBy;
 use crate::time::Instant;
 use crate::transport::Transport;
 
@@ -24,11 +26,24 @@ pub trait Runtime: Send + Sync {
     /// Waits for `duration`.
     async fn sleep(&self, duration: Duration);
 
+    /// The same, by the clock of whoever waits, for a deadline of its own. A runtime whose timers stand still together with its
+    /// tasks uses another one's where it is awaited on one. By default it is [`Self::sleep`].
+    async fn timer(&self, duration: Duration) {
+        self.sleep(duration).await;
+    }
+
     /// Runs a future in the background until it ends.
     ///
     /// # Errors
     /// Where there is nothing to run it on, such as a thread. The future is dropped then.
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()>;
+
+    /// Why it runs nothing any more, once that is so: it has ended, or this process was forked off from the one that had it.
+    /// Asked often, so that it must be cheap. A [sleep](Self::sleep) that is under way then may end before its time. By
+    /// default it never ends.
+    fn ended(&self) -> Option<ClosedBy> {
+        None
+    }
 
     /// A number that differs from process to process and from call to call: the seed of a
     /// participant's jitter, so that many that fail together do not retry together.
@@ -56,6 +71,16 @@ pub trait Runtime: Send + Sync {
 pub trait BlockOn: Runtime {
     /// Runs `future` to its end on the calling thread.
     fn block_on(&self, future: BoxFuture<'_, ()>);
+
+    /// The same for `timeout` at most, by the clock of the calling thread. The future is dropped at the end, whatever has
+    /// become of it. By default a [sleep](Runtime::sleep) tells the time, which a runtime that stands still lets last for
+    /// longer.
+    fn block_on_for(&self, timeout: Duration, future: BoxFuture<'_, ()>) {
+        let timer = self.timer(timeout);
+        self.block_on(Box::pin(async {
+            select(future, timer).await;
+        }));
+    }
 }
 
 #[async_trait]
@@ -68,8 +93,16 @@ impl<T: Runtime + ?Sized> Runtime for Arc<T> {
         T::sleep(self, duration).await;
     }
 
+    async fn timer(&self, duration: Duration) {
+        T::timer(self, duration).await;
+    }
+
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         T::spawn(self, future)
+    }
+
+    fn ended(&self) -> Option<ClosedBy> {
+        T::ended(self)
     }
 
     fn seed(&self) -> u64 {
@@ -88,6 +121,10 @@ impl<T: Runtime + ?Sized> Runtime for Arc<T> {
 impl<T: BlockOn + ?Sized> BlockOn for Arc<T> {
     fn block_on(&self, future: BoxFuture<'_, ()>) {
         T::block_on(self, future);
+    }
+
+    fn block_on_for(&self, timeout: Duration, future: BoxFuture<'_, ()>) {
+        T::block_on_for(self, timeout, future);
     }
 }
 

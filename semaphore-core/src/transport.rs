@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::asked::Asked;
 use crate::http::{Request, Response};
 use crate::input::Scope;
+use crate::one_line::Causes;
+use crate::subject::Subject;
 
 /// Sends one described request and returns its answer.
 ///
@@ -36,8 +39,8 @@ pub trait Transport: Send + Sync {
         Scope::default()
     }
 
-    /// The agent's address, as a log may show it: without a user, a password or a query. A transport around another one passes
-    /// on what that says.
+    /// The agent's address, as errors and the log show it: without a user, a password or a query. A transport around another one
+    /// passes on what that says. None, unless it says so.
     fn address(&self) -> Option<String> {
         None
     }
@@ -101,6 +104,16 @@ impl TransportErrorKind {
         matches!(self, Self::Misconfigured)
     }
 
+    /// What to look at.
+    const fn advice(self) -> Option<&'static str> {
+        match self {
+            Self::NotSent => Some("is an agent running there, and is the address right?"),
+            Self::NoRoom => Some("raise the limit of open files or threads, or send less at once"),
+            Self::Misconfigured => Some("check the address and the certificates"),
+            Self::Unknown | Self::Timeout | Self::BadAnswer => None,
+        }
+    }
+
     const fn describe(self) -> &'static str {
         match self {
             Self::NotSent => "the agent could not be reached",
@@ -114,17 +127,22 @@ impl TransportErrorKind {
 }
 
 /// Why a request got no answer. The cause, where there is one, is its
-/// [`source`](StdError::source).
+/// [`source`](StdError::source); `Display` tells it, too.
 #[derive(Clone, Debug)]
 pub struct TransportError {
     kind: TransportErrorKind,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    asked: Asked,
 }
 
 impl TransportError {
     /// An error without a further cause.
     pub const fn new(kind: TransportErrorKind) -> Self {
-        Self { kind, source: None }
+        Self {
+            kind,
+            source: None,
+            asked: Asked::unknown(),
+        }
     }
 
     /// An error with the HTTP client's own error as its cause. The cause must not contain the
@@ -136,7 +154,24 @@ impl TransportError {
         Self {
             kind,
             source: Some(Arc::from(source.into())),
+            asked: Asked::default(),
         }
+    }
+
+    /// The same, of this request.
+    #[must_use]
+    pub(crate) fn of(mut self, asked: Asked) -> Self {
+        self.asked = asked;
+        self
+    }
+
+    pub(crate) fn or_about(&mut self, subject: &Subject) {
+        self.asked = core::mem::take(&mut self.asked).or_about(subject);
+    }
+
+    /// Which request it was, as far as is known.
+    pub fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     /// What is known of the request.
@@ -145,9 +180,25 @@ impl TransportError {
     }
 }
 
+/// The cause of a [`TransportError`]: what listens at the address of an `https://` agent does not speak TLS.
+#[derive(Debug, thiserror::Error)]
+#[error("what listens there does not speak TLS: use http:// in the address, or the port of https")]
+pub struct NotTls(#[source] Box<dyn StdError + Send + Sync>);
+
+impl NotTls {
+    /// With what the HTTP client says.
+    pub fn new(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self(source.into())
+    }
+}
+
 impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.describe())
+        write!(f, "{}{}", self.kind.describe(), Causes(self.source()))?;
+        match self.kind.advice() {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -182,7 +233,8 @@ mod tests {
         ] {
             let error = TransportError::with_source(kind, "no route to host");
             assert_eq!(error.kind(), kind);
-            assert_eq!(error.to_string(), text);
+            let begin = format!("{text}: no route to host");
+            assert!(error.to_string().starts_with(&begin), "{error}");
             let cause = error.source().map(ToString::to_string);
             assert_eq!(cause.as_deref(), Some("no route to host"));
             assert!(TransportError::new(kind).source().is_none());

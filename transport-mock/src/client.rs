@@ -184,6 +184,11 @@ impl Transport for MockClient {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.send_into(request, None).await
     }
+
+    /// Says which host it is on: `mock://a`.
+    fn address(&self) -> Option<String> {
+        Some(format!("mock://{}", self.host()))
+    }
 }
 
 #[async_trait]

@@ -91,6 +91,10 @@ impl Transport for PooledClient {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.connections.send(&*self.wire, request).await
     }
+
+    fn address(&self) -> Option<String> {
+        self.wire.client.address()
+    }
 }
 
 #[async_trait]

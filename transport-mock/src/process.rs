@@ -107,6 +107,10 @@ impl Transport for MockProcess {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         self.client.send(request).await
     }
+
+    fn address(&self) -> Option<String> {
+        self.client.address()
+    }
 }
 
 #[async_trait::async_trait]

@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use semaphore_core::adapter::Instant;
+use semaphore_core::error::Subject;
 use semaphore_core::manage::{Inspect, Member, Operation, Snapshot};
 use semaphore_core::{Error, Prefix, Scope};
 
@@ -189,7 +190,7 @@ impl MockConsul {
             read.and_then(|prefix| self.consul(|consul, now| inspected(consul, now, prefix)));
         match read {
             Ok(snapshot) => Some(snapshot),
-            Err(Error::NotFound) => None,
+            Err(Error::NotFound { .. }) => None,
             Err(error) => panic!("no semaphore at {prefix}: {error}"),
         }
     }
@@ -207,7 +208,11 @@ fn inspected(consul: &Consul, now: Instant, prefix: Prefix) -> Result<Snapshot, 
             }
         }
     }
-    operation.poll_output().unwrap_or(Err(Error::NotFound))
+    operation.poll_output().unwrap_or_else(|| {
+        Err(Error::NotFound {
+            on: Subject::default(),
+        })
+    })
 }
 
 fn sessions_of(consul: &Consul, whom: &str) -> BTreeSet<String> {

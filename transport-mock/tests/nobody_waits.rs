@@ -37,7 +37,7 @@ fn on_smol_a_handle_is_closed_and_whoever_uses_the_world_is_told() {
     let world = MockConsul::new(7);
     let semaphore = semaphore(&world);
     let error = smol::block_on(semaphore.acquire()).unwrap_err();
-    assert!(matches!(error, Error::Closed), "{error:?}");
+    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
     let said = panic_of(|| world.run(async {}));
     assert!(said.contains("nobody has moved this world"), "{said}");
     let builder = Semaphore::builder("service/db", 1);
@@ -53,7 +53,7 @@ fn on_smol_a_handle_that_has_been_driven_before_is_closed_too() {
     world.run(permit.release()).unwrap();
     world.advance(Duration::from_secs(60));
     let error = smol::block_on(semaphore.acquire()).unwrap_err();
-    assert!(matches!(error, Error::Closed), "{error:?}");
+    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_world_that_is_moved_by_hand_waits_for_as_long_as_it_takes() {
     let waiting = patient.start(async move { waiting.acquire().await });
     // Until the watchdog has ended another world that waited as long.
     let error = smol::block_on(semaphore(&hasty).acquire()).unwrap_err();
-    assert!(matches!(error, Error::Closed), "{error:?}");
+    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
     patient.advance(Duration::from_secs(1));
     patient.set_automatic_time(true);
     assert!(patient.run(waiting).is_ok());

@@ -93,7 +93,7 @@ fn a_host_that_is_killed_gives_nothing_back_and_the_next_process_on_it_goes_on()
     let dead = world.client("a");
     world.kill("a");
     let error = world.run(semaphore_of_a.acquire()).unwrap_err();
-    assert!(matches!(error, Error::Closed), "{error:?}");
+    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
     assert!(!permit.is_held());
     let write = Request::new(Method::Put, "/v1/kv/k");
     let error = world.run(dead.send(write)).unwrap_err();

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use crate::clients::{Clients, Made};
 use crate::clock::Clock;
 use crate::farewell::Farewell;
+use crate::life::Life;
 use crate::route::{ByRoute, Host, Route};
 use crate::runtime::{NoRuntime, seed};
 use crate::transport::ReqwestTransport;
@@ -230,6 +231,7 @@ impl TransportBuilder {
             url,
             max_body: self.max_body,
             basic_auth,
+            life: Life::of(&handle),
             handle,
             clock: Clock::start(),
             farewell: Farewell::default(),

@@ -3,11 +3,21 @@
 
 use std::error::Error as StdError;
 
-use semaphore_core::adapter::{TransportError, TransportErrorKind, is_no_room};
+use semaphore_core::adapter::{NotTls, TransportError, TransportErrorKind, is_no_room};
 
 /// A request that can't be sent like this.
 pub(crate) fn misconfigured(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> TransportError {
     TransportError::with_source(TransportErrorKind::Misconfigured, cause)
+}
+
+/// The runtime that it was to be sent by is no more.
+pub(crate) fn runtime_ended(is_begun: bool) -> TransportError {
+    let kind = if is_begun {
+        TransportErrorKind::Unknown
+    } else {
+        TransportErrorKind::NotSent
+    };
+    TransportError::with_source(kind, "the tokio runtime has ended")
 }
 
 /// An answer that is refused.
@@ -37,8 +47,27 @@ pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) 
     } else {
         TransportErrorKind::Unknown
     };
-    // The URL names the key, and with it what the semaphore protects.
-    TransportError::with_source(kind, error.without_url())
+    let is_plain = is_plain_text(&error);
+    // The error names the request already.
+    let error = error.without_url();
+    if is_plain {
+        return TransportError::with_source(kind, NotTls::new(error));
+    }
+    TransportError::with_source(kind, error)
+}
+
+/// Whether the other side does not speak TLS.
+#[cfg(feature = "tls")]
+fn is_plain_text(error: &reqwest::Error) -> bool {
+    use rustls::{Error as Tls, InvalidMessage};
+    let found = find::<Tls>(error);
+    let is_plain = |it: &Tls| matches!(it, Tls::InvalidMessage(InvalidMessage::InvalidContentType));
+    error.is_connect() && found.is_some_and(is_plain)
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_plain_text(_: &reqwest::Error) -> bool {
+    false
 }
 
 /// An error while the body was read.
@@ -54,7 +83,7 @@ pub(crate) fn during_body(error: reqwest::Error) -> TransportError {
 /// Whether one side did not accept the other's certificate or terms.
 #[cfg(feature = "tls")]
 pub(crate) fn is_refused_by_tls(error: &reqwest::Error) -> bool {
-    use rustls::{AlertDescription as Alert, Error as Tls, InvalidMessage};
+    use rustls::{AlertDescription as Alert, Error as Tls};
     match find::<Tls>(error) {
         Some(
             Tls::InvalidCertificate(_)
@@ -80,9 +109,7 @@ pub(crate) fn is_refused_by_tls(error: &reqwest::Error) -> bool {
                 | Alert::UnrecognisedName
                 | Alert::UnsupportedCertificate
         ),
-        // The other side does not speak TLS.
-        Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => error.is_connect(),
-        _ => false,
+        _ => is_plain_text(error),
     }
 }
 

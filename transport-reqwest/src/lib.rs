@@ -26,7 +26,9 @@
 //! | `tls` | whom to trust, and who we are |
 //! | `unverified` | TLS with whoever answers |
 //! | `disk` | the system's files |
+//! | `cancellation` | the end of a permit as a `CancellationToken` |
 //! | `runtime` | clock, timer and tasks of tokio |
+//! | `life` | whether that runtime has ended, or can't do it |
 //! | `farewell` | what is done when that runtime has gone |
 //!
 //! # In tests
@@ -38,15 +40,20 @@
 //! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
 //! [`BuildError::TlsNotBuilt`].
 //!
+//! `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes a token of tokio-util.
+//!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 
 mod builder;
+#[cfg(feature = "cancellation-token")]
+mod cancellation;
 mod clients;
 mod clock;
 mod disk;
 mod failure;
 mod farewell;
+mod life;
 mod route;
 mod runtime;
 #[cfg(all(test, feature = "tls"))]
@@ -63,11 +70,14 @@ pub use builder::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY, TransportBuilder, t
 pub use reqwest;
 pub use runtime::NoRuntime;
 pub use token_file::{token_file, token_source_from_env};
+#[cfg(feature = "cancellation-token")]
+pub use tokio_util::sync::CancellationToken;
 // What users use: the root of the core.
 pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, blocking, manage, observe, recording,
+    SequencerStatus, SessionId, Token, TokenSource, blocking, error, lost, manage, observe,
+    recording,
 };
 pub use transport::ReqwestTransport;

@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +18,7 @@ use crate::clients::{Clients, Made};
 use crate::clock::Clock;
 use crate::failure;
 use crate::farewell::Farewell;
+use crate::life::Life;
 
 /// What requests are sent with.
 pub(crate) struct Wire {
@@ -25,6 +27,7 @@ pub(crate) struct Wire {
     pub(crate) max_body: usize,
     pub(crate) basic_auth: Option<BasicAuth>,
     pub(crate) handle: Handle,
+    pub(crate) life: Life,
     pub(crate) clock: Clock,
     pub(crate) farewell: Farewell,
 }
@@ -40,6 +43,7 @@ impl Wire {
             url,
             max_body,
             basic_auth,
+            life: Life::of(&handle),
             handle,
             clock,
             farewell: Farewell::default(),
@@ -149,8 +153,14 @@ impl Lanes for Wire {
         let made = made.map_err(failure::misconfigured)?;
         let request = request.with_basic_auth(self.basic_auth.clone());
         let mut exchange = pin!(self.exchange(made, request));
-        // Sockets and timers of tokio panic when they are polled outside of its runtime.
+        let mut end = pin!(self.life.ended());
+        let mut is_begun = false;
+        // Sockets and timers of tokio panic when they are polled outside of its runtime, or after its end.
         poll_fn(|context| {
+            if end.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(failure::runtime_ended(is_begun)));
+            }
+            is_begun = true;
             let _inside = self.handle.enter();
             exchange.as_mut().poll(context)
         })
@@ -168,11 +178,21 @@ impl Lanes for Wire {
     }
 
     async fn sleep(&self, duration: Duration) {
-        let sleep = {
-            let _inside = self.handle.enter();
-            tokio::time::sleep(duration)
-        };
-        sleep.await;
+        let mut end = pin!(self.life.ended());
+        let mut sleep = pin!(async {
+            let sleep = {
+                let _inside = self.handle.enter();
+                tokio::time::sleep(duration)
+            };
+            sleep.await;
+        });
+        poll_fn(|context| {
+            if end.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().poll(context)
+        })
+        .await;
     }
 }
 

@@ -1,4 +1,5 @@
 use std::env;
+use std::ffi::OsString;
 #[cfg(feature = "tls")]
 use std::fs;
 #[cfg(feature = "tls")]
@@ -86,8 +87,18 @@ impl TransportBuilder {
     /// [`BuildError::Environment`] for what can't be understood: a truth value that is misspelt, too. [`BuildError::File`] or
     /// [`BuildError::ClientCertificateIncomplete`].
     pub fn from_env() -> Result<Self, BuildError> {
-        let found =
-            AgentEnvironment::read(|name| env::var(name).ok()).map_err(BuildError::Environment)?;
+        Self::from_lookup(|name| env::var(name).ok())
+    }
+
+    /// Like [`from_env`](Self::from_env), with the variables as `lookup` gives them: for programs whose command line or
+    /// configuration goes before the environment.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn from_lookup<S: Into<OsString>>(
+        lookup: impl Fn(&str) -> Option<S>,
+    ) -> Result<Self, BuildError> {
+        let found = AgentEnvironment::read(lookup).map_err(BuildError::Environment)?;
         let mut builder = Self::new(Ok(found.url.clone()));
         builder.defaults = found.scope.clone();
         builder.basic_auth = Ok(found.basic_auth.clone());

@@ -197,7 +197,7 @@ impl Failed {
 
     fn told(self, refused: TransportErrorKind) -> TransportError {
         match self {
-            Self::ByTls { error, .. } => TransportError::with_source(refused, *error),
+            Self::ByTls { error, .. } => failure::by_tls(refused, *error),
             Self::Otherwise(error) => error,
         }
     }

@@ -4,7 +4,7 @@
 use std::error::Error as StdError;
 use std::io;
 
-use semaphore_core::adapter::{TransportError, TransportErrorKind, is_no_room};
+use semaphore_core::adapter::{NotTls, TransportError, TransportErrorKind, is_no_room};
 use ureq::{Error, Timeout};
 
 /// A request that can't be sent like this.
@@ -51,16 +51,44 @@ pub(crate) fn during_body(error: Error) -> TransportError {
     TransportError::with_source(kind, error)
 }
 
-/// Whether one side did not accept the other's certificate or terms.
+/// A refusal by TLS of this kind.
+pub(crate) fn by_tls(kind: TransportErrorKind, error: Error) -> TransportError {
+    if is_plain_text(&error) {
+        return TransportError::with_source(kind, NotTls::new(error));
+    }
+    TransportError::with_source(kind, error)
+}
+
+/// What TLS says, where it is TLS that failed.
 #[cfg(feature = "tls")]
-pub(crate) fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
-    use rustls::{AlertDescription as Alert, Error as Tls, InvalidMessage};
-    let refusal = match error {
+fn tls_error(error: &Error) -> Option<&rustls::Error> {
+    match error {
         Error::Rustls(error) => Some(error),
         Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
         _ => None,
-    };
-    match refusal {
+    }
+}
+
+/// Whether the other side does not speak TLS.
+#[cfg(feature = "tls")]
+fn is_plain_text(error: &Error) -> bool {
+    use rustls::{Error as Tls, InvalidMessage};
+    matches!(
+        tls_error(error),
+        Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType))
+    )
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_plain_text(_: &Error) -> bool {
+    false
+}
+
+/// Whether one side did not accept the other's certificate or terms.
+#[cfg(feature = "tls")]
+pub(crate) fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
+    use rustls::{AlertDescription as Alert, Error as Tls};
+    match tls_error(error) {
         Some(
             Tls::InvalidCertificate(_)
             | Tls::InvalidCertRevocationList(_)
@@ -85,9 +113,7 @@ pub(crate) fn is_refused_by_tls(error: &Error, connecting: bool) -> bool {
                 | Alert::UnrecognisedName
                 | Alert::UnsupportedCertificate
         ),
-        // The other side does not speak TLS.
-        Some(Tls::InvalidMessage(InvalidMessage::InvalidContentType)) => connecting,
-        _ => false,
+        _ => connecting && is_plain_text(error),
     }
 }
 

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use semaphore_core::adapter::{
     BlockOn, BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
 };
+use semaphore_core::error::ClosedBy;
 use semaphore_core::{BuildError, Scope};
 
 use crate::transport::UreqTransport;
@@ -79,6 +80,10 @@ impl Runtime for SmolTransport {
 
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         self.0.spawn(future)
+    }
+
+    fn ended(&self) -> Option<ClosedBy> {
+        self.0.ended()
     }
 
     fn seed(&self) -> u64 {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use semaphore_core::adapter::{BlockOn, BoxFuture, Instant, Lanes as _, Runtime};
+use semaphore_core::error::ClosedBy;
 
 use crate::tasks;
 use crate::transport::UreqTransport;
@@ -24,6 +25,10 @@ impl Runtime for UreqTransport {
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         self.wire.prepare()?;
         tasks::spawn(future)
+    }
+
+    fn ended(&self) -> Option<ClosedBy> {
+        self.wire.ended()
     }
 
     /// From the operating system's randomness, by way of the standard library's hash keys.

@@ -14,8 +14,8 @@ use semaphore_core::adapter::BoxFuture;
 /// A task that panics ends, and no other with it.
 static TASKS: Executor<'static> = Executor::new();
 
-/// Whether the thread was started. It lasts as long as the process.
-static IS_STARTED: Mutex<bool> = Mutex::new(false);
+/// The process in which the thread was started, once it was. It lasts as long as that.
+static STARTED_IN: Mutex<Option<u32>> = Mutex::new(None);
 
 thread_local! {
     static IS_THIS_THREAD: Cell<bool> = const { Cell::new(false) };
@@ -40,15 +40,25 @@ pub(crate) fn wait_for(done: BoxFuture<'_, ()>) {
 }
 
 fn start() -> io::Result<()> {
-    let mut is_started = IS_STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*is_started {
-        thread::Builder::new()
-            .name("consul-tasks".to_owned())
-            .spawn(|| {
-                IS_THIS_THREAD.set(true);
-                async_io::block_on(TASKS.run(std::future::pending::<()>()));
-            })?;
-        *is_started = true;
+    let mut started_in = STARTED_IN.lock().unwrap_or_else(PoisonError::into_inner);
+    match *started_in {
+        Some(process) if process != std::process::id() => {
+            // The executor has the tasks of the parent, which go on there.
+            return Err(io::Error::other(
+                "this process was forked off from one that speaks to Consul on threads, and has none of them: fork before that, \
+                 or start another program",
+            ));
+        }
+        Some(_) => {}
+        None => {
+            thread::Builder::new()
+                .name("consul-tasks".to_owned())
+                .spawn(|| {
+                    IS_THIS_THREAD.set(true);
+                    async_io::block_on(TASKS.run(std::future::pending::<()>()));
+                })?;
+            *started_in = Some(std::process::id());
+        }
     }
     Ok(())
 }

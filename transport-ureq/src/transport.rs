@@ -9,6 +9,7 @@ use semaphore_core::adapter::{
     AgentUrl, BasicAuth, Connections, Instant, Lane, Lanes, Request, Response, Transport,
     TransportError,
 };
+use semaphore_core::error::ClosedBy;
 use semaphore_core::{BuildError, Scope};
 
 use crate::builder::TransportBuilder;
@@ -51,6 +52,7 @@ pub(crate) struct Wire {
     basic_auth: Option<BasicAuth>,
     workers: Workers,
     origin: boot_time::Instant,
+    process: u32,
 }
 
 impl UreqTransport {
@@ -93,6 +95,7 @@ impl UreqTransport {
             basic_auth,
             workers: Workers::new(url, max_body, agents),
             origin: boot_time::Instant::now(),
+            process: std::process::id(),
         };
         Self {
             wire: Arc::new(wire),
@@ -118,6 +121,11 @@ impl Transport for UreqTransport {
 }
 
 impl Wire {
+    /// None of the threads survives a fork.
+    pub(crate) fn ended(&self) -> Option<ClosedBy> {
+        (std::process::id() != self.process).then_some(ClosedBy::Fork)
+    }
+
     /// Has at hand what renewals and releases need, before others take what the system gives: a thread, and timers.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         reactor::start()?;

@@ -19,7 +19,7 @@ use clap::Parser;
 use examples::agent::Agent;
 use examples::backend::{Backend, Hosts};
 use examples::contest::{Contest, Sharing};
-use examples::failure::{Failure, with_causes};
+use examples::failure::Failure;
 use examples::flags;
 use examples::say;
 use examples::wall::WallTime;
@@ -184,7 +184,7 @@ async fn lead(election: &Election, hold: Option<Duration>) -> Result<(), Error> 
             lost = lost(&leadership) => lost,
             () = rest(hold) => return leadership.resign().await,
         };
-        say!("leads no more since {since}: {}", with_causes(&lost));
+        say!("leads no more since {since}: {}", lost);
     }
 }
 
@@ -207,7 +207,7 @@ async fn campaign(election: &Election) -> Result<Leadership, Error> {
         match election.campaign_timeout(PATIENCE).await {
             Err(Error::Timeout { last_failure, .. }) => {
                 if let Some(failure) = last_failure {
-                    say!("still campaigns: {}", with_causes(&failure));
+                    say!("still campaigns: {}", failure);
                 }
             }
             outcome => return outcome,

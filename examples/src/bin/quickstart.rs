@@ -17,7 +17,7 @@ use examples::alarm::Alarm;
 use examples::backend::{Backend, Hosts};
 use examples::contender::{Contender, Observer};
 use examples::crew::Crew;
-use examples::failure::{Failure, with_causes};
+use examples::failure::Failure;
 use examples::flags;
 use examples::gauge::{Gauge, most_at_once};
 use examples::timeline::{Timeline, name};
@@ -120,7 +120,7 @@ fn run(flags: &Flags) -> Result<bool, Failure> {
 
     let mut all_well = true;
     for error in outcomes.iter().filter_map(|outcome| outcome.error.as_ref()) {
-        complain!("error: {}", with_causes(error));
+        complain!("error: {}", error);
         all_well = false;
     }
     for (handle, host) in &members {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use examples::failure::with_causes;
 use transport_reqwest::recording::{ReplayError, Story, replay};
 
 /// Replays a recording, and tells its story.
@@ -46,7 +45,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{}", with_causes(&error));
+            eprintln!("{error}");
             ExitCode::FAILURE
         }
     }

@@ -92,7 +92,7 @@ impl Subject for Watcher {
     }
 
     fn ask(&mut self, _: Instant, _: u32, _: Wait) -> Result<CommandId, Error> {
-        Err(Error::Closed)
+        Err(semaphore_core::error::ClosedBy::Owner.into())
     }
 
     fn change(

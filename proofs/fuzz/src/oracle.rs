@@ -340,14 +340,10 @@ pub(crate) fn others(value: &[u8]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// An error is one line of a log, whatever the answer was. Its text, with that of its causes.
+/// An error is one line of a log, whatever the answer was. Its text.
 pub(crate) fn check_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
+    // It tells its causes itself.
+    let text = error.to_string();
     assert!(text.chars().count() <= 1_000, "{} characters", text.len());
     assert!(!text.chars().any(char::is_control), "{text:?}");
     text

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::asked::Asked;
 use crate::defect::{Defect, is_on};
-use crate::error::RequestError;
+use crate::error::{ParseError, RequestError};
 use crate::http::Response;
 use crate::id::Index;
 
@@ -25,10 +26,7 @@ pub(crate) fn flag(response: &Response) -> Result<bool, RequestError> {
     match served(response)?.trim_ascii() {
         b"true" => Ok(true),
         b"false" => Ok(false),
-        _ => Err(RequestError::Garbled {
-            what: "neither true nor false",
-            source: None,
-        }),
+        _ => Err(RequestError::garbled("neither true nor false").of(response)),
     }
 }
 
@@ -37,7 +35,8 @@ pub(super) fn json<T: DeserializeOwned>(
     response: &Response,
     what: &'static str,
 ) -> Result<T, RequestError> {
-    serde_json::from_slice(served(response)?).map_err(|error| garbled(what, error))
+    let read = serde_json::from_slice(served(response)?);
+    read.map_err(|error| garbled(what, error).of(response))
 }
 
 /// `X-Consul-Index`: where a blocking query goes on from. Only Consul sends one.
@@ -47,10 +46,9 @@ pub(super) fn index(response: &Response, missing: &'static str) -> Result<Index,
     }
     let index = response.header("X-Consul-Index");
     let index = index.and_then(|index| index.trim().parse().ok());
-    index.map(Index).ok_or(RequestError::Garbled {
-        what: missing,
-        source: None,
-    })
+    index
+        .map(Index)
+        .ok_or_else(|| RequestError::garbled(missing).of(response))
 }
 
 /// Whether the server says that it left keys out for want of permission.
@@ -64,21 +62,19 @@ pub(crate) fn is_filtered(response: &Response) -> bool {
 pub(super) fn hidden(what: &str) -> RequestError {
     RequestError::Denied {
         text: format!("the answer leaves out the {what}, which the token may not read"),
+        asked: Asked::default(),
     }
 }
 
 /// An answer that is not what Consul sends.
 pub(super) fn garbled(what: &'static str, source: impl std::error::Error) -> RequestError {
+    let said = excerpt(source.to_string().as_bytes());
     RequestError::Garbled {
         what,
-        source: Some(Arc::new(Detail(excerpt(source.to_string().as_bytes())))),
+        source: Some(Arc::new(ParseError::new(said))),
+        asked: Asked::default(),
     }
 }
-
-/// What a parser says of an answer. It may quote all of it, and an error is kept and logged.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Detail(String);
 
 /// What an answer refuses without a verdict on what was asked: a permission is missing, or something else answers in
 /// Consul's place. It may pass.
@@ -126,6 +122,7 @@ pub(crate) fn trouble(response: &Response) -> Option<RequestError> {
         // Consul answers with a document in JSON, or with a word.
         Ok(body) if body.trim_ascii_start().starts_with(b"<") => Some(RequestError::Garbled {
             what: "a page in place of an answer",
+            asked: response.asked().clone(),
             source: None,
         }),
         Ok(_) => None,
@@ -135,23 +132,38 @@ pub(crate) fn trouble(response: &Response) -> Option<RequestError> {
 
 fn refused(status: u16, response: &Response) -> RequestError {
     let text = excerpt(response.body());
+    let asked = response.asked().clone();
     match status {
         301..=303 | 307 | 308 => RequestError::Redirected {
             status,
             location: excerpt(response.header("Location").unwrap_or_default().as_bytes()),
+            asked,
         },
-        403 => RequestError::Denied { text },
-        500 if mentions(&text, INVALID_KEY) => RequestError::InvalidKey { text },
-        400 if mentions(&text, INVALID_KEY_IN_TXN) => RequestError::InvalidKey { text },
-        500 if mentions(&text, SESSION_GONE) => RequestError::InvalidSession { text },
-        500 if mentions(&text, DENIED) => RequestError::Denied { text },
-        500 if mentions(&text, REJECTED) => RequestError::Rejected { status, text },
-        408 | 425 | 429 | 500..=599 => RequestError::Unavailable { status, text },
+        403 => RequestError::Denied { text, asked },
+        500 if mentions(&text, INVALID_KEY) => RequestError::InvalidKey { text, asked },
+        400 if mentions(&text, INVALID_KEY_IN_TXN) => RequestError::InvalidKey { text, asked },
+        500 if mentions(&text, SESSION_GONE) => RequestError::InvalidSession { text, asked },
+        500 if mentions(&text, DENIED) => RequestError::Denied { text, asked },
+        500 if mentions(&text, REJECTED) => RequestError::Rejected {
+            status,
+            text,
+            asked,
+        },
+        408 | 425 | 429 | 500..=599 => RequestError::Unavailable {
+            status,
+            text,
+            asked,
+        },
         200..=299 => RequestError::Garbled {
             what: "a success without an answer",
             source: None,
+            asked,
         },
-        _ => RequestError::Rejected { status, text },
+        _ => RequestError::Rejected {
+            status,
+            text,
+            asked,
+        },
     }
 }
 
@@ -257,7 +269,7 @@ mod tests {
             let error = error(status, text);
             assert!(matches!(error, RequestError::InvalidKey { .. }), "{error}");
             assert!(error.is_permanent() && error.was_not_applied(), "{error}");
-            assert!(error.to_string().ends_with(text), "{error}");
+            assert!(error.to_string().contains(text), "{error}");
         }
     }
 

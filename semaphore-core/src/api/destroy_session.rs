@@ -31,10 +31,7 @@ impl DestroySession<'_> {
         if answer::flag(response)? {
             Ok(())
         } else {
-            Err(RequestError::Garbled {
-                what: "false for a destroyed session",
-                source: None,
-            })
+            Err(RequestError::garbled("false for a destroyed session"))
         }
     }
 }

@@ -75,7 +75,7 @@ impl ReadKey<'_> {
 /// There is no such key, unless the answer says that it leaves one out.
 fn absent(response: &Response) -> Result<Option<Entry<'_>>, RequestError> {
     if answer::is_filtered(response) {
-        Err(answer::hidden("key"))
+        Err(answer::hidden("key").of(response))
     } else {
         Ok(None)
     }

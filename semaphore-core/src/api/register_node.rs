@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::answer;
 use super::target::Target;
 use super::txn_answer::{self, TxnFaultKind, TxnOutcome};
+use crate::asked::Asked;
 use crate::error::RequestError;
 use crate::http::{Method, Request, Response};
 use crate::input::Scope;
@@ -57,20 +58,20 @@ impl RegisterNode<'_> {
                 "{text}; the node {:?} is missing, and to register it takes node:write on that name",
                 self.node
             ),
+            asked: Asked::default(),
         };
         if response.status() != 409 {
             let applied = answer::json::<Applied>(response, "not a transaction's answer");
             return match applied {
                 Ok(_) => Ok(()),
-                Err(RequestError::Denied { text }) => Err(denied(&text)),
+                Err(RequestError::Denied { text, .. }) => Err(denied(&text)),
                 Err(error) => Err(error),
             };
         }
         let TxnOutcome::RolledBack(faults) = txn_answer::read(response)? else {
-            return Err(RequestError::Garbled {
-                what: "a transaction's answer that contradicts its status",
-                source: None,
-            });
+            return Err(RequestError::garbled(
+                "a transaction's answer that contradicts its status",
+            ));
         };
         match faults.into_iter().next() {
             Some(fault) if fault.kind == TxnFaultKind::Stale => Ok(()),
@@ -78,6 +79,7 @@ impl RegisterNode<'_> {
             fault => Err(RequestError::Rejected {
                 status: 409,
                 text: fault.map(|fault| fault.text).unwrap_or_default(),
+                asked: Asked::default(),
             }),
         }
     }

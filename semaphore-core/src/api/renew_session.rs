@@ -37,12 +37,12 @@ impl RenewSession<'_> {
         if response.status() == 404 {
             let text = answer::excerpt(response.body());
             return Err(if text.contains("Session id") {
-                RequestError::InvalidSession { text }
-            } else {
-                RequestError::Garbled {
-                    what: "a 404 that does not speak of a session",
-                    source: None,
+                RequestError::InvalidSession {
+                    text,
+                    asked: response.asked().clone(),
                 }
+            } else {
+                RequestError::garbled("a 404 that does not speak of a session")
             });
         }
         let [found]: [Found; 1] = answer::json(response, "not one renewed session")?;
@@ -51,10 +51,7 @@ impl RenewSession<'_> {
             // Consul takes a TTL of zero for none, and gives it back as it was spelled.
             Some(text) => parse_go_duration(text)
                 .map(|ttl| Some(ttl).filter(|ttl| !ttl.is_zero()))
-                .ok_or(RequestError::Garbled {
-                    what: "a session's TTL that is no duration",
-                    source: None,
-                })?,
+                .ok_or(RequestError::garbled("a session's TTL that is no duration"))?,
         };
         Ok(Renewed {
             ttl,

@@ -58,17 +58,17 @@ impl SessionInfo<'_> {
         let found: Option<Vec<Found>> = answer::json(response, "not a list of sessions")?;
         let Some(found) = found.and_then(|found| found.into_iter().next()) else {
             return if answer::is_filtered(response) {
-                Err(answer::hidden("session"))
+                Err(answer::hidden("session").of(response))
             } else {
                 Ok(None)
             };
         };
         let ttl = match found.ttl.as_str() {
             "" => None,
-            text => Some(parse_go_duration(text).ok_or(RequestError::Garbled {
-                what: "a session's TTL that is no duration",
-                source: None,
-            })?),
+            text => Some(
+                parse_go_duration(text)
+                    .ok_or(RequestError::garbled("a session's TTL that is no duration"))?,
+            ),
         };
         Ok(Some(SessionDetails {
             behavior: found.behavior(),

@@ -74,10 +74,9 @@ impl<'a> Results<'a> {
     /// [`RequestError::Garbled`] when there are fewer entries than heads.
     pub fn split(mut self, heads: usize) -> Result<(Vec<Entry<'a>>, Vec<Entry<'a>>), RequestError> {
         if self.entries.len() < heads {
-            return Err(RequestError::Garbled {
-                what: "a transaction's answer with too few results",
-                source: None,
-            });
+            return Err(RequestError::garbled(
+                "a transaction's answer with too few results",
+            ));
         }
         let tree = self.entries.split_off(heads);
         Ok((self.entries, tree))
@@ -141,10 +140,9 @@ pub(super) fn read(response: &Response) -> Result<TxnOutcome<'_>, RequestError> 
             errors.into_iter().map(Fault::into_public).collect(),
         )),
         // Neither half can be believed: was it applied?
-        _ => Err(RequestError::Garbled {
-            what: "a transaction's answer that contradicts its status",
-            source: None,
-        }),
+        _ => Err(RequestError::garbled(
+            "a transaction's answer that contradicts its status",
+        )),
     }
 }
 

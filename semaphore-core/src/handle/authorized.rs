@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use crate::api;
-use crate::http::{Request, Response};
+use crate::asked::Asked;
+use crate::http::{Request, Response, TOKEN_HEADER};
 use crate::token_source::{TokenProvider, TokenSource};
 use crate::transport::{Transport, TransportError};
 
@@ -69,8 +70,14 @@ struct Authorized {
 impl Transport for Authorized {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {
         let named = api::Named::in_target(request.target());
+        let has_token = request.headers().any(|(name, _)| name == TOKEN_HEADER)
+            || self.tokens.source().is_some();
+        let asked = Asked::of(request.method().as_str(), request.target(), has_token);
         let answer = self.send_authorized(request).await;
-        answer.map(|answer| named.name_in(answer))
+        match answer {
+            Ok(answer) => Ok(named.name_in(answer).to(asked)),
+            Err(error) => Err(error.of(asked)),
+        }
     }
 
     fn address(&self) -> Option<String> {

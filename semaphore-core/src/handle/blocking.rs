@@ -31,12 +31,11 @@ use core::future::Future;
 use core::time::Duration;
 use std::sync::Arc;
 
-use futures_util::future::{Either, select};
-
 pub use election::{Election, Leadership};
 
+use super::lost_signal::LostSignal;
 use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};
-use crate::error::{Error, Lost, Refusal};
+use crate::error::{Awaited, Error, Lost, Refusal};
 use crate::id::FencingToken;
 use crate::input::Prefix;
 use crate::machine::{Availability, Status};
@@ -96,7 +95,16 @@ impl Semaphore {
     /// # Errors
     /// The same.
     pub fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Permit, Error> {
-        self.permit(self.inner.acquire_many_timeout(permits, timeout))
+        let deadline = self.inner.now() + timeout;
+        let mut acquiring = Box::pin(self.inner.acquire_many_timeout(permits, timeout));
+        let in_time = block_on_for(&*self.thread, timeout, &mut acquiring);
+        let acquired = in_time.unwrap_or_else(|| {
+            // The driver has not told in time: it comes late, or is run by nobody.
+            let unattended = self.inner.let_time_pass(deadline);
+            let late = self.wait(acquiring);
+            late.map_err(|error| error.unattended(unattended))
+        });
+        acquired.map(|inner| self.wrap(inner))
     }
 
     /// See [`Semaphore::try_acquire`](crate::Semaphore::try_acquire).
@@ -181,6 +189,24 @@ impl Semaphore {
         block_on(&*self.thread, self.inner.shutdown());
     }
 
+    /// See [`Semaphore::shutdown_timeout`](crate::Semaphore::shutdown_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let done = block_on_for(&*self.thread, timeout, self.inner.shutdown());
+        done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))
+    }
+
+    /// Waits for a slot as [`Self::acquire`] does, does `work` while it is held, and gives it back. Nothing interrupts the work:
+    /// let it ask [`Permit::is_held`] between its steps. When it panics, the slot is given back in the background.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`], and [`Error::Lost`] when it was lost before the work has ended.
+    pub fn with_permit<T>(&self, work: impl FnOnce(&Permit) -> T) -> Result<T, Error> {
+        self.acquire()?.run(work)
+    }
+
     fn permit(
         &self,
         acquired: impl Future<Output = Result<AsyncPermit, Error>> + Send,
@@ -199,7 +225,7 @@ impl Semaphore {
         &self,
         future: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
-        block_on(&*self.thread, future).unwrap_or(Err(Error::Closed))
+        block_on(&*self.thread, future).unwrap_or(Err(Error::ended()))
     }
 }
 
@@ -250,7 +276,42 @@ impl Permit {
 
     /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
     pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
-        lost_within(&*self.thread, self.inner.lost(), timeout)
+        let lost = block_on_for(&*self.thread, timeout, self.inner.lost());
+        // Where nobody runs what would tell, the clock does.
+        lost.or_else(|| self.inner.lost_by_now())
+    }
+
+    /// See [`Permit::lost_signal`](crate::Permit::lost_signal). Another thread asks it whether this permit is held.
+    pub fn lost_signal(&self) -> LostSignal {
+        self.inner.lost_signal()
+    }
+
+    /// Does `work` while it is held, gives it back, and returns what the work has returned. Nothing interrupts the work: let it
+    /// ask [`Self::is_held`] between its steps.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when it was lost before the work has ended.
+    pub fn run<T>(self, work: impl FnOnce(&Self) -> T) -> Result<T, Error> {
+        let output = work(&self);
+        let was_held = self.is_held();
+        match self.release() {
+            Err(Error::Lost(lost)) if !was_held => Err(Error::Lost(lost)),
+            Err(error) => {
+                tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
+                Ok(output)
+            }
+            Ok(()) => Ok(output),
+        }
+    }
+
+    /// See [`Permit::release_timeout`](crate::Permit::release_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn release_timeout(self, timeout: Duration) -> Result<(), Error> {
+        let released = self.inner.give_back();
+        let in_time = block_on_for(&*self.thread, timeout, released);
+        in_time.unwrap_or_else(|| Err(self.inner.late(Awaited::Release, timeout)))
     }
 
     /// See [`Permit::release`](crate::Permit::release).
@@ -258,7 +319,8 @@ impl Permit {
     /// # Errors
     /// The same.
     pub fn release(self) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.release()).unwrap_or(Err(Error::Closed))
+        block_on(&*self.thread, self.inner.release())
+            .unwrap_or(Err(Error::Lost(Lost::RuntimeEnded)))
     }
 }
 
@@ -268,19 +330,16 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// What was lost within `timeout`.
-fn lost_within(
+/// What the future returns within this time, by the clock of the calling thread.
+fn block_on_for<T: Send>(
     thread: &dyn BlockOn,
-    lost: impl Future<Output = Lost> + Send,
     timeout: Duration,
-) -> Option<Lost> {
-    block_on(thread, async {
-        match select(Box::pin(lost), thread.sleep(timeout)).await {
-            Either::Left((lost, _)) => Some(lost),
-            Either::Right(_) => None,
-        }
-    })
-    .unwrap_or(Some(Lost::RuntimeEnded))
+    future: impl Future<Output = T> + Send,
+) -> Option<T> {
+    let mut output = None;
+    let future = Box::pin(async { output = Some(future.await) });
+    thread.block_on_for(timeout, future);
+    output
 }
 
 /// What the future returns; none if the runtime ended before it did.

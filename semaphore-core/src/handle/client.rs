@@ -2,14 +2,16 @@
 
 use core::any::Any;
 use core::fmt;
+use core::pin::pin;
 use core::time::Duration;
 use std::io;
 
 use async_trait::async_trait;
+use futures_util::future::{Either, select};
 
 use super::presence::Presence;
 use super::{Discovery, Election, Semaphore};
-use crate::error::Error;
+use crate::error::{Awaited, ClosedBy, Error};
 use crate::http::{Request, Response};
 use crate::input::Scope;
 use crate::runtime::{BoxFuture, Runtime, Unfinished};
@@ -103,6 +105,25 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Like [`Self::shutdown`], and waits for `timeout` at most, also where a permit was forgotten. The rest goes on in the
+    /// background then, as long as the runtime lives.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::shutdown`].
+    pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let shutdown = pin!(self.shutdown());
+        let timer = self.presence.house().runtime().timer(timeout);
+        match select(shutdown, timer).await {
+            Either::Left(_) => Ok(()),
+            Either::Right(_) => Err(Error::late(Awaited::Shutdown, timeout)),
+        }
+    }
+}
+
 /// What is connected to it is its own. Whoever sends a request of theirs through it uses its connections, and its token.
 #[async_trait]
 impl Transport for Client {
@@ -133,8 +154,16 @@ impl Runtime for Client {
         self.presence.house().runtime().sleep(duration).await;
     }
 
+    async fn timer(&self, duration: Duration) {
+        self.presence.house().runtime().timer(duration).await;
+    }
+
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         self.presence.house().runtime().spawn(future)
+    }
+
+    fn ended(&self) -> Option<ClosedBy> {
+        self.presence.house().runtime().ended()
     }
 
     fn seed(&self) -> u64 {

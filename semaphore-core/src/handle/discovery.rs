@@ -17,6 +17,7 @@ use crate::machine::Follow;
 use crate::manage::{DescribeSession, DiscoverLeader, Operation, Task, Verify};
 use crate::runtime::Runtime;
 use crate::sequencer::{Sequencer, SequencerStatus};
+use crate::subject::Subject;
 use crate::token::Token;
 use crate::transport::Transport;
 
@@ -207,7 +208,10 @@ impl Discovery {
 
     async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
         let operation = Operation::new(task, self.seed());
-        driver::run(operation, &*self.inner.transport, &*self.inner.runtime).await
+        let inner = &self.inner;
+        let output = driver::run(operation, &*inner.transport, &*inner.runtime).await;
+        let subject = Subject::of_election(self.key().as_str(), inner.transport.address());
+        output.map_err(|error| error.or_about(&subject))
     }
 }
 

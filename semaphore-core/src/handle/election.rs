@@ -5,7 +5,6 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use futures_channel::oneshot;
-use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
 use super::discovery::{Discovery, Following};
@@ -14,7 +13,7 @@ use super::hold::Hold;
 use super::leadership::Leadership;
 use super::observer::Company;
 use super::owner::Owner;
-use crate::error::{Error, Refusal};
+use crate::error::{Awaited, Error, Refusal};
 use crate::input::LockKey;
 use crate::leader::Leader;
 use crate::machine::{Candidate, ElectionSettings, Status};
@@ -188,7 +187,7 @@ impl Election {
     /// Dropping the future leaves the resignation to the background.
     pub async fn step_down(&self) -> Result<(), Error> {
         match self.give_back() {
-            Some(done) => done.await.unwrap_or(Err(Error::Closed)),
+            Some(done) => done.await.unwrap_or_else(|_| Err(Error::ended())),
             None => Ok(()),
         }
     }
@@ -214,14 +213,11 @@ impl Election {
     /// # Cancel safety
     /// As [`Self::shutdown`].
     pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let runtime = self.owner.0.runtime();
-        match select(Box::pin(self.shutdown()), runtime.sleep(timeout)).await {
-            Either::Left(((), _)) => Ok(()),
-            Either::Right(_) => Err(Error::Timeout {
-                waited: timeout,
-                last_failure: None,
-            }),
-        }
+        let shutdown = self.shutdown();
+        self.owner
+            .0
+            .within(Awaited::Shutdown, timeout, shutdown)
+            .await
     }
 
     /// The present, by the clock that it is driven by.
@@ -247,7 +243,7 @@ impl Election {
             candidate.campaign(now, deadline)
         };
         let hold = Hold::obtain(&self.owner, None, start).await?;
-        hold.map(Leadership::new).map_err(|_| Error::Closed)
+        hold.map(Leadership::new).map_err(|_| Error::ended())
     }
 }
 

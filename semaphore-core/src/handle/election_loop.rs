@@ -141,7 +141,7 @@ impl Refusals {
     pub(super) fn judge(&self, now: Instant, error: Error) -> Verdict {
         let is_at_once = !self.has_led && now.saturating_since(self.began_at) < AT_ONCE;
         match error {
-            Error::Closed => Verdict::Over(Ok(())),
+            Error::Closed { .. } => Verdict::Over(Ok(())),
             error if is_at_once => Verdict::Over(Err(error)),
             error => {
                 let error: &dyn core::error::Error = &error;

@@ -95,6 +95,11 @@ impl Followed {
         self.waiting.wakers().remove(&listener);
     }
 
+    /// The agent's address, as errors show it.
+    pub(super) fn address(&self) -> Option<String> {
+        self.transport.address()
+    }
+
     pub(super) fn now(&self) -> Instant {
         self.runtime.now()
     }
@@ -114,6 +119,9 @@ impl Followed {
         told: &mut Told,
         cx: &mut Context<'_>,
     ) -> Poll<Result<LeaderEvent, Error>> {
+        if let Some(by) = self.runtime.ended() {
+            return Poll::Ready(Err(by.into()));
+        }
         let mut state = self.lock();
         loop {
             let now = self.runtime.now();

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::input::LockKey;
 use crate::leader::LeaderStatus;
 use crate::machine::{LeaderEvent, Told};
+use crate::subject::Subject;
 use crate::time::Instant;
 
 /// Follows an election's leader. Made by [`Discovery::follow`](crate::Discovery::follow) and
@@ -98,7 +99,10 @@ impl Follower {
         {
             self.told_of = Some(confirmed_at);
         }
-        change
+        change.map_err(|error| {
+            let subject = Subject::of_election(self.key.as_str(), self.followed.address());
+            error.or_about(&subject)
+        })
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use futures_channel::oneshot;
 use futures_util::FutureExt as _;
-use futures_util::future::{Either, Shared as SharedFuture, select};
+use futures_util::future::Shared as SharedFuture;
 use tracing::{Instrument as _, Span};
 
 use super::log;
+use super::lost_signal::LostSignal;
 use super::owner::Owner;
 use super::shared::{Granted, State};
-use crate::error::{Error, Lost, Refusal};
+use crate::error::{Awaited, Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::Machine;
 use crate::sync::AtomicBool;
@@ -52,15 +53,20 @@ impl<M: Machine> Hold<M> {
         owner: &Arc<Owner<M>>,
         start: impl FnOnce(&mut M, Instant) -> Result<CommandId, Error> + Send,
     ) -> Result<Result<Self, Refusal>, Error> {
-        let (command, granted) = owner.0.command(|state, now| {
+        owner.0.ensure_running()?;
+        let subject = owner.0.subject();
+        let started = owner.0.command(|state, now| {
+            state.ensure_driven()?;
             let command = start(&mut state.machine, now)?;
             Ok::<_, Error>((command, state.await_grant(command)))
-        })?;
+        });
+        let (command, granted) = started.map_err(|error| error.or_about(subject))?;
         let mut pending = Pending {
             owner: Arc::clone(owner),
             command: Some(command),
         };
-        let outcome = granted.await.unwrap_or(Err(Error::Closed));
+        let outcome = granted.await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::ended().or_about(subject)));
         pending.command = None;
         Ok(outcome?.map(|granted| Self::new(Arc::clone(owner), command, granted)))
     }
@@ -81,6 +87,9 @@ impl<M: Machine> Hold<M> {
 
     /// Asks the clock and nobody else.
     pub(super) fn is_held(&self) -> bool {
+        if self.owner.0.is_forked() {
+            return false;
+        }
         let now = self.owner.0.runtime().now();
         self.owner
             .0
@@ -89,6 +98,9 @@ impl<M: Machine> Hold<M> {
 
     /// Asks the clock and nobody else. Zero when it is not held.
     pub(super) fn remaining(&self) -> Duration {
+        if self.owner.0.is_forked() {
+            return Duration::ZERO;
+        }
         let now = self.owner.0.runtime().now();
         let deadline = self.owner.0.with(|state| {
             let is_held = !state.has_ended() && state.machine.is_held(now, self.command);
@@ -101,15 +113,51 @@ impl<M: Machine> Hold<M> {
     }
 
     pub(super) async fn lost(&self) -> Lost {
+        if let Some(lost) = self.forked() {
+            return lost;
+        }
         self.lost.clone().await.unwrap_or(Lost::RuntimeEnded)
+    }
+
+    /// The same, for work that runs elsewhere.
+    pub(super) fn lost_signal(&self) -> LostSignal {
+        let belief = Arc::clone(&self.owner.0);
+        LostSignal::new(self.lost.clone(), belief, self.command)
+    }
+
+    /// The error for what came too late for the calling thread.
+    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        self.owner.0.late(what, timeout)
+    }
+
+    /// Like [`Self::release`], for `timeout` at most. It goes on in the background.
+    pub(super) async fn release_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        self.owner
+            .0
+            .within(Awaited::Release, timeout, self.release())
+            .await?
+    }
+
+    /// Why it is lost, if it is by now, whoever was to tell.
+    pub(super) fn lost_by_now(&self) -> Option<Lost> {
+        if self.is_held() {
+            return None;
+        }
+        if !self.owner.0.is_forked() {
+            self.owner.0.let_time_pass(self.owner.0.runtime().now());
+        }
+        self.lost().now_or_never()
     }
 
     /// Gives it back, and waits for the end. Whoever does so again waits for the same end.
     pub(super) async fn release(&self) -> Result<(), Error> {
         self.is_released.store(true, Ordering::Release);
+        if let Some(lost) = self.forked() {
+            return Err(Error::Lost(lost));
+        }
         let give_back = |state: &mut State<M>, now| state.give_back(now, self.command);
         let released = self.owner.0.command(give_back);
-        released.await.unwrap_or(Err(Error::Closed))
+        released.await.unwrap_or_else(|_| Err(Error::ended()))
     }
 
     /// Gives a command that concerns this hold, and waits until it is done.
@@ -117,11 +165,18 @@ impl<M: Machine> Hold<M> {
         &self,
         start: impl FnOnce(&mut M, Instant, CommandId) -> CommandId + Send,
     ) -> Result<(), Error> {
+        if let Some(lost) = self.forked() {
+            return Err(Error::Lost(lost));
+        }
         let done = self.owner.0.command(|state, now| {
             let command = start(&mut state.machine, now, self.command);
             state.await_done(command)
         });
-        done.await.unwrap_or(Err(Error::Closed))
+        done.await.unwrap_or_else(|_| Err(Error::ended()))
+    }
+
+    fn forked(&self) -> Option<Lost> {
+        self.owner.0.is_forked().then_some(Lost::Forked)
     }
 
     /// Like [`Self::change`], for `timeout` at most. What was commanded goes on.
@@ -130,20 +185,17 @@ impl<M: Machine> Hold<M> {
         timeout: Duration,
         start: impl FnOnce(&mut M, Instant, CommandId) -> CommandId + Send,
     ) -> Result<(), Error> {
-        let change = Box::pin(self.change(start));
-        match select(change, self.owner.0.runtime().sleep(timeout)).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => Err(Error::Timeout {
-                waited: timeout,
-                last_failure: None,
-            }),
-        }
+        let change = self.change(start);
+        self.owner
+            .0
+            .within(Awaited::Change, timeout, change)
+            .await?
     }
 }
 
 impl<M: Machine> Drop for Hold<M> {
     fn drop(&mut self) {
-        if !self.is_released.load(Ordering::Acquire) {
+        if !self.is_released.load(Ordering::Acquire) && !self.owner.0.is_forked() {
             self.owner
                 .0
                 .command(|state, now| state.forget(now, self.command));
@@ -185,7 +237,9 @@ struct Pending<M: Machine> {
 
 impl<M: Machine> Drop for Pending<M> {
     fn drop(&mut self) {
-        if let Some(command) = self.command {
+        if let Some(command) = self.command
+            && !self.owner.0.is_forked()
+        {
             self.owner
                 .0
                 .command(|state, now| state.forget(now, command));

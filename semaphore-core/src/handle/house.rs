@@ -37,7 +37,6 @@ pub(crate) struct House {
     observers: Observers,
 }
 
-#[derive(Default)]
 struct Door {
     next: u64,
     joining: Vec<Arrival>,
@@ -48,8 +47,13 @@ struct Door {
     is_shut_down: bool,
     /// Who waits until nothing is left.
     waiting: Vec<oneshot::Sender<()>>,
+    /// When the driver last looked at everybody.
+    attended_at: Instant,
     has_ended: bool,
 }
+
+/// A driver that is run looks at what it is told within milliseconds.
+const LONG: Duration = Duration::from_secs(1);
 
 /// A machine that moves in.
 pub(crate) struct Arrival {
@@ -106,7 +110,16 @@ impl House {
         observers: Observers,
     ) -> Self {
         Self {
-            door: Mutex::new(Door::default()),
+            door: Mutex::new(Door {
+                next: 0,
+                joining: Vec::new(),
+                woken: Vec::new(),
+                is_closed: false,
+                is_shut_down: false,
+                waiting: Vec::new(),
+                attended_at: runtime.now(),
+                has_ended: false,
+            }),
             noticed: AtomicBool::new(false),
             driver: AtomicWaker::new(),
             authorized: tokens.over(Arc::clone(&transport)),
@@ -156,8 +169,11 @@ impl House {
         dweller: impl FnOnce(MemberNo) -> Arc<D>,
     ) -> Result<Arc<D>, Error> {
         let dweller = self.at_door(|door| {
-            if door.has_ended || door.is_closed || door.is_shut_down {
-                return Err(Error::Closed);
+            if door.is_closed || door.is_shut_down {
+                return Err(Error::closed());
+            }
+            if door.has_ended {
+                return Err(Error::ended());
             }
             door.next += 1;
             let no = MemberNo(door.next);
@@ -201,6 +217,22 @@ impl House {
         });
         self.ring();
         receiver
+    }
+
+    /// The driver looks at everybody.
+    pub(crate) fn attend(&self) {
+        let now = self.runtime.now();
+        self.at_door(|door| door.attended_at = now);
+    }
+
+    /// For how long the driver has not looked at what it was told, where that is long.
+    pub(super) fn unattended(&self) -> Option<Duration> {
+        if !self.noticed.load(Ordering::Acquire) {
+            return None;
+        }
+        let now = self.runtime.now();
+        let since = self.at_door(|door| door.attended_at);
+        Some(now.saturating_since(since)).filter(|it| *it >= LONG)
     }
 
     fn ring(&self) {

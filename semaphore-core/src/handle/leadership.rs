@@ -4,6 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::hold::Hold;
+use super::lost_signal::LostSignal;
 use crate::error::{Error, Lost};
 use crate::id::FencingToken;
 use crate::input::Value;
@@ -66,6 +67,16 @@ impl Leadership {
     /// Dropping the future loses nothing.
     pub async fn lost(&self) -> Lost {
         self.hold.lost().await
+    }
+
+    /// Why it is lost, if it is by now, whoever was to tell.
+    pub(super) fn lost_by_now(&self) -> Option<Lost> {
+        self.hold.lost_by_now()
+    }
+
+    /// What tells spawned work that it leads no more: it may be cloned and sent elsewhere, and keeps nothing held.
+    pub fn lost_signal(&self) -> LostSignal {
+        self.hold.lost_signal()
     }
 
     /// Changes what the key shows, and waits until it does. It is written through `acquire` only, as

@@ -4,14 +4,14 @@ use core::time::Duration;
 
 use tracing::{Span, debug, field, info, trace, warn};
 
-use super::subject::Subject;
 use crate::causes::WithCauses;
 use crate::machine::{Notice, name_of_loss};
+use crate::subject::Subject;
 
 /// What everything of the participant or candidate is logged within. It is there whatever level is asked for, so that a
 /// warning names what it is about.
 pub(super) fn span(of: &Subject) -> Span {
-    let address = of.address().unwrap_or("unknown");
+    let address = of.agent().unwrap_or("unknown");
     match of.limit() {
         Some(limit) => {
             tracing::error_span!(target: "semaphore_core", "semaphore", prefix = of.name(), limit, address)
@@ -44,6 +44,7 @@ pub(super) fn record_outcome(span: &Span, waited: Duration, outcome: &str) {
 
 /// One notice, as one line.
 pub(super) fn write(of: &Subject, notice: &Notice) {
+    let name = of.name();
     match notice {
         Notice::Granted {
             command,
@@ -51,18 +52,18 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
             waited,
             ..
         } if of.is_election() => {
-            info!(name: "granted", target: "semaphore_core", %command, %token, ?waited, "leads {of}");
+            info!(name: "granted", target: "semaphore_core", %command, %token, ?waited, "leads {name}");
         }
         Notice::Released { command, held, .. } if of.is_election() => {
-            info!(name: "released", target: "semaphore_core", %command, ?held, "leads {of} no more, as it was given back");
+            info!(name: "released", target: "semaphore_core", %command, ?held, "leads {name} no more, as it was given back");
         }
         Notice::Leader {
             session: Some(session),
         } => {
-            info!(name: "leader", target: "semaphore_core", %session, "{of} has another leader");
+            info!(name: "leader", target: "semaphore_core", %session, "{name} has another leader");
         }
         Notice::Leader { session: None } => {
-            info!(name: "leader", target: "semaphore_core", "nobody leads {of}");
+            info!(name: "leader", target: "semaphore_core", "nobody leads {name}");
         }
         Notice::Lost {
             command,
@@ -76,25 +77,25 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
                 "a slot"
             };
             let (why, reason) = (name_of_loss(reason), WithCauses(reason));
-            warn!(name: "lost", target: "semaphore_core", %command, why, %reason, ?held, "{what} of {of} is lost");
+            warn!(name: "lost", target: "semaphore_core", %command, why, %reason, ?held, "{what} of {name} is lost");
         }
         Notice::Retrying { cause, .. } => {
             let cause = WithCauses(cause);
-            warn!(name: "retrying", target: "semaphore_core", %cause, "Consul has not served {of} for a second or more, and is asked again until it does");
+            warn!(name: "retrying", target: "semaphore_core", %cause, "Consul has not served {name} for a second or more, and is asked again until it does");
         }
         Notice::Recovered { after } => {
-            warn!(name: "recovered", target: "semaphore_core", ?after, "Consul serves {of} again");
+            warn!(name: "recovered", target: "semaphore_core", ?after, "Consul serves {name} again");
         }
         Notice::Refused { error } => {
             let error = WithCauses(error);
-            warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {of}: whoever waits fails");
+            warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {name}: whoever waits fails");
         }
         Notice::Conflict { error } => {
             let error = WithCauses(error);
-            warn!(name: "conflict", target: "semaphore_core", %error, "{of} is not what it was built as: whoever waits fails");
+            warn!(name: "conflict", target: "semaphore_core", %error, "{name} is not what it was built as: whoever waits fails");
         }
         Notice::Renewed { command, left, .. } => {
-            trace!(name: "renewed", target: "semaphore_core", %command, ?left, "a lease of {of} is longer");
+            trace!(name: "renewed", target: "semaphore_core", %command, ?left, "a lease of {name} is longer");
         }
         notice => write_details(of, notice),
     }
@@ -102,13 +103,14 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
 
 /// What is of use to whoever looks closer.
 fn write_details(of: &Subject, notice: &Notice) {
+    let name = of.name();
     match notice {
         Notice::Queued {
             command,
             permits,
             place,
         } => {
-            debug!(name: "queued", target: "semaphore_core", %command, permits, place, "waits for {of}");
+            debug!(name: "queued", target: "semaphore_core", %command, permits, place, "waits for {name}");
         }
         Notice::Granted {
             command,
@@ -116,12 +118,12 @@ fn write_details(of: &Subject, notice: &Notice) {
             token,
             waited,
         } => {
-            debug!(name: "granted", target: "semaphore_core", %command, permits, %token, ?waited, "holds {of}");
+            debug!(name: "granted", target: "semaphore_core", %command, permits, %token, ?waited, "holds {name}");
         }
         Notice::NotAvailable {
             command, refusal, ..
         } => {
-            debug!(name: "not-available", target: "semaphore_core", %command, %refusal, "nothing of {of} is free");
+            debug!(name: "not-available", target: "semaphore_core", %command, %refusal, "nothing of {name} is free");
         }
         Notice::Failed {
             command,
@@ -129,23 +131,23 @@ fn write_details(of: &Subject, notice: &Notice) {
             waited,
         } => {
             let error = WithCauses(error);
-            debug!(name: "failed", target: "semaphore_core", %command, %error, ?waited, "does not get {of}");
+            debug!(name: "failed", target: "semaphore_core", %command, %error, ?waited, "does not get {name}");
         }
         Notice::GivenUp { command, waited } => {
-            debug!(name: "given-up-waiting", target: "semaphore_core", %command, ?waited, "waits for {of} no more");
+            debug!(name: "given-up-waiting", target: "semaphore_core", %command, ?waited, "waits for {name} no more");
         }
         Notice::LosingSoon { command, left } => {
-            debug!(name: "losing-soon", target: "semaphore_core", %command, ?left, "a lease of {of} ends soon, unless a renewal succeeds");
+            debug!(name: "losing-soon", target: "semaphore_core", %command, ?left, "a lease of {name} ends soon, unless a renewal succeeds");
         }
         Notice::Released { command, held, .. } => {
-            debug!(name: "released", target: "semaphore_core", %command, ?held, "gives {of} back");
+            debug!(name: "released", target: "semaphore_core", %command, ?held, "gives {name} back");
         }
         Notice::RequestFailed { error } => {
             let error = WithCauses(error);
-            debug!(name: "request-failed", target: "semaphore_core", %error, "a request for {of} failed, and is tried again");
+            debug!(name: "request-failed", target: "semaphore_core", %error, "a request for {name} failed, and is tried again");
         }
         Notice::Pruned { sessions } => {
-            debug!(name: "pruned", target: "semaphore_core", ?sessions, "dead holders of {of} were taken out");
+            debug!(name: "pruned", target: "semaphore_core", ?sessions, "dead holders of {name} were taken out");
         }
         _ => {}
     }

@@ -4,9 +4,9 @@ use metrics::{Label, counter, gauge, histogram};
 
 use super::exchange::Exchange;
 use super::observer::Observer;
-use super::subject::Subject;
 use crate::error::Refusal;
 use crate::machine::{Notice, name_of_loss};
+use crate::subject::Subject;
 
 /// Counts what happens, and hands the figures to the recorder that the program has installed for the
 /// [`metrics`](https://docs.rs/metrics) facade: of Prometheus, for example. Give it to

@@ -22,6 +22,7 @@ mod hold;
 mod house;
 mod leadership;
 mod log;
+mod lost_signal;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observer;
@@ -31,7 +32,7 @@ mod presence;
 mod recorder;
 mod semaphore;
 mod shared;
-mod subject;
+mod with_permit;
 
 pub use builder::Builder;
 pub use client::Client;
@@ -40,13 +41,13 @@ pub use election::Election;
 pub use exchange::Exchange;
 pub use follower::Follower;
 pub use leadership::Leadership;
+pub use lost_signal::LostSignal;
 #[cfg(feature = "metrics")]
 pub use metrics::Metrics;
 pub use observer::Observer;
 pub use permit::Permit;
 pub use recorder::Recorder;
 pub use semaphore::Semaphore;
-pub use subject::Subject;
 
 pub(crate) use exchange::kind_of;
 pub(crate) use house::{Arrivals, Dweller, House};

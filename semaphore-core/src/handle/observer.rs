@@ -10,8 +10,8 @@ use tracing::level_filters::LevelFilter;
 use super::exchange::Exchange;
 use super::log;
 use super::recorder::Tape;
-use super::subject::Subject;
 use crate::machine::Notice;
+use crate::subject::Subject;
 use crate::sync::Mutex;
 
 /// Looks on: it is told what happens to the semaphores and elections that were built with it.

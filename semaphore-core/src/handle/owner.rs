@@ -10,7 +10,7 @@ use super::house::{Dweller, House};
 use super::observer::{Company, Observers};
 use super::shared::{Shared, State};
 use crate::driver;
-use crate::error::Error;
+use crate::error::{ClosedBy, Error};
 use crate::machine::{Household, Machine, Shares};
 use crate::manage::{Operation, Task};
 use crate::runtime::Runtime;
@@ -63,6 +63,9 @@ impl<M: Machine> Owner<M> {
         tokens: Tokens,
         company: Company,
     ) -> Result<Arc<Self>, Error> {
+        if let Some(by) = key.house.runtime().ended() {
+            return Err(by.into());
+        }
         let machine = move_in(&key.house, machine, shares, tokens, company)?;
         Ok(Arc::new(Self(machine, Some(Arc::clone(key)))))
     }
@@ -81,20 +84,26 @@ impl<M: Machine> Owner<M> {
     pub(super) async fn run<T: Task>(&self, task: T) -> Result<T::Output, Error> {
         let (transport, runtime) = (&**self.0.transport(), &**self.0.runtime());
         let operation = Operation::new(task, runtime.seed());
-        driver::run(operation, transport, runtime).await
+        let output = driver::run(operation, transport, runtime).await;
+        output.map_err(|error| error.or_about(self.0.subject()))
     }
 
     pub(super) fn close(&self) {
-        self.0.command(State::close);
+        if !self.0.is_forked() {
+            self.0.command(State::close);
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.0.with(|state| state.is_closed())
+        self.0.runtime().ended().is_some() || self.0.with(|state| state.is_closed())
     }
 
     /// Closes, and waits until nothing is left.
     pub(super) async fn shutdown(&self) {
         self.close();
+        if self.0.is_forked() {
+            return;
+        }
         let idle = self.0.command(|state, _| state.await_idle());
         // A driver that has ended leaves nothing to wait for.
         let _ = idle.await;
@@ -122,10 +131,12 @@ fn move_in<M: Machine>(
     company: Company,
 ) -> Result<Arc<Shared<M>>, Error> {
     let is_shared = shares.is_some();
-    house.join(shares, |no| {
+    let subject = machine.subject(house.transport().address());
+    let joined = house.join(shares, |no| {
         let house = Arc::clone(house);
         Arc::new(Shared::new(machine, house, no, tokens, company, is_shared))
-    })
+    });
+    joined.map_err(|error| error.or_about(&subject))
 }
 
 impl Key {
@@ -141,6 +152,9 @@ impl Key {
 /// A program may end next, and the driver with it.
 impl Drop for Key {
     fn drop(&mut self) {
+        if self.house.runtime().ended() == Some(ClosedBy::Fork) {
+            return;
+        }
         self.house.close();
         if self.farewell.is_zero() {
             return;
@@ -169,6 +183,9 @@ pub(super) fn drive(
 
 impl<M: Machine> Drop for Owner<M> {
     fn drop(&mut self) {
+        if self.0.is_forked() {
+            return;
+        }
         self.0.command(State::abandon);
         self.linger();
     }

@@ -4,7 +4,8 @@ use core::fmt;
 use core::time::Duration;
 
 use super::hold::Hold;
-use crate::error::{Error, Lost};
+use super::lost_signal::LostSignal;
+use crate::error::{Awaited, Error, Lost};
 use crate::id::FencingToken;
 use crate::machine::Participant;
 use crate::sequencer::Sequencer;
@@ -67,17 +68,48 @@ impl Permit {
         self.hold.lost().await
     }
 
+    /// Why it is lost, if it is by now, whoever was to tell.
+    pub(super) fn lost_by_now(&self) -> Option<Lost> {
+        self.hold.lost_by_now()
+    }
+
+    /// What tells spawned work that it is not held any more: it may be cloned and sent elsewhere, and keeps nothing held.
+    pub fn lost_signal(&self) -> LostSignal {
+        self.hold.lost_signal()
+    }
+
     /// Gives the slots back, and waits until nothing of the acquisition is left in Consul. Belief
     /// ends at once.
     ///
     /// # Errors
     /// [`Error::Lost`] when it had been lost before; [`Error::Request`] when the cleaning up failed
     /// for good, or for so long that the TTL has done it (for a session of the caller's: that its own
-    /// end has to); [`Error::Closed`] when the runtime has ended.
+    /// end has to); [`Error::Closed`] when the runtime ends meanwhile.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the release to the background.
     pub async fn release(self) -> Result<(), Error> {
+        self.give_back().await
+    }
+
+    /// Like [`Self::release`], and waits for `timeout` at most. It is not held any more then; the rest goes on in the
+    /// background, as long as the runtime lives.
+    ///
+    /// # Errors
+    /// As [`Self::release`], and [`Error::Timeout`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::release`].
+    pub async fn release_timeout(self, timeout: Duration) -> Result<(), Error> {
+        self.hold.release_timeout(timeout).await
+    }
+
+    /// The error for what came too late for the calling thread.
+    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        self.hold.late(what, timeout)
+    }
+
+    pub(super) async fn give_back(&self) -> Result<(), Error> {
         self.hold.release().await
     }
 }

@@ -1,9 +1,11 @@
 //! The async semaphore.
 
 use core::fmt;
-use core::future::Future;
+use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
+
+use futures_util::future::{Either, select};
 
 use super::Permit;
 use super::authorized::Tokens;
@@ -12,7 +14,7 @@ use super::observer::Company;
 use super::owner::Owner;
 use super::presence::Presence;
 use super::shared::Shared;
-use crate::error::{Error, Refusal};
+use crate::error::{Awaited, Error, Refusal};
 use crate::id::CommandId;
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
@@ -302,16 +304,59 @@ impl Semaphore {
         self.owner.shutdown().await;
     }
 
-    fn wait(
-        &self,
-        permits: u32,
-        timeout: Option<Duration>,
-    ) -> impl Future<Output = Result<Permit, Error>> + Send {
-        let acquired = self.obtain(permits, move |participant, now| {
-            let deadline = timeout.map(|timeout| now + timeout);
+    /// Like [`Self::shutdown`], and waits for `timeout` at most, also where a permit was forgotten. The rest goes on in the
+    /// background then, as long as the runtime lives.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::shutdown`].
+    pub async fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let shutdown = self.shutdown();
+        self.owner
+            .0
+            .within(Awaited::Shutdown, timeout, shutdown)
+            .await
+    }
+
+    /// The present, by the clock that it is driven by.
+    pub(super) fn now(&self) -> Instant {
+        self.owner.0.runtime().now()
+    }
+
+    /// Ends what was to end by then, where the driver does not. For how long nobody has run that, where it is long.
+    pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
+        let unattended = self.owner.0.unattended();
+        self.owner.0.let_time_pass(until);
+        unattended
+    }
+
+    /// The error for what came too late for the calling thread.
+    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        self.owner.0.late(what, timeout)
+    }
+
+    async fn wait(&self, permits: u32, timeout: Option<Duration>) -> Result<Permit, Error> {
+        let deadline = timeout.map(|timeout| self.owner.0.runtime().now() + timeout);
+        let acquired = pin!(self.obtain(permits, move |participant, now| {
             participant.acquire(now, permits, deadline)
-        });
-        async move { acquired.await?.map_err(|_| Error::Closed) }
+        }));
+        let acquired = match (timeout, deadline) {
+            (Some(timeout), Some(deadline)) => {
+                let shared = &self.owner.0;
+                match select(acquired, shared.runtime().timer(timeout)).await {
+                    Either::Left((acquired, _)) => acquired,
+                    // The driver has not told in time: it comes late, or is run by nobody.
+                    Either::Right(((), acquired)) => {
+                        let unattended = self.let_time_pass(deadline);
+                        acquired.await.map_err(|error| error.unattended(unattended))
+                    }
+                }
+            }
+            _ => acquired.await,
+        };
+        acquired?.map_err(|_| Error::ended())
     }
 
     async fn obtain(

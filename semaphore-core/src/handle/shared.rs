@@ -1,20 +1,24 @@
 //! What handles and driver share: the machine, and a channel for everyone who waits for it.
 
+use core::future::Future;
 use core::iter;
+use core::pin::pin;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use futures_channel::oneshot;
+use futures_util::future::{Either, select};
 
 use super::authorized::Tokens;
 use super::house::{Dweller, House};
 use super::observer::{Audience, Company};
 use super::recorder::{Tape, Taped};
-use crate::error::{Error, Lost, Refusal};
+use crate::error::{Awaited, ClosedBy, Error, Lost, Refusal};
 use crate::id::CommandId;
 use crate::machine::{Commanded, Event, Machine, Member, MemberNo};
 use crate::runtime::Runtime;
+use crate::subject::Subject;
 use crate::sync::Mutex;
 use crate::time::Instant;
 use crate::transport::Transport;
@@ -28,6 +32,7 @@ pub(crate) struct Shared<M: Machine> {
     tokens: Tokens,
     farewell: Duration,
     audience: Audience,
+    subject: Subject,
 }
 
 /// The machine and who waits for its events.
@@ -45,6 +50,8 @@ pub(crate) struct State<M: Machine> {
     /// Whether another owner may come when the last has gone.
     is_shared: bool,
     stage: Stage,
+    /// Why nothing more is granted, where the driver went before anybody closed it.
+    cut_off: Option<ClosedBy>,
 }
 
 /// How far it is on its way to its end.
@@ -89,6 +96,7 @@ impl<M: Machine> Shared<M> {
         if company.tape.is_some() {
             machine.keep_commands();
         }
+        let subject = machine.subject(house.transport().address());
         Self {
             state: Mutex::new(State {
                 machine,
@@ -101,7 +109,9 @@ impl<M: Machine> Shared<M> {
                 owners: 1,
                 is_shared,
                 stage: Stage::Open,
+                cut_off: None,
             }),
+            subject,
             transport: tokens.over(Arc::clone(house.transport())),
             house,
             no,
@@ -125,6 +135,11 @@ impl<M: Machine> Shared<M> {
         &self.tokens
     }
 
+    /// What it is about, as errors tell it.
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         self.house.runtime()
     }
@@ -132,6 +147,53 @@ impl<M: Machine> Shared<M> {
     /// For how long the end of a program may be put off.
     pub(crate) fn farewell(&self) -> Duration {
         self.farewell
+    }
+
+    /// Fails once its runtime runs nothing any more. In a process that was forked off nothing else is safe: another thread
+    /// may have held a lock when it was.
+    pub(crate) fn ensure_running(&self) -> Result<(), Error> {
+        match self.runtime().ended() {
+            Some(by) => Err(Error::from(by).or_about(&self.subject)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether this process was forked off from the one that has the driver.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.runtime().ended() == Some(ClosedBy::Fork)
+    }
+
+    /// Waits for something, for `timeout` at most by the clock of whoever waits.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`].
+    pub(crate) async fn within<T>(
+        &self,
+        what: Awaited,
+        timeout: Duration,
+        done: impl Future<Output = T>,
+    ) -> Result<T, Error> {
+        let done = pin!(done);
+        match select(done, self.runtime().timer(timeout)).await {
+            Either::Left((output, _)) => Ok(output),
+            Either::Right(_) => Err(self.late(what, timeout)),
+        }
+    }
+
+    /// The error for what came too late.
+    pub(crate) fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        let late = Error::late(what, timeout).unattended(self.unattended());
+        late.or_about(&self.subject)
+    }
+
+    /// For how long the driver has not looked at what it was told, where that is long.
+    pub(crate) fn unattended(&self) -> Option<Duration> {
+        self.house.unattended()
+    }
+
+    /// Lets time pass for the machine where the driver does not.
+    pub(crate) fn let_time_pass(&self, until: Instant) {
+        self.command(|state, now| state.machine.handle_timeout(now.max(until)));
     }
 
     /// Works on the machine, and tells what happened to whoever waits for it.
@@ -151,7 +213,7 @@ impl<M: Machine> Shared<M> {
         // Whoever looks on knows it before those who act on it.
         self.audience.tell();
         for outcome in outcomes {
-            outcome.tell();
+            outcome.tell(&self.subject);
         }
         result
     }
@@ -222,15 +284,18 @@ impl<M: Machine> Dweller for Shared<M> {
 
     fn end(&self) -> Vec<CommandId> {
         self.with(|state| {
+            if state.stage == Stage::Open {
+                state.cut_off = Some(ClosedBy::RuntimeEnded);
+            }
             state.reach(Stage::Ended);
             let held = state.lost.keys().copied().collect();
             let granted = core::mem::take(&mut state.granted).into_values();
             let lost = core::mem::take(&mut state.lost).into_values();
             let done = core::mem::take(&mut state.done).into_values().flatten();
             let idle = core::mem::take(&mut state.idle).into_iter();
-            let granted = granted.map(|it| Outcome::Granted(it, Err(Error::Closed)));
+            let granted = granted.map(|it| Outcome::Granted(it, Err(Error::ended())));
             let lost = lost.map(|it| Outcome::Lost(it, Lost::RuntimeEnded));
-            let done = done.map(|it| Outcome::Done(it, Err(Error::Closed)));
+            let done = done.map(|it| Outcome::Done(it, Err(Error::ended())));
             let outcomes = granted.chain(lost).chain(done);
             state
                 .outcomes
@@ -241,12 +306,13 @@ impl<M: Machine> Dweller for Shared<M> {
 }
 
 impl<G> Outcome<G> {
-    fn tell(self) {
+    fn tell(self, subject: &Subject) {
+        let about = |error: Error| error.or_about(subject);
         // A receiver that is gone has given up already.
         match self {
-            Self::Granted(sender, outcome) => drop(sender.send(outcome)),
-            Self::Lost(sender, reason) => drop(sender.send(reason)),
-            Self::Done(sender, result) => drop(sender.send(result)),
+            Self::Granted(sender, outcome) => drop(sender.send(outcome.map_err(about))),
+            Self::Lost(sender, reason) => drop(sender.send(reason.or_about(subject))),
+            Self::Done(sender, result) => drop(sender.send(result.map_err(about))),
             Self::Idle(sender) => drop(sender.send(())),
         }
     }
@@ -271,6 +337,14 @@ impl<M: Machine> State<M> {
 
     fn reach(&mut self, stage: Stage) {
         self.stage = self.stage.max(stage);
+    }
+
+    /// Fails once the driver is no more that nobody had closed.
+    pub(crate) fn ensure_driven(&self) -> Result<(), Error> {
+        match self.cut_off {
+            Some(by) => Err(by.into()),
+            None => Ok(()),
+        }
     }
 
     /// Whether nothing more is granted, since it was closed or the driver is no more.
@@ -305,7 +379,8 @@ impl<M: Machine> State<M> {
     ) -> oneshot::Receiver<Answer<M::Grant>> {
         let (sender, receiver) = oneshot::channel();
         if self.has_ended() {
-            let _ = sender.send(Err(Error::Closed));
+            self.outcomes
+                .push(Outcome::Granted(sender, Err(Error::ended())));
         } else {
             self.granted.insert(command, sender);
         }
@@ -319,7 +394,8 @@ impl<M: Machine> State<M> {
     ) -> oneshot::Receiver<Result<(), Error>> {
         let (sender, receiver) = oneshot::channel();
         if self.has_ended() {
-            let _ = sender.send(Err(Error::Closed));
+            let lost = Err(Error::Lost(Lost::RuntimeEnded));
+            self.outcomes.push(Outcome::Done(sender, lost));
         } else {
             self.done.entry(command).or_default().push(sender);
         }
@@ -363,7 +439,7 @@ impl<M: Machine> State<M> {
     /// Nobody waits for this command any more.
     pub(crate) fn forget(&mut self, now: Instant, command: CommandId) {
         self.granted.remove(&command);
-        self.lost.remove(&command);
+        self.tell_stepped_down(command);
         // Whoever gives it back is told of its end, which a command that is given up has none of.
         if !self.done.contains_key(&command) {
             self.machine.cancel(now, command);

@@ -7,16 +7,18 @@ use core::time::Duration;
 #[non_exhaustive]
 pub enum InvalidInput {
     /// The prefix is empty, or nothing but a slash. Give it a name such as `service/db`.
-    #[error("the prefix is empty")]
+    #[error("the prefix is empty; give it a name such as service/db")]
     PrefixEmpty,
     /// The prefix has an empty segment (`a//b`), which Consul would redirect to another key.
-    #[error("the prefix {0:?} has an empty segment")]
+    #[error(
+        "the prefix {0:?} has an empty segment, which Consul would redirect to another key; leave one slash out"
+    )]
     PrefixEmptySegment(String),
     /// The prefix has a segment `.` or `..`, which Consul would resolve to another key.
-    #[error("the prefix {0:?} has a segment of dots")]
+    #[error("the prefix {0:?} has a segment of dots, which Consul would resolve to another key")]
     PrefixDotSegment(String),
     /// The prefix holds a control character.
-    #[error("the prefix {0:?} has a control character")]
+    #[error("the prefix {0:?} has a control character, which Consul does not take")]
     PrefixControlCharacter(String),
     /// The prefix holds a character that Consul's HTTP server takes for unprintable, such as a space that does not
     /// break a line.
@@ -31,7 +33,7 @@ pub enum InvalidInput {
         character: char,
     },
     /// The prefix begins or ends with a space, which agents from 1.22 refuse.
-    #[error("the prefix {0:?} has a space at one of its ends")]
+    #[error("the prefix {0:?} has a space at one of its ends, which agents from 1.22 refuse")]
     PrefixOuterSpace(String),
     /// The prefix holds a `%` before two hexadecimal digits. Some agents decode that once more, so that it would be two
     /// keys (1.12.0 to 1.12.2), and some refuse it (1.22).
@@ -40,13 +42,18 @@ pub enum InvalidInput {
     )]
     PrefixEncoded(String),
     /// The prefix is longer than a URL may be.
-    #[error("the prefix has {len} bytes in a URL; it may have {max}")]
+    #[error("the prefix has {len} bytes in a URL; it may have {max}; give it a shorter one")]
     PrefixTooLong {
         /// Its length in a URL, in bytes.
         len: usize,
         /// The greatest length in bytes.
         max: usize,
     },
+    /// The last segment of the prefix is `.lock`, the name of the record itself: whoever gives it means what is before it.
+    #[error(
+        "the prefix {0:?} ends in `.lock`, the name of the record below the prefix; leave that out"
+    )]
+    PrefixOfRecord(String),
     /// The key of an election that is empty, or that Consul would read as another one. Give it a name
     /// such as `service/db/leader`.
     #[error("the key {key:?} {flaw}")]
@@ -63,7 +70,9 @@ pub enum InvalidInput {
     #[error("0 permits were asked for; ask for at least one")]
     PermitsZero,
     /// More permits at once than there are slots: it could never be served.
-    #[error("{wanted} permits were asked for at once, but the limit is {limit}")]
+    #[error(
+        "{wanted} permits were asked for at once, but the limit is {limit}; ask for {limit} at most"
+    )]
     PermitsOverLimit {
         /// How many were asked for.
         wanted: u32,
@@ -71,7 +80,9 @@ pub enum InvalidInput {
         limit: u32,
     },
     /// Several permits need a session each, and a session of the caller's is only one.
-    #[error("a session of the caller's carries one permit, not {wanted}")]
+    #[error(
+        "a session of the caller's carries one permit, not {wanted}; let the semaphore make the sessions, or ask for 1"
+    )]
     PermitsOverSession {
         /// How many were asked for.
         wanted: u32,
@@ -94,7 +105,9 @@ pub enum InvalidInput {
         max: usize,
     },
     /// Not a session's id, which is a UUID of 36 characters.
-    #[error("{0:?} is not a session id")]
+    #[error(
+        "{0:?} is not a session id, which is a UUID such as 4ca8e74b-6350-7587-addf-a18084928f3c"
+    )]
     SessionId(String),
     /// The token is empty or holds a character that can't travel in an HTTP header, such as a
     /// line break. The token itself is not shown.
@@ -113,17 +126,27 @@ pub enum InvalidInput {
         /// The name that was given.
         name: String,
     },
+    /// A name that travels in the URL of each request, and is longer than one may be.
+    #[error("the {what} has {len} bytes in a URL; it may have {max}")]
+    NameTooLong {
+        /// Which name it is.
+        what: &'static str,
+        /// Its length in a URL, in bytes.
+        len: usize,
+        /// The greatest length in bytes.
+        max: usize,
+    },
     /// A node of one's own together with another node or with health checks: no agent stands for it, so that it has none.
-    #[error("a node of one's own goes without {beside}")]
+    #[error("a node of one's own goes without {beside}; leave one of them out")]
     OwnNode {
         /// What was given beside it.
         beside: &'static str,
     },
     /// A text that is no sequencer, as [`Sequencer`](crate::Sequencer) prints it.
-    #[error("{0:?} is not a sequencer")]
+    #[error("{0:?} is not a sequencer, as one prints it: refuse its bearer")]
     Sequencer(String),
     /// A sequencer of a key that does not guard what its bearer asks for. Anybody can acquire some
     /// key: refuse the bearer.
-    #[error("the sequencer is of the key {0:?}, which guards something else")]
+    #[error("the sequencer is of the key {0:?}, which guards something else: refuse its bearer")]
     SequencerOfAnother(String),
 }

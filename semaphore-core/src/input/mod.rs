@@ -26,3 +26,18 @@ fn checked_name(what: &'static str, name: String) -> Result<String, InvalidInput
         Ok(name)
     }
 }
+
+/// How long a name in the query of each request may be there, in bytes: with two others and the longest path it is fewer than
+/// every client and proxy takes.
+const MOST_IN_QUERY: usize = 400;
+
+/// A name that travels in the query of each request.
+fn checked_in_query(what: &'static str, name: String) -> Result<String, InvalidInput> {
+    let name = checked_name(what, name)?;
+    let len = path::encoded_len(&name);
+    if len > MOST_IN_QUERY {
+        let max = MOST_IN_QUERY;
+        return Err(InvalidInput::NameTooLong { what, len, max });
+    }
+    Ok(name)
+}

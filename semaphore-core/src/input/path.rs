@@ -13,8 +13,9 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// How long a path may be in a URL, in bytes. Clients end at 65,534 for all of it, and agents were seen to take 40,000.
-pub(super) const MAX_BYTES: usize = 40_000;
+/// How long a path may be in a URL, in bytes. A request line of 8,000 is what every client, proxy and agent should take
+/// (RFC 9112, 3); the rest of it is for the last segment and the query. Some end there: ureq, and most proxies.
+pub(super) const MAX_BYTES: usize = 6_000;
 
 /// What is wrong with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +60,17 @@ pub(super) fn canonical(given: &str) -> Result<&str, Flaw> {
     if has_encoded(trimmed) {
         return Err(Flaw::Encoded);
     }
-    let length = utf8_percent_encode(trimmed, NON_ALPHANUMERIC);
-    let length = length.map(str::len).sum();
+    let length = encoded_len(trimmed);
     if length > MAX_BYTES {
         return Err(Flaw::TooLong(length));
     }
     Ok(trimmed)
+}
+
+/// How many bytes it has in a URL, at most.
+pub(super) fn encoded_len(text: &str) -> usize {
+    let encoded = utf8_percent_encode(text, NON_ALPHANUMERIC);
+    encoded.map(str::len).sum()
 }
 
 /// As Go's `unicode.IsPrint` has it, by which the HTTP server of an agent decides.

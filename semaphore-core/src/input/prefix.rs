@@ -22,6 +22,7 @@ impl Prefix {
     pub fn new(prefix: impl AsRef<str>) -> Result<Self, InvalidInput> {
         let given = prefix.as_ref();
         match path::canonical(given) {
+            Ok(prefix) if is_record(prefix) => Err(InvalidInput::PrefixOfRecord(given.to_owned())),
             Ok(prefix) => Ok(Self(prefix.to_owned())),
             Err(Flaw::Empty) => Err(InvalidInput::PrefixEmpty),
             Err(Flaw::EmptySegment) => Err(InvalidInput::PrefixEmptySegment(given.to_owned())),
@@ -67,6 +68,11 @@ impl Prefix {
         let name = key.strip_prefix(self.0.as_str())?.strip_prefix('/')?;
         (!name.is_empty() && !name.contains('/')).then_some(name)
     }
+}
+
+/// Whether it is the key of a semaphore's record. A semaphore below it would do, but be another one than is meant.
+fn is_record(prefix: &str) -> bool {
+    prefix.rsplit('/').next() == Some(LOCK_NAME)
 }
 
 /// The last segment of the record's key.
@@ -117,6 +123,8 @@ mod tests {
             ("/a/b /", I::PrefixOuterSpace(s("/a/b /"))),
             ("a%20b", I::PrefixEncoded(s("a%20b"))),
             ("a/%2F", I::PrefixEncoded(s("a/%2F"))),
+            (".lock", I::PrefixOfRecord(s(".lock"))),
+            ("a/.lock/", I::PrefixOfRecord(s("a/.lock/"))),
         ];
         for (given, error) in cases {
             assert_eq!(Prefix::new(given), Err(error));

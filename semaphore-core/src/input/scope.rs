@@ -1,6 +1,6 @@
 //! What every request to Consul carries beside its own parameters.
 
-use super::checked_name;
+use super::checked_in_query;
 use crate::input::InvalidInput;
 use crate::token::Token;
 
@@ -35,7 +35,7 @@ impl Scope {
     /// # Errors
     /// [`InvalidInput::Name`].
     pub fn with_datacenter(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
-        self.datacenter = Some(checked_name("datacenter", name.into())?);
+        self.datacenter = Some(checked_in_query("datacenter", name.into())?);
         Ok(self)
     }
 
@@ -44,7 +44,7 @@ impl Scope {
     /// # Errors
     /// [`InvalidInput::Name`].
     pub fn with_namespace(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
-        self.namespace = Some(checked_name("namespace", name.into())?);
+        self.namespace = Some(checked_in_query("namespace", name.into())?);
         Ok(self)
     }
 
@@ -53,7 +53,7 @@ impl Scope {
     /// # Errors
     /// [`InvalidInput::Name`].
     pub fn with_partition(mut self, name: impl Into<String>) -> Result<Self, InvalidInput> {
-        self.partition = Some(checked_name("partition", name.into())?);
+        self.partition = Some(checked_in_query("partition", name.into())?);
         Ok(self)
     }
 

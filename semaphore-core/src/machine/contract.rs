@@ -22,6 +22,7 @@ use crate::machine::command::Commanded;
 use crate::machine::notice::Notice;
 use crate::machine::process::reader::check::{Check, CheckNews};
 use crate::machine::process::tenancy::loan::{LoanNews, LoanWish};
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -70,6 +71,13 @@ pub trait Machine: Send + 'static {
     /// Keeps the commands that it is given from now on.
     #[doc(hidden)]
     fn keep_commands(&mut self) {}
+
+    /// What it is about, for its errors.
+    #[doc(hidden)]
+    fn subject(&self, agent: Option<String>) -> Subject {
+        let _ = agent;
+        Subject::default()
+    }
 
     /// What it wants of the sessions that it shares with other machines of the process. Nothing, unless it shares any.
     #[doc(hidden)]

@@ -157,6 +157,7 @@ pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
         Lost::Unreadable { .. } => "unreadable",
         Lost::SteppedDown => "stepped-down",
         Lost::RuntimeEnded => "runtime-ended",
+        Lost::Forked => "forked",
     }
 }
 
@@ -276,7 +277,7 @@ impl Notices {
                     error: error.clone(),
                 });
             }
-            Error::Closed => {}
+            Error::Closed { .. } => {}
             _ => self.tell(|| Notice::Refused {
                 error: error.clone(),
             }),

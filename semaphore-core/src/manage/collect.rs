@@ -6,6 +6,7 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{Prefix, Scope};
+use crate::subject::Subject;
 use crate::view::{ContenderFlags, Orphan, View};
 use std::collections::BTreeSet;
 
@@ -43,7 +44,10 @@ impl Task for Collect {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
         if view.is_filtered() {
             let prefix = self.prefix.to_string();
-            return Ok(Step::Done(Err(Error::IncompleteView { prefix })));
+            return Ok(Step::Done(Err(Error::IncompleteView {
+                prefix,
+                on: Subject::default(),
+            })));
         }
         let is_contenders =
             |orphan: &&Orphan| orphan.flags == 0 || ContenderFlags::decode(orphan.flags).is_some();

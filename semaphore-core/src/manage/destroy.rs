@@ -7,6 +7,7 @@ use crate::http::{Request, Response};
 use crate::id::Index;
 use crate::input::{Prefix, Scope};
 use crate::record::Record;
+use crate::subject::Subject;
 use crate::view::View;
 
 /// Deletes the record, by check-and-set, if no live session holds a slot or waits for one.
@@ -43,13 +44,18 @@ impl Task for Destroy {
         let view = View::new(&self.prefix, &ListKeys::parse(answer)?);
         if view.is_filtered() {
             let prefix = self.prefix.to_string();
-            return Ok(Step::Done(Err(Error::IncompleteView { prefix })));
+            return Ok(Step::Done(Err(Error::IncompleteView {
+                prefix,
+                on: Subject::default(),
+            })));
         }
         let Some(lock) = view.lock() else {
             return Ok(Step::Done(if self.named.is_some() {
                 Ok(())
             } else {
-                Err(Error::NotFound)
+                Err(Error::NotFound {
+                    on: Subject::default(),
+                })
             }));
         };
         if let Err(conflict) = &lock.record {
@@ -63,7 +69,11 @@ impl Task for Destroy {
             .count();
         let waiters = view.waiters().count();
         if holders + waiters > 0 {
-            let in_use = Err(Error::InUse { holders, waiters });
+            let in_use = Err(Error::InUse {
+                holders,
+                waiters,
+                on: Subject::default(),
+            });
             // A deletion that was given up may come later, unless the record has changed since.
             return Ok(if self.named == Some(lock.modify_index) {
                 Step::Unmoved(in_use)

@@ -8,6 +8,7 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{Prefix, Scope};
+use crate::subject::Subject;
 use crate::view::View;
 
 /// Reads a semaphore, confirmed by the leader.
@@ -86,10 +87,15 @@ impl Inspect {
         let view = View::new(&self.prefix, &list);
         if view.is_filtered() {
             let prefix = self.prefix.to_string();
-            return Ok(Err(Error::IncompleteView { prefix }));
+            return Ok(Err(Error::IncompleteView {
+                prefix,
+                on: Subject::default(),
+            }));
         }
         let Some(lock) = view.lock() else {
-            return Ok(Err(Error::NotFound));
+            return Ok(Err(Error::NotFound {
+                on: Subject::default(),
+            }));
         };
         let record = match &lock.record {
             Ok(record) => record,

@@ -7,6 +7,7 @@ use crate::http::{Request, Response};
 use crate::id::SessionId;
 use crate::input::{LockKey, Scope};
 use crate::leader::LeaderStatus;
+use crate::subject::Subject;
 
 /// Reads an election's key once, confirmed by Consul's leader.
 #[derive(Clone, Debug)]
@@ -39,6 +40,7 @@ impl Task for DiscoverLeader {
         Ok(Step::Done(found.map_err(|conflict| Error::NotAnElection {
             key: self.key.to_string(),
             conflict,
+            on: Subject::default(),
         })))
     }
 }

@@ -34,6 +34,7 @@ use crate::error::{Conflict, Error, RequestError};
 use crate::http::{Request, Response};
 use crate::input::{Prefix, Scope};
 use crate::machine::{Backoff, Budget, READ_BURST, READ_INTERVAL};
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -230,5 +231,6 @@ fn conflict_at(prefix: &Prefix, conflict: &Conflict) -> Error {
     Error::Conflict {
         key: prefix.record_key(),
         conflict: conflict.clone(),
+        on: Subject::default(),
     }
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, RequestError};
 use crate::http::{Request, Response};
 use crate::input::InvalidInput;
 use crate::input::{Prefix, Scope};
+use crate::subject::Subject;
 use crate::view::View;
 
 /// Writes another limit into the record, by check-and-set. Everything else in it stays.
@@ -48,9 +49,14 @@ impl Task for Resize {
         let Some(lock) = view.lock() else {
             let prefix = self.prefix.to_string();
             return Ok(Step::Done(Err(if view.is_filtered() {
-                Error::IncompleteView { prefix }
+                Error::IncompleteView {
+                    prefix,
+                    on: Subject::default(),
+                }
             } else {
-                Error::NotFound
+                Error::NotFound {
+                    on: Subject::default(),
+                }
             })));
         };
         let mut record = match &lock.record {

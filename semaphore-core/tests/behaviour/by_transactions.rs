@@ -44,6 +44,7 @@ mod lease_once {
 #[path = "failures"]
 mod failures_once {
     mod error_texts;
+    mod errors;
     mod lost_transactions;
     mod refused_transactions;
 }
@@ -68,7 +69,7 @@ mod machine_once {
 mod watched_once {
     mod figures;
     mod levels;
-    pub(crate) mod log;
+    mod log;
 }
 #[path = "cost"]
 mod cost_once {

@@ -94,7 +94,10 @@ pub fn a_datacenter_and_consistent_reads_can_be_asked_for(backend: &impl Backend
     let Err(Error::Timeout { last_failure, .. }) = &late else {
         panic!("{late:?}");
     };
-    let Some(RequestError::Unavailable { status: 500, text }) = last_failure else {
+    let Some(RequestError::Unavailable {
+        status: 500, text, ..
+    }) = last_failure
+    else {
         panic!("{late:?}");
     };
     assert!(text.contains("No path to datacenter"), "{text}");

@@ -40,7 +40,7 @@ pub fn a_session_of_the_callers_is_not_used_twice(backend: &impl Backend) {
     let permit = scene.acquire(&one);
     let twice = scene.run(other.acquire());
     assert!(
-        matches!(&twice, Err(Error::SessionInUse { session }) if *session == id),
+        matches!(&twice, Err(Error::SessionInUse { session, .. }) if *session == id),
         "{twice:?}"
     );
     assert!(permit.is_held());
@@ -59,7 +59,7 @@ pub fn a_session_of_the_callers_that_is_gone_is_an_error(backend: &impl Backend)
     let semaphore = scene.connect(scene.builder(2).session(id.clone()));
     let acquired = scene.run(semaphore.acquire());
     assert!(
-        matches!(&acquired, Err(Error::SessionGone { session }) if *session == id),
+        matches!(&acquired, Err(Error::SessionGone { session, .. }) if *session == id),
         "{acquired:?}"
     );
     scene.run(semaphore.shutdown());

@@ -12,9 +12,9 @@ pub fn closing_fails_those_who_wait_and_leaves_those_who_hold(backend: &impl Bac
     let waiting = scene.start_acquire(&semaphore);
     wait_until("both contend", || scene.contenders().len() == 2);
     semaphore.close();
-    assert!(matches!(scene.finish(waiting), Err(Error::Closed)));
+    assert!(matches!(scene.finish(waiting), Err(Error::Closed { .. })));
     let late = scene.run(semaphore.acquire());
-    assert!(matches!(late, Err(Error::Closed)), "{late:?}");
+    assert!(matches!(late, Err(Error::Closed { .. })), "{late:?}");
     wait_until("the holder alone is left", || scene.contenders().len() == 1);
     assert!(permit.is_held());
     scene.release(permit);
@@ -30,7 +30,7 @@ pub fn a_shutdown_waits_for_those_who_hold(backend: &impl Backend) {
         async move { semaphore.shutdown().await }
     });
     wait_until("it is closed", || {
-        matches!(scene.run(semaphore.acquire()), Err(Error::Closed))
+        matches!(scene.run(semaphore.acquire()), Err(Error::Closed { .. }))
     });
     // Whoever got in just before leaves again.
     wait_until("one holds", || scene.holders().len() == 1);

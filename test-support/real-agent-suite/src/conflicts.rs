@@ -13,7 +13,14 @@ pub fn another_limit_is_a_conflict_that_names_both(backend: &impl Backend) {
     let permit = scene.acquire(&three);
     let refused = scene.run(five.acquire());
     assert!(
-        matches!(refused, Err(Error::LimitConflict { ours: 5, theirs: 3 })),
+        matches!(
+            refused,
+            Err(Error::LimitConflict {
+                ours: 5,
+                theirs: 3,
+                ..
+            })
+        ),
         "{refused:?}"
     );
     assert!(permit.is_held());

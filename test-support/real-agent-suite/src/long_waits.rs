@@ -127,11 +127,14 @@ fn a_runtime_that_ends_is_a_loss_and_the_ttl_cleans_up(backend: &impl Backend) {
     let lost = scene.run(permit.lost());
     assert!(matches!(lost, Lost::RuntimeEnded), "{lost:?}");
     assert!(!permit.is_held());
-    assert!(matches!(scene.finish(waiting), Err(Error::Closed)));
+    assert!(matches!(scene.finish(waiting), Err(Error::Closed { .. })));
     let late = scene.run(semaphore.acquire());
-    assert!(matches!(late, Err(Error::Closed)), "{late:?}");
+    assert!(matches!(late, Err(Error::Closed { .. })), "{late:?}");
     let released = scene.run(permit.release());
-    assert!(matches!(released, Err(Error::Closed)), "{released:?}");
+    assert!(
+        matches!(released, Err(Error::Closed { .. })),
+        "{released:?}"
+    );
     scene.run(semaphore.shutdown());
 
     let other = scene.connect(scene.builder(1).ttl(SHORT_TTL));

@@ -40,7 +40,10 @@ pub fn an_inspection_of_nothing_is_not_found(backend: &impl Backend) {
         scene.run(semaphore.resize(2)),
         scene.run(semaphore.destroy()),
     ] {
-        assert!(matches!(refused, Err(Error::NotFound)), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::NotFound { .. })),
+            "{refused:?}"
+        );
     }
     assert_eq!(scene.run(semaphore.collect()).unwrap(), 0);
     scene.assert_nothing_left();
@@ -94,7 +97,8 @@ pub fn only_an_unused_semaphore_is_destroyed(backend: &impl Backend) {
             refused,
             Err(Error::InUse {
                 holders: 1,
-                waiters: 1
+                waiters: 1,
+                ..
             })
         ),
         "{refused:?}"

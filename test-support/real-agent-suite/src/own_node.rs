@@ -83,7 +83,7 @@ pub fn a_token_that_may_not_register_a_node_is_told_so_unless_it_is_there(backen
     let token = token(scene.admin(), "contender", &rules);
     let connect = || scene.connect(scene.builder(1).token(&token).own_node(OWN));
     let error = scene.run(connect().acquire()).unwrap_err();
-    let Error::Request(RequestError::Denied { text }) = &error else {
+    let Error::Request(RequestError::Denied { text, .. }) = &error else {
         panic!("{error:?}");
     };
     assert!(text.contains("node:write") && text.contains(OWN), "{text}");

@@ -16,6 +16,7 @@ pub fn a_wait_ends_with_its_timeout(backend: &impl Backend) {
     let Err(Error::Timeout {
         waited,
         last_failure,
+        ..
     }) = late
     else {
         panic!("{late:?}");

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::server::Server;
 use crate::tls::{Authority, Names};
-use crate::{Backend, chain, get, send};
+use crate::{Backend, assert_told, chain, get, send};
 
 const CHILD: &str = "TRANSPORT_CONFORMANCE_CHILD";
 
@@ -80,10 +80,8 @@ pub fn the_variables_of_the_consul_command_are_read(backend: &impl Backend) {
 pub fn a_missing_file_is_named_with_its_variable(backend: &impl Backend) {
     if is_child() {
         let error = backend.build_from_env().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the file \"no/such/file\" of CONSUL_CACERT can't be read"
-        );
+        let told = "the file \"no/such/file\" of CONSUL_CACERT can't be read";
+        assert_told(&*error, told);
         let source = error.source().and_then(|source| source.downcast_ref());
         let source: &std::io::Error = source.unwrap();
         return assert_eq!(source.kind(), std::io::ErrorKind::NotFound);

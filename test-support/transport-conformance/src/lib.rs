@@ -52,6 +52,7 @@ pub mod secret;
 pub mod server;
 pub mod several_servers;
 pub mod sockets;
+pub mod texts;
 pub mod timeouts;
 pub mod tls;
 pub mod unreachable;
@@ -296,6 +297,11 @@ macro_rules! tests {
                 all_authorities_of_a_folder_are_trusted,
                 a_file_of_the_folder_without_a_certificate_is_named,
                 any_certificate_is_taken_when_that_is_asked_for;
+            texts:
+                an_address_where_nobody_listens_is_named_with_the_reason,
+                https_where_plain_http_is_spoken_says_so,
+                plain_http_where_https_is_spoken_says_so,
+                a_path_that_is_not_consuls_says_so;
             unreachable:
                 a_refused_connection_was_not_applied,
                 an_unknown_host_was_not_applied;
@@ -352,6 +358,13 @@ pub(crate) fn send_in_sequence<A: Transport + BlockOn + Clone + 'static>(
         }))
         .unwrap();
     dones.recv().expect("every request was answered");
+}
+
+/// An error says this, and its cause after it.
+#[track_caller]
+pub(crate) fn assert_told(error: &dyn StdError, told: &str) {
+    let cause = error.source().expect("a cause");
+    assert_eq!(error.to_string(), format!("{told}: {cause}"));
 }
 
 /// An error with all its causes, as text.

@@ -40,7 +40,7 @@ use examples::backend::{Handle, Host, Hosts};
 use examples::bare;
 use examples::contender::{Contender, Observer, Outcome};
 use examples::crew::Crew;
-use examples::failure::{Failure, with_causes};
+use examples::failure::Failure;
 use examples::fleet::Fleet;
 use examples::fleet_report::FleetReport;
 use examples::gauge::{Gauge, most_at_once};
@@ -192,7 +192,7 @@ impl AddAssign for Failed {
 fn tell(outcomes: &[Outcome]) -> Failed {
     let mut failed = Failed::default();
     for error in outcomes.iter().filter_map(|outcome| outcome.error.as_ref()) {
-        complain!("error: {}", with_causes(error));
+        complain!("error: {}", error);
         failed.all += 1;
         failed.lost += usize::from(matches!(error, Error::Lost(_)));
     }

@@ -209,7 +209,7 @@ impl Entry<'_> {
 
     pub(super) fn failed(self, error: &Error) {
         // Given up by who leaves: it says nothing of Consul.
-        if matches!(error, Error::Closed) {
+        if matches!(error, Error::Closed { .. }) {
             return self.cancelled();
         }
         let outcome = match error {

@@ -78,6 +78,7 @@ impl User {
                 ref error @ Error::Timeout {
                     waited,
                     last_failure: None,
+                    ..
                 },
             ) if self.explains_after.is_some_and(|after| waited > after) => self.failed(error),
             Err(Error::Timeout { .. }) => self.book.unserved("timed out"),
@@ -180,9 +181,11 @@ impl User {
 
 /// Whether it says no more than that an operator has written over what a leader said, which passes with that leader.
 pub(super) fn is_of_an_operators_write(error: &Error) -> bool {
-    let conflict = match error {
-        Error::NotAnElection { conflict, .. } => conflict,
-        _ => return false,
-    };
-    *conflict == Conflict::Overwritten
+    matches!(
+        error,
+        Error::NotAnElection {
+            conflict: Conflict::Overwritten,
+            ..
+        }
+    )
 }

@@ -362,7 +362,8 @@ fn l3_an_attempt_more_is_allowed_for_each_that_somebody_else_won() {
     for (change, more) in [
         (changed(Who::Ours(1), free(), key(Some(B), "node-1")), 1),
         (changed(Who::Operator, free(), None), 1),
-        (changed(OURS, free(), key(Some(A), "node-0")), 0),
+        // It begins a term of its own, in which values may follow.
+        (changed(OURS, free(), key(Some(A), "node-0")), 11),
         (changed(Who::Operator, key(Some(B), "node-1"), free()), 0),
     ] {
         let begin = || world().then(&booted());
@@ -390,12 +391,22 @@ fn key_lost() -> [Lost; 4] {
     let by = SessionId::new(B).expect("a session");
     let session = session;
     [
-        Lost::KeyDeleted { session: session() },
-        Lost::KeyReleased { session: session() },
-        Lost::KeyOverwritten { session: session() },
+        Lost::KeyDeleted {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        },
+        Lost::KeyReleased {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        },
+        Lost::KeyOverwritten {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        },
         Lost::KeyTaken {
             session: session(),
             by,
+            on: semaphore_core::error::Subject::default(),
         },
     ]
 }

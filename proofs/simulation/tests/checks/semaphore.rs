@@ -379,7 +379,12 @@ fn l4_a_lease_outlasts_what_is_left_of_it_whenever_an_outage_begins() {
 
 #[test]
 fn l4_a_loss_has_somebody_who_took_it() {
-    let gone = || lost(Lost::SessionGone { session: session() });
+    let gone = || {
+        lost(Lost::SessionGone {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        })
+    };
     assert_eq!(history().then(&gone()).verdict, Some(Invariant::L4));
     assert_eq!(history().then(&taken(A)).then(&gone()).verdict, None);
     let blinded = Happening::Blinded { host: 0 };

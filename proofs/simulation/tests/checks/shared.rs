@@ -118,7 +118,10 @@ fn l2_whoever_destroys_a_session_has_taken_it_out_of_every_record() {
 fn l4_what_took_one_hold_excuses_no_other_by_the_same_session() {
     let lost_at = |prefix| Happening::Lost {
         belief: belief_at(prefix, 1, 0, A),
-        reason: Lost::RemovedFromHolders { session: session() },
+        reason: Lost::RemovedFromHolders {
+            session: session(),
+            on: semaphore_core::error::Subject::default(),
+        },
     };
     let evicted = || history().then(&taken(A));
     assert_eq!(evicted().then(&lost_at(0)).verdict, None);

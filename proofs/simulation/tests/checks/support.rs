@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use semaphore_core::error::Subject;
 use semaphore_core::sans_io::Instant;
 use semaphore_core::{FencingToken, Lost, SessionId};
 use simulation::check::{Bounds, Invariant, Judge};
@@ -130,6 +131,8 @@ pub(crate) fn lease_expired() -> Lost {
     Lost::LeaseExpired {
         session: session(),
         last_failure: None,
+        unsent: None,
+        on: Subject::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Discovery, Election, Semaphore};
-use crate::error::Error;
+use crate::error::{Awaited, ClosedBy, Error};
 use crate::handle::Client as AsyncClient;
 use crate::http::{Request, Response};
 use crate::input::Scope;
@@ -63,6 +63,24 @@ impl Client {
     pub fn shutdown(&self) {
         self.thread.block_on(Box::pin(self.inner.shutdown()));
     }
+
+    /// See [`Client::shutdown_timeout`](crate::Client::shutdown_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let mut is_done = false;
+        let shutdown = async {
+            self.inner.shutdown().await;
+            is_done = true;
+        };
+        self.thread.block_on_for(timeout, Box::pin(shutdown));
+        if is_done {
+            Ok(())
+        } else {
+            Err(Error::late(Awaited::Shutdown, timeout))
+        }
+    }
 }
 
 #[async_trait]
@@ -94,8 +112,16 @@ impl Runtime for Client {
         self.thread.sleep(duration).await;
     }
 
+    async fn timer(&self, duration: Duration) {
+        self.thread.timer(duration).await;
+    }
+
     fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
         self.thread.spawn(future)
+    }
+
+    fn ended(&self) -> Option<ClosedBy> {
+        self.thread.ended()
     }
 
     fn seed(&self) -> u64 {
@@ -114,6 +140,10 @@ impl Runtime for Client {
 impl BlockOn for Client {
     fn block_on(&self, future: BoxFuture<'_, ()>) {
         self.thread.block_on(future);
+    }
+
+    fn block_on_for(&self, timeout: Duration, future: BoxFuture<'_, ()>) {
+        self.thread.block_on_for(timeout, future);
     }
 }
 

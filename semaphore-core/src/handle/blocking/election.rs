@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{Discovery, Follower, block_on, lost_within};
+use super::{Discovery, Follower, block_on, block_on_for};
 use crate::error::{Error, Lost, Refusal};
 use crate::handle::election_loop::{PAUSE_AFTER_WORK, Refusals, Verdict};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
@@ -52,7 +52,8 @@ impl Election {
     /// # Errors
     /// The same.
     pub fn campaign(&self) -> Result<Leadership, Error> {
-        let inner = block_on(&*self.thread, self.inner.campaign()).unwrap_or(Err(Error::Closed))?;
+        let inner =
+            block_on(&*self.thread, self.inner.campaign()).unwrap_or(Err(Error::ended()))?;
         Ok(self.wrap(inner))
     }
 
@@ -62,7 +63,7 @@ impl Election {
     /// The same.
     pub fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
         let campaign = self.inner.campaign_timeout(timeout);
-        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::Closed))?;
+        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::ended()))?;
         Ok(self.wrap(inner))
     }
 
@@ -72,7 +73,7 @@ impl Election {
     /// The same.
     pub fn try_campaign(&self) -> Result<Result<Leadership, Refusal>, Error> {
         let campaign = self.inner.try_campaign();
-        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::Closed))?;
+        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::ended()))?;
         Ok(inner.map(|inner| self.wrap(inner)))
     }
 
@@ -131,7 +132,7 @@ impl Election {
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
         let shutdown = self.inner.shutdown_timeout(timeout);
-        block_on(&*self.thread, shutdown).unwrap_or(Err(Error::Closed))
+        block_on(&*self.thread, shutdown).unwrap_or(Err(Error::ended()))
     }
 
     /// See [`Election::step_down`](crate::Election::step_down).
@@ -139,7 +140,7 @@ impl Election {
     /// # Errors
     /// The same.
     pub fn step_down(&self) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.step_down()).unwrap_or(Err(Error::Closed))
+        block_on(&*self.thread, self.inner.step_down()).unwrap_or(Err(Error::ended()))
     }
 
     fn wrap(&self, inner: AsyncLeadership) -> Leadership {
@@ -197,7 +198,9 @@ impl Leadership {
 
     /// Blocks until it is lost, for `timeout` at most; none when it was not lost by then.
     pub fn lost_timeout(&self, timeout: Duration) -> Option<Lost> {
-        lost_within(&*self.thread, self.inner.lost(), timeout)
+        let lost = block_on_for(&*self.thread, timeout, self.inner.lost());
+        // Where nobody runs what would tell, the clock does.
+        lost.or_else(|| self.inner.lost_by_now())
     }
 
     /// See [`Leadership::set_value`](crate::Leadership::set_value).
@@ -205,7 +208,7 @@ impl Leadership {
     /// # Errors
     /// The same.
     pub fn set_value(&self, value: impl Into<Vec<u8>> + Send) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.set_value(value)).unwrap_or(Err(Error::Closed))
+        block_on(&*self.thread, self.inner.set_value(value)).unwrap_or(Err(Error::ended()))
     }
 
     /// See [`Leadership::set_value_timeout`](crate::Leadership::set_value_timeout).
@@ -218,7 +221,7 @@ impl Leadership {
         timeout: Duration,
     ) -> Result<(), Error> {
         let set = self.inner.set_value_timeout(value, timeout);
-        block_on(&*self.thread, set).unwrap_or(Err(Error::Closed))
+        block_on(&*self.thread, set).unwrap_or(Err(Error::ended()))
     }
 
     /// See [`Leadership::resign`](crate::Leadership::resign).
@@ -226,7 +229,7 @@ impl Leadership {
     /// # Errors
     /// The same.
     pub fn resign(&self) -> Result<(), Error> {
-        block_on(&*self.thread, self.inner.resign()).unwrap_or(Err(Error::Closed))
+        block_on(&*self.thread, self.inner.resign()).unwrap_or(Err(Error::Lost(Lost::RuntimeEnded)))
     }
 }
 

@@ -7,12 +7,12 @@ use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::observer::Company;
 use crate::handle::presence::{Defaults, Presence};
-use crate::handle::subject::Subject;
 use crate::handle::{Election, blocking};
 use crate::input::LockKey;
 use crate::machine::ElectionSettings;
 use crate::recording::Head;
 use crate::runtime::{BlockOn, Runtime};
+use crate::subject::Subject;
 use crate::transport::Transport;
 
 impl Election {
@@ -100,7 +100,7 @@ impl Builder<Election> {
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()))
             .with_session_options(session_options);
-        let subject = Subject::election(&settings, transport.address());
+        let subject = Subject::of_election(settings.key().as_str(), transport.address());
         let is_alone = is_isolated || recorder.is_some();
         let tape = recorder.map(|it| it.begin(&Head::of_election(&settings, seed)));
         let company = Company::new(subject, observers, farewell, tape);

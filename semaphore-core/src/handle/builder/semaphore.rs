@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::handle::authorized::Tokens;
 use crate::handle::observer::Company;
 use crate::handle::presence::{Defaults, Presence};
-use crate::handle::subject::Subject;
 use crate::handle::{Semaphore, blocking};
 use crate::id::SessionId;
 use crate::input::{Behavior, Prefix};
 use crate::machine::Settings;
 use crate::recording::Head;
 use crate::runtime::{BlockOn, Runtime};
+use crate::subject::Subject;
 use crate::transport::Transport;
 
 impl Semaphore {
@@ -138,7 +138,11 @@ impl Builder<Semaphore> {
             (false, _) => settings,
         };
         let tokens = Tokens::of(told.tokens);
-        let subject = Subject::semaphore(&settings, transport.address());
+        let subject = Subject::of_semaphore(
+            settings.prefix().as_str(),
+            settings.limit(),
+            transport.address(),
+        );
         let tape = recorder.map(|it| it.begin(&Head::of_semaphore(&settings, seed)));
         let company = Company::new(subject, observers, farewell, tape);
         match presence {

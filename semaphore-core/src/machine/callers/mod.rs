@@ -10,11 +10,13 @@ mod queue;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::error::Awaited;
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::{CommandId, FencingToken};
 use crate::machine::command::Command;
 use crate::machine::contract::Event;
 use crate::machine::notice::{Notice, Notices};
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::work;
 
@@ -74,7 +76,7 @@ impl<G, T> Callers<G, T> {
     /// [`Error::Closed`].
     pub(super) fn ensure_open(&self) -> Result<(), Error> {
         if self.is_closed {
-            return Err(Error::Closed);
+            return Err(Error::closed());
         }
         Ok(())
     }
@@ -239,18 +241,23 @@ impl<G, T> Callers<G, T> {
         self.events.push_back(Event::Failed { command, error });
     }
 
-    /// Its time is over, and this stood in the way at last.
+    /// Its time is over, and this stood in the way at last: a failure, or those who hold.
     pub(super) fn timed_out(
         &mut self,
         now: Instant,
         ticket: &Ticket,
         last_failure: Option<RequestError>,
+        holders: Vec<String>,
     ) {
         let waited = now.saturating_since(ticket.since);
         let last_failure = last_failure.map(|failure| failure.at_face_value().clone());
         let error = Error::Timeout {
+            within: Awaited::Grant,
             waited,
             last_failure,
+            holders: holders.into_boxed_slice(),
+            unattended: None,
+            on: Subject::default(),
         };
         self.failed(now, ticket, error);
     }

@@ -92,7 +92,7 @@ mod tests {
         for (after, expected) in [(0, true), (500, true), (501, false)] {
             let mut between = Between::new(SOON);
             between.wanted(at(0));
-            assert!(!between.expects_another_until(at(0)).is_some(), "the first");
+            assert_eq!(between.expects_another_until(at(0)), None, "the first");
             between.ended(at(5_000));
             between.wanted(at(5_000 + after));
             assert_eq!(

@@ -45,6 +45,7 @@ use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::session::Session;
 use crate::machine::process::timers::Timer;
 use crate::sequencer::Sequencer;
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 
@@ -215,7 +216,7 @@ impl Candidacy {
 
     /// Starts on the way out, from wherever it is.
     pub(super) fn leave(&mut self, now: Instant, way: Way, settings: &ElectionSettings) {
-        let is_kept = way == Way::HandOn && self.is_leading() && self.may_be_kept(now);
+        let is_kept = way == Way::HandOn && self.is_leading();
         let way = if is_kept { Way::HandOn } else { Way::End };
         let departure = Departure::begin(now, &settings.session);
         if !self.phase.left(departure, way) {
@@ -305,7 +306,7 @@ impl Candidacy {
             return Some((Part::Session(no), request));
         }
         if self.wants_write(now) && self.pace.due() <= now {
-            let request = self.write(settings)?;
+            let request = self.write(now, settings)?;
             self.pace.clear();
             return Some((Part::Write, request));
         }
@@ -371,7 +372,7 @@ impl Candidacy {
         match self.phase.state() {
             State::Leading(_) => {
                 let is_over = !self.session.lease()?.is_valid(now);
-                let lost = self.session.lease_expired().filter(|_| is_over)?;
+                let lost = self.session.lease_expired(now).filter(|_| is_over)?;
                 Some(CandidacyEvent::Lost(lost))
             }
             State::Leaving(_) if self.leaves_until().is_some_and(|until| until <= now) => {
@@ -444,7 +445,7 @@ impl Candidacy {
         Leader::of(key, self.shown()?)
     }
 
-    fn shown(&self) -> Option<&ElectionKey> {
+    pub(super) fn shown(&self) -> Option<&ElectionKey> {
         self.seen.as_ref()?.key.as_ref()
     }
 
@@ -569,7 +570,10 @@ impl Candidacy {
             State::Campaigning | State::Kept { .. } => Some(CandidacyEvent::SessionGone),
             State::Leading(_) => {
                 let session = self.session.id()?.clone();
-                Some(CandidacyEvent::Lost(Lost::SessionGone { session }))
+                Some(CandidacyEvent::Lost(Lost::SessionGone {
+                    session,
+                    on: Subject::default(),
+                }))
             }
             State::Leaving(_) | State::Gone(_) => None,
         }

@@ -58,6 +58,7 @@ use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
 use crate::machine::process::timers::{Timer, Timers};
 use crate::machine::status::{FirstWaiter, Status};
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -212,7 +213,7 @@ impl Candidate {
             }
         } else {
             let lost = self.callers.hold(campaign).and_then(|it| it.lost.clone());
-            let result = Err(lost.map_or(Error::Closed, Error::Lost));
+            let result = Err(lost.map_or(Error::closed(), Error::Lost));
             let change = id;
             self.callers.done(change, result);
         }
@@ -389,10 +390,14 @@ impl Machine for Candidate {
             self.between.ended(now);
             if let Some(error) = self.conflict() {
                 self.callers.failed(now, &ticket, error);
-            } else {
-                let last_failure = self.callers.failure().cloned();
-                self.callers.timed_out(now, &ticket, last_failure);
+                continue;
             }
+            let last_failure = self.callers.failure().cloned();
+            let candidacy = self.candidacy.as_ref();
+            let leader = candidacy.and_then(|it| it.shown()?.session.as_ref());
+            let leader = leader.map(ToString::to_string);
+            self.callers
+                .timed_out(now, &ticket, last_failure, leader.into_iter().collect());
         }
         self.let_time_pass(now);
         if self.warns_at().is_some_and(|at| at <= now)
@@ -403,6 +408,10 @@ impl Machine for Candidate {
         self.settle(now);
     }
 
+    fn subject(&self, agent: Option<String>) -> Subject {
+        Subject::of_election(self.settings.key.as_str(), agent)
+    }
+
     fn poll_event(&mut self) -> Option<Event<Term>> {
         self.callers.poll_event()
     }
@@ -411,7 +420,7 @@ impl Machine for Candidate {
         self.callers.commanded(now, || Command::Close);
         self.callers.close();
         self.between.close();
-        self.fail_waiting(now, &Error::Closed);
+        self.fail_waiting(now, &Error::closed());
         self.settle(now);
     }
 

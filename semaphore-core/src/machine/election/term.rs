@@ -6,6 +6,7 @@
 use crate::election_key::ElectionKey;
 use crate::error::Lost;
 use crate::id::{Index, SessionId};
+use crate::subject::Subject;
 
 /// What names a term as long as everybody writes the key through `acquire`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,23 +44,26 @@ pub(super) fn loss(
     session: &SessionId,
     term: TermIndexes,
 ) -> Option<Lost> {
-    let session = session.clone();
+    let (session, on) = (session.clone(), Subject::default());
     let Some(shown) = shown else {
-        return Some(Lost::KeyDeleted { session });
+        return Some(Lost::KeyDeleted { session, on });
     };
     match &shown.session {
-        None => Some(Lost::KeyReleased { session }),
+        None => Some(Lost::KeyReleased { session, on }),
         Some(by) if *by != session => Some(Lost::KeyTaken {
             session,
             by: by.clone(),
+            on,
         }),
         // Where the indexes of a term are no others: it was one of a key that had been overwritten before.
-        Some(_) if shown.foreign_flags().is_some() => Some(Lost::KeyOverwritten { session }),
+        Some(_) if shown.foreign_flags().is_some() => Some(Lost::KeyOverwritten { session, on }),
         Some(_) if TermIndexes::of(shown) == term => None,
-        Some(_) if shown.create_index != term.create_index => Some(Lost::KeyDeleted { session }),
+        Some(_) if shown.create_index != term.create_index => {
+            Some(Lost::KeyDeleted { session, on })
+        }
         // Acquired anew in our name: in between it was nobody's, or anybody's.
-        Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session }),
-        Some(_) => Some(Lost::KeyOverwritten { session }),
+        Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session, on }),
+        Some(_) => Some(Lost::KeyOverwritten { session, on }),
     }
 }
 
@@ -116,8 +120,8 @@ mod tests {
             (Some(shown(Some(B), 10, 4)), "taken"),
             (Some(shown(Some(A), 20, 1)), "deleted"),
             (Some(shown(Some(A), 10, 4)), "released"),
-            (Some(shown(Some(A), 10, 0)), "overwritten"),
-            (Some(of_something_else), "overwritten"),
+            (Some(shown(Some(A), 10, 0)), "wrote the key"),
+            (Some(of_something_else), "wrote the key"),
         ] {
             let told = loss(found).map(|it| it.to_string()).unwrap_or_default();
             assert!(told.contains(expected), "{told}");

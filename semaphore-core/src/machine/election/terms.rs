@@ -182,7 +182,11 @@ impl Candidate {
 
     fn not_an_election(&self, conflict: Conflict) -> Error {
         let key = self.settings.key.to_string();
-        Error::NotAnElection { key, conflict }
+        Error::NotAnElection {
+            key,
+            conflict,
+            on: crate::subject::Subject::default(),
+        }
     }
 
     /// The first in the queue leads. If nobody waits any more, the candidacy is left at once.
@@ -221,7 +225,7 @@ impl Candidate {
             candidacy.leave(now, way, &self.settings);
         }
         for change in core::mem::take(&mut self.changes) {
-            let result = Err(lost.cloned().map_or(Error::Closed, Error::Lost));
+            let result = Err(lost.cloned().map_or(Error::closed(), Error::Lost));
             let change = change.id;
             self.callers.done(change, result);
         }

@@ -16,6 +16,7 @@
 use crate::api::{
     AcquireKey, LOCK_FLAGS, Operation, ReleaseKey, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
+use crate::asked::Asked;
 use crate::election_key::ElectionKey;
 use crate::error::RequestError;
 use crate::http::{Request, Response};
@@ -171,10 +172,9 @@ fn applied(
     };
     let mut shown = ElectionKey::new(entry)?;
     if entry.key() != settings.key.as_str() || shown.session.as_ref() != Some(session) {
-        return Err(RequestError::Garbled {
-            what: "a transaction's answer that shows another key",
-            source: None,
-        });
+        return Err(RequestError::garbled(
+            "a transaction's answer that shows another key",
+        ));
     }
     shown.value = value.to_vec();
     Ok(Acquired::Tied(shown))
@@ -192,17 +192,16 @@ fn rolled_back(faults: Vec<TxnFault>) -> Result<Acquired, RequestError> {
     let decides = |fault: &TxnFault| fault.kind != TxnFaultKind::Check;
     let fault = faults.into_iter().find(decides);
     Err(match fault {
-        Some(fault) if fault.kind == TxnFaultKind::SessionGone => {
-            RequestError::InvalidSession { text: fault.text }
-        }
+        Some(fault) if fault.kind == TxnFaultKind::SessionGone => RequestError::InvalidSession {
+            text: fault.text,
+            asked: Asked::default(),
+        },
         Some(fault) => RequestError::Rejected {
             status: 409,
             text: fault.text,
+            asked: Asked::default(),
         },
-        None => RequestError::Garbled {
-            what: "a transaction that failed for no reason",
-            source: None,
-        },
+        None => RequestError::garbled("a transaction that failed for no reason"),
     })
 }
 

@@ -88,6 +88,7 @@ impl Why {
             Self::NotAnElection { key, conflict } => Err(Error::NotAnElection {
                 key: key.clone(),
                 conflict: conflict.clone(),
+                on: crate::subject::Subject::default(),
             }),
         }
     }

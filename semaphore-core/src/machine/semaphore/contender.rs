@@ -27,6 +27,7 @@ use crate::machine::process::tenancy::tenure::Tenure;
 use crate::machine::semaphore::key::{ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
 use crate::sequencer::Sequencer;
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::{TransportError, TransportErrorKind};
 use crate::view::{Contender as Shown, ContenderFlags, Key, View};
@@ -279,6 +280,7 @@ impl Contender {
         let lost = Lost::Unreadable {
             session: self.session.id()?.clone(),
             refusal: refusal.clone(),
+            on: Subject::default(),
         };
         Some(ContenderEvent::Lost(acquire, lost))
     }
@@ -451,7 +453,10 @@ impl Contender {
                 if let Some(acquire) = self.held_for()
                     && !is_on(Defect::EvictionUnnoticed)
                 {
-                    let lost = Lost::RemovedFromHolders { session };
+                    let lost = Lost::RemovedFromHolders {
+                        session,
+                        on: Subject::default(),
+                    };
                     event = Some(ContenderEvent::Lost(acquire, lost));
                 }
                 self.withdrawn(moment, settings);
@@ -473,7 +478,7 @@ impl Contender {
             return None;
         }
         if let Some(acquire) = self.held_for() {
-            let lost = self.session.lease_expired()?;
+            let lost = self.session.lease_expired(now)?;
             return Some(ContenderEvent::Lost(acquire, lost));
         }
         if self.key.settles_at().is_some_and(|at| at <= now) {
@@ -575,7 +580,10 @@ impl Contender {
             KeyEvent::Taken => match (self.held_for(), self.session.id()) {
                 (Some(acquire), Some(session)) => {
                     let session = session.clone();
-                    let lost = Lost::ContenderKeyTaken { session };
+                    let lost = Lost::ContenderKeyTaken {
+                        session,
+                        on: Subject::default(),
+                    };
                     Some(ContenderEvent::Lost(acquire, lost))
                 }
                 _ => Some(ContenderEvent::KeyTaken),
@@ -590,7 +598,13 @@ impl Contender {
         Some(match (self.held_for(), self.session.id()) {
             (Some(acquire), Some(session)) => {
                 let session = session.clone();
-                ContenderEvent::Lost(acquire, Lost::SessionGone { session })
+                ContenderEvent::Lost(
+                    acquire,
+                    Lost::SessionGone {
+                        session,
+                        on: Subject::default(),
+                    },
+                )
             }
             _ => ContenderEvent::SessionGone,
         })

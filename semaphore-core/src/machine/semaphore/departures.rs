@@ -16,6 +16,7 @@ use crate::machine::semaphore::knowledge::RecordLook;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::record::Record;
+use crate::subject::Subject;
 use crate::time::Instant;
 
 impl Participant {
@@ -43,12 +44,14 @@ impl Participant {
             ContenderEvent::SessionGone => self.replace(now, no, |session| match session {
                 SessionSource::Callers(session) => Some(Error::SessionGone {
                     session: session.clone(),
+                    on: Subject::default(),
                 }),
                 SessionSource::Create(_) | SessionSource::Shared(_) => None,
             }),
             ContenderEvent::KeyTaken => self.replace(now, no, |session| match session {
                 SessionSource::Callers(session) => Some(Error::SessionInUse {
                     session: session.clone(),
+                    on: Subject::default(),
                 }),
                 SessionSource::Create(_) | SessionSource::Shared(_) => None,
             }),
@@ -56,7 +59,10 @@ impl Participant {
                 let prefix = self.settings.prefix.to_string();
                 let is_hidden = self.roster.is_hidden();
                 self.replace(now, no, |_| {
-                    is_hidden.then_some(Error::IncompleteView { prefix })
+                    is_hidden.then_some(Error::IncompleteView {
+                        prefix,
+                        on: Subject::default(),
+                    })
                 });
             }
             ContenderEvent::Refused(error) => {

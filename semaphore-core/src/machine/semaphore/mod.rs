@@ -73,7 +73,9 @@ use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::vanished::Vanished;
 use crate::machine::semaphore::watch::Watch;
 use crate::machine::status::{FirstWaiter, Status};
+use crate::record::Record;
 use crate::sequencer::Sequencer;
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -200,6 +202,13 @@ impl Participant {
         let wanting = self.roster.those(Group::Wanting);
         let mut own = wanting.filter_map(|(_, it)| it.failure());
         self.callers.failure().or_else(|| own.next()).cloned()
+    }
+
+    /// Who held the slots when Consul last told.
+    fn holders(&self) -> Vec<String> {
+        let record = self.knowledge.record();
+        let holders = record.into_iter().flat_map(Record::holders);
+        holders.map(str::to_owned).collect()
     }
 
     fn let_time_pass(&mut self, now: Instant, no: ContenderNo) {
@@ -403,7 +412,8 @@ impl Machine for Participant {
         self.timed_at = self.timed_at.max(now);
         for ticket in self.callers.take_expired(now) {
             self.drop_claim(now, ticket.id);
-            self.callers.timed_out(now, &ticket, self.obstacle());
+            self.callers
+                .timed_out(now, &ticket, self.obstacle(), self.holders());
         }
         for no in self.roster.ended(now) {
             self.let_time_pass(now, no);
@@ -433,6 +443,10 @@ impl Machine for Participant {
         self.callers.notices_mut().poll_command()
     }
 
+    fn subject(&self, agent: Option<String>) -> Subject {
+        Subject::of_semaphore(self.settings.prefix.as_str(), self.settings.limit(), agent)
+    }
+
     fn poll_wish(&mut self) -> Option<LoanWish> {
         self.roster.poll_wish()
     }
@@ -452,7 +466,7 @@ impl Machine for Participant {
     fn close(&mut self, now: Instant) {
         self.callers.commanded(now, || Command::Close);
         self.callers.close();
-        self.fail_waiting(now, |_| Error::Closed);
+        self.fail_waiting(now, |_| Error::closed());
         self.roster.spares().close(now);
         self.settle(now);
     }

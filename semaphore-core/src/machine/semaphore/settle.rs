@@ -19,6 +19,7 @@ use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::writes::MAX_STEPS;
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::view::Source;
 
@@ -82,6 +83,7 @@ impl Participant {
             let prefix = self.settings.prefix.to_string();
             self.fail_waiting(now, |_| Error::IncompleteView {
                 prefix: prefix.clone(),
+                on: Subject::default(),
             });
             return;
         }
@@ -94,6 +96,7 @@ impl Participant {
                 self.fail_waiting(now, |_| Error::Conflict {
                     key: key.clone(),
                     conflict: conflict.clone(),
+                    on: Subject::default(),
                 });
             }
             Some(Ok(record)) => {
@@ -109,7 +112,11 @@ impl Participant {
                         InvalidInput::PermitsOverLimit { wanted, limit }.into()
                     });
                 } else if !self.knowledge.tolerates(theirs) {
-                    self.fail_waiting(now, |_| Error::LimitConflict { ours, theirs });
+                    self.fail_waiting(now, |_| Error::LimitConflict {
+                        ours,
+                        theirs,
+                        on: Subject::default(),
+                    });
                 }
             }
         }

@@ -16,6 +16,7 @@
 use crate::api::{
     AcquireKey, CasKey, Entry, Operation, Results, Txn, TxnFault, TxnFaultKind, TxnOutcome,
 };
+use crate::asked::Asked;
 use crate::error::RequestError;
 use crate::http::{Request, Response};
 use crate::id::{Index, SessionId};
@@ -408,14 +409,24 @@ fn refusal(fault: Option<TxnFault>) -> RequestError {
         return garbled("a transaction that failed for no reason");
     };
     match kind {
-        TxnFaultKind::SessionGone => RequestError::InvalidSession { text },
-        TxnFaultKind::Denied => RequestError::Denied { text },
-        _ => RequestError::Rejected { status: 409, text },
+        TxnFaultKind::SessionGone => RequestError::InvalidSession {
+            text,
+            asked: Asked::default(),
+        },
+        TxnFaultKind::Denied => RequestError::Denied {
+            text,
+            asked: Asked::default(),
+        },
+        _ => RequestError::Rejected {
+            status: 409,
+            text,
+            asked: Asked::default(),
+        },
     }
 }
 
 fn garbled(what: &'static str) -> RequestError {
-    RequestError::Garbled { what, source: None }
+    RequestError::garbled(what)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::machine::semaphore::focus::Focus;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::vanished::Finding;
+use crate::subject::Subject;
 use crate::time::Instant;
 use crate::transport::TransportError;
 
@@ -268,6 +269,7 @@ impl Participant {
                 let prefix = self.settings.prefix.to_string();
                 self.fail_waiting(now, |_| Error::IncompleteView {
                     prefix: prefix.clone(),
+                    on: Subject::default(),
                 });
             }
             Finding::Failed(error) => {

@@ -26,7 +26,7 @@ fn a_session_that_is_taken_away_ends_all_holds_by_it_and_no_other() {
         assert!(
             matches!(
                 &lost,
-                Lost::SessionGone { session: gone } if gone.as_str() == session
+                Lost::SessionGone { session: gone, .. } if gone.as_str() == session
             ),
             "{lost:?}"
         );

@@ -77,7 +77,7 @@ fn a_shutdown_waits_until_nothing_of_anybody_is_left() {
     world.run(down);
     assert_eq!(session_count(&world), 0, "{}", world.trace());
     let late = client.semaphore("service/late", 3);
-    assert!(matches!(late, Err(Error::Closed)), "{late:?}");
+    assert!(matches!(late, Err(Error::Closed { .. })), "{late:?}");
 }
 
 #[test]

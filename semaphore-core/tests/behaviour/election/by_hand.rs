@@ -213,7 +213,7 @@ fn a_value_that_is_set_after_the_resignation_is_refused() {
         Event::Done {
             command: it,
             result,
-        } => *it == change && matches!(result, Err(Error::Closed)),
+        } => *it == change && matches!(result, Err(Error::Closed { .. })),
         _ => false,
     };
     assert!(bench.events.iter().any(is_told), "{:?}", bench.events);

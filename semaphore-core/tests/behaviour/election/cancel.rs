@@ -100,8 +100,8 @@ fn closing_ends_campaigns_and_leaves_the_leader_alone() {
     let waiting = world.start(async move { clone.campaign().await });
     world.advance(secs(1));
     a.close();
-    assert!(matches!(world.run(waiting), Err(Error::Closed)));
-    assert!(matches!(world.run(a.campaign()), Err(Error::Closed)));
+    assert!(matches!(world.run(waiting), Err(Error::Closed { .. })));
+    assert!(matches!(world.run(a.campaign()), Err(Error::Closed { .. })));
     world.advance(secs(30));
     assert!(first.is_leader());
     let shutdown = world.start(async move { a.shutdown().await });

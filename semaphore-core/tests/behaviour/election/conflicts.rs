@@ -31,7 +31,7 @@ fn a_key_with_other_flags_is_a_conflict_and_stays_as_it_is() {
     for flags in [SEMAPHORE_FLAGS, 1, u64::MAX] {
         for value in ["", "somebody's"] {
             let (world, outcome) = campaign_for(flags, value);
-            let Err(Error::NotAnElection { key, conflict }) = outcome else {
+            let Err(Error::NotAnElection { key, conflict, .. }) = outcome else {
                 panic!("{outcome:?}");
             };
             let expected = match flags {
@@ -158,6 +158,7 @@ fn the_key_of_an_election_is_no_semaphore() {
     let Err(Error::Conflict {
         key: found,
         conflict: Conflict::Flags { flags },
+        ..
     }) = outcome
     else {
         panic!("{outcome:?}");

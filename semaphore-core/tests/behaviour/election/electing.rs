@@ -250,6 +250,6 @@ fn the_blocking_handles_do_the_same() {
     assert_eq!(again.sequencer().lock_index, 2);
     drop(again);
     election.shutdown();
-    assert!(matches!(election.campaign(), Err(Error::Closed)));
+    assert!(matches!(election.campaign(), Err(Error::Closed { .. })));
     assert_only_key_left(&world);
 }

@@ -84,9 +84,9 @@ fn a_thread_closes_its_election_and_leads_on() {
     election.close();
     assert!(election.is_closed());
     let refused = election.campaign();
-    assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Closed { .. })), "{refused:?}");
     let refused = election.try_campaign();
-    assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Closed { .. })), "{refused:?}");
     assert!(leadership.is_leader());
     leadership.resign().expect("resigned");
     assert_only_key_left(&world);

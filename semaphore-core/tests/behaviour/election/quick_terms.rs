@@ -8,6 +8,7 @@ use semaphore_core::{Encoding, Error};
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};
 
 use crate::ENCODING;
+use crate::election::unknown::acquisition;
 use crate::support::election::*;
 use crate::support::*;
 
@@ -161,4 +162,28 @@ fn a_session_that_ends_while_it_is_kept_is_followed_by_another() {
     });
     let leadership = world.run(a.campaign()).expect("a leadership");
     assert!(leadership.is_leader());
+}
+
+/// The watch may show the election before the attempt is answered.
+#[test]
+fn who_resigns_before_the_attempt_is_answered_gives_the_key_back_at_once() {
+    let world = MockConsul::new(1);
+    let (_first, leadership) = leader(&world);
+    let b = election(&world, "b");
+    let waiting = world.start({
+        let b = b.clone();
+        async move { b.campaign().await.expect("a leadership") }
+    });
+    world.advance(secs(1));
+    let slow = Rule::new(Fault::DelayAnswer(millis(20)))
+        .host("b")
+        .kind(acquisition());
+    world.inject(slow);
+    world.run(leadership.resign()).expect("resigned");
+    let leadership = world.run(waiting);
+    assert_eq!(world.pending_rules(), 0, "{}", world.trace());
+    let before = world.now();
+    world.run(leadership.resign()).expect("resigned");
+    let took = world.now().saturating_since(before);
+    assert!(took <= millis(40), "{took:?}");
 }

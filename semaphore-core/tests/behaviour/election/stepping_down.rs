@@ -116,7 +116,7 @@ fn a_shutdown_does_not_wait_for_who_keeps_the_leadership() {
     let lost = world.run(leadership.lost());
     assert!(matches!(lost, Lost::SteppedDown), "{lost:?}");
     let refused = world.run(election.campaign());
-    assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Closed { .. })), "{refused:?}");
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn an_unknown_token_is_denied() {
     world.run(async {
         for error in all(&unknown, 3).await {
             assert!(
-                matches!(&error, Error::Request(RequestError::Denied { text }) if text.contains("ACL not found")),
+                matches!(&error, Error::Request(RequestError::Denied { text, .. }) if text.contains("ACL not found")),
                 "{error:?}"
             );
             assert!(!format!("{error:?} {error}").contains("unknown-token"));

@@ -25,7 +25,7 @@ fn upgrade(world: &MockConsul) {
 #[track_caller]
 fn assert_says_the_rule(error: &RequestError) {
     assert!(
-        matches!(error, RequestError::InvalidKey { text } if text == TEXT),
+        matches!(error, RequestError::InvalidKey { text, .. } if text == TEXT),
         "{error:?}"
     );
 }

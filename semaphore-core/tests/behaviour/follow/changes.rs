@@ -365,7 +365,7 @@ fn a_key_that_becomes_something_elses_has_no_leader_until_it_is_an_elections_aga
         let target = format!("/v1/kv/{LEADER}");
         operate(&world, Method::Put, &target, written);
         let (follower, item) = world.run(task);
-        let Some(Err(Error::NotAnElection { key, conflict })) = item else {
+        let Some(Err(Error::NotAnElection { key, conflict, .. })) = item else {
             panic!("{item:?}");
         };
         assert_eq!((key.as_str(), conflict), (LEADER, expected));

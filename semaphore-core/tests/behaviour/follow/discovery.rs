@@ -121,7 +121,7 @@ fn a_semaphores_keys_are_refused_as_an_elections() {
     for wanted in keys {
         let discovery = discovery_of(&world, &wanted, Scope::new());
         let error = world.run(discovery.leader()).expect_err("a conflict");
-        let Error::NotAnElection { key, conflict } = error else {
+        let Error::NotAnElection { key, conflict, .. } = error else {
             panic!("{wanted}: {error:?}");
         };
         assert_eq!((key, conflict), (wanted, Conflict::Semaphore));

@@ -72,7 +72,7 @@ fn a_session_that_is_destroyed_is_noticed() {
         .world
         .consul(|consul, now| consul.destroy_session(now, id));
     match holder.loses() {
-        Lost::SessionGone { session } => assert_eq!(session, holder.session),
+        Lost::SessionGone { session, .. } => assert_eq!(session, holder.session),
         other => panic!("{other:?}"),
     }
     holder.ends();
@@ -97,7 +97,7 @@ fn a_holder_that_an_operator_took_out_of_the_record_is_told() {
         r#"{"Limit":1,"Holders":{}}"#,
     );
     match holder.loses() {
-        Lost::RemovedFromHolders { session } => assert_eq!(session, holder.session),
+        Lost::RemovedFromHolders { session, .. } => assert_eq!(session, holder.session),
         other => panic!("{other:?}"),
     }
     holder.ends();
@@ -195,7 +195,7 @@ fn a_contender_key_that_is_released_is_noticed() {
         "",
     );
     match holder.loses() {
-        Lost::ContenderKeyTaken { session } => assert_eq!(session, holder.session),
+        Lost::ContenderKeyTaken { session, .. } => assert_eq!(session, holder.session),
         other => panic!("{other:?}"),
     }
     holder.ends();
@@ -214,7 +214,7 @@ fn a_contender_key_that_another_session_has_is_noticed() {
     thief.acquires(world, &key);
     world.heal("a");
     match world.run(holder.permit.lost()) {
-        Lost::ContenderKeyTaken { session } => assert_eq!(session, holder.session),
+        Lost::ContenderKeyTaken { session, .. } => assert_eq!(session, holder.session),
         other => panic!("{other:?}\n{}", world.trace()),
     }
     assert!(world.now().since_origin() < secs(22), "{}", world.now());
@@ -341,6 +341,7 @@ fn a_lease_that_ran_out_tells_the_last_failure() {
         Lost::LeaseExpired {
             session,
             last_failure: Some(RequestError::Unavailable { status: 500, .. }),
+            ..
         } => assert_eq!(session, holder.session),
         other => panic!("{other:?}"),
     }
@@ -423,7 +424,7 @@ fn permits_that_were_acquired_together_are_lost_together() {
     let one = holders(&world).remove(1);
     world.consul(|consul, now| consul.destroy_session(now, &one));
     match world.run(permit.lost()) {
-        Lost::SessionGone { session } => assert_eq!(session.as_str(), one),
+        Lost::SessionGone { session, .. } => assert_eq!(session.as_str(), one),
         other => panic!("{other:?}"),
     }
     assert!(!permit.is_held());

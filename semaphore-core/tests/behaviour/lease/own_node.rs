@@ -162,7 +162,7 @@ fn a_token_that_may_not_register_a_missing_one_is_told_what_it_lacks_at_once() {
     ];
     assert!(world.now().saturating_since(before) < secs(2));
     for error in refused {
-        let Error::Request(RequestError::Denied { text }) = &error else {
+        let Error::Request(RequestError::Denied { text, .. }) = &error else {
             panic!("{error:?}");
         };
         assert!(text.contains("node:write"), "{text}");

@@ -82,7 +82,7 @@ fn a_view_that_says_it_is_filtered_is_an_error_and_nobody_is_pruned() {
     world.run(async {
         let error = blind.acquire().await.expect_err("filtered");
         assert!(
-            matches!(&error, Error::IncompleteView { prefix } if prefix == PREFIX),
+            matches!(&error, Error::IncompleteView { prefix, .. } if prefix == PREFIX),
             "{error:?}"
         );
         let error = blind.try_acquire().await.expect_err("filtered");
@@ -102,7 +102,7 @@ fn a_holder_that_is_hidden_in_silence_is_an_error_and_not_pruned() {
     world.run(async {
         let error = blind.acquire().await.expect_err("hidden");
         assert!(
-            matches!(&error, Error::IncompleteView { prefix } if prefix == PREFIX),
+            matches!(&error, Error::IncompleteView { prefix, .. } if prefix == PREFIX),
             "{error:?}"
         );
         assert!(world.now().since_origin() < secs(1));

@@ -124,7 +124,7 @@ fn what_is_no_record_is_a_conflict_and_left_alone() {
         world.run(async {
             for _ in 0..2 {
                 let error = semaphore.acquire().await.expect_err(value);
-                let Error::Conflict { key, conflict } = error else {
+                let Error::Conflict { key, conflict, .. } = error else {
                     panic!("{error:?}");
                 };
                 assert_eq!(key, LOCK);
@@ -185,7 +185,7 @@ fn another_limit_is_a_conflict_that_names_both() {
     world.run(async {
         let permit = a.acquire().await.expect("a slot");
         let error = b.acquire().await.expect_err("another limit");
-        let Error::LimitConflict { ours, theirs } = error else {
+        let Error::LimitConflict { ours, theirs, .. } = error else {
             panic!("{error:?}");
         };
         assert_eq!((ours, theirs), (3, 2));

@@ -117,11 +117,11 @@ fn what_nobody_has_used_is_not_found() {
     let world = MockConsul::new(1);
     let semaphore = semaphore(&world, "a", 2);
     let result = world.run(semaphore.inspect());
-    assert!(matches!(result, Err(Error::NotFound)), "{result:?}");
+    assert!(matches!(result, Err(Error::NotFound { .. })), "{result:?}");
     let result = world.run(semaphore.resize(3));
-    assert!(matches!(result, Err(Error::NotFound)), "{result:?}");
+    assert!(matches!(result, Err(Error::NotFound { .. })), "{result:?}");
     let result = world.run(semaphore.destroy());
-    assert!(matches!(result, Err(Error::NotFound)), "{result:?}");
+    assert!(matches!(result, Err(Error::NotFound { .. })), "{result:?}");
     assert_eq!(world.run(semaphore.collect()).expect("nothing there"), 0);
     assert!(world.consul(|consul, _| consul.entries("").next().is_none()));
 }
@@ -158,7 +158,9 @@ fn another_limit_is_a_conflict_for_the_strict_who_wait_and_for_those_who_come() 
     world.run(operator.resize(3)).expect("resized");
     for result in [world.run(waiting), world.run(strict.acquire())] {
         match result {
-            Err(Error::LimitConflict { ours: 1, theirs: 3 }) => {}
+            Err(Error::LimitConflict {
+                ours: 1, theirs: 3, ..
+            }) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -211,7 +213,9 @@ fn the_handle_that_resizes_back_and_forth_goes_on() {
     world.run(operator.resize(5)).expect("resized");
     let result = world.run(semaphore.acquire());
     match result {
-        Err(Error::LimitConflict { ours: 4, theirs: 5 }) => {}
+        Err(Error::LimitConflict {
+            ours: 4, theirs: 5, ..
+        }) => {}
         other => panic!("{other:?}"),
     }
     world.run(permit.release()).expect("released");
@@ -313,6 +317,7 @@ fn only_what_is_not_used_is_destroyed() {
         Err(Error::InUse {
             holders: 1,
             waiters: 1,
+            ..
         }) => {}
         other => panic!("{other:?}"),
     }
@@ -323,7 +328,7 @@ fn only_what_is_not_used_is_destroyed() {
     world.run(operator.destroy()).expect("destroyed");
     assert!(world.consul(|consul, _| consul.entries("").next().is_none()));
     let result = world.run(operator.destroy());
-    assert!(matches!(result, Err(Error::NotFound)), "{result:?}");
+    assert!(matches!(result, Err(Error::NotFound { .. })), "{result:?}");
 }
 
 #[test]
@@ -431,7 +436,7 @@ fn what_is_no_semaphore_is_a_conflict_and_stays_as_it_is() {
         ];
         for result in results {
             match result {
-                Err(Error::Conflict { key, conflict }) => {
+                Err(Error::Conflict { key, conflict, .. }) => {
                     assert_eq!(key, LOCK);
                     let is_flags = matches!(conflict, Conflict::Flags { flags } if flags != 0);
                     assert_eq!(is_flags, flags != 0, "{value}: {conflict:?}");
@@ -493,7 +498,7 @@ fn a_list_that_says_it_is_incomplete_prunes_and_destroys_nothing() {
         world.run(blind.destroy()),
     ] {
         match result {
-            Err(Error::IncompleteView { prefix }) => assert_eq!(prefix, PREFIX),
+            Err(Error::IncompleteView { prefix, .. }) => assert_eq!(prefix, PREFIX),
             other => panic!("{other:?}"),
         }
     }

@@ -59,6 +59,10 @@ fn prefixes_that_consul_would_change_or_that_name_nothing() {
         let found = refused(Semaphore::builder(prefix, 1));
         assert_eq!(found, PrefixOuterSpace(prefix.into()));
     }
+    for prefix in [".lock", "a/.lock", "/a/.lock/"] {
+        let found = refused(Semaphore::builder(prefix, 1));
+        assert_eq!(found, PrefixOfRecord(prefix.into()));
+    }
     for prefix in ["a%20b", "a%2Fb", "%41/b"] {
         let found = refused(Semaphore::builder(prefix, 1));
         assert_eq!(found, PrefixEncoded(prefix.into()));
@@ -76,7 +80,7 @@ fn prefixes_that_consul_would_change_or_that_name_nothing() {
         found,
         PrefixTooLong {
             len: 200_000,
-            max: 40_000
+            max: 6_000
         }
     ));
 }
@@ -191,6 +195,29 @@ fn names_that_are_empty_or_have_control_characters() {
             );
         }
     }
+}
+
+#[test]
+fn names_that_are_too_long_for_a_url() {
+    let name = "x".repeat(401);
+    for builder in [
+        builder(1).datacenter(&name),
+        builder(1).namespace(&name),
+        builder(1).partition("\u{e4}".repeat(67)),
+    ] {
+        let found = refused(builder);
+        let is_told = matches!(
+            found,
+            InvalidInput::NameTooLong {
+                len: 401 | 402,
+                max: 400,
+                ..
+            }
+        );
+        assert!(is_told, "{found:?}");
+    }
+    let longest = builder(1).datacenter("x".repeat(400));
+    assert!(longest.connect(MockConsul::new(1).client("a")).is_ok());
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn two_semaphores_do_not_share_it_on_one_prefix() {
     let permit = world.run(first.acquire()).expect("a free slot");
     let before = world.now();
     match world.run(second.acquire()) {
-        Err(Error::SessionInUse { session }) => assert_eq!(session, own.session),
+        Err(Error::SessionInUse { session, .. }) => assert_eq!(session, own.session),
         other => panic!("{other:?}"),
     }
     assert!(
@@ -230,7 +230,7 @@ fn a_dead_one_is_told() {
     let dead = SessionId::new("4ca8e74b-6350-7587-addf-a18084928f3c").expect("an id");
     let semaphore = connect(builder(1).session(dead.clone()), &world.client("a"));
     match world.run(semaphore.acquire()) {
-        Err(Error::SessionGone { session }) => assert_eq!(session, dead),
+        Err(Error::SessionGone { session, .. }) => assert_eq!(session, dead),
         other => panic!("{other:?}"),
     }
     world.advance(secs(1));

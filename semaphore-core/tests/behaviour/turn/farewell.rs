@@ -59,7 +59,10 @@ fn a_release_that_is_under_way_at_the_end_is_finished() {
         process.exit();
         let released = world.run(releasing);
         assert!(
-            matches!(released, Ok(()) | Err(Error::Closed)),
+            matches!(
+                released,
+                Ok(()) | Err(Error::Closed { .. } | Error::Lost(Lost::RuntimeEnded))
+            ),
             "{released:?}"
         );
         world.advance(secs(1));
@@ -77,7 +80,7 @@ fn whoever_waits_when_its_program_ends_leaves_the_queue() {
     world.advance(secs(2));
     assert_eq!(contender_keys(&world).len(), 2);
     process.exit();
-    assert!(matches!(world.run(waiting), Err(Error::Closed)));
+    assert!(matches!(world.run(waiting), Err(Error::Closed { .. })));
     world.advance(secs(1));
     assert_eq!(contender_keys(&world).len(), 1);
     assert!(permit.is_held());

@@ -23,13 +23,13 @@ fn closing_fails_those_who_wait_and_leaves_those_who_hold() {
     semaphore.close();
     assert!(semaphore.is_closed() && semaphore.clone().is_closed());
     let result = world.run(waiting);
-    assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+    assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
     for result in [
         world.run(semaphore.acquire()).map(drop),
         world.run(semaphore.acquire_timeout(secs(1))).map(drop),
         world.run(semaphore.try_acquire()).map(drop),
     ] {
-        assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+        assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
     }
     world.advance(secs(60));
     assert!(permit.is_held());
@@ -133,7 +133,10 @@ fn the_end_of_the_runtime_is_a_loss() {
     assert!(matches!(at_once(permit.lost()), Lost::RuntimeEnded));
     assert_eq!(permit.remaining(), secs(0));
     let released = at_once(permit.release());
-    assert!(matches!(released, Err(Error::Closed)), "{released:?}");
+    assert!(
+        matches!(released, Err(Error::Lost(Lost::RuntimeEnded))),
+        "{released:?}"
+    );
 }
 
 #[test]
@@ -151,7 +154,7 @@ fn after_the_end_of_the_runtime_everything_is_closed() {
         at_once(semaphore.acquire()).map(drop),
         at_once(semaphore.try_acquire()).map(drop),
     ] {
-        assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+        assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
     }
     semaphore.close();
     drop(permit);
@@ -236,7 +239,7 @@ fn a_driver_that_is_never_run_is_the_end_too() {
     *runtime.driver.lock().expect("a driver") = None;
     assert!(semaphore.is_closed());
     let result = at_once(semaphore.acquire());
-    assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+    assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
     assert_eq!(world.stats().total_requests(), 0);
 }
 
@@ -344,7 +347,7 @@ fn blocking_handles_do_the_same() {
     assert_nothing_left(&world);
     semaphore.destroy().expect("destroyed");
     let result = semaphore.acquire();
-    assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+    assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
 }
 
 #[test]
@@ -358,7 +361,7 @@ fn blocking_handles_close_and_collect() {
     assert_eq!(semaphore.collect().expect("collected"), 1);
     semaphore.close();
     let result = semaphore.acquire_timeout(secs(1));
-    assert!(matches!(result, Err(Error::Closed)), "{result:?}");
+    assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
     assert!(permit.is_held());
     permit.release().expect("released");
 }

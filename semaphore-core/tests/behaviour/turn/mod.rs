@@ -4,6 +4,7 @@ mod acquire;
 mod availability;
 mod bad_input;
 mod callers_session;
+mod ends_of_work;
 mod farewell;
 mod fencing;
 mod handles;

@@ -13,6 +13,7 @@ use crate::machine::election::settings::ElectionSettings;
 use crate::machine::election::term::{TermIndexes, loss, was_acquired_since};
 use crate::machine::process::moment::Moment;
 use crate::sequencer::Sequencer;
+use crate::subject::Subject;
 use crate::time::Instant;
 
 impl Candidacy {
@@ -142,11 +143,18 @@ impl Candidacy {
     ) -> Option<CandidacyEvent> {
         if is_on(Defect::FailureTakenForLoss) && self.is_leading() {
             let session = self.session.id()?.clone();
-            return Some(CandidacyEvent::Lost(Lost::KeyReleased { session }));
+            return Some(CandidacyEvent::Lost(Lost::KeyReleased {
+                session,
+                on: Subject::default(),
+            }));
         }
         if self.is_leading() && matches!(error, RequestError::InvalidKey { .. }) {
             let (session, refusal) = (self.session.id()?.clone(), error);
-            return Some(CandidacyEvent::Lost(Lost::Unreadable { session, refusal }));
+            return Some(CandidacyEvent::Lost(Lost::Unreadable {
+                session,
+                refusal,
+                on: Subject::default(),
+            }));
         }
         let event = self
             .is_campaigning()

@@ -15,10 +15,10 @@ use crate::machine::process::moment::Moment;
 use crate::time::Instant;
 
 impl Candidacy {
-    pub(super) fn write(&mut self, settings: &ElectionSettings) -> Option<Request> {
+    pub(super) fn write(&mut self, now: Instant, settings: &ElectionSettings) -> Option<Request> {
         let session = self.session.id()?.clone();
         if self.is_leaving() {
-            if let Some((request, value)) = self.hand_on(&session, settings) {
+            if let Some((request, value)) = self.hand_on(now, &session, settings) {
                 self.writing = Some(Writing::HandOn { value });
                 return Some(request);
             }
@@ -67,13 +67,14 @@ impl Candidacy {
     /// Gives the key back so that the session can be kept, and what the key says then.
     fn hand_on(
         &self,
+        now: Instant,
         session: &SessionId,
         settings: &ElectionSettings,
     ) -> Option<(Request, Vec<u8>)> {
         let is_whole = |key: &&ElectionKey| key.foreign_flags().is_none() && !key.is_overwritten();
         let ours = self.shown_as_own().filter(is_whole)?;
         let value = self.value_to_leave();
-        if !self.phase.hands_on() {
+        if !self.phase.hands_on() || !self.may_be_kept(now) {
             return None;
         }
         let request = write::hand_on(session, value, ours, settings)?;
@@ -133,8 +134,12 @@ impl Candidacy {
         match acquired {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
-                self.pace.refused(now, rng);
-                return self.observe(now, Some(shown), (moment, sent), settings);
+                let event = self.observe(now, Some(shown), (moment, sent), settings);
+                // Who leads already, or has resigned meanwhile, waits for nothing.
+                if self.is_campaigning() {
+                    self.pace.refused(now, rng);
+                }
+                return event;
             }
             // Whoever is told that it was applied, and shown that it was not, waits as after a refusal.
             Ok(Acquired::Untold) => {

@@ -83,7 +83,10 @@ mod tests {
 
     #[test]
     fn the_first_reason_is_told_unless_a_refusal_takes_its_place() {
-        let denied = |text: &str| RequestError::Denied { text: text.into() };
+        let denied = |text: &str| RequestError::Denied {
+            text: text.into(),
+            asked: crate::asked::Asked::default(),
+        };
         let mut departure = Departure::begin(at(1_000), &settings());
         assert_eq!(departure.until(), at(31_000), "twice the TTL");
         assert_eq!(departure.began_at(&settings()), at(1_000));

@@ -21,8 +21,11 @@
 use core::time::Duration;
 
 use crate::defect::{Defect, is_on};
+use crate::error::{Lost, RequestError};
+use crate::id::SessionId;
 use crate::input::SessionOptions;
 use crate::machine::process::reader::backoff::jitter;
+use crate::subject::Subject;
 use crate::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,30 @@ impl Lease {
 
     pub(in crate::machine) fn is_valid(&self, now: Instant) -> bool {
         now < self.deadline()
+    }
+
+    /// What a holder is told when it is over: why, as far as is known. `last_sent` is when the last renewal was sent, where
+    /// that is known.
+    pub(in crate::machine) fn expired(
+        &self,
+        now: Instant,
+        session: SessionId,
+        last_failure: Option<&RequestError>,
+        last_sent: Option<Instant>,
+    ) -> Lost {
+        let last_failure = last_failure.map(RequestError::at_face_value).cloned();
+        // Where renewals fail, others are sent all the time. One that is told late was told by nobody who runs in time.
+        let is_unattended = match last_sent {
+            Some(sent) => now.saturating_since(sent) > self.length / EARLIEST,
+            None => now.saturating_since(self.deadline()) > self.length / EARLIEST / OFTENER,
+        };
+        let last_sent = last_sent.unwrap_or(self.sent_at);
+        Lost::LeaseExpired {
+            session,
+            last_failure,
+            unsent: is_unattended.then(|| now.saturating_since(last_sent)),
+            on: Subject::default(),
+        }
     }
 }
 

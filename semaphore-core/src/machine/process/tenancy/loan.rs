@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
+use crate::error::Lost;
 use crate::error::RequestError;
 use crate::id::{Index, SessionId};
 use crate::machine::process::tenancy::lease::Lease;
@@ -169,6 +170,14 @@ impl Loan {
             State::Lent(_, lease) => lease.as_ref(),
             _ => None,
         }
+    }
+
+    /// What its holder loses when its lease is over.
+    pub(in crate::machine) fn lease_expired(&self, now: Instant) -> Option<Lost> {
+        let State::Lent(id, Some(lease)) = &self.state else {
+            return None;
+        };
+        Some(lease.expired(now, id.clone(), self.failure.as_ref(), None))
     }
 
     pub(in crate::machine) fn lock_delay(&self) -> Duration {

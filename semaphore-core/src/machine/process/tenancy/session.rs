@@ -191,12 +191,10 @@ impl Session {
     }
 
     /// What its holder or leader loses when its lease is over.
-    pub(in crate::machine) fn lease_expired(&self) -> Option<Lost> {
-        let last_failure = self.failure.as_ref().map(RequestError::at_face_value);
-        Some(Lost::LeaseExpired {
-            session: self.id()?.clone(),
-            last_failure: last_failure.cloned(),
-        })
+    pub(in crate::machine) fn lease_expired(&self, now: Instant) -> Option<Lost> {
+        let lease = self.lease()?;
+        let last_sent = Some(self.renewed_at);
+        Some(lease.expired(now, self.id()?.clone(), self.failure.as_ref(), last_sent))
     }
 
     pub(in crate::machine) fn has_ended(&self) -> bool {

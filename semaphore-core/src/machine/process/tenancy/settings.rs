@@ -76,16 +76,27 @@ impl SessionSettings {
         let names_no_node = self.options().is_some_and(|it| it.standing_on().is_none());
         let is_of_here = self.scope.datacenter().is_none();
         match error {
-            RequestError::Rejected { status, text } if is_not_registered(&text) => {
-                match (names_no_node, is_of_here) {
-                    (true, true) => RequestError::Unavailable { status, text },
-                    (true, false) => RequestError::Rejected {
-                        status,
-                        text: format!("{text}; {NODE_ELSEWHERE}"),
-                    },
-                    (false, _) => RequestError::Rejected { status, text },
-                }
-            }
+            RequestError::Rejected {
+                status,
+                text,
+                asked,
+            } if is_not_registered(&text) => match (names_no_node, is_of_here) {
+                (true, true) => RequestError::Unavailable {
+                    status,
+                    text,
+                    asked,
+                },
+                (true, false) => RequestError::Rejected {
+                    status,
+                    text: format!("{text}; {NODE_ELSEWHERE}"),
+                    asked,
+                },
+                (false, _) => RequestError::Rejected {
+                    status,
+                    text,
+                    asked,
+                },
+            },
             error => error,
         }
     }

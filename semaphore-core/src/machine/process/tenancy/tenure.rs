@@ -110,12 +110,11 @@ impl Tenure {
     }
 
     /// What its holder loses when its lease is over.
-    pub(in crate::machine) fn lease_expired(&self) -> Option<Lost> {
-        let last_failure = self.failure().map(RequestError::at_face_value);
-        Some(Lost::LeaseExpired {
-            session: self.id()?.clone(),
-            last_failure: last_failure.cloned(),
-        })
+    pub(in crate::machine) fn lease_expired(&self, now: Instant) -> Option<Lost> {
+        match self {
+            Self::Own(session) => session.lease_expired(now),
+            Self::Shared(loan) => loan.lease_expired(now),
+        }
     }
 
     pub(in crate::machine) fn is_being_created(&self) -> bool {

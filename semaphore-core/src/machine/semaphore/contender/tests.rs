@@ -2,6 +2,7 @@ use core::time::Duration;
 
 mod leaving;
 
+use crate::asked::Asked;
 use crate::input::{Behavior, SessionOptions};
 use crate::machine::fixture::{A, B, Shown, at, session, settings};
 use crate::machine::semaphore::contender::*;
@@ -73,6 +74,7 @@ impl Bench {
 
     fn skip(&mut self, now: u64) {
         let failure = RequestError::Denied {
+            asked: Asked::default(),
             text: format!("at {now}"),
         };
         self.contender.skip(Moment(now), failure, &self.settings);
@@ -301,7 +303,7 @@ fn it_loses_its_slot_when_the_record_no_longer_names_it() {
         let lost = bench.observe(0, shown, confirmed);
         assert!(matches!(
             lost,
-            Some(ContenderEvent::Lost(ACQUIRE, Lost::RemovedFromHolders { session: id })) if id == session(A)
+            Some(ContenderEvent::Lost(ACQUIRE, Lost::RemovedFromHolders { session: id, .. })) if id == session(A)
         ));
         assert_eq!(bench.contender.presence(), Presence::No);
     }

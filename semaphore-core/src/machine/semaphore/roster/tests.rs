@@ -64,6 +64,7 @@ impl Bench {
             7 => _ = contender.handle_timeout(at(now), Moment::START, None),
             8 if contender.is_leaving() => {
                 let failure = RequestError::Denied {
+                    asked: crate::asked::Asked::default(),
                     text: "Permission denied".to_owned(),
                 };
                 contender.leaving_failed(moment, failure, settings);

@@ -163,7 +163,7 @@ fn a_key_that_another_session_has_is_taken_in_either_encoding() {
 #[test]
 fn why_nobody_entered_is_told() {
     let error = |fault| entered(Encoding::Transactions, &rolled_back(&[(0, fault)])).unwrap_err();
-    assert!(matches!(error(GONE), RequestError::InvalidSession { text } if text == GONE));
+    assert!(matches!(error(GONE), RequestError::InvalidSession { text, .. } if text == GONE));
     assert!(matches!(error(DENIED), RequestError::Denied { .. }));
     assert!(matches!(
         error(OTHER),
@@ -361,7 +361,7 @@ fn a_write_that_failed_for_another_reason_is_an_error() {
     }
     let found = written(&claim(false), &rolled_back(&[(5, STALE), (0, OTHER)]));
     assert!(
-        matches!(&found, Err(RequestError::Rejected { status: 409, text }) if text == OTHER),
+        matches!(&found, Err(RequestError::Rejected { status: 409, text, .. }) if text == OTHER),
         "{found:?}"
     );
 }

@@ -1,5 +1,6 @@
 //! Every way out.
 
+use crate::asked::Asked;
 use crate::machine::semaphore::contender::tests::*;
 
 #[test]
@@ -149,7 +150,7 @@ fn each_step_out_can_be_skipped_and_the_first_failure_is_kept() {
     bench.assert_gone(1_000);
     assert!(matches!(
         bench.contender.leave_failure(),
-        Some(RequestError::Denied { text }) if text == "at 1"
+        Some(RequestError::Denied { text, .. }) if text == "at 1"
     ));
 }
 
@@ -203,7 +204,10 @@ fn one_that_has_given_up_sends_and_reports_nothing_more() {
 
 #[test]
 fn giving_up_names_the_failure_that_is_nearest() {
-    let denied = |text: &str| RequestError::Denied { text: text.into() };
+    let denied = |text: &str| RequestError::Denied {
+        text: text.into(),
+        asked: Asked::default(),
+    };
     let others = denied("another request's");
     let text = |bench: &Bench| bench.contender.leave_failure().unwrap().to_string();
 

@@ -1,0 +1,154 @@
+//! Which Consul, and with which token: Consul's own flags, and its environment.
+
+use std::env;
+use std::path::PathBuf;
+
+use clap::Args;
+use semaphore_core::adapter::{BlockOn as _, Request, Response, TokenProvider, Transport as _};
+use transport_ureq::{
+    BuildError, RequestError, Scope, Token, TokenSource, UreqTransport, token_file,
+};
+
+use crate::failure::Failure;
+
+/// Consul's own flags. Each goes before its variable.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Consul")]
+pub(crate) struct AgentOptions {
+    #[arg(
+        help = "The agent: host:port, a URL, or unix:///path [env: CONSUL_HTTP_ADDR] [default: 127.0.0.1:8500]"
+    )]
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    http_addr: Option<String>,
+    #[arg(
+        help = "A file with the ACL token; it may be replaced while the program runs [env: CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_TOKEN]"
+    )]
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Refused: everybody could read it in the list of processes
+    #[arg(long, global = true, hide = true, value_name = "TOKEN")]
+    token: Option<String>,
+    #[arg(help = "A file with the authorities to trust [env: CONSUL_CACERT]")]
+    #[arg(long, global = true, value_name = "FILE")]
+    ca_file: Option<String>,
+    #[arg(help = "A folder of such files [env: CONSUL_CAPATH]")]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    ca_path: Option<String>,
+    #[arg(help = "The client's certificate [env: CONSUL_CLIENT_CERT]")]
+    #[arg(long, global = true, value_name = "FILE")]
+    client_cert: Option<String>,
+    #[arg(help = "Its key [env: CONSUL_CLIENT_KEY]")]
+    #[arg(long, global = true, value_name = "FILE")]
+    client_key: Option<String>,
+    #[arg(help = "The name in the agent's certificate [env: CONSUL_TLS_SERVER_NAME]")]
+    #[arg(long, global = true, value_name = "NAME")]
+    tls_server_name: Option<String>,
+    /// The datacenter [default: the agent's]
+    #[arg(long, global = true, value_name = "NAME")]
+    datacenter: Option<String>,
+    #[arg(help = "The namespace, Consul Enterprise [env: CONSUL_NAMESPACE]")]
+    #[arg(long, global = true, value_name = "NAME")]
+    namespace: Option<String>,
+    #[arg(help = "The admin partition, Consul Enterprise [env: CONSUL_PARTITION]")]
+    #[arg(long, global = true, value_name = "NAME")]
+    partition: Option<String>,
+    /// Taken, and without effect: what is decided is read from the leader
+    #[arg(long, global = true, hide = true)]
+    stale: bool,
+    /// Taken from the command line only where `consul lock` is stood in for.
+    #[arg(skip)]
+    pub(crate) takes_token: bool,
+}
+
+/// A way to Consul.
+#[derive(Clone)]
+pub(crate) struct Agent {
+    pub(crate) transport: UreqTransport,
+    pub(crate) tokens: Option<TokenProvider>,
+    pub(crate) scope: Scope,
+}
+
+impl AgentOptions {
+    /// What stands in place of a variable, else the variable.
+    fn lookup(&self, variable: &str) -> Option<String> {
+        let given = match variable {
+            "CONSUL_HTTP_ADDR" => &self.http_addr,
+            "CONSUL_CACERT" => &self.ca_file,
+            "CONSUL_CAPATH" => &self.ca_path,
+            "CONSUL_CLIENT_CERT" => &self.client_cert,
+            "CONSUL_CLIENT_KEY" => &self.client_key,
+            "CONSUL_TLS_SERVER_NAME" => &self.tls_server_name,
+            "CONSUL_NAMESPACE" => &self.namespace,
+            "CONSUL_PARTITION" => &self.partition,
+            _ => &None,
+        };
+        given.clone().or_else(|| env::var(variable).ok())
+    }
+
+    fn tokens(&self) -> Result<Option<TokenProvider>, Failure> {
+        if let Some(token) = &self.token {
+            if !self.takes_token {
+                return Err(Failure::usage(
+                    "a token on the command line can be read by everybody in the list of processes: use --token-file, \
+                     CONSUL_HTTP_TOKEN_FILE or CONSUL_HTTP_TOKEN",
+                ));
+            }
+            return Ok(Some(TokenProvider::new(Token::new(token.clone())?)));
+        }
+        if let Some(path) = &self.token_file {
+            let file = token_file(path.clone()).map_err(Failure::Connection)?;
+            return Ok(Some(TokenProvider::new(file)));
+        }
+        transport_ureq::token_source_from_env().map_err(Failure::Connection)
+    }
+
+    pub(crate) fn connect(&self) -> Result<Agent, Failure> {
+        let transport = self.transport().map_err(Failure::Connection)?;
+        let tokens = self.tokens()?;
+        let mut scope = Scope::new();
+        if let Some(name) = &self.datacenter {
+            scope = scope.with_datacenter(name.clone())?;
+        }
+        let scope = scope.or(transport.defaults());
+        Ok(Agent {
+            transport,
+            tokens,
+            scope,
+        })
+    }
+
+    fn transport(&self) -> Result<UreqTransport, BuildError> {
+        transport_ureq::TransportBuilder::from_lookup(|variable| self.lookup(variable))?.build()
+    }
+}
+
+impl Agent {
+    /// What every request of this program's own carries.
+    pub(crate) fn scope(&self) -> Scope {
+        let scope = self.scope.clone();
+        match self.token() {
+            Some(token) => scope.with_token(token),
+            None => scope,
+        }
+    }
+
+    pub(crate) fn token(&self) -> Option<Token> {
+        self.tokens.as_ref().and_then(TokenSource::token)
+    }
+
+    pub(crate) async fn send(&self, request: Request) -> Result<Response, RequestError> {
+        let sent = self.transport.send(request).await;
+        sent.map_err(RequestError::Transport)
+    }
+
+    /// Waits for it on this thread.
+    pub(crate) fn wait<T: Send, E: Into<Failure> + Send>(
+        &self,
+        future: impl Future<Output = Result<T, E>> + Send,
+    ) -> Result<T, Failure> {
+        let mut output = None;
+        self.transport
+            .block_on(Box::pin(async { output = Some(future.await) }));
+        output.map_or(Err(Failure::Ended), |output| output.map_err(Into::into))
+    }
+}

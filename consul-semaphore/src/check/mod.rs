@@ -1,0 +1,214 @@
+//! `check`: is all there that a semaphore needs? What is wrong, what to do, and an exit code for each.
+//!
+//! | file | looks at |
+//! |---|---|
+//! | `way` | address, TLS, a leader |
+//! | `token` | whether Consul knows the token |
+//! | `permissions` | whether it may do what is needed: by doing it |
+//! | `agent` | the release, and its limits |
+//! | `keys` | whether every release takes the prefix |
+//! | `clock` | whether this machine's clock runs as fast as the agent's |
+//! | `others` | who else is on the prefix |
+
+mod agent;
+mod clock;
+mod keys;
+mod others;
+mod permissions;
+mod token;
+mod way;
+
+use clap::Args;
+use semaphore_core::adapter::{Method, Request, Response};
+use transport_ureq::{Prefix, RequestError};
+
+use crate::agent::{Agent, AgentOptions};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::print;
+
+/// Check that Consul can be used, and say what to do where it can't
+#[derive(Args, Clone, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct CheckOptions {
+    /// The semaphore; without it neither permissions nor keys are checked
+    prefix: Option<String>,
+    /// Print the least policy that the token needs, and check nothing
+    #[arg(long, requires = "prefix")]
+    policy: bool,
+    /// Leave the clock out, which takes three seconds
+    #[arg(long)]
+    no_clock: bool,
+}
+
+const HELP: &str = "\
+The exit code is that of the first failure:
+  10  the address can't be understood       16  the release is too old, or one to avoid
+  11  TLS fails                             17  the agent's limits are too low
+  12  the agent can't be reached            18  not every release takes the prefix as a key
+  13  the agent has no leader               19  the clock runs slower or faster than the agent's
+  14  Consul does not know the token        20  clients of another kind are on the prefix
+  15  the token lacks a permission";
+
+const ADDRESS: Exit = Exit::of_code(10);
+const TLS: Exit = Exit::of_code(11);
+const UNREACHABLE: Exit = Exit::of_code(12);
+const NO_LEADER: Exit = Exit::of_code(13);
+const TOKEN: Exit = Exit::of_code(14);
+const PERMISSION: Exit = Exit::of_code(15);
+const RELEASE: Exit = Exit::of_code(16);
+const LIMITS: Exit = Exit::of_code(17);
+const KEY: Exit = Exit::of_code(18);
+const CLOCK: Exit = Exit::of_code(19);
+const OTHERS: Exit = Exit::of_code(20);
+
+/// What was found out about one thing.
+struct Finding {
+    about: &'static str,
+    verdict: Verdict,
+    text: String,
+}
+
+enum Verdict {
+    Good,
+    /// It can't be known, and need not be wrong.
+    Unknown,
+    Bad {
+        exit: Exit,
+        advice: String,
+    },
+}
+
+impl Finding {
+    fn good(about: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            about,
+            verdict: Verdict::Good,
+            text,
+        }
+    }
+
+    fn unknown(about: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            about,
+            verdict: Verdict::Unknown,
+            text,
+        }
+    }
+
+    fn bad(
+        about: &'static str,
+        exit: Exit,
+        text: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        let (text, advice) = (text.into(), advice.into());
+        Self {
+            about,
+            verdict: Verdict::Bad { exit, advice },
+            text,
+        }
+    }
+
+    fn exit(&self) -> Option<Exit> {
+        match &self.verdict {
+            Verdict::Bad { exit, .. } => Some(*exit),
+            Verdict::Good | Verdict::Unknown => None,
+        }
+    }
+
+    fn shown(&self) -> String {
+        let word = match &self.verdict {
+            Verdict::Good => "ok",
+            Verdict::Unknown => "?",
+            Verdict::Bad { .. } => "FAIL",
+        };
+        let mut text = format!("{word:<5} {:<12} {}\n", self.about, self.text);
+        if let Verdict::Bad { advice, .. } = &self.verdict {
+            for line in advice.lines() {
+                text.push_str("                   ");
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// Prints what is found as it is found, and remembers the first failure.
+#[derive(Default)]
+struct Report {
+    first: Option<Exit>,
+}
+
+impl Report {
+    fn add(&mut self, finding: &Finding) -> Result<(), Failure> {
+        self.first = self.first.or(finding.exit());
+        print(&finding.shown())
+    }
+
+    fn exit(&self) -> Exit {
+        self.first.unwrap_or(Exit::SUCCESS)
+    }
+}
+
+pub(crate) fn check(options: &AgentOptions, check: &CheckOptions) -> Result<Exit, Failure> {
+    let prefix = check.prefix.as_ref().map(Prefix::new).transpose()?;
+    let mut report = Report::default();
+    let agent = match options.connect() {
+        Ok(agent) => agent,
+        Err(failure) => {
+            report.add(&way::unusable(&failure))?;
+            return Ok(report.exit());
+        }
+    };
+    if check.policy {
+        let policy = prefix.map(|prefix| permissions::policy(&prefix, None));
+        print(&policy.unwrap_or_default())?;
+        return Ok(Exit::SUCCESS);
+    }
+    agent.wait(check.all(&agent, prefix.as_ref()))
+}
+
+impl CheckOptions {
+    async fn all(&self, agent: &Agent, prefix: Option<&Prefix>) -> Result<Exit, Failure> {
+        let mut report = Report::default();
+        let way = way::check(agent).await;
+        report.add(&way)?;
+        // Without that nothing else can be asked.
+        if way.exit().is_some() {
+            return Ok(report.exit());
+        }
+        let token = token::check(agent).await;
+        report.add(&token)?;
+        let known = agent::Known::read(agent).await;
+        report.add(&known.release())?;
+        report.add(&known.limits())?;
+        if let Some(prefix) = prefix {
+            report.add(&keys::check(prefix))?;
+            if token.exit().is_none() {
+                report.add(&permissions::check(agent, prefix, known.node()).await)?;
+                report.add(&others::check(agent, prefix).await)?;
+            }
+        }
+        if !self.no_clock {
+            report.add(&clock::check(agent).await)?;
+        }
+        Ok(report.exit())
+    }
+}
+
+/// A read that the libraries have no use for.
+async fn get(agent: &Agent, path: &str) -> Result<Response, RequestError> {
+    let request = Request::new(Method::Get, path).with_token(agent.token());
+    agent.send(request).await
+}
+
+/// What an answer says, in a line.
+fn said(response: &Response) -> String {
+    let text = String::from_utf8_lossy(response.body());
+    let text = crate::identity::printable(text.trim());
+    format!("{} {text}", response.status())
+}

@@ -1,0 +1,74 @@
+//! Address, TLS, a leader.
+
+use semaphore_core::adapter::TransportErrorKind;
+use transport_ureq::{BuildError, RequestError};
+
+use super::{ADDRESS, Finding, NO_LEADER, TLS, UNREACHABLE, get, said};
+use crate::agent::Agent;
+use crate::failure::{Failure, whole};
+
+/// There is no transport.
+pub(super) fn unusable(failure: &Failure) -> Finding {
+    let text = failure.whole();
+    match failure {
+        Failure::Connection(
+            BuildError::CaCertificate(_)
+            | BuildError::ClientCertificate(_)
+            | BuildError::ClientCertificateIncomplete
+            | BuildError::ServerName(_)
+            | BuildError::PlatformVerifier(_)
+            | BuildError::File { .. },
+        ) => Finding::bad("TLS", TLS, text, "give files in PEM that can be read"),
+        _ => Finding::bad(
+            "address",
+            ADDRESS,
+            text,
+            "set CONSUL_HTTP_ADDR or --http-addr to host:port, a URL, or unix:///path of a socket",
+        ),
+    }
+}
+
+pub(super) async fn check(agent: &Agent) -> Finding {
+    let answer = match get(agent, "/v1/status/leader").await {
+        Ok(answer) => answer,
+        Err(error) => return unanswered(&error),
+    };
+    let leader: Option<String> = serde_json::from_slice(answer.body()).ok();
+    match (answer.status(), leader) {
+        (200, Some(leader)) if !leader.is_empty() => {
+            Finding::good("agent", format!("it answers; Consul's leader is {leader}"))
+        }
+        (200, Some(_)) | (429 | 500.., _) => Finding::bad(
+            "agent",
+            NO_LEADER,
+            format!("it can't serve: {}", said(&answer)),
+            "most of the servers must be up and reach each other: see `consul operator raft list-peers`",
+        ),
+        _ => Finding::bad(
+            "agent",
+            UNREACHABLE,
+            format!("what answers is not Consul: {}", said(&answer)),
+            "check the address, and what stands before the agent",
+        ),
+    }
+}
+
+fn unanswered(error: &RequestError) -> Finding {
+    let text = whole(error);
+    match error {
+        RequestError::Transport(error) if error.kind() == TransportErrorKind::Misconfigured => {
+            Finding::bad(
+                "TLS",
+                TLS,
+                text,
+                "check CONSUL_CACERT, CONSUL_CLIENT_CERT, CONSUL_CLIENT_KEY and CONSUL_TLS_SERVER_NAME",
+            )
+        }
+        _ => Finding::bad(
+            "agent",
+            UNREACHABLE,
+            text,
+            "check the address, and that the agent runs",
+        ),
+    }
+}

@@ -1,0 +1,197 @@
+//! A process beside this one that kills the command, and what that has started, when this one can't any more: when it was
+//! killed, and when it stands still (stopped, or without a processor) while the lease ends.
+//!
+//! ```text
+//!  this process ── until when ──▶ pipe ──▶ guard: kills the group then, or when the pipe ends
+//!               ── dismissed ───▶                 ends, and does nothing
+//! ```
+//! The system alone would kill the command itself with its parent, on Linux, and not what it has started.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, PipeWriter, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{self, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+
+use crate::exit::Exit;
+
+/// The first argument of a guard. No subcommand has such a name.
+const MARK: &str = "__guard";
+
+/// The clock is looked at as often as this: timers stand still while a machine is suspended.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a guard is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// Kill the group when the clock says so.
+    Until { millis: u64 },
+    /// Nothing of the group is left.
+    Dismissed,
+}
+
+/// While this lives, the guard waits at the other end.
+pub(super) struct Guard {
+    words: PipeWriter,
+    process: process::Child,
+}
+
+impl Guard {
+    /// Over this group of processes.
+    pub(super) fn start(group: Pid) -> io::Result<Self> {
+        let (end, words) = io::pipe()?;
+        let process = Command::new(super::own_path()?)
+            .arg0("consul-semaphore")
+            .args([OsString::from(MARK), group.to_string().into()])
+            .stdin(end)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What ends the command or this process by a terminal does not end it.
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { words, process })
+    }
+
+    /// The group may live for so long from now on.
+    pub(super) fn allow(&mut self, time: Duration) {
+        let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.say(Word::Until {
+            millis: now().saturating_add(time),
+        });
+    }
+
+    /// Nothing of the group is left: its number may be another's soon.
+    pub(super) fn dismiss(mut self) {
+        self.say(Word::Dismissed);
+        let _ = self.process.wait();
+    }
+
+    /// A guard that has gone can't be told anything, and has done no harm.
+    fn say(&mut self, word: Word) {
+        let _ = self.words.write_all(&word.encode());
+    }
+}
+
+impl Word {
+    const LENGTH: usize = 8;
+
+    /// A time of zero has passed long ago: it stands for the end.
+    fn encode(self) -> [u8; Self::LENGTH] {
+        match self {
+            Self::Until { millis } => millis.max(1).to_be_bytes(),
+            Self::Dismissed => [0; Self::LENGTH],
+        }
+    }
+
+    fn decode(bytes: [u8; Self::LENGTH]) -> Self {
+        match u64::from_be_bytes(bytes) {
+            0 => Self::Dismissed,
+            millis => Self::Until { millis },
+        }
+    }
+}
+
+/// Guards, if this process is a guard.
+pub(crate) fn enter() -> Option<Exit> {
+    let mut arguments = env::args_os().skip(1);
+    if arguments.next()? != MARK {
+        return None;
+    }
+    let Some(group) = arguments
+        .next()
+        .and_then(|group| group.to_str()?.parse().ok())
+    else {
+        return Some(Exit::USAGE);
+    };
+    // Not init's, nor everybody.
+    if group > 1 && must_kill(&listen()) {
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+    Some(Exit::SUCCESS)
+}
+
+/// What comes through the pipe, until it ends.
+fn listen() -> Receiver<Word> {
+    let (sender, words) = mpsc::channel();
+    thread::spawn(move || {
+        let mut stdin = io::stdin().lock();
+        let mut bytes = [0; Word::LENGTH];
+        while stdin.read_exact(&mut bytes).is_ok() {
+            if sender.send(Word::decode(bytes)).is_err() {
+                break;
+            }
+        }
+    });
+    words
+}
+
+/// Waits until there is nothing to guard any more, or nobody else who does.
+fn must_kill(words: &Receiver<Word>) -> bool {
+    let mut until = None;
+    loop {
+        let left = until.map(|until: u64| Duration::from_millis(until.saturating_sub(now())));
+        if left.is_some_and(|left| left.is_zero()) {
+            return true;
+        }
+        match words.recv_timeout(left.unwrap_or(LOOK).min(LOOK)) {
+            Ok(Word::Until { millis }) => until = Some(millis),
+            Ok(Word::Dismissed) => return false,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return true,
+        }
+    }
+}
+
+/// A clock that all processes share, and that goes on while the machine is suspended.
+fn now() -> u64 {
+    #[cfg(target_os = "linux")]
+    const CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
+    #[cfg(not(target_os = "linux"))]
+    const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
+    let time = clock_gettime(CLOCK).map(Duration::from);
+    // Both are always there; without a clock nothing may be believed.
+    time.map_or(u64::MAX, |time| {
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_comes_through_as_it_was_said() {
+        for word in [Word::Until { millis: 77 }, Word::Dismissed] {
+            assert_eq!(Word::decode(word.encode()), word);
+        }
+    }
+
+    #[test]
+    fn it_kills_when_the_pipe_ends_or_the_time_has_come_and_not_when_it_is_dismissed() {
+        let told = |words: &[Word]| {
+            let (sender, receiver) = mpsc::channel();
+            for word in words {
+                sender.send(*word).unwrap();
+            }
+            drop(sender);
+            must_kill(&receiver)
+        };
+        let later = Word::Until {
+            millis: now() + 3_600_000,
+        };
+        assert!(told(&[]));
+        assert!(told(&[later]));
+        assert!(!told(&[later, Word::Dismissed]));
+        // It does not wait for the end of the pipe.
+        let (sender, receiver) = mpsc::channel();
+        sender.send(Word::Until { millis: now() }).unwrap();
+        assert!(must_kill(&receiver));
+    }
+}

@@ -1,0 +1,67 @@
+//! Between this process and the command: the same program once more, which makes itself end with its parent, waits for the
+//! terminal, and becomes the command.
+//!
+//! What has to be said between fork and exec can't be said in safe Rust; after an exec it can.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{self, Command};
+
+use nix::unistd::{Pid, getppid};
+
+use super::terminal::Terminal;
+use crate::exit::Exit;
+
+/// The first argument of the stage. No subcommand has such a name.
+const MARK: &str = "__stage";
+
+/// What the stage is called with, before the command.
+pub(super) fn arguments(on_terminal: bool) -> [OsString; 3] {
+    let place = if on_terminal { "terminal" } else { "elsewhere" };
+    [MARK.into(), process::id().to_string().into(), place.into()]
+}
+
+/// Becomes the command, if this process is a stage. What comes back is why it could not, or nothing if it is none.
+pub(crate) fn enter() -> Option<Exit> {
+    let mut arguments = env::args_os().skip(1);
+    if arguments.next()? != MARK {
+        return None;
+    }
+    let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
+    let on_terminal = arguments.next().is_some_and(|place| place == "terminal");
+    let (Some(parent), Some(program)) = (parent, arguments.next()) else {
+        return Some(Exit::USAGE);
+    };
+    end_with(Pid::from_raw(parent));
+    if on_terminal {
+        Terminal::wait_for_it();
+    }
+    let error = Command::new(&program).args(arguments).exec();
+    let program = program.to_string_lossy();
+    let text = format!("consul-semaphore: the command {program:?} can't be run: {error}\n");
+    let _ = io::stderr().write_all(text.as_bytes());
+    Some(if error.kind() == io::ErrorKind::NotFound {
+        Exit::NOT_FOUND
+    } else {
+        Exit::CANNOT_RUN
+    })
+}
+
+/// The system kills this process, and the command that it becomes, when its parent ends in whatever way.
+#[cfg(target_os = "linux")]
+fn end_with(parent: Pid) {
+    let set = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
+    // It may have ended before.
+    if set.is_err() || getppid() != parent {
+        process::exit(Exit::USAGE.code().into());
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with(parent: Pid) {
+    if getppid() != parent {
+        process::exit(Exit::USAGE.code().into());
+    }
+}

@@ -1,0 +1,95 @@
+//! `elect status`: who leads.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+use transport_ureq::Leader;
+
+use crate::agent::{Agent, AgentOptions};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::identity::{Identity, printable, shown};
+use crate::output::{print, print_json};
+use crate::overview::details;
+use crate::status::ago;
+
+/// Show who leads; exit code 1 when nobody does
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StatusOptions {
+    /// The election's key
+    key: String,
+    /// As one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Who leads, as programs read it.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    pub(super) key: &'a str,
+    pub(super) leader: Option<Led>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Led {
+    value: String,
+    session: String,
+    since: Option<Timestamp>,
+    term: u64,
+    sequencer: String,
+    node: Option<String>,
+}
+
+impl Led {
+    pub(super) fn new(leader: &Leader, node: Option<String>) -> Self {
+        Self {
+            value: shown(&leader.value),
+            session: leader.session.to_string(),
+            since: Identity::read(&leader.value).map(|identity| identity.since),
+            term: leader.lock_index,
+            sequencer: leader.sequencer().to_string(),
+            node,
+        }
+    }
+
+    pub(super) fn words(&self) -> String {
+        let since = self.since.map_or_else(String::new, |since| {
+            format!(", a candidate since {}", ago(since, Timestamp::now()))
+        });
+        let node = self.node.as_ref();
+        let node = node.map_or_else(String::new, |node| format!(", node {}", printable(node)));
+        format!(
+            "led by {}{since}{node}, session {}, term {}",
+            self.value, self.session, self.term
+        )
+    }
+}
+
+pub(super) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Exit, Failure> {
+    let agent = agent.connect()?;
+    let leader = agent.wait(options.read(&agent))?;
+    let exit = if leader.is_some() {
+        Exit::SUCCESS
+    } else {
+        Exit::NO
+    };
+    let key = options.key.as_str();
+    if options.json {
+        print_json(&Shown { key, leader })?;
+    } else {
+        let words = leader.map_or_else(|| "nobody leads".to_owned(), |led| led.words());
+        print(&format!("{key}: {words}\n"))?;
+    }
+    Ok(exit)
+}
+
+impl StatusOptions {
+    async fn read(&self, agent: &Agent) -> Result<Option<Led>, Failure> {
+        let discovery = super::discovery(agent, &self.key)?;
+        let Some(leader) = discovery.leader().await? else {
+            return Ok(None);
+        };
+        let details = details(agent, &leader.session).await?;
+        Ok(Some(Led::new(&leader, details.map(|details| details.node))))
+    }
+}

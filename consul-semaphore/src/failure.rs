@@ -1,0 +1,183 @@
+//! What can go wrong, in words, and which exit code it is.
+
+use std::error::Error as StdError;
+use std::io;
+
+use transport_ureq::{BuildError, Conflict, Error, InvalidInput, RequestError, SessionId};
+
+use crate::exit::Exit;
+
+/// Why this program did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The command line asks for what can't be.
+    #[error("{0}")]
+    Usage(String),
+    /// The agent's address, TLS or token can't be used.
+    #[error("there is no way to Consul")]
+    Connection(#[source] BuildError),
+    /// The semaphore or election said so.
+    #[error(transparent)]
+    Consul(#[from] Error),
+    /// A request of this program's own failed.
+    #[error("a request to Consul failed")]
+    Request(#[from] RequestError),
+    /// There is none.
+    #[error("there is no semaphore at {prefix:?}")]
+    NoSemaphore {
+        /// Where.
+        prefix: String,
+    },
+    /// The record is something else's.
+    #[error("the key {key:?} is not a semaphore's")]
+    NotASemaphore {
+        /// The key.
+        key: String,
+        /// What was found there.
+        source: Conflict,
+    },
+    /// The list leaves keys out.
+    #[error(
+        "not all below {prefix:?} is shown: give the token key_prefix read on it; `check` prints the policy"
+    )]
+    Hidden {
+        /// The prefix.
+        prefix: String,
+    },
+    /// The agent answered that it can't serve.
+    #[error("the agent can't serve: {status} {text}")]
+    Unavailable {
+        /// The HTTP status.
+        status: u16,
+        /// Its text.
+        text: String,
+    },
+    /// What runs in the background has ended, and nothing can be asked any more.
+    #[error("what speaks to Consul has ended")]
+    Ended,
+    /// Nobody answered for so long.
+    #[error("Consul has not answered for {seconds} s")]
+    Silent {
+        /// For how long.
+        seconds: u64,
+        /// The last failure.
+        source: Box<Failure>,
+    },
+    /// Nothing was free, and nobody was to wait.
+    #[error("nothing was granted: {0}")]
+    NotGranted(transport_ureq::Refusal),
+    /// The command can't be started.
+    #[error("the command {program:?} can't be run")]
+    Program {
+        /// Its name.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The operating system refused something.
+    #[error("{what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is no such session, or the token may not know of it.
+    #[error("there is no session {session}, or the token may not read sessions")]
+    NoSession {
+        /// Which one.
+        session: SessionId,
+    },
+    /// The user was asked, and said no.
+    #[error("nothing was changed")]
+    Declined,
+}
+
+impl Failure {
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::Usage(text.into())
+    }
+
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) | Self::Connection(_) | Self::System { .. } | Self::Ended => Exit::USAGE,
+            Self::Consul(error) => of_error(error),
+            Self::Request(error) => of_request(error),
+            Self::Silent { .. } | Self::Unavailable { .. } => Exit::UNREACHABLE,
+            Self::NotASemaphore { .. } => Exit::CONFLICT,
+            Self::Hidden { .. } => Exit::REFUSED,
+            Self::NotGranted(_) => Exit::NOT_GRANTED,
+            Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Exit::NOT_FOUND
+            }
+            Self::Program { .. } => Exit::CANNOT_RUN,
+            Self::Declined | Self::NoSession { .. } | Self::NoSemaphore { .. } => Exit::NO,
+        }
+    }
+
+    /// It and its causes, in one line.
+    pub(crate) fn whole(&self) -> String {
+        whole(self)
+    }
+}
+
+impl From<InvalidInput> for Failure {
+    fn from(error: InvalidInput) -> Self {
+        Self::Consul(error.into())
+    }
+}
+
+/// An error and its causes, in one line.
+pub(crate) fn whole(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        // Some name their causes themselves.
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[allow(
+    clippy::unneeded_struct_pattern,
+    reason = "what a variant holds is of no account here"
+)]
+fn of_error(error: &Error) -> Exit {
+    match error {
+        Error::LimitConflict { .. }
+        | Error::Conflict { .. }
+        | Error::NotAnElection { .. }
+        | Error::SessionInUse { .. }
+        | Error::InUse { .. } => Exit::CONFLICT,
+        Error::IncompleteView { .. } => Exit::REFUSED,
+        // Who gave a time wants to know whether others were in the way, or Consul.
+        Error::Request(error)
+        | Error::Timeout {
+            last_failure: Some(error),
+            ..
+        } => of_request(error),
+        Error::Timeout { .. } => Exit::NOT_GRANTED,
+        Error::NotFound { .. } => Exit::NO,
+        Error::Lost(_) | Error::SessionGone { .. } => Exit::LOST,
+        _ => Exit::USAGE,
+    }
+}
+
+fn of_request(error: &RequestError) -> Exit {
+    match error {
+        RequestError::RefusedForNow(error) => of_request(error),
+        error if error.is_permanent() && !matches!(error, RequestError::Transport(_)) => {
+            Exit::REFUSED
+        }
+        _ => Exit::UNREACHABLE,
+    }
+}

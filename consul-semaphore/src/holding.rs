@@ -1,0 +1,130 @@
+//! What `run` and `elect run` have in common: how long to wait, what others see, and how the command is looked after.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::duration;
+use crate::exit::{Exit, Outcome};
+use crate::failure::Failure;
+use crate::identity::Identity;
+use crate::logs;
+use crate::notices::{Event, Notices};
+use crate::supervise::{Care, MARGIN, OnLost};
+
+/// What `run` and `elect run` have in common.
+#[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub(crate) struct Holding {
+    /// Give up after this long
+    #[arg(long, value_parser = duration::parse, value_name = "DURATION")]
+    pub(crate) timeout: Option<Duration>,
+    /// Take what is free at once, or give up
+    #[arg(long = "try", conflicts_with = "timeout")]
+    pub(crate) is_try: bool,
+    /// The session's name [default: consul-semaphore on HOST]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// What others are shown [default: host, process and time, as JSON]
+    #[arg(long)]
+    pub(crate) value: Option<String>,
+    /// How long a holder that falls silent stays one at least: 10s to 24h
+    #[arg(long, value_parser = duration::parse, default_value = "30s", value_name = "DURATION")]
+    pub(crate) ttl: Duration,
+    /// How long the command may take to end when it is told to
+    #[arg(long, value_parser = duration::parse, default_value = "5s", value_name = "DURATION")]
+    pub(crate) grace: Duration,
+    /// What becomes of the command when the slot or the lead is lost
+    #[arg(long, value_enum, default_value_t = OnLost::Term)]
+    pub(crate) on_lost: OnLost,
+    /// The exit code when nothing was granted, in time or at once
+    #[arg(long, value_name = "CODE")]
+    pub(crate) conflict_exit_code: Option<u8>,
+    /// Let $SHELL run the command, as one line
+    #[arg(long)]
+    pub(crate) shell: bool,
+    /// Tell each step
+    #[arg(long)]
+    pub(crate) verbose: bool,
+    /// Tell each step as one line of JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Holding {
+    /// What is wrong with it as a whole.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        // What lasts after the last answer, at the worst moment: see PROMISES, L4.
+        let lease = self.ttl.min(Duration::from_secs(60)) * 4 / 5;
+        if self.on_lost != OnLost::Ignore && self.grace + MARGIN >= lease {
+            return Err(Failure::usage(format!(
+                "a grace of {:?} leaves nothing of a TTL of {:?}: the command would be told to end at once; choose a \
+                 longer --ttl or a shorter --grace",
+                self.grace, self.ttl
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn value(&self) -> Vec<u8> {
+        match &self.value {
+            Some(value) => value.clone().into_bytes(),
+            None => Identity::of_this_process().to_value(),
+        }
+    }
+
+    /// Never the command's arguments: they may be secret, and Consul shows names to many.
+    pub(crate) fn session_name(&self) -> String {
+        match &self.name {
+            Some(name) => name.clone(),
+            None => format!("consul-semaphore on {}", crate::identity::host()),
+        }
+    }
+
+    /// What is told, by this program and by the libraries.
+    pub(crate) fn notices(&self) -> Notices {
+        if self.verbose && !self.json {
+            logs::begin();
+        }
+        Notices::new(self.json, self.verbose)
+    }
+
+    pub(crate) fn care(&self) -> Care {
+        Care {
+            on_lost: self.on_lost,
+            grace: self.grace,
+        }
+    }
+
+    /// The code of a failure, where another one was chosen.
+    fn exit(&self, failure: &Failure) -> Exit {
+        match (failure.exit(), self.conflict_exit_code) {
+            (Exit::NOT_GRANTED, Some(code)) => Exit::of_code(code),
+            (exit, _) => exit,
+        }
+    }
+}
+
+/// The end of it: tells what went wrong, if something did.
+pub(crate) fn conclude(
+    holding: &Holding,
+    notices: &Notices,
+    ran: Result<Outcome, Failure>,
+) -> Exit {
+    match ran {
+        Ok(outcome) => {
+            let exit = outcome.exit();
+            if matches!(outcome, Outcome::Lost) {
+                let code = exit.code();
+                let why = "what the command ran under was lost, and the command was ended";
+                notices.tell(&Event::Failed { code, why });
+            }
+            exit
+        }
+        Err(failure) => {
+            let exit = holding.exit(&failure);
+            notices.fail(&failure, exit);
+            exit
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a process shows of itself: the value of its contender keys.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Who waits or holds, for those who look. Nothing of the command's arguments is in it: they may hold secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    /// The machine.
+    pub(crate) host: String,
+    /// The process that waits or holds.
+    pub(crate) pid: u32,
+    /// Since when it has waited or held, by its own clock.
+    pub(crate) since: Timestamp,
+}
+
+impl Identity {
+    pub(crate) fn of_this_process() -> Self {
+        Self {
+            host: host(),
+            pid: std::process::id(),
+            since: now(),
+        }
+    }
+
+    pub(crate) fn to_value(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// As this program writes it; none where the value is of another kind.
+    pub(crate) fn read(value: &[u8]) -> Option<Self> {
+        serde_json::from_slice(value).ok()
+    }
+}
+
+/// The present second: nobody needs more of it.
+pub(crate) fn now() -> Timestamp {
+    let now = Timestamp::now();
+    now.round(jiff::Unit::Second).unwrap_or(now)
+}
+
+pub(crate) fn host() -> String {
+    let name = nix::unistd::gethostname().ok();
+    let name = name.and_then(|name| name.into_string().ok());
+    name.filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// A value as one short word for people.
+pub(crate) fn shown(value: &[u8]) -> String {
+    if let Some(Identity { host, pid, .. }) = Identity::read(value) {
+        return format!("{}/{pid}", printable(&host));
+    }
+    match str::from_utf8(value) {
+        Ok("") => "-".to_owned(),
+        Ok(text) => printable(text),
+        Err(_) => format!("{} bytes", value.len()),
+    }
+}
+
+/// What a terminal can be given: others chose it.
+pub(crate) fn printable(text: &str) -> String {
+    const MOST: usize = 60;
+    let safe = |c: char| if c.is_control() { '?' } else { c };
+    let mut shown: String = text.chars().take(MOST).map(safe).collect();
+    if text.chars().count() > MOST {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_ours_is_shown_as_host_and_process_and_any_other_as_it_is() {
+        let ours = Identity::of_this_process();
+        let shown_as = format!("{}/{}", ours.host, ours.pid);
+        assert_eq!(shown(&ours.to_value()), shown_as);
+        assert_eq!(shown(b"node-1"), "node-1");
+        assert_eq!(shown(b""), "-");
+        assert_eq!(shown(&[0xff, 0]), "2 bytes");
+    }
+
+    #[test]
+    fn what_others_chose_does_not_reach_the_terminal_as_a_command_to_it() {
+        assert_eq!(shown(b"a\x1b[2Jb\nc"), "a?[2Jb?c");
+        assert_eq!(shown("x".repeat(100).as_bytes()).chars().count(), 61);
+    }
+}

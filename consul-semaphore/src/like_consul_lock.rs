@@ -1,0 +1,284 @@
+//! As `consul lock`: its flags, its environment and its exit codes, for scripts that switch by changing a name.
+//!
+//! `docs/FROM-CONSUL-LOCK.md` goes through it flag by flag, and says where this differs, and why.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, Parser};
+use transport_ureq::Semaphore;
+
+use crate::agent::{Agent, AgentOptions};
+use crate::cli::{dashes, duration};
+use crate::elect::election;
+use crate::exit::{Exit, Outcome};
+use crate::failure::Failure;
+use crate::holding::Holding;
+use crate::notices::Notices;
+use crate::program::Program;
+use crate::subject::Subject;
+use crate::supervise::OnLost;
+use crate::turn::Turn;
+
+/// Acquires a lock or semaphore at a prefix, and runs a command while it is held, as `consul lock` does
+#[derive(Parser, Debug)]
+#[command(name = "consul-lock", version)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+struct Options {
+    /// Exit 2 if the command ended with an error
+    #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = ArgAction::Set)]
+    child_exit_code: bool,
+    /// Taken, and without effect: what is held outlasts silence of Consul's for as long as its lease
+    #[arg(long, default_value_t = 3)]
+    monitor_retry: u32,
+    /// How many may hold at once; with 1 it is a lock, which Go's `api.Lock` shares
+    #[arg(long, default_value_t = 1)]
+    n: u32,
+    /// The session's name
+    #[arg(long)]
+    name: Option<String>,
+    /// Let the command read standard input
+    #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = ArgAction::Set)]
+    pass_stdin: bool,
+    /// Let $SHELL run the command
+    #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", action = ArgAction::Set)]
+    shell: bool,
+    /// Give up after this long; 0 waits
+    #[arg(long, alias = "try", value_parser = duration::parse, default_value = "0")]
+    timeout: Duration,
+    /// Tell each step
+    #[arg(long, value_parser = truth, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = ArgAction::Set)]
+    verbose: bool,
+    /// Below which key
+    prefix: String,
+    /// The command
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    child: Vec<OsString>,
+    #[command(flatten)]
+    agent: AgentOptions,
+}
+
+/// Flags that stand alone.
+const ALONE: &[&str] = &[
+    "child-exit-code",
+    "pass-stdin",
+    "shell",
+    "stale",
+    "verbose",
+    "h",
+    "help",
+    "version",
+];
+
+/// The arguments, if this is to be `consul lock`: by the name it was called by, or the first argument.
+pub(crate) fn asked(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let (program, rest) = arguments.split_first()?;
+    if Path::new(program).file_name() == Some(OsStr::new("consul-lock")) {
+        return Some(rest.to_vec());
+    }
+    let (first, rest) = rest.split_first()?;
+    (first == "--like-consul-lock").then(|| rest.to_vec())
+}
+
+pub(crate) fn main(arguments: Vec<OsString>) -> Exit {
+    let options = match Options::try_parse_from(as_clap_reads(arguments)) {
+        Ok(options) => options,
+        Err(error) => {
+            // Where nobody listens any more there is nobody to tell of that either.
+            let _ = error.print();
+            return match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::SUCCESS,
+                _ => FAILED,
+            };
+        }
+    };
+    let holding = options.holding();
+    let notices = holding.notices();
+    match options.take(&holding, &notices) {
+        Ok(outcome) => options.exit(outcome),
+        Err(failure) => {
+            notices.fail(&failure, FAILED);
+            FAILED
+        }
+    }
+}
+
+/// All that `consul lock` does not do ends so.
+const FAILED: Exit = Exit::of_code(1);
+
+/// With `-child-exit-code`, whatever the command's own code was.
+const CHILD_FAILED: Exit = Exit::of_code(2);
+
+/// Go's flags, up to the prefix: one dash or two, `-flag value` or `-flag=value`.
+fn as_clap_reads(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut read = vec![OsString::from("consul-lock")];
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_str();
+        let flag = text.and_then(|text| dashes::flag(text).or_else(|| text.strip_prefix("--")));
+        let Some(flag) = flag.filter(|flag| !flag.is_empty()) else {
+            read.push(OsString::from("--"));
+            // A `--` of its own says the same.
+            read.extend((argument != "--").then_some(argument));
+            break;
+        };
+        let flag = if flag == "h" { "help" } else { flag };
+        read.push(OsString::from(format!("--{flag}")));
+        let is_whole = flag.contains('=') || ALONE.contains(&flag);
+        if !is_whole && let Some(value) = arguments.next() {
+            read.push(value);
+        }
+    }
+    read.extend(arguments);
+    read
+}
+
+/// As Go's `strconv.ParseBool`.
+fn truth(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("neither true nor false".to_owned()),
+    }
+}
+
+impl Options {
+    fn holding(&self) -> Holding {
+        Holding {
+            timeout: (!self.timeout.is_zero()).then_some(self.timeout),
+            is_try: false,
+            name: Some(self.session_name()),
+            value: None,
+            // What `consul lock` has.
+            ttl: Duration::from_secs(15),
+            grace: Duration::from_secs(5),
+            on_lost: OnLost::Term,
+            conflict_exit_code: None,
+            shell: self.shell,
+            verbose: self.verbose,
+            json: false,
+        }
+    }
+
+    /// Without the command, which `consul lock` shows to all who may read sessions.
+    fn session_name(&self) -> String {
+        match &self.name {
+            Some(name) => name.clone(),
+            None => format!("Consul lock at '{}'", self.prefix()),
+        }
+    }
+
+    fn prefix(&self) -> &str {
+        self.prefix.strip_prefix('/').unwrap_or(&self.prefix)
+    }
+
+    fn take(&self, holding: &Holding, notices: &Notices) -> Result<Outcome, Failure> {
+        let mut program = Program::find(&self.child, self.shell)?;
+        program.reads_stdin = self.pass_stdin;
+        let mut options = self.agent.clone();
+        options.takes_token = true;
+        let agent = options.connect()?;
+        let subject = self.subject(&agent, holding)?;
+        Turn {
+            agent: &agent,
+            subject: &subject,
+            holding,
+            notices,
+            program: &program,
+            variables: &[("CONSUL_LOCK_HELD", OsString::from("true"))],
+        }
+        .take()
+    }
+
+    fn subject(&self, agent: &Agent, holding: &Holding) -> Result<Subject, Failure> {
+        let prefix = self.prefix();
+        if self.n == 1 {
+            let key = format!("{}/.lock", prefix.trim_end_matches('/'));
+            let election = election(agent, &key, holding)?;
+            return Ok(Subject::Lead { election });
+        }
+        let value = holding.value();
+        let mut builder = Semaphore::builder(prefix, self.n)
+            .scope(agent.scope.clone())
+            .value(value.clone())
+            .ttl(holding.ttl)
+            .session_name(holding.session_name());
+        if let Some(tokens) = &agent.tokens {
+            builder = builder.token_source(tokens.clone());
+        }
+        Ok(Subject::Slots {
+            semaphore: builder.connect(agent.transport.clone())?,
+            permits: 1,
+            limit: self.n,
+            value,
+        })
+    }
+
+    fn exit(&self, outcome: Outcome) -> Exit {
+        match outcome {
+            Outcome::Command(status) if status.success() || !self.child_exit_code => Exit::SUCCESS,
+            Outcome::Command(_) => CHILD_FAILED,
+            Outcome::Lost | Outcome::Interrupted(_) => FAILED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parsed(words: &str) -> Options {
+        let words = words.split(' ').map(OsString::from).collect();
+        Options::try_parse_from(as_clap_reads(words)).unwrap()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_are_spelled_as_go_spells_them() {
+        let options =
+            parsed("-n 3 -name=nightly -child-exit-code -shell=false --timeout 5s p ls -n -l");
+        assert_eq!((options.n, options.name.as_deref()), (3, Some("nightly")));
+        assert!(options.child_exit_code && !options.shell && !options.pass_stdin);
+        assert_eq!(options.timeout, Duration::from_secs(5));
+        assert_eq!(options.prefix, "p");
+        assert_eq!(options.child, ["ls", "-n", "-l"]);
+    }
+
+    #[test]
+    fn flags_end_at_the_prefix_or_at_two_dashes() {
+        for words in [
+            "-verbose p echo -verbose -- x",
+            "-verbose -- p echo -verbose -- x",
+        ] {
+            let options = parsed(words);
+            assert!(options.verbose);
+            assert_eq!(options.prefix, "p");
+            assert_eq!(options.child, ["echo", "-verbose", "--", "x"]);
+        }
+    }
+
+    #[test]
+    fn the_name_shows_nothing_of_the_command() {
+        let options = parsed("/p mysql --password=hunter2");
+        assert_eq!(options.session_name(), "Consul lock at 'p'");
+    }
+
+    #[test]
+    fn it_is_asked_for_by_its_name_or_by_a_flag() {
+        let asked_by = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            asked(&words)
+        };
+        assert_eq!(asked_by("/usr/bin/consul-lock p ls").unwrap(), ["p", "ls"]);
+        assert_eq!(asked_by("x --like-consul-lock p ls").unwrap(), ["p", "ls"]);
+        assert_eq!(asked_by("consul-semaphore run p"), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! What the libraries tell with `--verbose`, on standard error. What counts is told without them.
+
+use std::io;
+
+use tracing_subscriber::filter::LevelFilter;
+
+/// From now on. Whoever has begun before goes on.
+pub(crate) fn begin() {
+    // Told twice is as good as once.
+    let _ = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_max_level(LevelFilter::INFO)
+        .with_target(false)
+        .with_ansi(false)
+        .without_time()
+        .try_init();
+}

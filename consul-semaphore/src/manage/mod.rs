@@ -1,0 +1,25 @@
+//! What operators change: each asks before it takes something from somebody.
+
+mod collect;
+mod destroy;
+mod evict;
+mod resize;
+
+pub(crate) use collect::{CollectOptions, collect};
+pub(crate) use destroy::{DestroyOptions, destroy};
+pub(crate) use evict::{EvictOptions, evict};
+pub(crate) use resize::{ResizeOptions, resize};
+
+use transport_ureq::Semaphore;
+
+use crate::agent::Agent;
+use crate::failure::Failure;
+
+/// A handle to manage the semaphore with. It never contends, so that its limit is nobody's.
+fn semaphore(agent: &Agent, prefix: &str) -> Result<Semaphore, Failure> {
+    let mut builder = Semaphore::builder(prefix, 1).scope(agent.scope.clone());
+    if let Some(tokens) = &agent.tokens {
+        builder = builder.token_source(tokens.clone());
+    }
+    Ok(builder.connect(agent.transport.clone())?)
+}

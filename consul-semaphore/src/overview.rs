@@ -1,0 +1,168 @@
+//! A semaphore at one moment, as one list of its keys shows it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use semaphore_core::sans_io::View;
+use semaphore_core::sans_io::api::{Entry, KeyList, ListKeys, SessionDetails, SessionInfo};
+use semaphore_core::sans_io::{Index, Record};
+use serde::Serialize;
+use transport_ureq::{Prefix, RequestError, SessionId};
+
+use crate::agent::Agent;
+use crate::failure::Failure;
+use crate::identity::{Identity, shown};
+
+/// Who holds, and who waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Overview {
+    pub(crate) prefix: String,
+    pub(crate) limit: u32,
+    /// In the order of the record.
+    pub(crate) holders: Vec<Member>,
+    /// First come first.
+    pub(crate) waiters: Vec<Member>,
+    /// Keys that dead contenders have left behind: `collect` removes them.
+    pub(crate) orphans: usize,
+}
+
+/// A holder or a waiter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Member {
+    pub(crate) session: String,
+    /// Its value, in few words.
+    pub(crate) value: String,
+    /// Since when it has contended, as it says itself.
+    pub(crate) since: Option<Timestamp>,
+    /// Where its session stands, if the token may know.
+    pub(crate) node: Option<String>,
+    /// The session's name.
+    pub(crate) name: Option<String>,
+    /// Whether its session lives. Who holds without is taken away when its lock delay is over.
+    pub(crate) alive: bool,
+}
+
+/// Reads overviews, and remembers what Consul says of sessions, which does not change.
+pub(crate) struct Reader<'a> {
+    agent: &'a Agent,
+    prefix: Prefix,
+    sessions: BTreeMap<SessionId, Option<SessionDetails>>,
+}
+
+/// Of no more sessions Consul is asked: each is a request.
+const MOST_SESSIONS: usize = 64;
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(agent: &'a Agent, prefix: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            agent,
+            prefix: Prefix::new(prefix)?,
+            sessions: BTreeMap::new(),
+        })
+    }
+
+    /// What is there now; after an index, as soon as something has changed, or this long has passed.
+    pub(crate) async fn read(
+        &mut self,
+        wait: Option<(Index, Duration)>,
+    ) -> Result<(Index, Overview), Failure> {
+        let list = ListKeys {
+            prefix: &self.prefix,
+            wait,
+            consistent: wait.is_none(),
+        };
+        let answer = self.agent.send(list.request(&self.agent.scope())).await?;
+        let list = ListKeys::parse(&answer)?;
+        let mut overview = of_list(&self.prefix, &list)?;
+        let members = overview.holders.iter_mut().chain(&mut overview.waiters);
+        for member in members.filter(|member| member.alive) {
+            self.describe(member).await?;
+        }
+        Ok((list.index, overview))
+    }
+
+    async fn describe(&mut self, member: &mut Member) -> Result<(), Failure> {
+        let Ok(session) = SessionId::new(member.session.clone()) else {
+            return Ok(());
+        };
+        if !self.sessions.contains_key(&session) {
+            if self.sessions.len() >= MOST_SESSIONS {
+                return Ok(());
+            }
+            let details = details(self.agent, &session).await?;
+            self.sessions.insert(session.clone(), details);
+        }
+        if let Some(details) = self.sessions.get(&session).and_then(Option::as_ref) {
+            member.node = Some(details.node.clone());
+            member.name = Some(details.name.clone());
+        }
+        Ok(())
+    }
+}
+
+/// What Consul says of a session; none when there is none, or when the token may not know.
+pub(crate) async fn details(
+    agent: &Agent,
+    session: &SessionId,
+) -> Result<Option<SessionDetails>, Failure> {
+    let request = SessionInfo { session }.request(&agent.scope());
+    let answer = agent.send(request).await?;
+    match SessionInfo::parse(&answer) {
+        Ok(details) => Ok(details),
+        Err(RequestError::Denied { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a list of keys shows of the semaphore at this prefix.
+pub(crate) fn of_list(prefix: &Prefix, list: &KeyList<'_>) -> Result<Overview, Failure> {
+    let view = View::new(prefix, list);
+    if view.is_filtered() {
+        let prefix = prefix.to_string();
+        return Err(Failure::Hidden { prefix });
+    }
+    let lock = view.lock().ok_or_else(|| Failure::NoSemaphore {
+        prefix: prefix.to_string(),
+    })?;
+    let record = lock
+        .record
+        .as_ref()
+        .map_err(|conflict| Failure::NotASemaphore {
+            key: prefix.record_key(),
+            source: conflict.clone(),
+        })?;
+    let member = |session: &str| member(prefix, list, &view, session);
+    let waits = |session: &SessionId| !record.holds(session.as_str());
+    let waiters = view.waiters().map(|waiter| &waiter.session);
+    Ok(Overview {
+        prefix: prefix.to_string(),
+        limit: Record::limit(record),
+        holders: record.holders().map(member).collect::<Result<_, _>>()?,
+        waiters: waiters
+            .filter(|session| waits(session))
+            .map(|session| member(session.as_str()))
+            .collect::<Result<_, _>>()?,
+        orphans: view.orphans().len(),
+    })
+}
+
+fn member(
+    prefix: &Prefix,
+    list: &KeyList<'_>,
+    view: &View,
+    session: &str,
+) -> Result<Member, RequestError> {
+    let key = format!("{}{session}", prefix.directory());
+    let entry = list.entries.iter().find(|entry| entry.key() == key);
+    let value = entry.map(Entry::value).transpose()?;
+    let value = value.unwrap_or_default();
+    Ok(Member {
+        session: session.to_owned(),
+        value: shown(&value),
+        since: Identity::read(&value).map(|identity| identity.since),
+        node: None,
+        name: None,
+        alive: view.is_alive(session),
+    })
+}

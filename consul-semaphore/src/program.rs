@@ -1,0 +1,114 @@
+//! The command that is to run.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
+
+use crate::failure::Failure;
+
+/// A program and its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) name: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    /// Whether it has our standard input, or none.
+    pub(crate) reads_stdin: bool,
+}
+
+impl Program {
+    /// As it is to be started. It is looked for at once: nobody waits an hour for a command that is not there.
+    pub(crate) fn find(words: &[OsString], shell: bool) -> Result<Self, Failure> {
+        let program = if shell {
+            Self::of_shell(words)?
+        } else {
+            let Some((name, arguments)) = words.split_first() else {
+                return Err(Failure::usage("there is no command to run"));
+            };
+            Self {
+                name: name.clone(),
+                arguments: arguments.to_vec(),
+                reads_stdin: true,
+            }
+        };
+        program.look()?;
+        Ok(program)
+    }
+
+    /// The words as one line for the shell of `$SHELL`, or `/bin/sh`.
+    fn of_shell(words: &[OsString]) -> Result<Self, Failure> {
+        if words.is_empty() {
+            return Err(Failure::usage("there is no command to run"));
+        }
+        let shell = env::var_os("SHELL").filter(|shell| !shell.is_empty());
+        Ok(Self {
+            name: shell.unwrap_or_else(|| OsString::from("/bin/sh")),
+            arguments: vec![OsString::from("-c"), words.join(OsStr::new(" "))],
+            reads_stdin: true,
+        })
+    }
+
+    fn look(&self) -> Result<(), Failure> {
+        let cannot = |kind: io::ErrorKind| Failure::Program {
+            program: self.name.to_string_lossy().into_owned(),
+            source: io::Error::from(kind),
+        };
+        let path = Path::new(&self.name);
+        let places: Vec<PathBuf> = if path.components().count() > 1 || path.is_absolute() {
+            vec![path.to_path_buf()]
+        } else {
+            let folders = env::var_os("PATH").unwrap_or_default();
+            env::split_paths(&folders)
+                .map(|folder| folder.join(path))
+                .collect()
+        };
+        let mut found = places.iter().filter(|place| place.is_file()).peekable();
+        if found.peek().is_none() {
+            let is_folder = places.iter().any(|place| place.is_dir()) && places.len() == 1;
+            return Err(cannot(if is_folder {
+                io::ErrorKind::PermissionDenied
+            } else {
+                io::ErrorKind::NotFound
+            }));
+        }
+        if found.any(|place| access(place, AccessFlags::X_OK).is_ok()) {
+            Ok(())
+        } else {
+            Err(cannot(io::ErrorKind::PermissionDenied))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    fn find(words: &[&str]) -> Result<Program, Exit> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        Program::find(&words, false).map_err(|failure| failure.exit())
+    }
+
+    #[test]
+    fn a_command_is_found_along_the_path_or_where_it_says() {
+        assert_eq!(find(&["sh", "-c", "true"]).unwrap().arguments.len(), 2);
+        assert_eq!(find(&["/bin/sh"]).unwrap().name, "/bin/sh");
+    }
+
+    #[test]
+    fn one_that_is_missing_is_told_apart_from_one_that_can_not_be_run() {
+        assert_eq!(find(&["no-such-command"]).unwrap_err(), Exit::NOT_FOUND);
+        assert_eq!(find(&["/no/such/command"]).unwrap_err(), Exit::NOT_FOUND);
+        assert_eq!(find(&["/etc/passwd"]).unwrap_err(), Exit::CANNOT_RUN);
+        assert_eq!(find(&["/etc"]).unwrap_err(), Exit::CANNOT_RUN);
+    }
+
+    #[test]
+    fn a_shell_gets_the_words_as_one_line() {
+        let words = [OsString::from("echo"), OsString::from("a b; exit 3")];
+        let program = Program::find(&words, true).unwrap();
+        assert_eq!(program.arguments, ["-c", "echo a b; exit 3"]);
+    }
+}

@@ -1,0 +1,83 @@
+//! While it waits: one line on the terminal says for whom.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use transport_ureq::manage::{Member, Snapshot};
+use transport_ureq::{Election, Semaphore};
+
+use crate::identity::{Identity, shown};
+
+/// How often the queue is asked for.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+
+/// The line says where we stand. `value` is what our own place in the queue shows.
+pub(crate) async fn of_semaphore(semaphore: &Semaphore, value: &[u8], waited: Duration) -> String {
+    let prefix = semaphore.prefix();
+    let waited = waited.as_secs();
+    match semaphore.inspect().await {
+        Ok(snapshot) => format!("{prefix}: {}, waited {waited} s", queue(&snapshot, value)),
+        Err(error) => format!("{prefix}: waited {waited} s; {error}"),
+    }
+}
+
+/// Who leads, while we don't.
+pub(crate) async fn of_election(election: &Election, waited: Duration) -> String {
+    let key = election.key();
+    let waited = waited.as_secs();
+    match election.discovery().leader().await {
+        Ok(Some(leader)) => format!(
+            "{key}: led by {}, waited {waited} s",
+            described(&leader.value)
+        ),
+        Ok(None) => format!("{key}: nobody leads, waited {waited} s"),
+        Err(error) => format!("{key}: waited {waited} s; {error}"),
+    }
+}
+
+/// Place, and who holds.
+fn queue(snapshot: &Snapshot, value: &[u8]) -> String {
+    let ours = |member: &Member| member.value == value;
+    let place = match snapshot.waiters.iter().position(ours) {
+        Some(0) => "next".to_owned(),
+        Some(ahead) => format!("{ahead} ahead"),
+        None => format!("{} wait", snapshot.waiters.len()),
+    };
+    let held = snapshot.holders.len();
+    let limit = snapshot.limit;
+    let holders: Vec<String> = snapshot.holders.iter().map(member).collect();
+    let mut text = format!("{place}; {held} of {limit} held");
+    if !holders.is_empty() {
+        text.push_str(" by ");
+        text.push_str(&holders.join(", "));
+    }
+    text
+}
+
+fn member(member: &Member) -> String {
+    let mut text = described(&member.value);
+    if !member.is_alive {
+        text.push_str(" (its session has ended)");
+    }
+    text
+}
+
+fn described(value: &[u8]) -> String {
+    match Identity::read(value) {
+        Some(identity) => format!("{} since {}", shown(value), clock(identity.since)),
+        None => shown(value),
+    }
+}
+
+/// The time of day where this program runs, with the day where it is another one.
+pub(crate) fn clock(time: Timestamp) -> String {
+    let zone = TimeZone::system();
+    let then = time.to_zoned(zone.clone());
+    let today = Timestamp::now().to_zoned(zone).date();
+    if then.date() == today {
+        then.strftime("%H:%M:%S").to_string()
+    } else {
+        then.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    }
+}

@@ -1,0 +1,189 @@
+//! `status`: who holds and who waits, once or as it changes.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+use semaphore_core::adapter::Runtime as _;
+use semaphore_core::sans_io::Index;
+
+use crate::agent::{Agent, AgentOptions};
+use crate::cli::duration;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::identity::printable;
+use crate::output::{print, print_json};
+use crate::overview::{Member, Overview, Reader};
+use crate::queue::clock;
+use crate::timeline::Timeline;
+
+/// Show who holds a semaphore and who waits
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StatusOptions {
+    /// The semaphore, such as service/db
+    prefix: String,
+    /// Show each change, and who held when
+    #[arg(long)]
+    watch: bool,
+    /// One line of JSON for each state
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long one request waits for a change.
+const POLL: Duration = Duration::from_secs(30);
+
+/// Between two tries, while Consul does not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(crate) fn status(agent: &AgentOptions, options: &StatusOptions) -> Result<Exit, Failure> {
+    let agent = agent.connect()?;
+    agent.wait(options.show(&agent))
+}
+
+impl StatusOptions {
+    async fn show(&self, agent: &Agent) -> Result<Exit, Failure> {
+        let mut reader = Reader::new(agent, &self.prefix)?;
+        if self.watch {
+            return self.watch(agent, &mut reader).await;
+        }
+        let (_, overview) = reader.read(None).await?;
+        if self.json {
+            print_json(&overview)?;
+        } else {
+            print(&table(&overview, Timestamp::now()))?;
+        }
+        Ok(Exit::SUCCESS)
+    }
+
+    async fn watch(&self, agent: &Agent, reader: &mut Reader<'_>) -> Result<Exit, Failure> {
+        let mut timeline = Timeline::default();
+        let mut wait = None;
+        let mut before = None;
+        loop {
+            match reader.read(wait).await {
+                Ok((index, overview)) => {
+                    wait = next(wait, index);
+                    if before.as_ref() != Some(&overview) {
+                        let now = Timestamp::now();
+                        timeline.note(&overview, now);
+                        self.draw(&overview, &timeline, now)?;
+                        before = Some(overview);
+                    }
+                }
+                // It may be made any moment, and deleted, too.
+                Err(Failure::NoSemaphore { .. }) if wait.is_some() => {
+                    wait = None;
+                    before = None;
+                    agent.transport.sleep(PAUSE).await;
+                }
+                Err(Failure::Request(error)) if !error.is_permanent() && before.is_some() => {
+                    let why = crate::failure::whole(&error);
+                    let text = format!("consul-semaphore: not up to date: {why}\n");
+                    let _ = io::stderr().write_all(text.as_bytes());
+                    agent.transport.sleep(PAUSE).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn draw(
+        &self,
+        overview: &Overview,
+        timeline: &Timeline,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return print_json(overview);
+        }
+        let mut text = String::new();
+        if io::stdout().is_terminal() {
+            // Home, and nothing below.
+            text.push_str("\x1b[H\x1b[J");
+        }
+        text.push_str(&table(overview, now));
+        text.push_str(&timeline.drawn(now));
+        text.push('\n');
+        print(&text)
+    }
+}
+
+/// An index that goes backwards is of a new beginning.
+fn next(wait: Option<(Index, Duration)>, index: Index) -> Option<(Index, Duration)> {
+    match wait {
+        Some((before, _)) if index < before => None,
+        _ => Some((index, POLL)),
+    }
+}
+
+/// As a table, which says without colour what it says.
+fn table(overview: &Overview, now: Timestamp) -> String {
+    let Overview {
+        prefix,
+        limit,
+        holders,
+        waiters,
+        orphans,
+    } = overview;
+    let mut text = format!(
+        "{prefix}: {} of {limit} held, {} waiting\n",
+        holders.len(),
+        waiters.len()
+    );
+    let held = holders.iter().map(|member| ("held".to_owned(), member));
+    let waits = waiters.iter().zip(1..);
+    let waits = waits.map(|(member, place)| (format!("waits {place}"), member));
+    let rows: Vec<_> = held.chain(waits).collect();
+    let width = rows.iter().map(|(_, member)| member.value.chars().count());
+    let width = width.max().unwrap_or_default();
+    for (state, member) in rows {
+        let Member {
+            session,
+            value,
+            since,
+            node,
+            alive,
+            ..
+        } = member;
+        let since = since.map_or_else(|| "-".to_owned(), |since| ago(since, now));
+        let node = printable(node.as_deref().unwrap_or("-"));
+        let remark = if *alive {
+            ""
+        } else {
+            "  its session has ended; free when its lock delay is over"
+        };
+        let _ = writeln!(
+            text,
+            "  {state:<9}{value:<width$}  since {since:<20}  node {node}  session {session}{remark}"
+        );
+    }
+    if *orphans > 0 {
+        let _ = writeln!(
+            text,
+            "  {orphans} keys of dead contenders are left: `collect` removes them"
+        );
+    }
+    text
+}
+
+/// `12:00:01 (35s)`.
+pub(crate) fn ago(since: Timestamp, now: Timestamp) -> String {
+    let past = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    format!("{} ({})", clock(since), duration::shown(past))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_goes_backwards_starts_anew() {
+        let first = next(None, Index(7));
+        assert_eq!(first, Some((Index(7), POLL)));
+        assert_eq!(next(first, Index(9)), Some((Index(9), POLL)));
+        assert_eq!(next(first, Index(3)), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! What is waited for: slots of a semaphore, or the lead of an election.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use semaphore_core::adapter::Request;
+use semaphore_core::sans_io::api::{ListKeys, ReadKey};
+use transport_ureq::{Election, Error, Refusal, Scope, Semaphore};
+
+use crate::child::variable;
+use crate::hold::Hold;
+use crate::queue;
+
+/// Slots, or the lead.
+pub(crate) enum Subject {
+    Slots {
+        semaphore: Semaphore,
+        permits: u32,
+        limit: u32,
+        /// What our place in the queue shows.
+        value: Vec<u8>,
+    },
+    Lead {
+        election: Election,
+    },
+}
+
+impl Subject {
+    /// The prefix, or the key.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Slots { semaphore, .. } => semaphore.prefix().to_string(),
+            Self::Lead { election } => election.key().to_string(),
+        }
+    }
+
+    /// Waits for its turn.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the place in the queue up.
+    pub(crate) async fn acquire(&self, timeout: Option<Duration>) -> Result<Hold, Error> {
+        match self {
+            Self::Slots {
+                semaphore, permits, ..
+            } => {
+                let permit = match timeout {
+                    Some(timeout) => semaphore.acquire_many_timeout(*permits, timeout).await,
+                    None => semaphore.acquire_many(*permits).await,
+                };
+                permit.map(Hold::Slots)
+            }
+            Self::Lead { election } => {
+                let leadership = match timeout {
+                    Some(timeout) => election.campaign_timeout(timeout).await,
+                    None => election.campaign().await,
+                };
+                leadership.map(Hold::Lead)
+            }
+        }
+    }
+
+    /// Takes what is free at once.
+    pub(crate) async fn try_acquire(&self) -> Result<Result<Hold, Refusal>, Error> {
+        match self {
+            Self::Slots {
+                semaphore, permits, ..
+            } => {
+                let permit = semaphore.try_acquire_many(*permits).await?;
+                Ok(permit.map(Hold::Slots))
+            }
+            Self::Lead { election } => Ok(election.try_campaign().await?.map(Hold::Lead)),
+        }
+    }
+
+    /// Who is in the way, in one line.
+    pub(crate) async fn line(&self, waited: Duration) -> String {
+        match self {
+            Self::Slots {
+                semaphore, value, ..
+            } => queue::of_semaphore(semaphore, value, waited).await,
+            Self::Lead { election } => queue::of_election(election, waited).await,
+        }
+    }
+
+    /// A small request, whose answer tells whether Consul can be asked at all.
+    pub(crate) fn probe(&self, scope: &Scope) -> Request {
+        let (wait, consistent) = (None, false);
+        match self {
+            Self::Slots { semaphore, .. } => {
+                let prefix = semaphore.prefix();
+                let list = ListKeys {
+                    prefix,
+                    wait,
+                    consistent,
+                };
+                list.request(scope)
+            }
+            Self::Lead { election } => {
+                let key = election.key().as_str();
+                let read = ReadKey {
+                    key,
+                    wait,
+                    consistent,
+                };
+                read.request(scope)
+            }
+        }
+    }
+
+    /// What the command learns of what it runs under.
+    pub(crate) fn variables(&self, hold: &Hold) -> Vec<(&'static str, OsString)> {
+        let sequencers = hold.sequencers();
+        let joined = |texts: Vec<String>| variable(texts.join(" "));
+        let sessions = sequencers.iter().map(|it| it.session.to_string()).collect();
+        let of_all = sequencers.iter().map(ToString::to_string).collect();
+        let mut variables = vec![
+            ("CONSUL_SEMAPHORE_SESSION", joined(sessions)),
+            ("CONSUL_SEMAPHORE_SEQUENCER", joined(of_all)),
+            (
+                "CONSUL_SEMAPHORE_FENCING_TOKEN",
+                variable(hold.fencing_token().0.to_string()),
+            ),
+        ];
+        match self {
+            Self::Slots { permits, limit, .. } => {
+                variables.push(("CONSUL_SEMAPHORE_PREFIX", variable(self.name())));
+                variables.push(("CONSUL_SEMAPHORE_PERMITS", variable(permits.to_string())));
+                variables.push(("CONSUL_SEMAPHORE_LIMIT", variable(limit.to_string())));
+            }
+            Self::Lead { .. } => variables.push(("CONSUL_ELECTION_KEY", variable(self.name()))),
+        }
+        variables
+    }
+
+    /// Leaves nothing behind.
+    pub(crate) async fn shutdown(&self) {
+        match self {
+            Self::Slots { semaphore, .. } => semaphore.shutdown().await,
+            Self::Lead { election } => election.shutdown().await,
+        }
+    }
+}

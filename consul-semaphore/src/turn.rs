@@ -1,0 +1,205 @@
+//! Waits for its turn, runs the command, and gives back what it had.
+
+use std::ffi::OsString;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{Either, select};
+use semaphore_core::adapter::{Response, Runtime as _};
+use transport_ureq::Error;
+
+use crate::agent::Agent;
+use crate::child::Child;
+use crate::exit::Outcome;
+use crate::failure::{Failure, whole};
+use crate::hold::Hold;
+use crate::holding::Holding;
+use crate::notices::{Event, Notices};
+use crate::program::Program;
+use crate::queue;
+use crate::signals::Signals;
+use crate::subject::Subject;
+use crate::supervise::Supervisor;
+
+/// Whoever waits without end is told after this long that nobody answers.
+const FIRST_ANSWER: Duration = Duration::from_secs(15);
+
+/// For how long a place is given back before that is left to its TTL.
+const GIVING_BACK: Duration = Duration::from_secs(10);
+
+/// The same for whoever was told to end while it waited.
+const LEAVING: Duration = Duration::from_secs(1);
+
+pub(crate) struct Turn<'a> {
+    pub(crate) agent: &'a Agent,
+    pub(crate) subject: &'a Subject,
+    pub(crate) holding: &'a Holding,
+    pub(crate) notices: &'a Notices,
+    pub(crate) program: &'a Program,
+    /// What the command learns beside what it runs under.
+    pub(crate) variables: &'a [(&'static str, OsString)],
+}
+
+/// How waiting ended.
+enum Waited {
+    Granted(Hold),
+    Signal(i32),
+}
+
+impl Turn<'_> {
+    /// All of it, on this thread, which must be the main one.
+    pub(crate) fn take(self) -> Result<Outcome, Failure> {
+        let signals = Signals::listen()?;
+        self.agent.wait(self.run(signals))
+    }
+
+    async fn run(&self, mut signals: Signals) -> Result<Outcome, Failure> {
+        let subject = self.subject.name();
+        self.notices.tell(&Event::Waiting { subject: &subject });
+        let waited = self.wait(&mut signals).await;
+        self.notices.clear_line();
+        let hold = match waited {
+            Ok(Waited::Granted(hold)) => hold,
+            Ok(Waited::Signal(signal)) => {
+                self.within(LEAVING, self.subject.shutdown()).await;
+                return Ok(Outcome::Interrupted(signal));
+            }
+            Err(failure) => {
+                self.within(LEAVING, self.subject.shutdown()).await;
+                return Err(failure);
+            }
+        };
+        self.tell_of_grant(&subject, &hold);
+        // Told to end just now: there is nothing to run any more.
+        if let Some(signal) = signals.pending() {
+            self.give_back(hold).await;
+            return Ok(Outcome::Interrupted(signal));
+        }
+        let ran = self.supervise(&hold, &mut signals).await;
+        self.give_back(hold).await;
+        ran
+    }
+
+    async fn supervise(&self, hold: &Hold, signals: &mut Signals) -> Result<Outcome, Failure> {
+        let mut variables = self.subject.variables(hold);
+        variables.extend_from_slice(self.variables);
+        let child = Child::start(self.program, &variables)?;
+        let pid = child.pid();
+        self.notices.tell(&Event::Started { pid });
+        let transport = &self.agent.transport;
+        let care = self.holding.care();
+        Supervisor::new(transport, hold, signals, care, self.notices)
+            .look_after(child)
+            .await
+    }
+
+    async fn wait(&self, signals: &mut Signals) -> Result<Waited, Failure> {
+        let granted = pin!(self.granted());
+        let signal = pin!(signals.next());
+        let watched = pin!(self.watch());
+        match select(select(granted, signal), watched).await {
+            Either::Left((Either::Left((granted, _)), _)) => granted.map(Waited::Granted),
+            Either::Left((Either::Right((signal, _)), _)) => Ok(Waited::Signal(signal)),
+            Either::Right((failure, _)) => Err(failure),
+        }
+    }
+
+    async fn granted(&self) -> Result<Hold, Failure> {
+        if self.holding.is_try {
+            return self
+                .subject
+                .try_acquire()
+                .await?
+                .map_err(Failure::NotGranted);
+        }
+        Ok(self.subject.acquire(self.holding.timeout).await?)
+    }
+
+    /// Shows who is in the way, where somebody watches; ends when Consul does not answer at all, and not before.
+    async fn watch(&self) -> Failure {
+        let begun = Instant::now();
+        let mut is_answered = false;
+        loop {
+            self.agent.transport.sleep(queue::EVERY).await;
+            if self.notices.has_watcher() {
+                let line = self.subject.line(begun.elapsed()).await;
+                self.notices.draw_line(&line);
+            }
+            if is_answered {
+                continue;
+            }
+            match self.probe().await {
+                // From now on outages are waited for.
+                Ok(()) => is_answered = true,
+                Err(source) if begun.elapsed() >= FIRST_ANSWER => {
+                    let seconds = begun.elapsed().as_secs();
+                    let source = Box::new(source);
+                    return Failure::Silent { seconds, source };
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn probe(&self) -> Result<(), Failure> {
+        let probe = self.subject.probe(&self.agent.scope());
+        served(&self.agent.send(probe).await?)
+    }
+
+    fn tell_of_grant(&self, subject: &str, hold: &Hold) {
+        let sequencers = hold.sequencers();
+        let session = sequencers.first().map(|it| it.session.to_string());
+        self.notices.tell(&Event::Granted {
+            subject,
+            session: session.as_deref().unwrap_or_default(),
+            fencing_token: hold.fencing_token().0,
+            sequencers: sequencers.iter().map(ToString::to_string).collect(),
+        });
+    }
+
+    /// Gives it back; what can't be given back is told, and changes no exit code: the command's work is done.
+    async fn give_back(&self, hold: Hold) {
+        // What is lost can be cleaned up, and no more.
+        let most = if hold.remaining().is_zero() {
+            LEAVING
+        } else {
+            GIVING_BACK
+        };
+        let released = self.within(most, async {
+            let released = hold.release().await;
+            // No session is kept for a next turn.
+            self.subject.shutdown().await;
+            released
+        });
+        match released.await {
+            Some(Ok(())) => self.notices.tell(&Event::Released),
+            // That is told already.
+            Some(Err(Error::Lost(_))) => {}
+            Some(Err(error)) => {
+                let why = whole(&error);
+                self.notices.tell(&Event::NotReleased { why: &why });
+            }
+            None => self.notices.tell(&Event::NotReleased {
+                why: "Consul does not answer",
+            }),
+        }
+    }
+
+    async fn within<T>(&self, most: Duration, future: impl Future<Output = T>) -> Option<T> {
+        match select(pin!(future), self.agent.transport.sleep(most)).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
+    }
+}
+
+/// Whether the agent could serve: what it refuses it has understood, and waiting will tell.
+fn served(response: &Response) -> Result<(), Failure> {
+    let status = response.status();
+    if status >= 500 || status == 429 {
+        let text = String::from_utf8_lossy(response.body());
+        let text = crate::identity::printable(text.trim());
+        return Err(Failure::Unavailable { status, text });
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Which agent, told by Consul's own flags: over TLS, by a socket, with a token from a file.
+
+use std::fs;
+
+use rcgen::{CertificateParams, KeyPair};
+use real_agent::Agent;
+use tempfile::TempDir;
+
+use crate::support::{closed_port, run};
+
+#[test]
+fn over_tls_it_trusts_whom_it_is_told_to_trust_and_nobody_else() {
+    let key = KeyPair::generate().expect("a key");
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let params = CertificateParams::new(names).expect("names");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let agent = Agent::builder()
+        .tls(certificate.pem(), key.serialize_pem())
+        .start()
+        .expect("an agent");
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ca.pem");
+    fs::write(&file, certificate.pem()).expect("a file");
+    let url = format!("https://{}", agent.https_addr());
+
+    let checked = run(&url, &["check", "--no-clock"]);
+    assert_eq!(checked.code, Some(11), "{checked:?}");
+    let trusting = format!("-ca-file={}", file.display());
+    let checked = run(&url, &["check", "--no-clock", &trusting]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let ran = run(&url, &["run", &trusting, "p", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+}
+
+#[test]
+fn a_socket_of_the_file_system_is_an_address_too() {
+    let agent = Agent::builder().socket().start().expect("an agent");
+    let nowhere = closed_port();
+    let address = agent.socket_url();
+    let arguments = [
+        "run",
+        "-http-addr",
+        &address,
+        "p",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ];
+    let ran = run(&nowhere, &arguments);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    agent.assert_nothing_left("p");
+}
+
+#[test]
+fn a_token_comes_from_a_file() {
+    let token = "11111111-2222-3333-4444-555555555555";
+    let agent = Agent::builder().acl(token).start().expect("an agent");
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("token");
+    fs::write(&file, format!("{token}\n")).expect("a file");
+    let shown = file.to_string_lossy();
+    let arguments = [
+        "run",
+        "-token-file",
+        &shown,
+        "p",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ];
+    let ran = run(&agent.url(), &arguments);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let missing = ["run", "-token-file", "/no/such/file", "p", "--", "true"];
+    run(&agent.url(), &missing).assert(125, "/no/such/file");
+}
+
+#[test]
+fn an_agent_that_never_answers_is_told_to_whoever_waits_without_end() {
+    let nowhere = closed_port();
+    run(&nowhere, &["run", "p", "--", "true"]).assert(121, "has not answered for 1");
+}

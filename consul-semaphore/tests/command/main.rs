@@ -1,0 +1,19 @@
+//! The command, driven as a script drives it, on a real agent.
+#![expect(clippy::expect_used, clippy::panic, reason = "these are tests")]
+
+mod addresses;
+mod check;
+mod cut_off;
+mod elections;
+mod endings;
+mod environment;
+mod exit_codes;
+mod faults;
+mod like_consul_lock;
+mod loss;
+mod manage;
+mod pages;
+mod signals;
+mod status;
+mod support;
+mod terminal;

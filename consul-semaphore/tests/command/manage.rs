@@ -1,0 +1,70 @@
+//! What operators change.
+
+use crate::support::{Running, run, scene};
+
+#[test]
+fn a_limit_is_changed_and_a_smaller_one_only_if_that_is_meant() {
+    let (agent, prefix) = scene();
+    run(agent.url(), &["resize", &prefix, "2"]).assert(1, "no semaphore");
+    run(agent.url(), &["run", "-n", "2", &prefix, "--", "true"]);
+    let larger = run(agent.url(), &["resize", &prefix, "3"]);
+    assert_eq!(
+        larger.stdout,
+        format!("{prefix}: limit 2 -> 3\n"),
+        "{larger:?}"
+    );
+    run(agent.url(), &["resize", &prefix, "1"]).assert(125, "--yes");
+    let smaller = run(agent.url(), &["resize", "--yes", &prefix, "1"]);
+    assert_eq!(
+        smaller.stdout,
+        format!("{prefix}: limit 3 -> 1\n"),
+        "{smaller:?}"
+    );
+    run(agent.url(), &["resize", &prefix, "0"]).assert(125, "limit");
+}
+
+#[test]
+fn whoever_is_evicted_loses_its_slot_and_its_command() {
+    let (agent, prefix) = scene();
+    let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
+    let session = holder.event("granted")["session"].clone();
+    let session = session.as_str().expect("a session").to_owned();
+    run(agent.url(), &["evict", &session]).assert(125, "--yes");
+    holder.event("started");
+    let evicted = run(agent.url(), &["evict", "--yes", &session]);
+    assert_eq!(evicted.code, Some(0), "{evicted:?}");
+    assert_eq!(holder.end().0, Some(120));
+    run(agent.url(), &["evict", "--yes", &session]).assert(1, "no session");
+    run(agent.url(), &["evict", "--yes", "nobody"]).assert(125, "nobody");
+}
+
+#[test]
+fn a_semaphore_is_removed_when_nobody_uses_it() {
+    let (agent, prefix) = scene();
+    let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
+    holder.event("started");
+    run(agent.url(), &["destroy", "--yes", &prefix]).assert(123, "in use: 1 ");
+    holder.signal("TERM");
+    holder.end();
+    run(agent.url(), &["destroy", &prefix]).assert(125, "--yes");
+    let removed = run(agent.url(), &["destroy", "--yes", &prefix]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    run(agent.url(), &["destroy", "--yes", &prefix]).assert(1, "no semaphore");
+}
+
+#[test]
+fn keys_of_the_dead_are_collected() {
+    let (agent, prefix) = scene();
+    run(agent.url(), &["run", &prefix, "--", "true"]);
+    let session = agent
+        .create_session(r#"{"Behavior":"release","LockDelay":"0s"}"#)
+        .expect("a session");
+    let key = format!("/v1/kv/{prefix}/{session}?acquire={session}");
+    agent.put(&key, b"").expect("an answer");
+    agent.destroy_session(&session).expect("an answer");
+    let status = run(agent.url(), &["status", &prefix]).stdout;
+    assert!(status.contains("1 keys of dead contenders"), "{status}");
+    let collected = run(agent.url(), &["collect", &prefix]);
+    assert_eq!(collected.stdout, format!("{prefix}: 1 keys removed\n"));
+    agent.assert_nothing_left(&prefix);
+}

@@ -1,0 +1,241 @@
+//! Runs the command as a process.
+
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use real_agent::{Agent, Client};
+use serde_json::Value as Json;
+
+/// What a condition may take, on a machine that does much else, too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The shared agent, and a prefix that nobody else uses.
+pub(crate) fn scene() -> (Client, String) {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let agent = Agent::shared().expect("an agent");
+    let prefix = format!("command/{}/{count}", std::process::id());
+    (agent, prefix)
+}
+
+/// The program, with no variable of Consul's but the address.
+pub(crate) fn program(url: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_consul-semaphore"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CONSUL_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("CONSUL_HTTP_ADDR", url).args(arguments);
+    command
+}
+
+/// What a program did.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs it to its end.
+pub(crate) fn run(url: &str, arguments: &[&str]) -> Ran {
+    run_with(program(url, arguments), "")
+}
+
+/// The same with this on its standard input.
+pub(crate) fn run_with(mut command: Command, input: &str) -> Ran {
+    command.stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // Whoever reads nothing may be gone already.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().expect("an end");
+    Ran::of(&output)
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// It ended with this code, and said this.
+    #[track_caller]
+    pub(crate) fn assert(&self, code: i32, said: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.stderr.contains(said), "{self:?}");
+    }
+}
+
+/// A program that runs, and tells its events. It ends with the test.
+pub(crate) struct Running {
+    child: Child,
+    events: Lines<BufReader<ChildStderr>>,
+    told: Vec<Json>,
+}
+
+impl Running {
+    /// `run --json` with these arguments.
+    pub(crate) fn start(url: &str, arguments: &[&str]) -> Self {
+        Self::spawn(program(url, &["run", "--json"]), arguments)
+    }
+
+    pub(crate) fn spawn(mut command: Command, arguments: &[&str]) -> Self {
+        command.args(arguments);
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let events = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let told = Vec::new();
+        Self {
+            child,
+            events,
+            told,
+        }
+    }
+
+    /// Reads events until one of this name comes.
+    #[track_caller]
+    pub(crate) fn event(&mut self, name: &str) -> Json {
+        for line in &mut self.events {
+            let line = line.expect("text");
+            // The command may say something there, too.
+            let Ok(event) = serde_json::from_str::<Json>(&line) else {
+                continue;
+            };
+            self.told.push(event.clone());
+            if event["event"] == name {
+                return event;
+            }
+        }
+        panic!("no event {name:?} in {:?}", self.told);
+    }
+
+    /// The process id of the command, once it runs.
+    #[track_caller]
+    pub(crate) fn command(&mut self) -> u32 {
+        let pid = self.event("started")["pid"].as_u64().expect("a number");
+        u32::try_from(pid).expect("a process id")
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Reads the next line that the command prints.
+    pub(crate) fn line(&mut self) -> String {
+        let stdout = self.child.stdout.as_mut().expect("a pipe");
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while stdout.read(&mut byte).expect("a byte") == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).expect("text")
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        send(signal, self.pid());
+    }
+
+    /// Waits for its end: the code, and all events.
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<Json>) {
+        for line in &mut self.events {
+            if let Ok(event) = serde_json::from_str(&line.expect("text")) {
+                self.told.push(event);
+            }
+        }
+        let status = self.child.wait().expect("an end");
+        (status.code(), std::mem::take(&mut self.told))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn names(events: &[Json]) -> Vec<&str> {
+    let names = events.iter().filter_map(|event| event["event"].as_str());
+    names.collect()
+}
+
+/// `kill -SIGNAL PID`.
+pub(crate) fn send(signal: &str, pid: u32) {
+    let sent = Command::new("kill")
+        .args([format!("-{signal}"), pid.to_string()])
+        .status();
+    assert!(sent.expect("it runs").success());
+}
+
+/// Whether a process is there and not a zombie.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "waited too long for {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// An address at which nobody listens.
+pub(crate) fn closed_port() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    format!("http://{address}")
+}
+
+/// How many contend for this semaphore.
+pub(crate) fn contenders(agent: &Client, prefix: &str) -> usize {
+    let keys = agent
+        .get(&format!("/v1/kv/{prefix}/?keys"))
+        .expect("an answer");
+    let keys = keys.json().unwrap_or_default();
+    let keys = keys.as_array().map_or(0, Vec::len);
+    keys.saturating_sub(1)
+}
+
+/// A Consul in memory, with faults.
+pub(crate) struct Dev {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Dev {
+    pub(crate) fn start(faults: &[&str]) -> Self {
+        let mut command = program("", &["dev", "--listen", "127.0.0.1:0"]);
+        for fault in faults {
+            command.args(["--fault", fault]);
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let line = lines.next().expect("a line").expect("text");
+        let url = line.strip_prefix("CONSUL_HTTP_ADDR=").expect("an address");
+        let url = url.to_owned();
+        Self { child, url }
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,146 @@
+//! On a terminal it says for whom it waits, and the command has the terminal while it runs.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+
+use nix::pty::openpty;
+
+use crate::support::{Running, program, run, scene};
+
+/// A program on a terminal of its own, and what it writes there.
+struct OnTerminal {
+    child: Child,
+    terminal: File,
+    seen: String,
+}
+
+impl OnTerminal {
+    fn start(url: &str, arguments: &[&str]) -> Self {
+        let pty = openpty(None, None).expect("a terminal");
+        let slave = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
+        let ours = program(url, arguments);
+        // It makes the terminal its own.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(ours.get_program());
+        command.args(ours.get_args());
+        for (name, value) in ours.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(slave(&pty.slave));
+        command.stdout(slave(&pty.slave));
+        command.stderr(slave(&pty.slave));
+        command.process_group(0);
+        let child = command.spawn().expect("the program starts");
+        Self {
+            child,
+            terminal: File::from(pty.master),
+            seen: String::new(),
+        }
+    }
+
+    /// Reads until this was written.
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) {
+        let mut buffer = [0; 4096];
+        while !self.seen.contains(text) {
+            let length = self.terminal.read(&mut buffer).unwrap_or(0);
+            assert!(length > 0, "{text:?} is not in {:?}", self.seen);
+            self.seen
+                .push_str(&String::from_utf8_lossy(&buffer[..length]));
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.terminal.write_all(text.as_bytes()).expect("it reads");
+    }
+
+    fn end(mut self) -> Option<i32> {
+        self.child.wait().expect("an end").code()
+    }
+}
+
+#[test]
+fn whoever_waits_on_a_terminal_sees_who_holds_since_when() {
+    let (agent, prefix) = scene();
+    let mut holder = Running::start(agent.url(), &[&prefix, "--", "sleep", "1000"]);
+    holder.event("started");
+    let held_by = format!("/{} since ", holder.pid());
+    let mut waiter = OnTerminal::start(agent.url(), &["run", &prefix, "--", "echo", "my turn"]);
+    waiter.wait_for("next; 1 of 1 held by ");
+    waiter.wait_for(&held_by);
+    holder.signal("TERM");
+    holder.end();
+    waiter.wait_for("my turn");
+    assert_eq!(waiter.end(), Some(0));
+}
+
+#[test]
+fn the_command_reads_from_the_terminal_and_is_interrupted_there() {
+    let (agent, prefix) = scene();
+    let script = "trap 'echo interrupted; exit 3' INT; echo ready; read line; echo got $line; \
+                  while :; do sleep 0.01; done";
+    let arguments = ["run", &prefix, "--", "sh", "-c", script];
+    let mut running = OnTerminal::start(agent.url(), &arguments);
+    running.wait_for("ready");
+    running.write("some words\n");
+    running.wait_for("got some words");
+    running.write("\x03");
+    running.wait_for("interrupted");
+    assert_eq!(running.end(), Some(3));
+    agent.assert_nothing_left(&prefix);
+}
+
+#[test]
+fn what_takes_something_away_asks_on_a_terminal_and_does_nothing_unless_the_answer_is_yes() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for (answer, code) in [("\n", 1), ("no\n", 1), ("y\n", 0)] {
+        let mut asked = OnTerminal::start(agent.url(), &["destroy", &prefix]);
+        asked.wait_for("would be removed. Go on? [y/N] ");
+        asked.write(answer);
+        assert_eq!(asked.end(), Some(code), "{answer:?}");
+    }
+    run(agent.url(), &["status", &prefix]).assert(1, "no semaphore");
+}
+
+#[test]
+fn a_command_that_is_stopped_on_the_terminal_goes_on() {
+    let (agent, prefix) = scene();
+    let script = "echo ready; read line; echo got $line; exit 4";
+    let arguments = ["run", &prefix, "--", "sh", "-c", script];
+    let mut running = OnTerminal::start(agent.url(), &arguments);
+    running.wait_for("ready");
+    running.write("\x1a");
+    running.write("words\n");
+    running.wait_for("got words");
+    assert_eq!(running.end(), Some(4));
+}
+
+#[test]
+fn a_watch_on_a_terminal_is_drawn_anew_with_each_change() {
+    let (agent, prefix) = scene();
+    let ran = run(agent.url(), &["run", &prefix, "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut watch = OnTerminal::start(agent.url(), &["status", "--watch", &prefix]);
+    watch.wait_for(&format!("\x1b[H\x1b[J{prefix}: 0 of 1 held, 0 waiting"));
+    let mut holder = Running::start(
+        agent.url(),
+        &["--value", "db-7", &prefix, "--", "sleep", "1000"],
+    );
+    holder.event("started");
+    watch.wait_for("1 of 1 held");
+    watch.wait_for("who held, from ");
+    watch.wait_for("db-7  =");
+    watch.write("\x03");
+    // That is how `setsid` tells of SIGINT.
+    assert_eq!(watch.end(), Some(2));
+    holder.signal("TERM");
+    holder.end();
+}

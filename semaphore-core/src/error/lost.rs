@@ -1,0 +1,178 @@
+//! Why something is not held any more.
+
+use core::time::Duration;
+
+use super::request::RequestError;
+use crate::id::SessionId;
+use crate::one_line::Brief;
+use crate::subject::Subject;
+
+/// Why a permit or a leadership stopped being held before it was given back. Whoever learns it must stop using
+/// the resource at once.
+///
+/// `Display` tells all of it, with the causes, in one line.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Lost {
+    /// The session is gone: destroyed by an operator, expired, its node deregistered, a health
+    /// check failed. A contender key that vanished counts as this too, since that is what an
+    /// invalidation leaves behind.
+    #[error(
+        "{}lost: the session {session} is gone: it was destroyed, it expired, or its node or a health check of it failed",
+        .on.intro()
+    )]
+    SessionGone {
+        /// The session.
+        session: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// Somebody took the session out of the record's holders, or removed or replaced the record.
+    #[error("{}lost: somebody removed the session {session} from the holders in the record", .on.intro())]
+    RemovedFromHolders {
+        /// The session.
+        session: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// The contender key is there, but no longer tied to the session.
+    #[error("{}lost: the contender key of session {session} was taken from it", .on.intro())]
+    ContenderKeyTaken {
+        /// The session.
+        session: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// No renewal succeeded in time, so Consul may give the slot away (S2).
+    #[error(
+        "{}lost: the lease of session {session} ran out{}",
+        .on.intro(),
+        why_expired(*.unsent, .last_failure.as_ref())
+    )]
+    LeaseExpired {
+        /// The session.
+        session: SessionId,
+        /// Why the last renewal failed, where one did.
+        #[source]
+        last_failure: Option<RequestError>,
+        /// For how long no renewal was sent, where that is the reason: nobody ran the driver, as when the executor is
+        /// blocked, or the process or its machine stood still.
+        unsent: Option<Duration>,
+        /// What was held.
+        on: Subject,
+    },
+    /// The key of the election is tied to no session any more: the session has ended (destroyed,
+    /// expired, its node deregistered), or somebody released the key in its name.
+    #[error(
+        "{}lost: the key was released from session {session}: the session has ended, or somebody released the key",
+        .on.intro()
+    )]
+    KeyReleased {
+        /// The session.
+        session: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// The key of the election is tied to another session: somebody else leads.
+    #[error("{}lost: the key of session {session} was taken by session {by}, which leads", .on.intro())]
+    KeyTaken {
+        /// The session.
+        session: SessionId,
+        /// Whose it is now.
+        by: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// The key of the election was deleted, and maybe made anew: terms are counted from the beginning.
+    #[error("{}lost: somebody deleted the key of session {session}", .on.intro())]
+    KeyDeleted {
+        /// The session.
+        session: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// Somebody wrote the key of the election without `acquire`. It is still tied to the session, but
+    /// its value is not the leader's, and its lock index says no more whose term it is: the
+    /// sequencer is void.
+    #[error("{}lost: somebody wrote the key of session {session} without `acquire`", .on.intro())]
+    KeyOverwritten {
+        /// The session.
+        session: SessionId,
+        /// What was held.
+        on: Subject,
+    },
+    /// The agent takes no such key any more, as after an upgrade, so that nobody would notice an eviction.
+    #[error("{}lost: the key of session {session} can't be read any more: {refusal}", .on.intro())]
+    Unreadable {
+        /// The session.
+        session: SessionId,
+        /// What the agent said.
+        #[source]
+        refusal: RequestError,
+        /// What was held.
+        on: Subject,
+    },
+    /// It was given back here, by whoever held it or led, by the handle of the election, or dropped.
+    #[error("it was given back here")]
+    SteppedDown,
+    /// The runtime dropped the driver, so nothing renews the session any more.
+    #[error("lost: the runtime has ended, and with it the task that renewed the session")]
+    RuntimeEnded,
+    /// This process was forked off from the one that holds it, and has no driver.
+    #[error(
+        "lost: this process was forked off, and what it had before is its parent's; connect again after the fork"
+    )]
+    Forked,
+}
+
+impl Lost {
+    /// What was held: which semaphore or election, at which agent.
+    pub fn subject(&self) -> Option<&Subject> {
+        match self {
+            Self::SessionGone { on, .. }
+            | Self::RemovedFromHolders { on, .. }
+            | Self::ContenderKeyTaken { on, .. }
+            | Self::LeaseExpired { on, .. }
+            | Self::KeyReleased { on, .. }
+            | Self::KeyTaken { on, .. }
+            | Self::KeyDeleted { on, .. }
+            | Self::KeyOverwritten { on, .. }
+            | Self::Unreadable { on, .. } => Some(on).filter(|on| !on.is_unknown()),
+            Self::SteppedDown | Self::RuntimeEnded | Self::Forked => None,
+        }
+    }
+
+    /// The same of this one, unless that is known.
+    #[must_use]
+    pub(crate) fn or_about(mut self, subject: &Subject) -> Self {
+        match &mut self {
+            Self::SessionGone { on, .. }
+            | Self::RemovedFromHolders { on, .. }
+            | Self::ContenderKeyTaken { on, .. }
+            | Self::LeaseExpired { on, .. }
+            | Self::KeyReleased { on, .. }
+            | Self::KeyTaken { on, .. }
+            | Self::KeyDeleted { on, .. }
+            | Self::KeyOverwritten { on, .. }
+            | Self::Unreadable { on, .. } => {
+                if on.is_unknown() {
+                    on.clone_from(subject);
+                }
+            }
+            Self::SteppedDown | Self::RuntimeEnded | Self::Forked => {}
+        }
+        self
+    }
+}
+
+/// Why no renewal has succeeded.
+fn why_expired(unsent: Option<Duration>, last_failure: Option<&RequestError>) -> String {
+    match (unsent, last_failure) {
+        (Some(unsent), _) => format!(
+            ": no renewal was sent for {}; is the executor blocked, or was the process stopped?",
+            Brief(unsent)
+        ),
+        (None, Some(failure)) => format!(": no renewal succeeded: {failure}"),
+        (None, None) => ": no renewal was answered in time".to_owned(),
+    }
+}

@@ -1,0 +1,372 @@
+//! Every error of the core, typed. Three families: what the caller gave ([`InvalidInput`]), what
+//! one request met ([`RequestError`]), and how an operation on a semaphore ended ([`Error`]).
+//!
+//! # Printing them
+//! `Display` alone is enough: what failed, on which semaphore, at which agent, why, with all causes, and what to do; one line,
+//! without secrets. So print an error with `{}`. [`source`](std::error::Error::source) is for programs that look for a
+//! cause; whoever prints the chain too, as `{:#}` of `anyhow` does, sees the causes twice.
+
+mod lost;
+mod refusal;
+mod request;
+
+use core::time::Duration;
+use std::sync::Arc;
+
+pub use crate::asked::Asked;
+use crate::id::SessionId;
+pub use crate::input::InvalidInput;
+use crate::one_line::{Brief, WithCauses};
+pub use crate::subject::Subject;
+pub use lost::Lost;
+pub use refusal::{Conflict, Refusal};
+pub use request::{ParseError, RequestError};
+
+/// How an operation on a semaphore or in an election failed.
+///
+/// `Display` tells all of it in one line, see the [module](self).
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value that the caller gave can't be used; nothing was sent.
+    #[error("invalid input: {_0}")]
+    InvalidInput(#[source] InvalidInput),
+    /// The semaphore under this prefix has another limit. Use its limit, let the builder adopt
+    /// it, or resize the semaphore.
+    #[error(
+        "{}the limit is {ours} here, but the semaphore's record says {theirs}: connect with {theirs}, let the builder adopt the \
+         record's limit, or resize the semaphore to {ours}",
+        .on.intro()
+    )]
+    LimitConflict {
+        /// The limit given here.
+        ours: u32,
+        /// The limit in the record.
+        theirs: u32,
+        /// Which semaphore.
+        on: Subject,
+    },
+    /// The key `<prefix>/.lock` belongs to something that is no semaphore of a known dialect. It
+    /// was not touched. Use another prefix, or remove that key.
+    #[error(
+        "{}the key {key:?} is not a semaphore's: {conflict}; it was not touched: use another prefix, or remove the key",
+        .on.intro()
+    )]
+    Conflict {
+        /// The key.
+        key: String,
+        /// What was found there.
+        #[source]
+        conflict: Conflict,
+        /// Which semaphore.
+        on: Subject,
+    },
+    /// The key is not an election's: a semaphore's, or it has the flags of something else, or a value or
+    /// session that was stored without `acquire`. It was not touched. Use another key, or remove what is
+    /// there.
+    #[error(
+        "{}the key {key:?} is not an election's: {conflict}; it was not touched: use another key, or remove what is there",
+        .on.intro()
+    )]
+    NotAnElection {
+        /// The key.
+        key: String,
+        /// What was found there.
+        #[source]
+        conflict: Conflict,
+        /// Which election.
+        on: Subject,
+    },
+    /// A request failed for good, or failed when there was no time to try it again.
+    #[error("{}{_0}", _0.asked().subject().intro())]
+    Request(#[source] RequestError),
+    /// The list of the prefix leaves keys out, so holders can't be told from the dead (S3). The
+    /// token needs `key_prefix` read on the whole prefix.
+    #[error(
+        "{}the list of {prefix:?} is incomplete: the token may not read all of it, and lacks the permission: key_prefix \
+         \"{prefix}/\" write, which includes read",
+        .on.intro()
+    )]
+    IncompleteView {
+        /// The prefix.
+        prefix: String,
+        /// Which semaphore.
+        on: Subject,
+    },
+    /// The time that the caller gave ran out. What was waited for was not granted, or goes on in the background. Told apart
+    /// from a cancellation, which returns nothing at all.
+    #[error(
+        "{}{within} within {}{}",
+        .on.intro(),
+        Brief(*.waited),
+        why_late(*.unattended, .last_failure.as_ref(), .holders)
+    )]
+    Timeout {
+        /// What was waited for.
+        within: Awaited,
+        /// How long it waited.
+        waited: Duration,
+        /// The last failure on the way, where there was one since the last success, or what has not succeeded yet.
+        #[source]
+        last_failure: Option<RequestError>,
+        /// The sessions that held the slots, or the lead, when Consul last told.
+        holders: Box<[String]>,
+        /// For how long nobody has run the driver, where that is the reason: the runtime stands still, as a blocked
+        /// executor does.
+        unattended: Option<Duration>,
+        /// Which semaphore or election.
+        on: Subject,
+    },
+    /// The session that the caller made is gone.
+    #[error("{}the caller's session {session} is gone: make another one", .on.intro())]
+    SessionGone {
+        /// The session.
+        session: SessionId,
+        /// Which semaphore.
+        on: Subject,
+    },
+    /// The session that the caller made already contends under this prefix. A session carries
+    /// one slot: make another one, or delete the contender key if nothing uses it.
+    #[error(
+        "{}the caller's session {session} already contends here, and carries one slot: make another session, or delete its \
+         contender key if nothing uses it",
+        .on.intro()
+    )]
+    SessionInUse {
+        /// The session.
+        session: SessionId,
+        /// Which semaphore.
+        on: Subject,
+    },
+    /// The semaphore is still held or waited for.
+    #[error("{}the semaphore is in use: {holders} hold a slot, {waiters} wait; try again when they are done", .on.intro())]
+    InUse {
+        /// Live holders.
+        holders: usize,
+        /// Live waiters.
+        waiters: usize,
+        /// Which semaphore.
+        on: Subject,
+    },
+    /// There is no semaphore under this prefix, or the token may not see it: agents before 1.11 don't tell the difference.
+    #[error(
+        "{}there is no semaphore under this prefix: nobody has used it yet, or the token may not read it, which takes \
+         key_prefix read on the prefix",
+        .on.intro()
+    )]
+    NotFound {
+        /// Which semaphore.
+        on: Subject,
+    },
+    /// The permit or leadership had been lost before it was given back. What it protected may have
+    /// overlapped.
+    #[error("{_0}; it was given back after that, and what it protected may have overlapped")]
+    Lost(#[source] Lost),
+    /// The runtime could not run the task that speaks to Consul, as where the process may have no more threads, or the runtime
+    /// has ended or has no timers. Nothing was sent.
+    #[error("the runtime can't run the task that speaks to Consul: {}", WithCauses(&**_0))]
+    NoTask(#[source] Arc<std::io::Error>),
+    /// Nothing more is granted.
+    #[error("{}{by}", .on.intro())]
+    Closed {
+        /// Why not.
+        by: ClosedBy,
+        /// Which semaphore or election.
+        on: Subject,
+    },
+}
+
+/// Why a handle grants nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClosedBy {
+    /// `close` or `shutdown` was called, of this handle or a clone of it, or of its client.
+    #[error(
+        "the handle was closed, by close or shutdown of it, of a clone or of its client: connect again"
+    )]
+    Owner,
+    /// The runtime on which it was connected has ended, and with it the task that speaks to Consul. In tests each runtime
+    /// needs a handle of its own: one in a static is the first test's.
+    #[error(
+        "the handle is closed, since the runtime that it was connected on has ended: connect one on this runtime (a static is \
+         of the first runtime that uses it, as of one test)"
+    )]
+    RuntimeEnded,
+    /// This process was forked off from the one that connected it, and has no driver.
+    #[error(
+        "the handle is closed, since this process was forked off after it was connected: connect again after the fork"
+    )]
+    Fork,
+}
+
+/// What was waited for, and did not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Awaited {
+    /// A slot, or the lead. Nothing is held.
+    #[error("nothing was granted")]
+    Grant,
+    /// That what was held is given back. It is not held any more; the rest goes on in the background.
+    #[error("what was held was not given back (that goes on in the background)")]
+    Release,
+    /// That a change is written. It goes on in the background.
+    #[error("the change was not confirmed (it goes on in the background)")]
+    Change,
+    /// That all permits are given back, and nothing is left in Consul. The rest goes on in the background.
+    #[error("the shutdown did not end (it goes on in the background)")]
+    Shutdown,
+}
+
+impl Error {
+    /// Its owner has closed it.
+    pub(crate) fn closed() -> Self {
+        ClosedBy::Owner.into()
+    }
+
+    /// Its runtime has ended.
+    pub(crate) fn ended() -> Self {
+        ClosedBy::RuntimeEnded.into()
+    }
+
+    /// What did not come within this time, and nothing is known of why.
+    pub(crate) fn late(within: Awaited, waited: Duration) -> Self {
+        Self::Timeout {
+            within,
+            waited,
+            last_failure: None,
+            holders: Box::default(),
+            unattended: None,
+            on: Subject::default(),
+        }
+    }
+
+    /// The same, where it came from nobody running the driver for so long.
+    #[must_use]
+    pub(crate) fn unattended(mut self, time: Option<Duration>) -> Self {
+        if let (Self::Timeout { unattended, .. }, Some(_)) = (&mut self, time) {
+            *unattended = time;
+        }
+        self
+    }
+
+    /// Which semaphore or election it is about, and at which agent; none where that is unknown, or it is about none.
+    pub fn subject(&self) -> Option<Subject> {
+        let subject = match self {
+            Self::LimitConflict { on, .. }
+            | Self::Conflict { on, .. }
+            | Self::NotAnElection { on, .. }
+            | Self::IncompleteView { on, .. }
+            | Self::Timeout { on, .. }
+            | Self::SessionGone { on, .. }
+            | Self::SessionInUse { on, .. }
+            | Self::InUse { on, .. }
+            | Self::NotFound { on }
+            | Self::Closed { on, .. } => on.clone(),
+            Self::Request(error) => error.asked().subject(),
+            Self::Lost(lost) => lost.subject()?.clone(),
+            Self::InvalidInput(_) | Self::NoTask(_) => return None,
+        };
+        Some(subject).filter(|subject| !subject.is_unknown())
+    }
+
+    /// The same about this one, unless that is known.
+    #[must_use]
+    pub(crate) fn or_about(self, subject: &Subject) -> Self {
+        let mut error = match self {
+            Self::Request(error) => Self::Request(error.or_about(subject)),
+            Self::Lost(lost) => Self::Lost(lost.or_about(subject)),
+            error => error,
+        };
+        match &mut error {
+            Self::LimitConflict { on, .. }
+            | Self::Conflict { on, .. }
+            | Self::NotAnElection { on, .. }
+            | Self::IncompleteView { on, .. }
+            | Self::Timeout { on, .. }
+            | Self::SessionGone { on, .. }
+            | Self::SessionInUse { on, .. }
+            | Self::InUse { on, .. }
+            | Self::NotFound { on }
+            | Self::Closed { on, .. } => {
+                if on.is_unknown() {
+                    on.clone_from(subject);
+                }
+            }
+            Self::InvalidInput(_) | Self::NoTask(_) | Self::Request(_) | Self::Lost(_) => {}
+        }
+        error
+    }
+}
+
+impl From<InvalidInput> for Error {
+    fn from(error: InvalidInput) -> Self {
+        Self::InvalidInput(error)
+    }
+}
+
+impl From<ClosedBy> for Error {
+    fn from(by: ClosedBy) -> Self {
+        let on = Subject::default();
+        Self::Closed { by, on }
+    }
+}
+
+impl From<RequestError> for Error {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+/// How many holders a text names.
+const NAMED: usize = 3;
+
+/// What kept it from coming in time, as far as is known.
+fn why_late(
+    unattended: Option<Duration>,
+    last_failure: Option<&RequestError>,
+    holders: &[String],
+) -> String {
+    if let Some(unattended) = unattended {
+        return format!(
+            ": nobody ran the task that speaks to Consul for {}; is its runtime blocked, or driven by nobody?",
+            Brief(unattended)
+        );
+    }
+    if let Some(failure) = last_failure {
+        return format!(": {failure}");
+    }
+    let (named, more) = holders.split_at(holders.len().min(NAMED));
+    match (named, more) {
+        ([], _) => String::new(),
+        (named, []) => format!(
+            ": held by {} ({})",
+            sessions(holders.len()),
+            named.join(", ")
+        ),
+        (named, more) => format!(
+            ": held by {} ({} and {} more)",
+            sessions(holders.len()),
+            named.join(", "),
+            more.len()
+        ),
+    }
+}
+
+fn sessions(count: usize) -> String {
+    match count {
+        1 => "1 session".to_owned(),
+        count => format!("{count} sessions"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So that who wraps one returns no error that is too large (clippy's `result_large_err`).
+    #[test]
+    fn an_error_leaves_room_for_what_is_around_it() {
+        assert!(size_of::<Error>() <= 112, "{}", size_of::<Error>());
+        assert!(size_of::<Lost>() <= 112, "{}", size_of::<Lost>());
+    }
+}

@@ -1,0 +1,106 @@
+//! What spawned work watches: whether what it works under is still held.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use std::sync::Arc;
+
+use futures_channel::oneshot;
+use futures_util::FutureExt as _;
+use futures_util::future::Shared as SharedFuture;
+
+use super::shared::Shared;
+use crate::error::Lost;
+use crate::id::CommandId;
+use crate::machine::Machine;
+
+/// Tells work that runs elsewhere that a permit or a leadership is not held any more: lost, given back, or dropped.
+///
+/// It may be cloned and sent to other tasks and threads, and keeps nothing held. As a future it ends with the reason, which is
+/// [`Lost::SteppedDown`] for what was given back or dropped.
+///
+/// ```
+/// use semaphore_core::{Error, Semaphore};
+/// # use transport_mock::MockConsul;
+/// # let world = MockConsul::new(1);
+/// # let transport = world.client("node-1");
+/// # world.run(async {
+/// let semaphore = Semaphore::builder("service/db", 3).connect(transport)?;
+/// let permit = semaphore.acquire().await?;
+/// let signal = permit.lost_signal(); // for a task that is spawned
+/// assert!(!signal.is_lost());
+/// permit.release().await?;
+/// println!("{}", signal.await);
+/// # Ok::<(), Error>(())
+/// # })?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone)]
+pub struct LostSignal {
+    lost: SharedFuture<oneshot::Receiver<Lost>>,
+    belief: Arc<dyn Belief>,
+    command: CommandId,
+}
+
+/// Where it is asked whether something is held.
+pub(super) trait Belief: Send + Sync {
+    /// Asks the clock and nobody else.
+    fn is_held(&self, command: CommandId) -> bool;
+    /// Whether this process was forked off from the one that holds it.
+    fn is_forked(&self) -> bool;
+}
+
+impl<M: Machine> Belief for Shared<M> {
+    fn is_held(&self, command: CommandId) -> bool {
+        if self.is_forked() {
+            return false;
+        }
+        let now = self.runtime().now();
+        self.with(|state| !state.has_ended() && state.machine.is_held(now, command))
+    }
+
+    fn is_forked(&self) -> bool {
+        self.is_forked()
+    }
+}
+
+impl LostSignal {
+    pub(super) fn new(
+        lost: SharedFuture<oneshot::Receiver<Lost>>,
+        belief: Arc<dyn Belief>,
+        command: CommandId,
+    ) -> Self {
+        Self {
+            lost,
+            belief,
+            command,
+        }
+    }
+
+    /// Whether it is not held any more. Asks the clock and nobody else, so that it is right after any pause of the process.
+    pub fn is_lost(&self) -> bool {
+        !self.belief.is_held(self.command)
+    }
+}
+
+/// Why it is not held any more.
+impl Future for LostSignal {
+    type Output = Lost;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Lost> {
+        if self.belief.is_forked() {
+            return Poll::Ready(Lost::Forked);
+        }
+        let told = self.lost.poll_unpin(cx);
+        told.map(|told| told.unwrap_or(Lost::RuntimeEnded))
+    }
+}
+
+impl fmt::Debug for LostSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LostSignal")
+            .field("is_lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
+}

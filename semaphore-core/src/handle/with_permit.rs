@@ -1,0 +1,90 @@
+//! Work that is done while a permit is held, and ends with it.
+
+use core::future::Future;
+use core::pin::pin;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+
+use super::{Permit, Semaphore};
+use crate::error::Error;
+
+impl Semaphore {
+    /// Waits for a slot as [`Self::acquire`] does, does `work` while it is held, and gives it back. See [`Permit::run`], which
+    /// does the same with a permit that was obtained in another way.
+    ///
+    /// ```
+    /// use semaphore_core::{Error, Semaphore};
+    /// # use transport_mock::MockConsul;
+    /// # let world = MockConsul::new(1);
+    /// # let transport = world.client("node-1");
+    /// # world.run(async {
+    /// let semaphore = Semaphore::builder("service/db", 3).connect(transport)?;
+    /// let answer = semaphore
+    ///     .with_permit(|permit| async move {
+    ///         println!("works with {}", permit.fencing_token());
+    ///         42
+    ///     })
+    ///     .await?;
+    /// assert_eq!(answer, 42);
+    /// # Ok::<(), Error>(())
+    /// # })?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::acquire`] and [`Permit::run`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work, and gives back in the background.
+    pub async fn with_permit<W, F>(&self, work: W) -> Result<F::Output, Error>
+    where
+        W: FnOnce(Arc<Permit>) -> F,
+        F: Future,
+    {
+        self.acquire().await?.run(work).await
+    }
+}
+
+impl Permit {
+    /// Does `work` while it is held, gives it back, and returns what the work has returned.
+    ///
+    /// When it is lost, the future of the work is dropped at once. What that has spawned is its own: give it a
+    /// [`lost_signal`](Self::lost_signal). When the work panics, it is given back in the background, as when it is dropped.
+    ///
+    /// What fails while it is given back is no failure of the work: it is logged, and goes on in the background.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when it was lost before the work has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work, and gives back in the background.
+    pub async fn run<W, F>(self, work: W) -> Result<F::Output, Error>
+    where
+        W: FnOnce(Arc<Self>) -> F,
+        F: Future,
+    {
+        let permit = Arc::new(self);
+        let worked = {
+            let work = pin!(work(Arc::clone(&permit)));
+            let lost = pin!(permit.lost());
+            // The loss first: whoever has lost does nothing more.
+            match select(lost, work).await {
+                Either::Left((lost, _)) => Err(Error::Lost(lost)),
+                Either::Right((output, _)) => Ok(output),
+            }
+        };
+        let was_held = permit.is_held();
+        let released = permit.give_back().await;
+        let output = worked?;
+        match released {
+            // The clock has ended it, though nobody was told yet.
+            Err(Error::Lost(lost)) if !was_held => Err(Error::Lost(lost)),
+            Err(error) => {
+                tracing::debug!(name: "given-back-later", %error, "the work is done, the rest goes on in the background");
+                Ok(output)
+            }
+            Ok(()) => Ok(output),
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! How work ends with a slot: by itself, by a loss, by a panic, by a deadline, in a process that was forked off.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use semaphore_core::adapter::{
+    BoxFuture, Instant, Request, Response, Runtime, Transport, TransportError,
+};
+use semaphore_core::error::{Awaited, ClosedBy};
+use semaphore_core::{Client, Error, Lost};
+use transport_mock::{MockClient, MockConsul, MockProcess};
+
+use crate::support::election::{builder_for, elect_with};
+use crate::support::*;
+
+#[test]
+fn what_the_work_returns_is_returned_and_the_slot_is_given_back() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let worked = world.run(semaphore.with_permit(|permit| {
+        let world = &world;
+        async move {
+            assert!(permit.is_held());
+            assert_eq!(holders(world).len(), 1);
+            world.sleep(secs(100)).await;
+            permit.permits()
+        }
+    }));
+    assert_eq!(worked.expect("it was held"), 1);
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn work_is_dropped_at_the_loss_which_is_told() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let ended_at = world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        world.partition("a");
+        let end = world.now() + permit.remaining();
+        let guard = Arc::new(());
+        let watched = Arc::downgrade(&guard);
+        let worked = permit.run(|_permit| async move {
+            std::future::pending::<()>().await;
+            drop(guard);
+        });
+        let (worked, ()) = futures_util::future::join(worked, async {
+            world.sleep(end.saturating_since(world.now())).await;
+        })
+        .await;
+        assert!(watched.upgrade().is_none(), "the work is dropped");
+        assert!(
+            matches!(worked, Err(Error::Lost(Lost::LeaseExpired { .. }))),
+            "{worked:?}"
+        );
+        end
+    });
+    assert!(world.now() >= ended_at);
+}
+
+#[test]
+fn a_release_that_fails_is_no_failure_of_the_work() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let worked = world.run(semaphore.with_permit(|_permit| {
+        let world = &world;
+        async move {
+            world.partition("a");
+            7
+        }
+    }));
+    assert_eq!(worked.expect("the work was done while it was held"), 7);
+}
+
+#[test]
+fn work_that_panics_gives_its_slot_back() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let worked = world.run(async {
+        let working = semaphore.with_permit(|_permit| async { panic!("as a bug would") });
+        AssertUnwindSafe(working).catch_unwind().await
+    });
+    assert!(worked.is_err(), "the panic goes on");
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+    let next = world.run(semaphore.try_acquire()).expect("tried");
+    assert!(next.is_ok(), "{next:?}");
+}
+
+#[test]
+fn a_permit_that_is_dropped_while_unwinding_is_given_back() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let unwound = catch_unwind(AssertUnwindSafe(move || {
+        let _permit = permit;
+        panic!("as a bug would");
+    }));
+    assert!(unwound.is_err());
+    world.advance(secs(1));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn blocking_work_asks_whether_it_is_held() {
+    let world = MockConsul::new(1);
+    let semaphore = builder(1)
+        .connect_blocking(world.client("a"))
+        .expect("valid settings");
+    let worked = semaphore.with_permit(|permit| {
+        let signal = permit.lost_signal();
+        assert!(permit.is_held() && !signal.is_lost());
+        5
+    });
+    assert_eq!(worked.expect("it was held"), 5);
+    assert_nothing_left(&world);
+    let worked = semaphore.with_permit(|permit| {
+        world.partition("a");
+        let mut steps = 0;
+        while permit.is_held() {
+            world.advance(secs(1));
+            steps += 1;
+        }
+        assert!(permit.lost_signal().is_lost());
+        steps
+    });
+    assert!(
+        matches!(worked, Err(Error::Lost(Lost::LeaseExpired { .. }))),
+        "{worked:?}"
+    );
+    world.heal("a");
+    let panics = || semaphore.with_permit(|_permit| panic!("as a bug would"));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    world.advance(secs(60));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_signal_goes_to_spawned_work_and_keeps_nothing_held() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        let signal = permit.lost_signal();
+        let spawned = world.start(signal.clone());
+        assert!(!signal.is_lost());
+        permit.release().await.expect("released");
+        assert!(signal.is_lost());
+        assert!(matches!(spawned.await, Lost::SteppedDown));
+        assert!(matches!(signal.await, Lost::SteppedDown));
+
+        let permit = semaphore.acquire().await.expect("a slot");
+        let signal = permit.lost_signal();
+        drop(permit);
+        assert!(signal.is_lost());
+        assert!(matches!(signal.await, Lost::SteppedDown));
+
+        let permit = semaphore.acquire().await.expect("a slot");
+        let signal = permit.lost_signal();
+        world.partition("a");
+        let end = world.now() + permit.remaining();
+        let told = signal.clone().await;
+        assert!(matches!(told, Lost::LeaseExpired { .. }), "{told:?}");
+        assert_eq!(world.now(), end);
+        assert!(signal.is_lost());
+    });
+}
+
+#[test]
+fn a_signal_of_a_leadership_tells_its_end() {
+    let world = MockConsul::new(1);
+    let election = elect_with(builder_for("leader"), &world.client("a"));
+    let leadership = world.run(election.campaign()).expect("elected");
+    let signal = leadership.lost_signal();
+    assert!(!signal.is_lost());
+    world.run(leadership.resign()).expect("resigned");
+    assert!(signal.is_lost());
+    assert!(matches!(world.run(signal), Lost::SteppedDown));
+}
+
+#[test]
+fn a_signal_outlives_the_runtime() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    let signal = permit.lost_signal();
+    drop(world);
+    assert!(signal.is_lost());
+    let told = signal.now_or_never();
+    assert!(matches!(told, Some(Lost::RuntimeEnded)), "{told:?}");
+}
+
+#[test]
+fn a_release_waits_no_longer_than_it_may_and_belief_ends_at_once() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    world.run(async {
+        let permit = semaphore.acquire().await.expect("a slot");
+        permit.release_timeout(secs(5)).await.expect("in time");
+        let permit = semaphore.acquire().await.expect("a slot");
+        let signal = permit.lost_signal();
+        world.partition("a");
+        let start = world.now();
+        let late = permit.release_timeout(secs(5)).await;
+        assert_eq!(world.now().saturating_since(start), secs(5));
+        let is_late = |error: &Error| {
+            matches!(
+                error,
+                Error::Timeout {
+                    within: Awaited::Release,
+                    ..
+                }
+            )
+        };
+        assert!(late.as_ref().is_err_and(is_late), "{late:?}");
+        assert!(signal.is_lost());
+        world.heal("a");
+    });
+    world.advance(secs(30));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_forgotten_permit_does_not_keep_a_shutdown_for_ever() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 2);
+    let client = Client::builder()
+        .connect(world.client("b"))
+        .expect("valid settings");
+    world.run(async {
+        std::mem::forget(semaphore.acquire().await.expect("a slot"));
+        let of_client = client.semaphore("service/other", 1).expect("valid");
+        std::mem::forget(of_client.acquire().await.expect("a slot"));
+        let start = world.now();
+        for late in [
+            semaphore.shutdown_timeout(secs(20)).await,
+            client.shutdown_timeout(secs(20)).await,
+        ] {
+            let error = late.expect_err("a permit is held");
+            assert!(
+                matches!(
+                    error,
+                    Error::Timeout {
+                        within: Awaited::Shutdown,
+                        ..
+                    }
+                ),
+                "{error:?}"
+            );
+        }
+        assert_eq!(world.now().saturating_since(start), secs(40));
+        let closed = semaphore.acquire().await;
+        assert!(matches!(closed, Err(Error::Closed { .. })), "{closed:?}");
+    });
+}
+
+#[test]
+fn a_shutdown_in_time_leaves_nothing() {
+    let world = MockConsul::new(1);
+    let semaphore = semaphore(&world, "a", 1);
+    let permit = world.run(semaphore.acquire()).expect("a slot");
+    drop(permit);
+    world
+        .run(semaphore.shutdown_timeout(secs(20)))
+        .expect("in time");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_deadline_holds_where_nobody_runs_the_driver_and_says_so() {
+    let world = MockConsul::new(1);
+    let process = MockProcess::new(&world.client("a"));
+    let semaphore = builder(1).connect(process.clone()).expect("valid settings");
+    process.pause();
+    world.run(async {
+        world.sleep(secs(3)).await;
+        let start = world.now();
+        let late = semaphore.acquire_timeout(secs(2)).await;
+        assert_eq!(world.now().saturating_since(start), secs(2));
+        let error = late.expect_err("nobody runs it");
+        let text = error.to_string();
+        let says = "nothing was granted within 2 s: nobody ran the task that speaks to Consul for ";
+        assert!(text.contains(says), "{text}");
+        let Error::Timeout { unattended, .. } = error else {
+            panic!("{error:?}");
+        };
+        assert!(unattended.is_some_and(|it| it >= secs(2)), "{unattended:?}");
+    });
+    process.go_on();
+    let permit = world.run(semaphore.acquire_timeout(secs(2)));
+    world
+        .run(permit.expect("it is run again").release())
+        .expect("released");
+    assert_nothing_left(&world);
+}
+
+/// A runtime of a process that may be forked off.
+#[derive(Clone)]
+struct Forking {
+    client: MockClient,
+    is_child: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Transport for Forking {
+    async fn send(&self, request: Request) -> Result<Response, TransportError> {
+        self.client.send(request).await
+    }
+}
+
+#[async_trait]
+impl Runtime for Forking {
+    fn now(&self) -> Instant {
+        self.client.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.client.sleep(duration).await;
+    }
+
+    fn spawn(&self, future: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.client.spawn(future)
+    }
+
+    fn ended(&self) -> Option<ClosedBy> {
+        let is_child = self.is_child.load(Ordering::SeqCst);
+        is_child.then_some(ClosedBy::Fork)
+    }
+
+    fn seed(&self) -> u64 {
+        self.client.seed()
+    }
+}
+
+#[test]
+fn in_a_process_that_was_forked_off_everything_ends_at_once_and_the_parent_keeps_what_it_has() {
+    let world = MockConsul::new(1);
+    let is_child = Arc::new(AtomicBool::new(false));
+    let runtime = Forking {
+        client: world.client("a"),
+        is_child: Arc::clone(&is_child),
+    };
+    let semaphore = builder(2).connect(runtime).expect("valid settings");
+    let kept = world.run(semaphore.acquire()).expect("a slot");
+    let dropped = world.run(semaphore.acquire()).expect("a slot");
+    let requests = world.stats().total_requests();
+
+    is_child.store(true, Ordering::SeqCst);
+    let at_once = semaphore.acquire().now_or_never().expect("at once");
+    let error = at_once.expect_err("it has no driver");
+    assert!(
+        matches!(
+            error,
+            Error::Closed {
+                by: ClosedBy::Fork,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("forked off"), "{error}");
+    assert!(semaphore.is_closed());
+    let inspected = semaphore.inspect().now_or_never().expect("at once");
+    assert!(inspected.is_err());
+    assert!(!kept.is_held() && kept.remaining().is_zero());
+    assert!(kept.lost_signal().is_lost());
+    assert!(matches!(kept.lost().now_or_never(), Some(Lost::Forked)));
+    let released = dropped.release().now_or_never().expect("at once");
+    assert!(
+        matches!(released, Err(Error::Lost(Lost::Forked))),
+        "{released:?}"
+    );
+    semaphore.shutdown().now_or_never().expect("at once");
+    assert_eq!(world.stats().total_requests(), requests);
+
+    // In the parent nothing of it has happened.
+    is_child.store(false, Ordering::SeqCst);
+    assert!(kept.is_held() && !semaphore.is_closed());
+    world.run(kept.release()).expect("released");
+}
