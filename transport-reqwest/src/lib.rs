@@ -45,6 +45,8 @@
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod builder;
 #[cfg(feature = "cancellation-token")]
 mod cancellation;

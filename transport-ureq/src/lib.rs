@@ -54,6 +54,8 @@
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 //! [`Lane`]: semaphore_core::adapter::Lane
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod builder;
 mod client;
 mod connection;
