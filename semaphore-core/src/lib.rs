@@ -142,6 +142,8 @@
 //!    api ── one file per request of Consul's HTTP API
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod adapter;
 mod agent_environment;
 mod agent_url;

@@ -126,6 +126,7 @@
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 //! [`BlockOn`]: semaphore_core::adapter::BlockOn
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "unstable-proofs"),
     allow(

@@ -43,7 +43,7 @@ struct Settings {
 
 impl World {
     pub(crate) fn new(seed: u64, profile: Profile, time: Time) -> Self {
-        let patience = Duration::from_hours(time.patience());
+        let patience = Duration::from_secs(time.patience() * 60 * 60);
         Self {
             seed,
             time,

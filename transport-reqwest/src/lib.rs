@@ -36,6 +36,11 @@
 //! The clock leaps along, so that leases end as they are to, and an error in the log says so. Such a test is for
 //! `transport_mock::MockConsul::on_tokio`; one with a real agent has tokio's time as it is.
 //!
+//! # The clock
+//! Leases end by a clock that goes on while the machine is suspended: the crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
+//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a virtual machine that is paused, it
+//! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
+//!
 //! # Features
 //! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
 //! [`BuildError::TlsNotBuilt`].
@@ -44,6 +49,8 @@
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
 #[cfg(feature = "cancellation-token")]

@@ -41,6 +41,11 @@
 //! | `tasks` | the thread of all tasks |
 //! | `reactor` | what timers need, started in time |
 //!
+//! # The clock
+//! Leases end by a clock that goes on while the machine is suspended: the crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
+//! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a virtual machine that is paused, it
+//! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
+//!
 //! # Logs
 //! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
 //! not among them, at no level: ureq never gets it.
@@ -53,6 +58,8 @@
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 //! [`Lane`]: semaphore_core::adapter::Lane
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
 mod client;

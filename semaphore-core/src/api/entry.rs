@@ -134,7 +134,9 @@ impl<'de: 'a, 'a> Visitor<'de> for Next<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let entry = self.0.push_mut(Entry::default());
+        let place = self.0.len();
+        self.0.push(Entry::default());
+        let entry = &mut self.0[place];
         let mut seen = 0_u8;
         while let Some(field) = fields.next_key::<Field>()? {
             match field {

@@ -9,8 +9,8 @@ use super::go;
 use super::limits::Errand;
 use super::target::Query;
 
-const DEFAULT_WAIT: Duration = Duration::from_mins(5);
-const MAX_WAIT: Duration = Duration::from_mins(10);
+const DEFAULT_WAIT: Duration = Duration::from_secs(5 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// How a read wants to be answered.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,7 +11,7 @@ use super::profile::SessionIds;
 use super::radix;
 
 /// A lock delay above this counts as this when the session ends.
-const MAX_LOCK_DELAY: Duration = Duration::from_mins(1);
+const MAX_LOCK_DELAY: Duration = Duration::from_secs(60);
 
 /// How long a session lives after its last renewal, in multiples of its TTL.
 const LIFETIME: f64 = 2.0;

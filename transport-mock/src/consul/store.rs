@@ -12,7 +12,7 @@ use semaphore_core::adapter::Instant;
 
 use super::radix;
 
-const TOMBSTONE_TTL: Duration = Duration::from_mins(15);
+const TOMBSTONE_TTL: Duration = Duration::from_secs(15 * 60);
 
 /// One key of the store with its value and indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,11 +39,14 @@ impl Network {
 
     /// Whoever waits at a server that is no more asks the leader.
     pub(super) fn ask_again(&mut self, server: Server) {
-        let waiting: Vec<Call> = self
-            .exchanges
-            .extract_if(.., |(at, _), _| *at == server)
-            .map(|(_, call)| call)
-            .collect();
+        let mut waiting: Vec<Call> = Vec::new();
+        self.exchanges.retain(|(at, _), call| {
+            let is_there = *at == server;
+            if is_there {
+                waiting.push(*call);
+            }
+            !is_there
+        });
         for call in waiting {
             let end = self.servers.get(&call);
             if let Some((host, request)) = end.map(|end| (end.host, end.request.clone())) {

@@ -14,7 +14,7 @@ use crate::client::MockClient;
 use crate::mock::MockConsul;
 
 /// Until when an answer may come: when to give up is the client's part.
-const FOR_EVER: Duration = Duration::from_hours(24);
+const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A client that does not take its answer for so long is gone, as is one that sends no more and waits for an answer.
 const LONGEST_WRITE: Duration = Duration::from_secs(10);

@@ -240,11 +240,15 @@ impl<F: Sender> Requests<F> {
     /// The answers to these are of no more use.
     pub(in crate::machine) fn abort(&mut self, is: impl Fn(F) -> bool) {
         work::passed(self.in_flight.len());
-        for (id, stale) in self.in_flight.extract_if(.., |_, it| is(it.from)) {
-            self.steps.remove(&id);
-            self.polls -= usize::from(stale.from.polls());
-            self.aborts.push_back(id);
-        }
+        self.in_flight.retain(|id, it| {
+            let is_stale = is(it.from);
+            if is_stale {
+                self.steps.remove(id);
+                self.polls -= usize::from(it.from.polls());
+                self.aborts.push_back(*id);
+            }
+            !is_stale
+        });
     }
 
     pub(in crate::machine) fn poll_abort(&mut self) -> Option<RequestId> {
