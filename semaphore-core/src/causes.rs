@@ -34,7 +34,6 @@ mod tests {
         let cause = TransportError::with_source(TransportErrorKind::NotSent, "no route to host");
         let error = Error::Request(RequestError::Transport(cause));
         let text = WithCauses(&error).to_string();
-        assert!(text.ends_with("no route to host"), "{text}");
         assert_eq!(text.matches("could not be reached").count(), 1, "{text}");
         assert_eq!(text.matches("no route to host").count(), 1, "{text}");
     }

@@ -200,7 +200,7 @@ impl MockConsul {
 fn inspected(consul: &Consul, now: Instant, prefix: Prefix) -> Result<Snapshot, Error> {
     let mut copy = consul.for_inspection();
     let mut operation = Operation::new(Inspect::new(prefix, Scope::default()), 0);
-    if let Some(request) = operation.poll_transmit(now) {
+    while let Some(request) = operation.poll_transmit(now) {
         let exchange = copy.submit(now, &request);
         while let Some((answered, response)) = copy.poll_answer() {
             if answered == exchange {

@@ -20,13 +20,13 @@ struct Flags {
 
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("{file:?} can't be read")]
+    #[error("{file:?} can't be read: {source}")]
     Unreadable {
         file: PathBuf,
         #[source]
         source: std::io::Error,
     },
-    #[error("{file:?} can't be replayed")]
+    #[error("{file:?} can't be replayed: {source}")]
     Replay {
         file: PathBuf,
         #[source]

@@ -49,9 +49,10 @@ fn a_key_of_something_else_is_told() {
     assert!(written.expect("an answer").is_true());
     let ran = run(LEADER, Consul::At(&agent.url()), &[KEY]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    let told =
-        "error: the election failed: the key \"examples/elected/leader\" is not an election's: ";
+    let told = "error: the election failed: election \"examples/elected/leader\" at ";
     assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
+    let why = "the key \"examples/elected/leader\" is not an election's: ";
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
     assert_eq!(shown(&agent), ("configuration".to_owned(), None));
 }
 

@@ -154,6 +154,7 @@ pub(crate) fn look(client: &Client, place: &Place) -> io::Result<Sight> {
     Ok(match entry["Session"].as_str() {
         Some(session) => Sight::Led {
             session: session.to_owned(),
+            term: entry["LockIndex"].as_u64().unwrap_or_default(),
             value,
         },
         None => Sight::Leaderless { value: Some(value) },

@@ -90,10 +90,20 @@ pub enum Followed {
 pub enum Noticed {
     /// It is held from now on.
     Granted,
-    /// It is lost, for this reason.
+    /// It is lost, for a reason of this kind.
     Lost(String),
     /// It was given back.
     Released,
+}
+
+impl Noticed {
+    /// A loss. Its text names what it is about, which only one of those who are told knows.
+    pub fn lost(reason: &Lost) -> Self {
+        let shown = format!("{reason:?}");
+        let is_word = |it: char| it.is_ascii_alphanumeric();
+        let end = shown.find(|it| !is_word(it)).unwrap_or(shown.len());
+        Self::Lost(shown[..end].to_owned())
+    }
 }
 
 /// One thing that happened.

@@ -132,7 +132,7 @@ fn a_runtime_that_ends_is_a_loss_and_the_ttl_cleans_up(backend: &impl Backend) {
     assert!(matches!(late, Err(Error::Closed { .. })), "{late:?}");
     let released = scene.run(permit.release());
     assert!(
-        matches!(released, Err(Error::Closed { .. })),
+        matches!(released, Err(Error::Lost(Lost::RuntimeEnded))),
         "{released:?}"
     );
     scene.run(semaphore.shutdown());

@@ -98,7 +98,7 @@ fn seen<'l>(log: &'l ClientLog, of_prefix: &str) -> Seen<'l> {
 
 fn leaders<'l>(sights: &Seen<'l>) -> Vec<Led<'l>> {
     let led = |(at, sight): &(Moment, &'l Sight)| match sight {
-        Sight::Led { session, value } => Some((*at, session.as_str(), value.as_str())),
+        Sight::Led { session, value, .. } => Some((*at, session.as_str(), value.as_str())),
         _ => None,
     };
     sights.iter().filter_map(led).collect()
@@ -126,8 +126,13 @@ fn known(sights: &Seen<'_>) -> Vec<(Moment, judge::Sight)> {
 
 fn as_known(sight: &Sight) -> judge::Sight {
     match sight {
-        Sight::Led { session, value } => judge::Sight::Led {
-            session: session.clone(),
+        // A session that leads in several terms leads anew in each.
+        Sight::Led {
+            session,
+            term,
+            value,
+        } => judge::Sight::Led {
+            session: format!("{session} in term {term}"),
             value: Some(value.clone()),
         },
         Sight::Leaderless { value } => judge::Sight::Leaderless {
@@ -175,6 +180,7 @@ mod tests {
     fn led(session: &str, value: &str) -> Sight {
         Sight::Led {
             session: session.to_owned(),
+            term: 1,
             value: value.to_owned(),
         }
     }

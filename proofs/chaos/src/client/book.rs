@@ -292,6 +292,7 @@ fn sight(event: &Result<LeaderEvent, Error>) -> Sight {
     match event {
         Ok(LeaderEvent::Elected(leader) | LeaderEvent::ValueChanged(leader)) => Sight::Led {
             session: leader.session.to_string(),
+            term: leader.lock_index,
             value: text(&leader.value),
         },
         Ok(LeaderEvent::Leaderless { last_value }) => Sight::Leaderless {

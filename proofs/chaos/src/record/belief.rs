@@ -129,6 +129,9 @@ pub enum Sight {
     Led {
         /// Its session.
         session: String,
+        /// Which of the terms of the key it is: a session may lead in several.
+        #[serde(default)]
+        term: u64,
         /// What it says of itself.
         value: String,
     },

@@ -60,9 +60,8 @@ impl Check for NoticesAreTrue {
             }
             Happening::Lost { belief, reason } => {
                 let told = self.name(belief).and_then(|name| self.told.get(&name));
-                let reason = reason.to_string();
                 if let Some(told) = told
-                    && *told != Noticed::Lost(reason.clone())
+                    && *told != Noticed::lost(reason)
                 {
                     return Err(format!(
                         "{belief} is lost ({reason}), and {told:?} was told"

@@ -49,7 +49,7 @@ impl Observer for Onlooker {
                 command, reason, ..
             } => {
                 if let Some(token) = tokens.remove(command) {
-                    self.note(token, Noticed::Lost(reason.to_string()));
+                    self.note(token, Noticed::lost(reason));
                 }
             }
             Notice::Released { command, .. } => {

@@ -424,7 +424,6 @@ fn whoever_looks_on_is_told_of_each_grant_and_loss_and_of_no_other() {
     assert_eq!(is_lost(unnoticed), Some(Invariant::Soundness));
     let mut noticed = held().then(&taken(A));
     noticed.held.clear();
-    let reason = lease_expired().to_string();
-    let noticed = noticed.then(&told(Noticed::Lost(reason)));
+    let noticed = noticed.then(&told(Noticed::lost(&lease_expired())));
     assert_eq!(is_lost(noticed), None);
 }

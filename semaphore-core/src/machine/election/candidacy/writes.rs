@@ -74,7 +74,9 @@ impl Candidacy {
         let is_whole = |key: &&ElectionKey| key.foreign_flags().is_none() && !key.is_overwritten();
         let ours = self.shown_as_own().filter(is_whole)?;
         let value = self.value_to_leave();
-        if !self.phase.hands_on() || !self.may_be_kept(now) {
+        // The next term begins with the value that the candidate was built with, in a session that has said nothing else.
+        let is_first_value = self.value == settings.value.as_bytes();
+        if !self.phase.hands_on() || !is_first_value || !self.may_be_kept(now) {
             return None;
         }
         let request = write::hand_on(session, value, ours, settings)?;
@@ -144,7 +146,9 @@ impl Candidacy {
             // Whoever is told that it was applied, and shown that it was not, waits as after a refusal.
             Ok(Acquired::Untold) => {
                 self.unresolved = Some(moment);
-                self.pace.refused(now, rng);
+                if !self.is_leaving() {
+                    self.pace.refused(now, rng);
+                }
             }
             Ok(Acquired::Refused) => return self.refused(now, moment, rng),
             Ok(Acquired::Outdated) if self.is_campaigning() && self.pace.may_repeat_at_once() => {
@@ -220,8 +224,6 @@ impl Candidacy {
                 self.may_hold = false;
                 self.phase.handed_on();
                 self.pace.reset();
-                self.value = settings.value.as_bytes().to_vec();
-                self.last_shown = None;
                 self.observe(now, Some(shown), moments, settings);
                 return Some(CandidacyEvent::HandedOn);
             }
