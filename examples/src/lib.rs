@@ -5,7 +5,7 @@
 //!     │ contender     one contender: acquire, hold, release, told to an Observer
 //!     │ crew          many of them at once, until they are done or late
 //!     │ fleet         many semaphores at once, and who waits behind them; fleet_report says it
-//!     ├ backend       tokio, threads or smol: a Host is a machine with connections of its own
+//!     ├ backend       tokio, threads or smol: a Host is a machine with separate connections
 //!     │   ├ meter     requests and bytes, counted on their way
 //!     │   └ place     who is next in Consul's queue, seen on the same way
 //!     ├ agent         which Consul: the one in memory, or the one at CONSUL_HTTP_ADDR
@@ -14,7 +14,7 @@
 //!     ├ fairness      how many were served out of turn
 //!     └ timeline, percentile, peaks, bare, holds, wall, report, say, failure
 //! ```
-//! `leader`, `discover` and `resource` elect a leader, follow it, and refuse whoever led before.
+//! `leader`, `discover` and `resource` elect a leader, follow it, and refuse former leaders.
 //!
 //! The short programs (`on_tokio`, `on_smol`, `on_threads`, `by_hand`, `testing`) use no more of it
 //! than [`agent`], so that what they show is all that a user writes.

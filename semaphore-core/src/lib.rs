@@ -24,8 +24,12 @@
 //! # })?;
 //! # Ok::<(), Error>(())
 //! ```
-//! The semaphore is *advisory*: whoever holds a [`Permit`] stops when [`Permit::lost`] resolves, or
-//! asks [`Permit::is_held`] before each step. [`blocking`] has the same handles for threads.
+//! The semaphore is *advisory*: it tells its holders the truth, and they must ask. [`blocking`] has the same handles for threads.
+//!
+//! # What to do on loss
+//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work:
+//! [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves, [`Permit::is_held`] says so before each step, and [`Permit::lost_signal`] tells
+//! spawned work. A resource that refuses old fencing tokens is safe from the pause between check and step.
 //!
 //! # Leading
 //! Of all who campaign for a key, one at a time leads: an [`Election`] gives a [`Leadership`].
@@ -48,6 +52,7 @@
 //! ```
 //! It is as advisory as a permit, and shares the key with `consul lock -n 1` and Go's `api.Lock`. A
 //! semaphore's key is refused as an election's, and the other way round.
+//!
 //! # Finding a leader
 //! Who leads an election is what its key says. [`Discovery`] asks once or follows it, and checks a
 //! [`Sequencer`] for a resource that serves the leader only.
@@ -122,12 +127,12 @@
 //! | [`manage`] | looking at a semaphore and managing it |
 //! | [`observe`] | being told what happens, for logs and figures of your own |
 //! | [`recording`] | writing down what happened, and replaying it |
-//! | [`adapter`] | what whoever sends the requests needs: `Transport`, `Runtime`, connections, addresses |
+//! | [`adapter`] | what an adapter needs: `Transport`, `Runtime`, connections, addresses |
 //! | [`sans_io`] | the machines behind the handles, and their words: for an event loop of your own |
 //!
 //! # What is promised
-//! [`promises`] says it, names it as the code's comments do (S1 to S5, L1 to L4), and tells how each
-//! promise is checked.
+//! [`promises`] says it, and names it as the code's comments do: S1 to S5, L1 to L4. `docs/EVIDENCE.md` in the repository
+//! says how each promise is checked.
 //!
 //! # Inside
 //! ```text

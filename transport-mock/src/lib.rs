@@ -55,11 +55,11 @@
 //! | in a test on | make the world with | time moves |
 //! |---|---|---|
 //! | tokio | `MockConsul::on_tokio(seed)` | with `tokio::time`, paused or not |
-//! | plain threads, with the blocking handles | [`MockConsul::new`], and [`MockConsul::spawn_thread`] | by itself |
-//! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | by itself |
+//! | plain threads, with the blocking handles | [`MockConsul::new`], and [`MockConsul::spawn_thread`] | when all of them wait |
+//! | nothing: futures that sleep by [`Runtime`] | [`MockConsul::new`], and [`MockConsul::run`] | when everything waits |
 //! | smol, or another executor | `LoopbackConsul`, or one of the above: smol's clock can't be paused | with the real clock |
 //!
-//! Whoever takes another one is told what to do instead:
+//! Any other choice fails, and says what to do instead:
 //!
 //! | what is written | what happens |
 //! |---|---|
@@ -75,7 +75,7 @@
 //! another executor. A thread of [`MockConsul::spawn_thread`] that does so holds time for 30 s, after which the others panic.
 //!
 //! # What moves time
-//! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves by itself.
+//! - [`MockConsul::run`], and a client's `block_on`, run a future to its end; time moves when everything waits.
 //! - [`MockConsul::advance`] runs what is due in the next so many seconds. With
 //!   [`MockConsul::set_automatic_time`] off, nothing else moves time.
 //! - Threads that block start with [`MockConsul::spawn_thread`]: time moves only when all of them
@@ -91,7 +91,7 @@
 //!   its own, [`MockClient::with_clock_rate`].
 //! - A host: [`MockConsul::partition`], [`MockConsul::stall`] and [`MockConsul::lag`].
 //! - The cluster: [`MockConsul::lose_leader`].
-//! - The server that a host talks to: [`MockConsul::set_agent`] gives it a node of its own, and
+//! - The server that a host talks to: [`MockConsul::set_agent`] gives it a separate node, and
 //!   [`MockConsul::deregister_node`] takes that away, with all sessions on it.
 //! - The agents' limits: [`MockConsul::set_max_connections`], and [`MockConsul::set_request_limits`] from 1.15 on.
 //! - What an operator does: [`MockConsul::consul`] reaches the [`consul::Consul`] itself, which can

@@ -349,7 +349,7 @@ impl Connection {
     fn trusting(mut self, url: &AgentUrl) -> Self {
         self.ca_cert = self.ca_cert.or(self.ca_path.take());
         if self.accepts_any && url.is_https() {
-            tracing::warn!(agent = %url, "any certificate is taken for the agent's: whoever answers in its place sees the token");
+            tracing::warn!(agent = %url, "any certificate is taken for the agent's: a server that answers in the agent's place sees the token");
         }
         self
     }

@@ -1,35 +1,25 @@
 //! The semaphore on tokio, with reqwest.
 //!
-//! [`ReqwestTransport`] is both the [`Transport`] and the [`Runtime`] that the core asks for, so
-//! that one value connects a semaphore:
-//!
 //! ```no_run
-//! # fn main() -> Result<(), transport_reqwest::BuildError> {
-//! # let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-//! # let _inside = runtime.enter();
-//! use transport_reqwest::ReqwestTransport;
+//! use transport_reqwest::{ReqwestTransport, Semaphore};
 //!
-//! let backend = ReqwestTransport::new("http://127.0.0.1:8500")?;
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let transport = ReqwestTransport::new("http://127.0.0.1:8500")?;
+//! let semaphore = Semaphore::builder("service/db", 3).value("node-1").connect(transport)?;
+//! let permit = semaphore.acquire().await?;
+//! println!("one of three, with token {}", permit.fencing_token());
+//! permit.release().await?; // or drop it
+//! semaphore.shutdown().await;
 //! # Ok(())
 //! # }
 //! ```
+//! [`ReqwestTransport`] sends the requests and runs the tasks. The crate re-exports what you need of `semaphore-core`.
 //!
-//! | file | says |
-//! |---|---|
-//! | `builder` | which options there are, and how they become a client |
-//! | `transport` | the handle |
-//! | `wire` | one request and its answer |
-//! | `clients` | a client for each connection |
-//! | `clock` | what time it is, also where tokio's was moved |
-//! | `route` | which server it goes to |
-//! | `failure` | what is known of a request that failed |
-//! | `tls` | whom to trust, and who we are |
-//! | `unverified` | TLS with whoever answers |
-//! | `disk` | the system's files |
-//! | `cancellation` | the end of a permit as a `CancellationToken` |
-//! | `runtime` | clock, timer and tasks of tokio |
-//! | `life` | whether that runtime has ended, or can't do it |
-//! | `farewell` | what is done when that runtime has gone |
+//! # What to do on loss
+//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work:
+//! [`Semaphore::with_permit`] drops it, [`Permit::lost`] resolves, [`Permit::is_held`] says so before each step, and [`Permit::lost_signal`] tells
+//! spawned work. A resource that refuses old fencing tokens is safe from the pause between check and step.
 //!
 //! # In tests
 //! Under tokio's paused time no answer of a real agent comes: tokio leaps to the end of each timeout while it waits for a socket.
@@ -46,6 +36,26 @@
 //! [`BuildError::TlsNotBuilt`].
 //!
 //! `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes a token of tokio-util.
+//!
+//! # Inside
+//! [`ReqwestTransport`] is both the [`Transport`] and the [`Runtime`] of the core.
+//!
+//! | file | says |
+//! |---|---|
+//! | `builder` | which options there are, and how they become a client |
+//! | `transport` | the handle |
+//! | `wire` | one request and its answer |
+//! | `clients` | a client for each connection |
+//! | `clock` | what time it is, also where tokio's was moved |
+//! | `route` | which server it goes to |
+//! | `failure` | what is known of a request that failed |
+//! | `tls` | whom to trust, and who we are |
+//! | `unverified` | TLS that accepts any certificate |
+//! | `disk` | the system's files |
+//! | `cancellation` | the end of a permit as a `CancellationToken` |
+//! | `runtime` | clock, timer and tasks of tokio |
+//! | `life` | whether that runtime has ended, or can't do it |
+//! | `farewell` | what is done when that runtime has gone |
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime

@@ -1,16 +1,37 @@
 //! The semaphore on plain threads and on smol, with ureq. There is no tokio in its tree.
 //!
-//! [`UreqTransport`] is both the [`Transport`] and the [`Runtime`] that the core asks for, so that
-//! one value connects a semaphore:
-//!
 //! ```no_run
-//! # fn main() -> Result<(), transport_ureq::BuildError> {
-//! use transport_ureq::UreqTransport;
+//! use transport_ureq::{UreqTransport, blocking::Semaphore};
 //!
-//! let backend = UreqTransport::new("http://127.0.0.1:8500")?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let transport = UreqTransport::new("http://127.0.0.1:8500")?;
+//! let semaphore = Semaphore::builder("service/db", 3).value("node-1").connect(transport)?;
+//! let permit = semaphore.acquire()?;
+//! println!("one of three, with token {}", permit.fencing_token());
+//! permit.release()?; // or drop it
+//! semaphore.shutdown();
 //! # Ok(())
 //! # }
 //! ```
+//! [`UreqTransport`] sends the requests and runs the tasks. On smol it is `SmolTransport`, with `Semaphore` in place of
+//! `blocking::Semaphore`. The crate re-exports what you need of `semaphore-core`.
+//!
+//! # What to do on loss
+//! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work: ask
+//! [`is_held`](blocking::Permit::is_held) before each step, or give [`lost_signal`](blocking::Permit::lost_signal) to other threads. A resource
+//! that refuses old fencing tokens is safe from the pause between check and step.
+//!
+//! # Logs
+//! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
+//! not among them, at no level: ureq never gets it.
+//!
+//! # Features
+//! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
+//!   [`BuildError::TlsNotBuilt`].
+//! - `smol`: `SmolTransport`, for programs that run on smol.
+//!
+//! # Inside
+//! [`UreqTransport`] is both the [`Transport`] and the [`Runtime`] of the core.
 //!
 //! ```text
 //!   send(request) ──job──► a resting worker, or a new one
@@ -45,15 +66,6 @@
 //! Leases end by a clock that goes on while the machine is suspended: the crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
 //! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a virtual machine that is paused, it
 //! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
-//!
-//! # Logs
-//! ureq logs through the crate `log`, and at TRACE it writes out the bytes of a request. The token is
-//! not among them, at no level: ureq never gets it.
-//!
-//! # Features
-//! - `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
-//!   [`BuildError::TlsNotBuilt`].
-//! - `smol`: `SmolTransport`, for programs that run on smol.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime

@@ -30,8 +30,8 @@ pub(crate) fn resize(agent: &AgentOptions, options: &ResizeOptions) -> Result<Ex
     let before = agent.wait(semaphore.inspect())?;
     if *limit < before.limit && *limit > 0 {
         confirmation.ask(&format!(
-            "{prefix} has {} slots, {} of them held, and would have {limit}; whoever holds stays until it releases, and \
-             whoever was started with another limit is refused",
+            "{prefix} has {} slots, {} of them held, and would have {limit}; holders stay until they release, and \
+             programs that were started with another limit are refused",
             before.limit,
             before.holders.len()
         ))?;

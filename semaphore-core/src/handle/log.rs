@@ -85,10 +85,10 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
             warn!(name: "recovered", target: "semaphore_core", ?after, "Consul serves {name} again");
         }
         Notice::Refused { error } => {
-            warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {name}: whoever waits fails");
+            warn!(name: "refused", target: "semaphore_core", %error, "Consul refuses {name}: all who wait fail");
         }
         Notice::Conflict { error } => {
-            warn!(name: "conflict", target: "semaphore_core", %error, "{name} is not what it was built as: whoever waits fails");
+            warn!(name: "conflict", target: "semaphore_core", %error, "{name} is not what it was built as: all who wait fail");
         }
         Notice::Renewed { command, left, .. } => {
             trace!(name: "renewed", target: "semaphore_core", %command, ?left, "a lease of {name} is longer");
