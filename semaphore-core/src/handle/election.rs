@@ -225,6 +225,16 @@ impl Election {
         self.owner.0.runtime().now()
     }
 
+    /// Ends what was to end by then, where the driver does not. For how long nobody has run that, where it is long.
+    pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
+        self.owner.0.end_what_is_late(until)
+    }
+
+    /// The error for what came too late for the calling thread.
+    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        self.owner.0.late(what, timeout)
+    }
+
     pub(super) async fn sleep(&self, duration: Duration) {
         self.owner.0.runtime().sleep(duration).await;
     }
@@ -242,7 +252,8 @@ impl Election {
             let deadline = timeout.map(|timeout| now + timeout);
             candidate.campaign(now, deadline)
         };
-        let hold = Hold::obtain(&self.owner, None, start).await?;
+        let campaign = Hold::obtain(&self.owner, None, start);
+        let hold = self.owner.0.in_time(timeout, campaign).await?;
         hold.map(Leadership::new).map_err(|_| Error::ended())
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::hold::Hold;
 use super::lost_signal::LostSignal;
-use crate::error::{Error, Lost};
+use crate::error::{Awaited, Error, Lost};
 use crate::id::FencingToken;
 use crate::input::Value;
 use crate::machine::Candidate;
@@ -133,6 +133,23 @@ impl Leadership {
     /// Dropping the future leaves the resignation to the background.
     pub async fn resign(&self) -> Result<(), Error> {
         self.hold.release().await
+    }
+
+    /// Like [`Self::resign`], and waits for `timeout` at most. It does not lead any more then; the rest goes on in the
+    /// background, as long as the runtime lives.
+    ///
+    /// # Errors
+    /// As [`Self::resign`], and [`Error::Timeout`].
+    ///
+    /// # Cancel safety
+    /// As [`Self::resign`].
+    pub async fn resign_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        self.hold.release_timeout(timeout).await
+    }
+
+    /// The error for what came too late for the calling thread.
+    pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
+        self.hold.late(what, timeout)
     }
 }
 

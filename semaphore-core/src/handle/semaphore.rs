@@ -1,11 +1,9 @@
 //! The async semaphore.
 
 use core::fmt;
-use core::pin::pin;
 use core::time::Duration;
 use std::sync::Arc;
 
-use futures_util::future::{Either, select};
 
 use super::Permit;
 use super::authorized::Tokens;
@@ -327,9 +325,7 @@ impl Semaphore {
 
     /// Ends what was to end by then, where the driver does not. For how long nobody has run that, where it is long.
     pub(super) fn let_time_pass(&self, until: Instant) -> Option<Duration> {
-        let unattended = self.owner.0.unattended();
-        self.owner.0.let_time_pass(until);
-        unattended
+        self.owner.0.end_what_is_late(until)
     }
 
     /// The error for what came too late for the calling thread.
@@ -339,23 +335,10 @@ impl Semaphore {
 
     async fn wait(&self, permits: u32, timeout: Option<Duration>) -> Result<Permit, Error> {
         let deadline = timeout.map(|timeout| self.owner.0.runtime().now() + timeout);
-        let acquired = pin!(self.obtain(permits, move |participant, now| {
+        let acquired = self.obtain(permits, move |participant, now| {
             participant.acquire(now, permits, deadline)
-        }));
-        let acquired = match (timeout, deadline) {
-            (Some(timeout), Some(deadline)) => {
-                let shared = &self.owner.0;
-                match select(acquired, shared.runtime().timer(timeout)).await {
-                    Either::Left((acquired, _)) => acquired,
-                    // The driver has not told in time: it comes late, or is run by nobody.
-                    Either::Right(((), acquired)) => {
-                        let unattended = self.let_time_pass(deadline);
-                        acquired.await.map_err(|error| error.unattended(unattended))
-                    }
-                }
-            }
-            _ => acquired.await,
-        };
+        });
+        let acquired = self.owner.0.in_time(timeout, acquired).await;
         acquired?.map_err(|_| Error::ended())
     }
 

@@ -180,6 +180,34 @@ impl<M: Machine> Shared<M> {
         }
     }
 
+    /// Waits for a command that the machine itself ends after `timeout`, if one is given. Where the driver does not tell in time, the
+    /// caller's own timer does, and the error says for how long nobody has run the driver.
+    pub(crate) async fn in_time<T>(
+        &self,
+        timeout: Option<Duration>,
+        outcome: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let Some(timeout) = timeout else {
+            return outcome.await;
+        };
+        let deadline = self.runtime().now() + timeout;
+        match select(pin!(outcome), self.runtime().timer(timeout)).await {
+            Either::Left((outcome, _)) => outcome,
+            // It comes late, or is run by nobody.
+            Either::Right(((), outcome)) => {
+                let unattended = self.end_what_is_late(deadline);
+                outcome.await.map_err(|error| error.unattended(unattended))
+            }
+        }
+    }
+
+    /// Ends what was to end by then, where the driver does not. For how long nobody has run that, where it is long.
+    pub(crate) fn end_what_is_late(&self, until: Instant) -> Option<Duration> {
+        let unattended = self.unattended();
+        self.let_time_pass(until);
+        unattended
+    }
+
     /// The error for what came too late.
     pub(crate) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         let late = Error::late(what, timeout).unattended(self.unattended());

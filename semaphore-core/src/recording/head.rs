@@ -35,6 +35,8 @@ enum Of {
         prefix: String,
         limit: u32,
         adopt_limit: bool,
+        #[serde(default)]
+        resize_if_idle: bool,
         crowd: usize,
     },
     Election {
@@ -73,7 +75,8 @@ impl Head {
         let of = Of::Semaphore {
             prefix: settings.prefix.to_string(),
             limit: settings.limit,
-            adopt_limit: settings.adopt_limit,
+            adopt_limit: settings.other_limit.is_adopted(),
+            resize_if_idle: settings.other_limit.is_replaced_if_idle(),
             crowd: settings.crowd,
         };
         Self::new(
@@ -154,10 +157,12 @@ impl Head {
                 prefix,
                 limit,
                 adopt_limit,
+                resize_if_idle,
                 crowd,
             } => {
                 let settings = Settings::new(Prefix::new(prefix)?, *limit)?
                     .with_limit_adopted(*adopt_limit)
+                    .with_limit_replaced_if_idle(*resize_if_idle)
                     .with_crowd(*crowd)
                     .with_value(value)
                     .with_encoding(encoding)

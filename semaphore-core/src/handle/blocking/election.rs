@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::{Discovery, Follower, block_on, block_on_for};
-use crate::error::{Error, Lost, Refusal};
+use crate::error::{Awaited, Error, Lost, Refusal};
 use crate::handle::election_loop::{PAUSE_AFTER_WORK, Refusals, Verdict};
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
@@ -62,9 +62,16 @@ impl Election {
     /// # Errors
     /// The same.
     pub fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
-        let campaign = self.inner.campaign_timeout(timeout);
-        let inner = block_on(&*self.thread, campaign).unwrap_or(Err(Error::ended()))?;
-        Ok(self.wrap(inner))
+        let deadline = self.inner.now() + timeout;
+        let mut campaign = Box::pin(self.inner.campaign_timeout(timeout));
+        let in_time = block_on_for(&*self.thread, timeout, &mut campaign);
+        let led = in_time.unwrap_or_else(|| {
+            // The driver has not told in time: it comes late, or is run by nobody.
+            let unattended = self.inner.let_time_pass(deadline);
+            let late = block_on(&*self.thread, campaign).unwrap_or(Err(Error::ended()));
+            late.map_err(|error| error.unattended(unattended))
+        });
+        led.map(|inner| self.wrap(inner))
     }
 
     /// See [`Election::try_campaign`](crate::Election::try_campaign).
@@ -131,8 +138,8 @@ impl Election {
     /// # Errors
     /// The same.
     pub fn shutdown_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        let shutdown = self.inner.shutdown_timeout(timeout);
-        block_on(&*self.thread, shutdown).unwrap_or(Err(Error::ended()))
+        let done = block_on_for(&*self.thread, timeout, self.inner.shutdown());
+        done.ok_or_else(|| self.inner.late(Awaited::Shutdown, timeout))
     }
 
     /// See [`Election::step_down`](crate::Election::step_down).
@@ -220,8 +227,9 @@ impl Leadership {
         value: impl Into<Vec<u8>> + Send,
         timeout: Duration,
     ) -> Result<(), Error> {
-        let set = self.inner.set_value_timeout(value, timeout);
-        block_on(&*self.thread, set).unwrap_or(Err(Error::ended()))
+        let set = self.inner.set_value(value);
+        let in_time = block_on_for(&*self.thread, timeout, set);
+        in_time.unwrap_or_else(|| Err(self.inner.late(Awaited::Change, timeout)))
     }
 
     /// See [`Leadership::resign`](crate::Leadership::resign).
@@ -230,6 +238,15 @@ impl Leadership {
     /// The same.
     pub fn resign(&self) -> Result<(), Error> {
         block_on(&*self.thread, self.inner.resign()).unwrap_or(Err(Error::Lost(Lost::RuntimeEnded)))
+    }
+
+    /// See [`Leadership::resign_timeout`](crate::Leadership::resign_timeout).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn resign_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        let in_time = block_on_for(&*self.thread, timeout, self.inner.resign());
+        in_time.unwrap_or_else(|| Err(self.inner.late(Awaited::Release, timeout)))
     }
 }
 

@@ -65,6 +65,16 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
         self.setting(|settings| settings.with_limit_adopted(true))
     }
 
+    /// Writes this limit into a record that has another one, where nobody holds a slot and nobody came before; the write that
+    /// does so admits, too. A holder that has died is waited for until its slot is free. Where somebody holds, the other limit is
+    /// [`Error::LimitConflict`], or with [`Self::adopt_limit`] taken over until an acquisition finds nobody.
+    ///
+    /// It is for a new limit in a rolling deploy: docs/RUNNING.md has the steps. Two kinds of instances that ask for different limits
+    /// this way would change it back and forth.
+    pub fn resize_if_idle(self) -> Self {
+        self.setting(|settings| settings.with_limit_replaced_if_idle(true))
+    }
+
     /// What becomes of contender keys whose session is invalidated.
     pub fn behavior(self, behavior: Behavior) -> Self {
         self.session_option(move |options| Ok(options.with_behavior(behavior)))

@@ -17,6 +17,8 @@
 //! - One write admits as many acquisitions as it is the turn of, in the order of our queue, and as fit into a
 //!   transaction: the record is one key, which is written once in each round of requests, however many wait. Each of them has
 //!   a fencing token of its own.
+//! - Of another limit than ours nothing is written but that somebody leaves, unless that limit is ours, too. Where nobody holds, or
+//!   waits ahead, ours may take its place, if it was asked for; the same write then admits.
 //! - A write always changes the value, if only in its white space. One that did not would leave the
 //!   record's `ModifyIndex`, and with it every other write from that index, as they were.
 //!
@@ -30,6 +32,7 @@ use crate::defect::{Defect, is_on};
 use crate::error::Refusal;
 use crate::id::{Index, SessionId};
 use crate::machine::semaphore::contender::Presence;
+use crate::machine::semaphore::settings::OtherLimit;
 use crate::record::Record;
 use crate::view::{Contender, Key, Source, View};
 
@@ -43,6 +46,8 @@ pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) view: &'a View,
     /// The limit of a record that is still to be created.
     pub(in crate::machine) limit: u32,
+    /// What becomes of a record of another limit.
+    pub(in crate::machine) other_limit: OtherLimit,
     /// How many permits each of those wants who wait first in our queue.
     pub(in crate::machine) wanted: &'a [u32],
     /// How many operations a transaction has for what belongs to a write; see [`Situation::admit`].
@@ -144,7 +149,12 @@ impl Situation<'_> {
         let mut record = found.clone();
         let withdraw = self.withdraw(&mut record);
         self.prune(&mut record);
-        let (admit, turn) = self.admit(&mut record, withdraw.len());
+        self.resize(&mut record);
+        let (admit, turn) = if self.is_of_others(&record) {
+            (Vec::new(), Turn::NotYet)
+        } else {
+            self.admit(&mut record, withdraw.len())
+        };
         if record == *found && !is_on(Defect::FenceWithoutChange) {
             record.respell();
         }
@@ -171,12 +181,29 @@ impl Situation<'_> {
             record.retain(|holder| self.view.is_alive(holder) || self.is_withheld(holder));
             withheld = record.holders().filter(is_missing).count();
         }
+        self.resize(&mut record);
+        let is_of_others = self.is_of_others(&record);
         Some(Room {
-            limit: found.limit(),
-            free: free(&record),
+            limit: record.limit(),
+            free: if is_of_others { 0 } else { free(&record) },
             ahead: self.ahead().count(),
             withheld,
         })
+    }
+
+    /// Our limit takes the place of another one in a record in which nobody is left, if that was asked for and nobody waits ahead:
+    /// whoever does may want the same, or claims at once.
+    fn resize(&self, record: &mut Record) {
+        let is_first = || self.patience_is_over || self.ahead().next().is_none();
+        let is_asked_for = self.other_limit.is_replaced_if_idle() && record.limit() != self.limit;
+        if is_asked_for && record.holders().len() == 0 && is_first() {
+            record.set_limit(self.limit);
+        }
+    }
+
+    /// Whether the record has a limit that ours is to take the place of, and can't yet.
+    fn is_of_others(&self, record: &Record) -> bool {
+        self.other_limit == OtherLimit::ReplacedIfIdle && record.limit() != self.limit
     }
 
     fn create(&self) -> Option<Write> {

@@ -229,7 +229,7 @@ impl Participant {
         if permits == 0 {
             return Err(InvalidInput::PermitsZero.into());
         }
-        if permits > limit && !self.settings.adopt_limit {
+        if permits > limit && !self.settings.other_limit.is_adopted() {
             let wanted = permits;
             return Err(InvalidInput::PermitsOverLimit { wanted, limit }.into());
         }

@@ -17,8 +17,8 @@ pub struct Settings {
     pub(crate) prefix: Prefix,
     /// How many slots it has, at least one.
     pub(crate) limit: u32,
-    /// Whether another limit in the record is taken over instead of refused.
-    pub(crate) adopt_limit: bool,
+    /// What becomes of another limit in the record.
+    pub(crate) other_limit: OtherLimit,
     /// Where sessions come from, and what every request carries.
     pub(crate) session: SessionSettings,
     /// What contender keys show.
@@ -42,7 +42,7 @@ impl Settings {
         Ok(Self {
             prefix,
             limit,
-            adopt_limit: false,
+            other_limit: OtherLimit::Refused,
             session: SessionSettings::new(options),
             value: Value::default(),
             encoding: Encoding::default(),
@@ -53,7 +53,15 @@ impl Settings {
     /// Takes another limit that is found in the record over, instead of refusing it as a conflict.
     #[must_use]
     pub fn with_limit_adopted(mut self, adopt: bool) -> Self {
-        self.adopt_limit = adopt;
+        self.other_limit = OtherLimit::new(adopt, self.other_limit.is_replaced_if_idle());
+        self
+    }
+
+    /// Writes this limit into a record that has another one, where nobody holds a slot or waits for one. Where somebody holds,
+    /// the other limit is a conflict, or is [taken over](Self::with_limit_adopted).
+    #[must_use]
+    pub fn with_limit_replaced_if_idle(mut self, replace: bool) -> Self {
+        self.other_limit = OtherLimit::new(self.other_limit.is_adopted(), replace);
         self
     }
 
@@ -130,6 +138,38 @@ impl Settings {
     /// What every request carries.
     pub fn scope(&self) -> &Scope {
         &self.session.scope
+    }
+}
+
+/// What becomes of another limit that the record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OtherLimit {
+    /// It is a conflict.
+    Refused,
+    /// It is ours, too.
+    Adopted,
+    /// Ours takes its place where nobody holds; otherwise it is a conflict.
+    ReplacedIfIdle,
+    /// Ours takes its place where nobody holds; otherwise it is ours, too.
+    ReplacedIfIdleElseAdopted,
+}
+
+impl OtherLimit {
+    fn new(is_adopted: bool, is_replaced_if_idle: bool) -> Self {
+        match (is_adopted, is_replaced_if_idle) {
+            (false, false) => Self::Refused,
+            (true, false) => Self::Adopted,
+            (false, true) => Self::ReplacedIfIdle,
+            (true, true) => Self::ReplacedIfIdleElseAdopted,
+        }
+    }
+
+    pub(crate) fn is_adopted(self) -> bool {
+        matches!(self, Self::Adopted | Self::ReplacedIfIdleElseAdopted)
+    }
+
+    pub(crate) fn is_replaced_if_idle(self) -> bool {
+        matches!(self, Self::ReplacedIfIdle | Self::ReplacedIfIdleElseAdopted)
     }
 }
 

@@ -19,9 +19,10 @@ use crate::machine::semaphore::knowledge::{Observed, RecordLook};
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::settings::Settings;
 use crate::machine::semaphore::writes::MAX_STEPS;
+use crate::record::Record;
 use crate::subject::Subject;
 use crate::time::Instant;
-use crate::view::Source;
+use crate::view::{Source, View};
 
 impl Participant {
     /// Brings everything in line with what is known now. Every command, answer and timeout ends
@@ -101,11 +102,14 @@ impl Participant {
             }
             Some(Ok(record)) => {
                 let theirs = record.limit();
+                let may_become_ours = theirs != ours && self.may_become_idle(view, record);
                 if theirs == ours {
                     self.knowledge.limit_shown();
                 }
-                let is_settled = theirs == ours || self.settings.adopt_limit;
-                if is_settled {
+                let is_settled = theirs == ours || self.settings.other_limit.is_adopted();
+                if may_become_ours {
+                    // Our limit takes its place, as soon as nobody can hold any more.
+                } else if is_settled {
                     let over = self.callers.take_over(theirs);
                     self.fail(now, over, |ticket| {
                         let (wanted, limit) = (ticket.permits, theirs);
@@ -120,6 +124,17 @@ impl Participant {
                 }
             }
         }
+    }
+
+    /// Whether our limit is to take the place of the record's, and nobody is seen to hold: whoever is in the record leaves, or has no
+    /// key any more. Of the latter it is yet to be known that they believe no more.
+    fn may_become_idle(&self, view: &View, record: &Record) -> bool {
+        let leaving = self.roster.leaving();
+        let leaves = |holder: &str| leaving.iter().any(|(_, it, _)| it.as_str() == holder);
+        self.settings.other_limit.is_replaced_if_idle()
+            && !record
+                .holders()
+                .any(|holder| view.is_alive(holder) && !leaves(holder))
     }
 
     /// An instant try ends as soon as a view shows that nothing is free for it.
@@ -441,6 +456,7 @@ impl Participant {
         ask(&Situation {
             view: &observed.view,
             limit: self.settings.limit,
+            other_limit: self.settings.other_limit,
             wanted: &wanted,
             steps: most_steps(&self.settings),
             admissible: &self.roster.admissible(now),

@@ -17,6 +17,7 @@ fn idle(view: &View) -> Situation<'_> {
     Situation {
         view,
         limit: 2,
+        other_limit: OtherLimit::Refused,
         wanted: &[],
         steps: 62,
         admissible: &[],
