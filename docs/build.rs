@@ -49,7 +49,7 @@ fn test(file: &str, line: usize, code: &str) -> String {
     let letters = file.trim_end_matches(".md").to_lowercase();
     let name: String = letters
         .chars()
-        .filter(|it| it.is_ascii_alphanumeric())
+        .filter(char::is_ascii_alphanumeric)
         .collect();
     format!(
         "#[allow(clippy::all, clippy::pedantic, unused)]\nmod {name}_{line} {{\n{code}\n#[test]\nfn runs_as_it_is_printed() {{\n    \

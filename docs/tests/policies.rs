@@ -1,5 +1,5 @@
 //! Each policy of the guide to ACLs is enough for what the guide says, on a real agent that denies by default.
-#![expect(clippy::expect_used, clippy::panic, reason = "these are tests")]
+#![expect(clippy::expect_used, reason = "these are tests")]
 
 use real_agent::Agent;
 use serde_json::json;
@@ -78,7 +78,7 @@ fn each_policy_is_enough_for_what_the_guide_says() {
         .connect(scene.transport.clone())
         .expect("a follower");
     let found = follower.leader().expect("an answer").expect("a leader");
-    assert_eq!(found.text().as_deref(), Some("here"));
+    assert_eq!(found.text(), Some("here"));
     leadership.resign().expect("it resigns");
     leader.shutdown();
 }
