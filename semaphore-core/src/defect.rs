@@ -46,6 +46,8 @@ defects! {
     RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
     MissingSessionBelieved,
+    /// A campaign with a session that was kept does not know what the one before it saw.
+    FormerTermForgotten,
     /// Holders are pruned on a view that shows no contender key of ours.
     PruneWithoutOwnKey,
     /// Holders are pruned on a view that says that it is filtered.

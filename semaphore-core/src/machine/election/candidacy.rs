@@ -267,7 +267,9 @@ impl Candidacy {
     pub(super) fn take_up(&mut self, value: &Value, unseen_since: Option<Moment>) {
         self.phase.taken_up();
         self.value = value.as_bytes().to_vec();
-        if let Some(seen) = &mut self.seen {
+        if is_on(Defect::FormerTermForgotten) {
+            self.seen = None;
+        } else if let Some(seen) = &mut self.seen {
             seen.is_past = true;
         }
         self.is_outdated = false;

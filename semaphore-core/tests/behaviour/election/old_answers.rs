@@ -157,9 +157,8 @@ fn an_answer_from_a_former_term_elects_nobody_in_the_next_campaign() {
     bench.keeps = |kind| matches!(kind, RequestKind::KvRead | RequestKind::KvWatch);
     let third = bench.candidate.campaign(bench.now, None).expect("accepted");
     bench.turn();
-    let of_second = |answer: &Response| {
-        String::from_utf8_lossy(answer.body()).contains(r#""Session":""#)
-    };
+    let of_second =
+        |answer: &Response| String::from_utf8_lossy(answer.body()).contains(r#""Session":""#);
     if crate::ENCODING == semaphore_core::Encoding::Transactions {
         let (poll, former) = take_answer(&mut bench, of_second);
         bench.candidate.handle_response(bench.now, poll, Ok(former));
