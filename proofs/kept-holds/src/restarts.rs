@@ -9,7 +9,7 @@ use crate::program::{Program, now, until, until_held};
 
 const OWN: &str = "semaphores";
 
-/// Holders on each backend, on a node of their own and on the agent's. Says how many of the former lost their slot.
+/// Holders on each backend, on a separate node and on the agent's. Says how many of the former lost their slot.
 ///
 /// # Errors
 /// [`Failure`] when it can't be measured. A loss is none.

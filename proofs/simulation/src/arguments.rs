@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Worlds {
     pub(crate) only: Only,
-    /// How many semaphores of their own hosts have that share connections.
+    /// How many separate semaphores hosts have that share connections.
     semaphores: Option<usize>,
 }
 

@@ -21,7 +21,7 @@ use super::leadership::Leadership;
 use crate::error::Error;
 use crate::time::Instant;
 
-/// How long another candidate has to be first after work that has ended by itself.
+/// How long another candidate has to be first after work that has ended on its own.
 pub(super) const PAUSE_AFTER_WORK: Duration = Duration::from_secs(1);
 
 /// How long it waits after a refusal.
@@ -104,7 +104,7 @@ where
     let has_ended = {
         let work = pin!(work(Arc::clone(&leadership)));
         let lost = pin!(leadership.lost());
-        // The loss first: whoever has lost does nothing more.
+        // The loss first: work that has lost does nothing more.
         matches!(select(lost, work).await, Either::Right(_))
     };
     // Why it was lost, or could not be cleaned up at once, is in the log; the rest goes on in the background.

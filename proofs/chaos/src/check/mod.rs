@@ -85,7 +85,7 @@ pub enum Invariant {
     LockDelay,
     /// Who follows an election sees its leaders in their order, and the last word of all.
     Discovery,
-    /// No process ends by itself.
+    /// No process ends on its own.
     NoCrash,
 }
 

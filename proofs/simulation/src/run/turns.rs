@@ -1,4 +1,4 @@
-//! Who is admitted anew although the record named it before: such a write begins a turn too, with a token
+//! Who is admitted again although the record named it before: such a write begins a turn too, with a token
 //! of its own.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -131,7 +131,7 @@ fn a_key_that_was_overwritten_ends_it_and_keeps_what_was_written() {
     leader.ends();
 }
 
-/// Found by the simulator: a release that came late brought back what an operator had mended.
+/// Found by the simulator: a release that came late brought back what an operator had repaired.
 #[test]
 fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
     let leader = Leader::new();

@@ -1,4 +1,4 @@
-//! What no retry mends is told at once, typed, to everybody who waits; a holder keeps its slot
+//! What no retry repairs is told at once, typed, to everybody who waits; a holder keeps its slot
 //! until its lease ends (invariant L4).
 
 use std::sync::Arc;
