@@ -63,7 +63,7 @@ pub(crate) fn measure(hold: Duration) -> Result<usize, Failure> {
         let counted = if is_own { &mut lost } else { &mut struck };
         *counted += usize::from(said.is_lost);
     }
-    println!("on a node of one's own: lost {lost} of 3; on the agent's: lost {struck} of 3");
+    println!("on a separate node: lost {lost} of 3; on the agent's: lost {struck} of 3");
     match struck {
         3 => Ok(lost),
         _ => Err(Failure::NotStruck("holds on the agent's node lasted")),

@@ -137,7 +137,7 @@ pub enum InvalidInput {
         max: usize,
     },
     /// A separate node together with another node or with health checks: no agent stands for it, so that it has none.
-    #[error("a node of one's own goes without {beside}; leave one of them out")]
+    #[error("a separate node can't be combined with {beside}; leave one of them out")]
     OwnNode {
         /// What was given beside it.
         beside: &'static str,

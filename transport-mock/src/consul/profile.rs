@@ -143,7 +143,7 @@ impl fmt::Display for Profile {
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a difference of its own"
+    reason = "each is a separate difference"
 )]
 pub(super) struct Release {
     /// What `/v1/agent/self` says.

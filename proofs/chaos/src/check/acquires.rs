@@ -81,7 +81,7 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
         if !has_stopped && logs.killed_at(log).is_none() {
             let name = client::name(log.client, log.incarnation);
             if !logs.end.hung.contains(&name) {
-                let story = format!("{} ended by itself", log.name());
+                let story = format!("{} ended on its own", log.name());
                 report.violation(Invariant::NoCrash, "", story);
             }
         }

@@ -133,7 +133,7 @@ impl Invariant {
             Self::Discovery => {
                 "discovery (who follows sees the leaders in their order, and the last of all)"
             }
-            Self::NoCrash => "no client ends by itself",
+            Self::NoCrash => "no client ends on its own",
         }
     }
 }

@@ -218,10 +218,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, ", by up to {beyond:.1} s")?;
         let outlived = figures.outlived;
-        writeln!(
-            f,
-            "holds on a node of their own whose server went: {outlived}"
-        )?;
+        writeln!(f, "holds on a separate node whose server went: {outlived}")?;
         writeln!(f, "requests that a gateway answered: {}", figures.refusals)?;
         figures.fmt_given_up(f)?;
         let farewells = figures.farewells;

@@ -152,7 +152,7 @@ impl Deed {
                 Fate::Remembers => "leader of yesterday renews",
             },
             Self::Deregister { .. } => "node deregistered",
-            Self::DeregisterOwn => "node of one's own deregistered",
+            Self::DeregisterOwn => "separate node deregistered",
             Self::ResetIndex => "index reset",
             Self::Snapshot => "snapshot saved",
             Self::Restore => "snapshot restored",

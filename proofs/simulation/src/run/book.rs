@@ -159,7 +159,7 @@ impl Pages {
         }
     }
 
-    /// Anyone who is elected by the key as an operator left it has a term that nothing was taken from.
+    /// A leader that is elected by the key as an operator left it has a term that nothing was taken from.
     fn restore_elected(&mut self, prefix: usize, sessions: &[String], token: FencingToken) {
         for session in sessions {
             if self

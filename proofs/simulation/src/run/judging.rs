@@ -147,7 +147,7 @@ impl Run<'_> {
             .iter()
             .find(|it| owner(it).is_some_and(|owner| ours.contains(&owner)));
         if let Some(session) = wrong {
-            let what = format!("session {session} stands on {node}, and not on a node of its own");
+            let what = format!("session {session} stands on {node}, and not on its separate node");
             return Err(self.broken(what, Invariant::L4));
         }
         let mut book = self.book.lock();
@@ -157,7 +157,7 @@ impl Run<'_> {
             .filter(|it| ours.contains(&it.who))
             .count();
         for _ in 0..outlived {
-            book.count_fault("holder on a node of its own outlived its server");
+            book.count_fault("holder on a separate node outlived its server");
         }
         Ok(())
     }

@@ -69,7 +69,7 @@ fn a_stranger_ahead_that_writes_its_key_anew_is_ahead_still() {
     let behind = turn(&world, in_crowd(&world, "behind", 1), &log);
     world.advance(secs(1));
     let target = format!("/v1/kv/{}?acquire={}", ahead.key(), ahead.session);
-    ahead.call(&world, Method::Put, &target, "anew");
+    ahead.call(&world, Method::Put, &target, "again");
     world.advance(millis(20));
     drop(permit);
     world.advance(millis(400));
