@@ -201,7 +201,8 @@ mod work;
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, Lost, Refusal, RequestError};
 pub use handle::{
-    Builder, Client, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking,
+    Builder, Client, Discovery, Election, Follower, Leadership, Permit, Semaphore, TermLimit,
+    Terms, blocking,
 };
 pub use id::{FencingToken, SessionId};
 pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope};

@@ -33,7 +33,7 @@
 //! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
 //!
 //! # Features
-//! `tls` (default): `https://` agents, through rustls with ring. Without it such an address is
+//! `tls` (default): `https://` agents, through rustls with ring, by HTTP/2 where they offer it. Without it such an address is
 //! [`BuildError::TlsNotBuilt`].
 //!
 //! `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes a token of tokio-util.
@@ -49,10 +49,11 @@
 
 // | file | says |
 // |---|---|
-// | `builder` | which options there are, and how they become a client |
+// | `builder` | which options there are |
 // | `transport` | the handle |
 // | `wire` | one request and its answer |
-// | `clients` | a client for each connection |
+// | `clients` | by which connection a request goes: its own, or one that is shared |
+// | `recipe` | how a client is made |
 // | `clock` | what time it is, also where tokio's was moved |
 // | `route` | which server it goes to |
 // | `failure` | what is known of a request that failed |
@@ -73,6 +74,7 @@ mod disk;
 mod failure;
 mod farewell;
 mod life;
+mod recipe;
 mod route;
 mod runtime;
 #[cfg(all(test, feature = "tls"))]
@@ -96,7 +98,7 @@ pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, blocking, error, lost, manage, observe,
-    recording,
+    SequencerStatus, SessionId, TermLimit, Terms, Token, TokenSource, blocking, error, lost,
+    manage, observe, recording,
 };
 pub use transport::ReqwestTransport;
