@@ -24,7 +24,7 @@ use examples::timeline::{Timeline, name};
 use examples::{complain, say};
 use semaphore_core::{FencingToken, Prefix, Semaphore};
 
-/// Contenders share the slots of one semaphore; each is a participant with separate connections.
+/// Contenders share the slots of one semaphore; each is a participant with connections of its own.
 ///
 /// Runs on a Consul in memory, or on the agent that `CONSUL_HTTP_ADDR` names.
 #[derive(Debug, Parser)]

@@ -87,7 +87,7 @@ impl Settings {
         self
     }
 
-    /// The same, on sessions that it shares with others of its process. Its driver lends them: see
+    /// The same, on sessions that it shares with others of its process. Whoever runs it lends them: see
     /// [`Household`](crate::sans_io::Household).
     #[must_use]
     pub fn with_shared_sessions(mut self, options: SessionOptions) -> Self {
@@ -95,7 +95,7 @@ impl Settings {
         self
     }
 
-    /// What the contender keys show to others.
+    /// What the contender keys show to whoever looks.
     #[must_use]
     pub fn with_value(mut self, value: Value) -> Self {
         self.value = value;
@@ -117,7 +117,7 @@ impl Settings {
     }
 
     /// Up to how many contenders, holders included, each participant watches the whole prefix. Beyond
-    /// that, each waiter watches the next ahead, and the cost of a handoff grows no more. The
+    /// that, whoever waits watches the next ahead, and the cost of a handoff grows no more. The
     /// default is 8, for each contender of the participant's own. With [`Encoding::Requests`] the whole prefix is always watched.
     #[must_use]
     pub fn with_crowd(mut self, crowd: usize) -> Self {
