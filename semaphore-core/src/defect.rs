@@ -78,7 +78,7 @@ defects! {
     TokenOfQueue,
     /// All that one write admits have one fencing token.
     TokenRepeated,
-    /// Whoever looks on is not told of a loss.
+    /// Observers are not told of a loss.
     LossNotNoticed,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed,
@@ -98,7 +98,7 @@ defects! {
     SessionLeftBehind,
     /// What is refused when it is given back is given up, and left to the TTL.
     ReleaseGivenUp,
-    /// A 404 is taken for Consul's, whoever says it.
+    /// A 404 is taken for Consul's, even if a gateway says it.
     Html404Believed,
     /// Contender keys are left to the session's behavior.
     KeyLeftBehind,

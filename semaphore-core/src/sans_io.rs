@@ -29,7 +29,7 @@ pub mod api {
     //! | type | request |
     //! |---|---|
     //! | [`CreateSession`] | `PUT /v1/session/create` |
-    //! | [`RegisterNode`] | `PUT /v1/txn`, for the node of one's own that sessions may stand on |
+    //! | [`RegisterNode`] | `PUT /v1/txn`, for the separate node that sessions may stand on |
     //! | [`RenewSession`] | `PUT /v1/session/renew/<id>` |
     //! | [`SessionInfo`] | `GET /v1/session/info/<id>` |
     //! | [`DestroySession`] | `PUT /v1/session/destroy/<id>` |

@@ -32,7 +32,7 @@ pub struct View {
     keyless: Vec<String>,
     /// How many holders are alive by a key that has another name than theirs.
     renamed: usize,
-    /// Sessions in lower case that are tied to keys, but not to contender keys of their own.
+    /// Sessions in lower case that are tied to keys, but not to separate contender keys.
     strangers: BTreeSet<String>,
     /// In the order of their sessions.
     orphans: Vec<Orphan>,
@@ -267,7 +267,7 @@ impl View {
     }
 
     /// How new what it shows is: the index of the read, unless something in it was changed later.
-    /// An agent never answers so, but whoever passes its answer on may mix headers up, and an index
+    /// An agent never answers so, but a gateway that passes its answer on may mix headers up, and an index
     /// that is too low would let every older view after it pass for a newer one.
     pub(crate) fn version(&self) -> Index {
         self.version

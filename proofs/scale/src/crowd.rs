@@ -54,7 +54,7 @@ impl Tally {
 }
 
 impl Crowd {
-    /// Runs it on a world of its own.
+    /// Runs it in a separate world.
     pub(crate) fn run(self) -> Figures {
         let world = MockConsul::new(self.seed);
         world.set_latency(self.latency / 2..=self.latency * 3 / 2);
@@ -133,7 +133,7 @@ impl Crowd {
                 }
                 client.sleep(self.hold).await;
                 lock(&tally).held -= 1;
-                // As most callers do: whoever gives back does not wait for the end of it.
+                // As most callers do: they don't wait for the end of a release.
                 drop(permit);
             }
         })

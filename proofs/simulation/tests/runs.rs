@@ -32,7 +32,7 @@ fn fifty_seeds_violate_nothing() {
     assert!(missed(&sum.branches, Of::Both).len() < 9, "{sum}");
 }
 
-/// What each of them showed before it was mended.
+/// What each of them showed before it was repaired.
 #[test]
 fn seeds_that_have_violated_something_violate_nothing() {
     for (seed, showed) in [

@@ -49,7 +49,7 @@ pub enum InvalidInput {
         /// The greatest length in bytes.
         max: usize,
     },
-    /// The last segment of the prefix is `.lock`, the name of the record itself: whoever gives it means what is before it.
+    /// The last segment of the prefix is `.lock`, the name of the record itself: what is meant is the part before it.
     #[error(
         "the prefix {0:?} ends in `.lock`, the name of the record below the prefix; leave that out"
     )]
@@ -136,8 +136,8 @@ pub enum InvalidInput {
         /// The greatest length in bytes.
         max: usize,
     },
-    /// A node of one's own together with another node or with health checks: no agent stands for it, so that it has none.
-    #[error("a node of one's own goes without {beside}; leave one of them out")]
+    /// A separate node together with another node or with health checks: no agent stands for it, so that it has none.
+    #[error("a separate node can't be combined with {beside}; leave one of them out")]
     OwnNode {
         /// What was given beside it.
         beside: &'static str,

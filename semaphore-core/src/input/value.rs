@@ -2,7 +2,7 @@
 
 use crate::input::InvalidInput;
 
-/// Any bytes that a contender shows to whoever looks at the semaphore, such as its node's name.
+/// Any bytes that a contender shows to anyone who looks at the semaphore, such as its node's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Value(Vec<u8>);
 

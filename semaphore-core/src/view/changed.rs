@@ -42,7 +42,7 @@ impl View {
 
     /// A read of the record alone shows it so. Its holders may have come after the list.
     pub(crate) fn set_lock(&mut self, lock: Lock) {
-        // Whoever held a slot and holds it no more has left: it does not wait.
+        // A contender that held a slot and holds it no more has left: it does not wait.
         if let (Some(before), Ok(after)) = (self.record().cloned(), &lock.record) {
             let stays = |it: &Contender| {
                 let session = it.session.as_str();
@@ -344,9 +344,9 @@ mod tests {
     /// As [`View::line_up`] would have it.
     #[track_caller]
     fn assert_lined_up(view: &View) {
-        let mut anew = view.clone();
-        anew.line_up();
-        assert_eq!(format!("{view:?}"), format!("{anew:?}"));
+        let mut again = view.clone();
+        again.line_up();
+        assert_eq!(format!("{view:?}"), format!("{again:?}"));
     }
 
     #[test]

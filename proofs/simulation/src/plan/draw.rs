@@ -32,7 +32,7 @@ impl Plan {
         Self::draw_with(seed, None)
     }
 
-    /// The plan of this seed, with hosts that have so many semaphores of their own.
+    /// The plan of this seed, with hosts that have so many separate semaphores.
     pub fn draw_with_semaphores(seed: u64, semaphores: usize) -> Self {
         Self::draw_with(seed, Some(semaphores))
     }
@@ -76,7 +76,7 @@ const SLOW: u64 = 0x0073_6c6f_7721_2121;
 /// Sets what is drawn about gateways apart from the rest.
 const GATEWAYS: u64 = 0x6761_7465_7761_7973;
 
-/// Sets what is drawn about nodes of one's own apart from the rest.
+/// Sets what is drawn about separate nodes apart from the rest.
 const OWN_NODES: u64 = 0x006f_776e_6e6f_6465;
 
 /// Sets what is drawn about agents that hold requests apart from the rest.

@@ -279,7 +279,7 @@ impl fmt::Display for Deed {
                 )
             }
             Self::DeregisterOwn => write!(f, "{} is taken out of the catalog", Plan::OWN_NODE),
-            Self::ResetIndex => f.write_str("indexes are counted anew"),
+            Self::ResetIndex => f.write_str("indexes are counted again"),
             Self::Snapshot => f.write_str("a snapshot is saved"),
             Self::Restore => f.write_str("the snapshot is restored"),
             Self::DestroySession { nth } => write!(f, "session {nth} is destroyed"),

@@ -9,7 +9,7 @@
 //!   from what is there now, but only once until somebody else is seen to have led. [`pace`] has the times.
 //! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
 //!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
-//!   later than that still is one of ours: whatever view shows our session makes us the leader, whoever leaves
+//!   later than that still is one of ours: whatever view shows our session makes us the leader; one that leaves
 //!   releases the key for as long as one may arrive, and a session that is destroyed acquires nothing.
 //! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
 //!   election and shows another term. The value is written whenever the key shows another one.
@@ -152,7 +152,7 @@ pub(super) enum CandidacyEvent {
 pub struct Term {
     /// `ModifyIndex` of the key as it was first seen in this term: higher than in any term before.
     pub token: FencingToken,
-    /// Proof of the term, for whoever can read the key.
+    /// Proof of the term, for anyone who can read the key.
     pub sequencer: Sequencer,
 }
 
@@ -412,7 +412,7 @@ impl Candidacy {
         }
     }
 
-    /// A step of the way out failed. What is refused may be refused for long: whoever resigned is told at once.
+    /// A step of the way out failed. What is refused may be refused for long: the one that resigned is told at once.
     fn leaving_failed(&mut self) {
         let is_held_up = |failure: &&RequestError| {
             matches!(failure, RequestError::RefusedForNow(_)) || failure.is_anothers()
@@ -428,12 +428,12 @@ impl Candidacy {
         self.phase.leave_failure().is_some_and(is_for_good)
     }
 
-    /// Whether it leaves in the background: whoever resigned has been told why that takes longer.
+    /// Whether it leaves in the background: the one that resigned has been told why that takes longer.
     pub(super) fn is_left_behind(&self) -> bool {
         self.phase.is_left_behind()
     }
 
-    /// At this time whoever resigned is told that it takes longer.
+    /// At this time the one that resigned is told that it takes longer.
     fn leaves_until(&self) -> Option<Instant> {
         let departure = self.phase.departure().filter(|_| !self.is_left_behind());
         departure.map(Departure::until)
@@ -535,7 +535,7 @@ impl Candidacy {
         self.may_hold && !is_left_alone
     }
 
-    /// Reads only where no answer under way will tell: the watch shows what changes by itself.
+    /// Reads only where no answer under way will tell: the watch shows what changes on its own.
     fn wants_read(&self) -> bool {
         if self.is_reading || self.writing.is_some() {
             return false;

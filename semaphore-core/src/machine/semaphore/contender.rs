@@ -2,7 +2,7 @@
 //!
 //! Its states are drawn in [`phase`], which alone changes them.
 //!
-//! The [`ContenderKey`] and the [`Session`] have machines of their own; this one says in which
+//! The [`ContenderKey`] and the [`Session`] have separate machines; this one says in which
 //! order they act. What the record says of the contender is its [`Presence`]. The record itself is
 //! written by the participant, for all its contenders. What happens on the way out is in [`leaving`]; a turn may be
 //! followed by another with the same session or in the same slot: see [`succession`].

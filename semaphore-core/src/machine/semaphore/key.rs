@@ -10,7 +10,7 @@
 //! A session that we made is ours alone, and so is its key: it is acquired at once. A session of
 //! the caller's may already contend here, and acquiring its key again would succeed: the same
 //! session would be counted once and used twice. So its key is first *reserved*, created by `cas=0`
-//! with a random number for flags; whoever reserved it acquires it. Where the reservation is
+//! with a random number for flags; the one that reserved it acquires it. Where the reservation is
 //! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
 //!
 //! No read settles a write that was given up: it may be applied later. A session of ours takes such a key along when it is
@@ -493,7 +493,7 @@ impl ContenderKey {
             State::Deleting(since) | State::Settling(since)
                 if sent > since && self.in_flight.is_none() =>
             {
-                // Whoever holds by the caller's session is another handle of its.
+                // The holder by the caller's session is another handle of the caller.
                 let is_settling = matches!(self.state, State::Settling(_));
                 let holds = |record: &Record| record.holds(session.as_str());
                 if is_settling && view.record().is_some_and(holds) {

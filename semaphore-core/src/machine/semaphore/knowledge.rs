@@ -46,7 +46,7 @@ pub(super) struct Observed {
     is_outdated: bool,
 }
 
-/// Whether the record is looked at by itself, whatever else would be watched.
+/// Whether the record is looked at on its own, whatever else would be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordLook {
     Not,
@@ -75,7 +75,7 @@ impl Knowledge {
         self.doubt = None;
     }
 
-    /// What is known is read anew.
+    /// What is known is read again.
     pub(super) fn drop_view(&mut self) {
         self.newest = None;
     }

@@ -26,7 +26,7 @@
 //! | [`outlook`], [`focus`] | what is to be read next, when, and of whom, as a function of what is known |
 //! | [`watch`], [`refresh`] | the reads themselves |
 //! | [`spare`] | sessions that are kept for the next turn |
-//! | [`availability`] | what is free, for whoever only wants to know |
+//! | [`availability`] | what is free, for those who only want to know |
 
 mod admission;
 mod availability;
@@ -341,7 +341,7 @@ impl Participant {
         Some(ends.flatten()? - warning)
     }
 
-    /// Tells whoever looks on whose lease ends soon.
+    /// Tells observers whose lease ends soon.
     fn warn(&mut self, now: Instant) {
         if !self.callers.notices().is_heard() {
             return;
@@ -360,7 +360,7 @@ impl Participant {
         Some((contender.held_for()?, contender.deadline()?))
     }
 
-    /// Tells whoever looks on that a lease is longer than it was.
+    /// Tells observers that a lease is longer than it was.
     fn note_renewal(
         &mut self,
         now: Instant,
@@ -493,7 +493,7 @@ impl Machine for Participant {
     fn release(&mut self, now: Instant, acquire: CommandId) {
         let of = acquire.0;
         self.callers.commanded(now, || Command::Release { of });
-        // Belief ends by the clock, whoever looks at it first.
+        // Belief ends by the clock, no matter who looks at it first.
         let contenders = self
             .callers
             .hold(acquire)

@@ -3,8 +3,8 @@
 //! # Of whom
 //! Where few contend, each watches the whole prefix and learns of every change at once. Where many do,
 //! that would cost each handoff a read of the prefix by each of them. So there
-//! - whoever waits behind others watches only the key of the next ahead, which a claim touches;
-//! - whoever is the first, or holds, watches only the record;
+//! - a contender that waits behind others watches only the key of the next ahead, which a claim touches;
+//! - the first one, and each holder, watches only the record;
 //! - the prefix is read when that is not enough: when the next ahead is gone, when a free slot stays
 //!   unused for the time of our patience, and now and then, for holders may die.
 //!
@@ -14,7 +14,7 @@
 //!     │  └─time is over: look at the record
 //!     └────key gone: read the prefix
 //! ```
-//! A claim of a foreign client touches no key. Whoever waits behind one finds out when the time of its poll is
+//! A claim of a foreign client touches no key. A contender that waits behind one finds out when the time of its poll is
 //! over: that is [`LOOK_AT_RECORD`], and somewhat more for each who waits ahead.
 //!
 //! The herd is why: with a watch of the whole prefix each, one release wakes all who wait, and each of them reads all
@@ -24,8 +24,8 @@
 //! A transaction shows what it left, so that nothing else needs to be asked while one is under
 //! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
 //! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
-//! within which an eviction is noticed. Whoever only holds among many of its process does not poll at all: the process asks for many
-//! records at once (`reader::checks`). Where others have their turns all the time, whoever only holds looks once a
+//! within which an eviction is noticed. A holder among many of its process does not poll at all: the process asks for many
+//! records at once (`reader::checks`). Where others have their turns all the time, a holder looks once a
 //! second: a change of the record wakes all who watch it.
 //!
 //! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
@@ -52,7 +52,7 @@ use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Contender as Shown, View};
 
-/// How long whoever waits behind one other looks at its key before it looks at the record.
+/// How long the one that waits behind one other looks at its key before it looks at the record.
 const LOOK_AT_RECORD: Duration = Duration::from_secs(2);
 
 /// How much longer for each other who waits ahead, and at most.
@@ -133,7 +133,7 @@ impl Outlook<'_> {
         next.map_or(0, |(_, rank)| rank)
     }
 
-    /// Whoever is next has most use for what a poll tells. Who only holds has its lease.
+    /// The next one has most use for what a poll tells. A holder has its lease.
     pub(super) fn priority_of_poll(&self, now: Instant) -> Priority {
         let ahead = if self.queue.is_empty() {
             u32::MAX
@@ -228,7 +228,7 @@ impl Outlook<'_> {
     }
 
     /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
-    /// its session, or, in a crowd, its key. To enter shows as much, and whoever polled a crowd meanwhile
+    /// its session, or, in a crowd, its key. To enter shows as much, and one that polled a crowd meanwhile
     /// would read all of it again for each who enters before: many who come at once would make an agent
     /// so slow by it that nobody gets in.
     fn is_about_to_enter(&self) -> bool {

@@ -126,7 +126,7 @@ impl Participant {
         }
     }
 
-    /// Whether our limit is to take the place of the record's, and nobody is seen to hold: whoever is in the record leaves, or has no
+    /// Whether our limit is to take the place of the record's, and nobody is seen to hold: each that is in the record leaves, or has no
     /// key any more. Of the latter it is yet to be known that they believe no more.
     fn may_become_idle(&self, view: &View, record: &Record) -> bool {
         let leaving = self.roster.leaving();
@@ -335,7 +335,7 @@ impl Participant {
         }
     }
 
-    /// Whoever only deletes the key and the session of their own needs no view any more.
+    /// A contender that only deletes its key and its session needs no view any more.
     fn needs_view(&self) -> bool {
         let with_view = [
             Group::Wanting,
@@ -384,7 +384,7 @@ impl Participant {
             let (write, turn) = situation.plan();
             let claims_out_of_turn = turn == Turn::Now && situation.patience_is_over;
             let ahead = claims_out_of_turn.then(|| situation.ahead().cloned().collect());
-            // Whoever looks at the next ahead alone does not know for how long a slot has been free.
+            // A contender that looks only at the next ahead does not know for how long a slot has been free.
             let turn = match turn {
                 Turn::BehindOthers if looks_ahead => Turn::NotYet,
                 turn => turn,

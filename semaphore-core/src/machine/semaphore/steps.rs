@@ -6,8 +6,8 @@
 //! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
 //! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back | `GET` of the contender key |
 //!
-//! A transaction makes its step atomic. Whoever it admits is tied to its key in the moment of
-//! admission, and whoever it prunes has none (S3, S5). Its answer tells the record's new index, so
+//! A transaction makes its step atomic. A contender that it admits is tied to its key in the moment of
+//! admission, and one that it prunes has none (S3, S5). Its answer tells the record's new index, so
 //! that the next step can follow without a read.
 //!
 //! Sources: Consul's documentation of the transaction endpoint (at most 64 operations; all or nothing, in one entry of
@@ -124,7 +124,7 @@ impl Encoding {
             TxnOutcome::Applied(results) => {
                 let key = settings.prefix.contender_key(session);
                 let is_filtered = results.filtered;
-                // Whoever may not read its own key learns no more than that.
+                // A contender that may not read its own key learns no more than that.
                 let arrival = results.split(1).ok().and_then(|(heads, tree)| {
                     let own = heads.first().filter(|entry| entry.key() == key)?;
                     let own = Contender::new(session.clone(), own);
@@ -187,7 +187,7 @@ impl Encoding {
                 _ => return Err(refusal(Some(fault))),
             }
         }
-        // Lock delays are looked at before anything else, and whoever finds one looks no further.
+        // Lock delays are looked at before anything else, and a contender that finds one looks no further.
         if is_delayed || !is_checked {
             for free in probed.iter_mut().filter(|it| **it == Probed::Free) {
                 *free = Probed::Unknown;
@@ -280,7 +280,7 @@ pub(super) enum Step {
     Absent(SessionId),
     /// The key of the holder that is pruned is tied to nobody.
     Free(SessionId),
-    /// A contender of ours that waited claims: whoever watches its key learns by these flags that it
+    /// A contender of ours that waited claims: the one that watches its key learns by these flags that it
     /// went ahead.
     Claim(ContenderNo, SessionId, ContenderFlags),
     /// A contender of ours enters.

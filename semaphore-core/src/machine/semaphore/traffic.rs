@@ -82,7 +82,7 @@ impl Participant {
         self.vanished.transmit(now, own, &self.settings)
     }
 
-    /// Last of all: whoever sends one request after the other is held up by it.
+    /// Last of all: a driver that sends one request after the other is held up by it.
     fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
         if self.watch.is_polling() {
             return None;
@@ -254,7 +254,7 @@ impl Participant {
         self.tell_outage();
     }
 
-    /// Tells whoever looks on of requests that fail, and of outages.
+    /// Tells observers of requests that fail, and of outages.
     fn tell_outage(&mut self) {
         while let Some(notice) = self.requests.outage_mut().poll() {
             self.callers.notices_mut().tell(|| notice);
@@ -289,7 +289,7 @@ impl Participant {
     }
 
     /// A request of the participant as a whole failed for good: nobody can be admitted or
-    /// withdrawn in order. Whoever holds goes on for as long as the lease does.
+    /// withdrawn in order. A holder goes on for as long as the lease does.
     pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
         self.fail_waiting(now, |_| Error::Request(error.clone()));
         let moment = self.moment();

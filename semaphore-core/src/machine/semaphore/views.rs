@@ -254,7 +254,7 @@ impl Participant {
                 self.watch.failed(now, &mut self.rng);
                 match self.watch.polled() {
                     _ if !error.is_permanent() => {}
-                    // Whoever leaves needs the record alone.
+                    // A contender that leaves needs only the record.
                     Focus::Ahead { .. } => {
                         self.fail_waiting(now, |_| Error::Request(error.clone()));
                     }
@@ -338,6 +338,6 @@ impl Participant {
     }
 }
 
-/// How old what is known of the contenders may be for whoever is the first, and how much older for each
+/// How old what is known of the contenders may be for the first one, and how much older for each
 /// who waits ahead.
 const READ_PER_RANK: Duration = Duration::from_secs(5);

@@ -148,7 +148,7 @@ impl Watch {
         self.poller.answered_aside(now);
     }
 
-    /// How long whoever only holds leaves the prefix unwatched after an answer: not at all where it seldom changes. Where
+    /// How long a holder leaves the prefix unwatched after an answer: not at all where it seldom changes. Where
     /// others have their turns all the time, each change would wake every holder, to tell it nothing.
     pub(super) fn rest_of_holders(&self) -> Duration {
         let rest = |doublings| SHORTEST_REST * (1_u32 << doublings);
@@ -166,7 +166,7 @@ impl Watch {
         };
     }
 
-    /// From the next poll on asks for the leader's word, until it starts anew.
+    /// From the next poll on asks for the leader's word, until it starts again.
     pub(super) fn ask_leader(&mut self) {
         self.asks_leader = true;
     }

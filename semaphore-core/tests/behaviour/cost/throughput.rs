@@ -141,7 +141,7 @@ fn asked_by_a_holder_beside(turns: bool) -> u64 {
     let asked = world.stats_of("quiet").total_requests() - before;
     assert!(permit.is_held());
 
-    // Whoever takes the record away is noticed all the same.
+    // It is noticed all the same when somebody takes the record away.
     let began = world.now();
     operate(
         &world,
@@ -168,7 +168,7 @@ fn who_only_holds_is_woken_once_a_second_where_others_have_their_turns_all_the_t
     assert!(beside_others <= alone + 7, "{beside_others}, alone {alone}");
 }
 
-/// Each of them would read the whole prefix if it entered by itself.
+/// Each of them would read the whole prefix if it entered on its own.
 #[test]
 fn those_who_come_while_a_write_is_under_way_go_along_with_the_next() {
     let world = MockConsul::new(1);

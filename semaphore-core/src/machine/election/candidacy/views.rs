@@ -104,7 +104,7 @@ impl Candidacy {
         }
     }
 
-    /// What the key as it was just seen means for whoever campaigns.
+    /// What the key as it was just seen means for candidates.
     fn judge(&mut self, now: Instant, settings: &ElectionSettings) -> Option<CandidacyEvent> {
         let own = self.session.id().cloned();
         let key = self.shown()?;

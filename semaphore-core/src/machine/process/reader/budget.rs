@@ -1,6 +1,6 @@
 //! A ceiling on how often something is asked (invariant L3).
 //!
-//! Consul's documentation of blocking queries asks clients for a rate limit of their own: a busy key answers each poll
+//! Consul's documentation of blocking queries asks clients for a separate rate limit: a busy key answers each poll
 //! at once. A bucket lets bursts through, which is what a handoff is.
 
 use core::time::Duration;
