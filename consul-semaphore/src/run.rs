@@ -53,7 +53,9 @@ impl RunOptions {
             .scope(agent.scope.clone())
             .value(holding.value())
             .ttl(holding.ttl)
-            .session_name(holding.session_name());
+            .session_name(holding.session_name())
+            // The command may take its grace to end.
+            .keep_lost();
         if let Some(tokens) = &agent.tokens {
             builder = builder.token_source(tokens.clone());
         }

@@ -89,6 +89,13 @@ impl<T: Contends<Settings = Settings>> Builder<T> {
         self.setting(|settings| settings.with_limit_replaced_if_idle(true))
     }
 
+    /// Leaves a slot taken that is lost since its session has ended, until its permit is given back or dropped, or the lock delay is over:
+    /// for work that takes time to stop. Otherwise others may have the slot as soon as this process notices the loss. It makes no
+    /// difference where somebody takes the session out of the record.
+    pub fn keep_lost(self) -> Self {
+        self.setting(|settings| settings.with_lost_kept(true))
+    }
+
     /// What becomes of contender keys whose session is invalidated.
     pub fn behavior(self, behavior: Behavior) -> Self {
         self.session_option(move |options| Ok(options.with_behavior(behavior)))

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::plan::{Plan, Rolling};
+use crate::plan::{Place, Plan, Rolling};
 
 /// One world in so many is in the middle of a deploy.
 const ONE_IN: u32 = 12;
@@ -14,10 +14,8 @@ pub(super) fn draw_rolling(plan: &mut Plan, rng: &mut Rng) {
         return;
     }
     for host in &mut plan.hosts {
-        let is_election = plan
-            .prefixes
-            .get(host.prefix)
-            .is_some_and(|it| it.is_election());
+        let place = plan.prefixes.get(host.prefix);
+        let is_election = place.is_some_and(Place::is_election);
         if rng.u32(..3) != 0 && !is_election {
             host.rolling = Some(Rolling {
                 limit: rng.u32(1..=4),
