@@ -5,11 +5,13 @@ mod flags;
 mod passed;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::api::{Entry, KeyList};
 use crate::error::Conflict;
 use crate::id::{Index, SessionId};
 use crate::input::{LOCK_NAME, Prefix};
+use crate::one_line::line;
 use crate::record::Record;
 use crate::work;
 
@@ -75,6 +77,8 @@ pub struct Contender {
     pub lock_index: u64,
     /// Its flags.
     pub flags: u64,
+    /// Why it is asked to go, if it is.
+    pub(crate) eviction: Option<Arc<str>>,
 }
 
 impl Contender {
@@ -86,6 +90,7 @@ impl Contender {
             modify_index: entry.modify_index(),
             lock_index: entry.lock_index(),
             flags: entry.flags(),
+            eviction: ContenderFlags::ask_to_go(entry.flags()).then(|| reason(entry)),
         }
     }
 
@@ -93,6 +98,12 @@ impl Contender {
     fn place_in_queue(&self) -> (Index, &[u8]) {
         (self.create_index, self.session.as_bytes())
     }
+}
+
+/// The value of a key as the reason of an eviction: one line, whatever it is.
+fn reason(entry: &Entry<'_>) -> Arc<str> {
+    let value = entry.value().unwrap_or_default();
+    line(String::from_utf8_lossy(&value)).into()
 }
 
 /// A key directly below the prefix that has the name of a session and is tied to none: what a

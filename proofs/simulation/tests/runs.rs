@@ -120,6 +120,7 @@ fn host(number: usize, clock: f64) -> HostPlan {
         lock_delay: None,
         clock,
         encoding: Encoding::default(),
+        rolling: None,
         crowd: 8,
         follows: false,
         refuses_from: None,

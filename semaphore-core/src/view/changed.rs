@@ -181,6 +181,7 @@ mod tests {
             modify_index: Index(modify),
             lock_index: 1,
             flags: 0,
+            eviction: None,
         }
     }
 

@@ -577,6 +577,18 @@ impl Contender {
                 self.session.found_gone();
                 self.check_session()
             }
+            // Whoever only waits learns it by the end of its session.
+            KeyEvent::Evicted => {
+                let (acquire, session) = (self.held_for()?, self.session.id()?.clone());
+                let reason = self.key.seen()?.eviction.clone()?;
+                let on = Subject::default();
+                let lost = Lost::Evicted {
+                    session,
+                    reason,
+                    on,
+                };
+                Some(ContenderEvent::Lost(acquire, lost))
+            }
             KeyEvent::Taken => match (self.held_for(), self.session.id()) {
                 (Some(acquire), Some(session)) => {
                     let session = session.clone();

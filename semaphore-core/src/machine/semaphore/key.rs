@@ -99,6 +99,8 @@ pub(in crate::machine) enum KeyEvent {
     Freed,
     /// The session behind it is gone.
     SessionGone,
+    /// Somebody asks whoever has it to go.
+    Evicted,
     /// The key was acquired, yet the view does not show it.
     Unseen,
 }
@@ -477,7 +479,10 @@ impl ContenderKey {
                 }
             }
             State::There(since) => match key {
-                Key::Tied(found) => self.seen = Some(found.clone()),
+                Key::Tied(found) => {
+                    self.seen = Some(found.clone());
+                    return found.eviction.is_some().then_some(KeyEvent::Evicted);
+                }
                 Key::Absent if view.is_filtered() => {}
                 Key::Taken => {
                     self.is_gone(sent);

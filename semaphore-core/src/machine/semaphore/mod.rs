@@ -263,7 +263,9 @@ impl Participant {
 
     fn is_believed(&self, acquire: CommandId) -> bool {
         let hold = self.callers.hold(acquire);
-        hold.is_some_and(|hold| self.roster.all_hold(&hold.of.contenders, acquire))
+        hold.is_some_and(|hold| {
+            hold.lost.is_none() && self.roster.all_hold(&hold.of.contenders, acquire)
+        })
     }
 
     /// How many slots are free, from what was learned last. None where nothing is known: nobody waits or holds here, the first

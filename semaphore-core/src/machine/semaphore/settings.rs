@@ -19,6 +19,8 @@ pub struct Settings {
     pub(crate) limit: u32,
     /// What becomes of another limit in the record.
     pub(crate) other_limit: OtherLimit,
+    /// Whether a slot that is lost early stays taken until it is given back.
+    pub(crate) keeps_lost: bool,
     /// Where sessions come from, and what every request carries.
     pub(crate) session: SessionSettings,
     /// What contender keys show.
@@ -43,6 +45,7 @@ impl Settings {
             prefix,
             limit,
             other_limit: OtherLimit::Refused,
+            keeps_lost: false,
             session: SessionSettings::new(options),
             value: Value::default(),
             encoding: Encoding::default(),
@@ -62,6 +65,14 @@ impl Settings {
     #[must_use]
     pub fn with_limit_replaced_if_idle(mut self, replace: bool) -> Self {
         self.other_limit = OtherLimit::new(self.other_limit.is_adopted(), replace);
+        self
+    }
+
+    /// Leaves a slot taken that is lost early, since its session has ended or its key was taken, until it is given back. Others may have
+    /// it before that when the lock delay is over; otherwise as soon as its loss is noticed here.
+    #[must_use]
+    pub fn with_lost_kept(mut self, keep: bool) -> Self {
+        self.keeps_lost = keep;
         self
     }
 

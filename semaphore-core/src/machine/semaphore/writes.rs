@@ -17,7 +17,7 @@ use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::steps::{After, Rest, Step, Written};
 use crate::time::Instant;
-use crate::view::{Claimed, ContenderFlags, Key};
+use crate::view::{Claimed, ContenderFlags, Key, View};
 
 impl Participant {
     /// The write of the record that is due.
@@ -33,6 +33,11 @@ impl Participant {
         if !pruned.is_empty() {
             tracing::debug!(name: "prune", ?pruned, "takes dead holders out of the record");
             rest.pruned = pruned;
+        }
+        let known = self.knowledge.view().and_then(View::record);
+        if let Some(known) = known.filter(|it| it.limit() != write.record.limit()) {
+            let (from, to) = (known.limit(), write.record.limit());
+            tracing::debug!(name: "limit-replaced", from, to, "writes another limit where nobody holds");
         }
         let claims = self.claims_of(write);
         let leaving = rest.leaving();

@@ -24,7 +24,7 @@ fn refused(builder: Builder) -> InvalidInput {
     assert_eq!(world.stats().total_requests(), 0);
     let source = error.source().expect("a source").to_string();
     match error {
-        Error::InvalidInput(input) => {
+        Error::InvalidInput { input, .. } => {
             assert_eq!(source, input.to_string());
             assert!(!source.ends_with('.') && !source.contains('\n'), "{source}");
             input
@@ -260,11 +260,18 @@ fn numbers_of_permits_that_can_not_be_served() {
             blocking.try_acquire_many(wanted).map(drop),
         ] {
             match result {
-                Err(Error::InvalidInput(InvalidInput::PermitsZero)) => assert_eq!(wanted, 0),
-                Err(Error::InvalidInput(InvalidInput::PermitsOverLimit {
-                    wanted: told,
-                    limit: 3,
-                })) => {
+                Err(Error::InvalidInput {
+                    input: InvalidInput::PermitsZero,
+                    ..
+                }) => assert_eq!(wanted, 0),
+                Err(Error::InvalidInput {
+                    input:
+                        InvalidInput::PermitsOverLimit {
+                            wanted: told,
+                            limit: 3,
+                        },
+                    ..
+                }) => {
                     assert_eq!(told, wanted);
                 }
                 other => panic!("{other:?}"),
