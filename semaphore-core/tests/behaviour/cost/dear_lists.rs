@@ -1,6 +1,7 @@
 //! What else lies below the prefix costs nobody anything, and neither do values of others.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use semaphore_core::Semaphore;
 use semaphore_core::sans_io::{Method, Request};
@@ -18,7 +19,7 @@ struct Cost {
 
 /// Turns of 10 ms of these for a second, on an agent nearby.
 fn turns(world: &MockConsul, handles: Vec<Semaphore>, limit: u64) -> Cost {
-    world.set_latency(micros(100)..=micros(300));
+    world.set_latency(Duration::from_micros(100)..=Duration::from_micros(300));
     let tally = Arc::new(Mutex::new((0_u64, 0_u64)));
     let mut callers = Vec::new();
     for handle in handles {

@@ -2,6 +2,7 @@
 //! `cargo run --release -p scale` prints the figures, of more and for longer.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use semaphore_core::Lost;
 use semaphore_core::sans_io::Method;
@@ -133,7 +134,7 @@ fn few_who_take_short_turns_use_the_slots_as_well_as_more_do() {
             hold: 10,
         };
         let world = MockConsul::new(3);
-        world.set_latency(micros(100)..=micros(300));
+        world.set_latency(Duration::from_micros(100)..=Duration::from_micros(300));
         let figures = crowd.run_on(&world);
         eprintln!("{callers} processes: {figures:?}");
         assert_eq!(figures.most_held, 2, "{callers}");

@@ -26,10 +26,6 @@ pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-pub(crate) const fn micros(micros: u64) -> Duration {
-    Duration::from_micros(micros)
-}
-
 pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
