@@ -10,16 +10,17 @@ use reqwest::Client;
 #[cfg(feature = "tls")]
 use semaphore_core::adapter::Pem;
 use semaphore_core::adapter::{
-    AgentEnvironment, AgentUrl, BasicAuth, Connections, Instant, Lane, MOST_CONNECTIONS, Servers,
+    AgentEnvironment, AgentUrl, BasicAuth, Connections, Instant, Lane, MOST_CONNECTIONS,
 };
 use semaphore_core::{BuildError, InvalidInput, Scope, Token};
 use tokio::runtime::Handle;
 
-use crate::clients::{Clients, Made};
+use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::farewell::Farewell;
 use crate::life::Life;
-use crate::route::{ByRoute, Host, Route};
+use crate::recipe::{Ours, Recipe};
+use crate::route::Host;
 use crate::runtime::{NoRuntime, seed};
 use crate::transport::ReqwestTransport;
 use crate::wire::Wire;
@@ -58,6 +59,8 @@ pub(crate) struct Connection {
     ca_path: Option<Pem>,
     #[cfg(feature = "tls")]
     server_name: Option<String>,
+    #[cfg(feature = "tls")]
+    http1_only: bool,
     #[cfg(feature = "tls")]
     pub(crate) accepts_any: bool,
     #[cfg(test)]
@@ -109,7 +112,7 @@ impl TransportBuilder {
     }
 
     /// Opens at most this many connections to the agent, whatever is sent; half of them are for long polls. By
-    /// default [`MOST_CONNECTIONS`]. An agent allows an address 200 unless
+    /// default [`MOST_CONNECTIONS`]. Over HTTP/2 there are far fewer, see [`ReqwestTransport`]. An agent allows an address 200 unless
     /// `limits.http_max_conns_per_client` says otherwise: let all that run on a machine stay below it.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.max_connections = most;
@@ -176,6 +179,14 @@ impl TransportBuilder {
     #[cfg(feature = "tls")]
     pub fn tls_server_name(mut self, name: impl Into<String>) -> Self {
         self.connection.server_name = Some(name.into());
+        self
+    }
+
+    /// With `true` it speaks HTTP/1.1 alone. Otherwise it speaks HTTP/2 with an agent at an `https` address that offers it, as
+    /// Consul does.
+    #[cfg(feature = "tls")]
+    pub fn http1_only(mut self, is_only: bool) -> Self {
+        self.connection.http1_only = is_only;
         self
     }
 
@@ -269,80 +280,6 @@ impl std::fmt::Debug for TransportBuilder {
     }
 }
 
-/// How to make clients that are all alike.
-pub(crate) enum Recipe {
-    Ours(Box<Ours>),
-    /// One of the user's own, with its own pool.
-    Own(Client),
-}
-
-/// What our clients have in common.
-pub(crate) struct Ours {
-    connect_timeout: Duration,
-    host: Arc<Host>,
-    servers: Arc<Servers>,
-    #[cfg(unix)]
-    socket: Option<PathBuf>,
-    #[cfg(feature = "tls")]
-    tls: crate::tls::Config,
-}
-
-impl Recipe {
-    /// A client that keeps one connection.
-    pub(crate) fn client(&self, lane: Lane) -> Result<Made, reqwest::Error> {
-        let ours = match self {
-            Self::Ours(ours) => ours,
-            Self::Own(client) => {
-                let client = client.clone();
-                let route = None;
-                return Ok(Made { client, route });
-            }
-        };
-        let route = Arc::new(Route::new(
-            Arc::clone(&ours.host),
-            Arc::clone(&ours.servers),
-        ));
-        // What another crate's features could switch on (compression, proxies of the
-        // environment) is switched off, so that the bytes counted are the bytes sent.
-        let client = Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
-            .http1_only()
-            .pool_max_idle_per_host(1)
-            .pool_idle_timeout(lane.idle_time())
-            .connect_timeout(ours.connect_timeout)
-            .dns_resolver(ByRoute(Arc::clone(&route)));
-        #[cfg(unix)]
-        let client = match &ours.socket {
-            Some(path) => client.unix_socket(path.as_path()),
-            None => client,
-        };
-        #[cfg(feature = "tls")]
-        let client = ours.tls.apply(client);
-        let client = client.build()?;
-        let route = Some(route);
-        Ok(Made { client, route })
-    }
-
-    /// What the files of certificates hold was refused.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(clippy::unused_self, reason = "as with TLS")
-    )]
-    pub(crate) fn doubt(&self) {
-        #[cfg(feature = "tls")]
-        if let Self::Ours(ours) = self {
-            ours.tls.doubt();
-        }
-    }
-}
-
 impl Connection {
     /// With the folder of authorities where that counts. Tells what is not verified.
     #[cfg(feature = "tls")]
@@ -375,6 +312,8 @@ impl Connection {
             servers: Arc::default(),
             #[cfg(unix)]
             socket: url.socket().map(Into::into),
+            #[cfg(feature = "tls")]
+            offers_http2: url.is_https() && !this.http1_only,
             #[cfg(feature = "tls")]
             tls: crate::tls::Config::new(&this, &url)?,
         };

@@ -36,6 +36,9 @@ pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) 
         TransportErrorKind::NoRoom
     } else if error.is_connect() {
         TransportErrorKind::NotSent
+    } else if hyper.is_some_and(hyper::Error::is_timeout) {
+        // There was no sign of life on a connection that carries many requests. It is closed: that is no slow answer.
+        TransportErrorKind::Unknown
     } else if error.is_timeout() {
         TransportErrorKind::Timeout
     } else if hyper.is_some_and(hyper::Error::is_parse) {
@@ -43,6 +46,8 @@ pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) 
     } else if hyper.is_some_and(hyper::Error::is_canceled) {
         // The connection was gone before hyper took the request up. An agent that refuses a client
         // certificate can do that: in TLS 1.3 it says so after the client's handshake is over.
+        TransportErrorKind::NotSent
+    } else if is_refused_stream(&error) {
         TransportErrorKind::NotSent
     } else {
         TransportErrorKind::Unknown
@@ -54,6 +59,46 @@ pub(crate) fn before_answer(error: reqwest::Error, refused: TransportErrorKind) 
         return TransportError::with_source(kind, NotTls::new(error));
     }
     TransportError::with_source(kind, error)
+}
+
+/// Whether the other side says that it has not processed the request: it had too many streams, or was about to close the
+/// connection (RFC 9113, 8.7). A stream below the one that a GOAWAY names does not end with it.
+#[cfg(feature = "tls")]
+fn is_refused_stream(error: &reqwest::Error) -> bool {
+    find::<h2::Error>(error).is_some_and(|it| {
+        let reason = it.reason();
+        it.is_remote()
+            && (it.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM)
+                || it.is_go_away() && reason == Some(h2::Reason::NO_ERROR))
+    })
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_refused_stream(_: &reqwest::Error) -> bool {
+    false
+}
+
+/// Whether the connection is gone with the request, and not a stream of it alone.
+pub(crate) fn breaks_the_connection(error: &reqwest::Error) -> bool {
+    #[cfg(feature = "tls")]
+    if find::<h2::Error>(error).is_some_and(h2::Error::is_reset) {
+        return false;
+    }
+    let is_timeout = error.is_timeout() && find::<hyper::Error>(error).is_none();
+    !error.is_connect() && !is_timeout
+}
+
+/// Whether the other side has chosen none of the protocols that it was offered.
+#[cfg(feature = "tls")]
+pub(crate) fn is_without_http2(error: &reqwest::Error) -> bool {
+    use rustls::{AlertDescription, Error as Tls};
+    let refused = Tls::AlertReceived(AlertDescription::NoApplicationProtocol);
+    find::<Tls>(error) == Some(&refused)
+}
+
+#[cfg(not(feature = "tls"))]
+pub(crate) fn is_without_http2(_: &reqwest::Error) -> bool {
+    false
 }
 
 /// Whether the other side does not speak TLS.

@@ -49,9 +49,11 @@ impl Config {
         Ok(Self { tls, credentials })
     }
 
-    /// The clones of a configuration share the tickets that resume a session.
-    pub(crate) fn apply(&self, client: ClientBuilder) -> ClientBuilder {
-        client.tls_backend_preconfigured(self.tls.clone())
+    /// Offers these protocols. The clones of a configuration share the tickets that resume a session.
+    pub(crate) fn apply(&self, client: ClientBuilder, protocols: &[&str]) -> ClientBuilder {
+        let mut tls = self.tls.clone();
+        tls.alpn_protocols = protocols.iter().map(|it| it.as_bytes().to_vec()).collect();
+        client.tls_backend_preconfigured(tls)
     }
 
     /// One side has refused the other's certificate.

@@ -15,7 +15,10 @@ use crate::wire::Wire;
 /// - It opens [64 connections](semaphore_core::adapter::MOST_CONNECTIONS) to the agent at most, or as many as
 ///   [`TransportBuilder::max_connections`] says, however many semaphores share it. Renewals and releases go first; a
 ///   long poll that finds no connection is replaced by a read every five seconds. See [`Connections`].
-/// - HTTP/1.1 only; connections are kept open and reused.
+/// - Connections are kept open and reused. With an agent at an `https` address that offers HTTP/2, as Consul does, requests
+///   share connections: one carries all requests that are answered at once, each further one 100 long polls, 1,000 in all. A
+///   connection that stays silent is left for another one: after a request that has timed out, or when it gives no sign of
+///   life for 5 seconds and the connect timeout. `TransportBuilder::http1_only` does without. Other addresses are spoken to by HTTP/1.1.
 /// - A name may lead to several servers. A new connection resolves it and tries one address after the other: first those
 ///   that serve, last those that failed. What is open to one that has failed, or that can't serve for three seconds, as without
 ///   a leader, is not used again as long as there is a better one.

@@ -95,8 +95,18 @@ impl Wire {
         ))
     }
 
-    async fn exchange(&self, made: Made, request: Request) -> Result<Response, TransportError> {
-        let answer = self.sent(&made, request).await;
+    async fn exchange(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
+        let ends = self.now() + request.timeout();
+        let scouting = self.clients.scout().await;
+        let made = self.clients.of(lane, self.now());
+        let made = made.map_err(failure::misconfigured)?;
+        let answer = self.sent(&made, request, ends).await;
+        drop(scouting);
+        if let Err(error) = &answer
+            && error.kind() == TransportErrorKind::Timeout
+        {
+            self.clients.leave(&made);
+        }
         if let Some(route) = &made.route {
             match &answer {
                 Ok(response) => route.answered(self.now(), response),
@@ -107,14 +117,19 @@ impl Wire {
         answer
     }
 
-    async fn sent(&self, made: &Made, request: Request) -> Result<Response, TransportError> {
-        let ends = self.now() + request.timeout();
+    async fn sent(
+        &self,
+        made: &Made,
+        request: Request,
+        ends: Instant,
+    ) -> Result<Response, TransportError> {
         let mut refusals = 0;
         loop {
             let left = ends.saturating_since(self.now());
             let described = self.describe(request.clone().with_timeout(left))?;
             let error = match made.client.execute(described).await {
                 Ok(answer) => {
+                    self.clients.answered(made, answer.version());
                     if let (Some(route), Some(peer)) = (&made.route, answer.remote_addr()) {
                         route.connected(self.now(), peer.ip());
                     }
@@ -122,6 +137,11 @@ impl Wire {
                 }
                 Err(error) => error,
             };
+            if failure::is_without_http2(&error) {
+                self.clients.refused(made);
+            } else if failure::breaks_the_connection(&error) {
+                self.clients.broken(made);
+            }
             let (Some(route), true) = (&made.route, failure::is_refused_by_tls(&error)) else {
                 return Err(failure::before_answer(
                     error,
@@ -149,10 +169,8 @@ fn is_of_the_server(error: &TransportError) -> bool {
 #[async_trait]
 impl Lanes for Wire {
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError> {
-        let made = self.clients.of(lane, self.now());
-        let made = made.map_err(failure::misconfigured)?;
         let request = request.with_basic_auth(self.basic_auth.clone());
-        let mut exchange = pin!(self.exchange(made, request));
+        let mut exchange = pin!(self.exchange(lane, request));
         let mut end = pin!(self.life.ended());
         let mut is_begun = false;
         // Sockets and timers of tokio panic when they are polled outside of its runtime, or after its end.
@@ -169,6 +187,10 @@ impl Lanes for Wire {
 
     fn close(&self, lane: Lane) {
         self.clients.close(lane);
+    }
+
+    fn polls_per_connection(&self) -> usize {
+        self.clients.polls_per_connection()
     }
 
     /// See [`Clock`].

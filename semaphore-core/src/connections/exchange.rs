@@ -106,7 +106,12 @@ impl Pass {
         let began = lanes.now();
         let answer = lanes.send_on(self.lane, request).await;
         let now = lanes.now();
-        let is_new = !self.is_open;
+        let is_shared = self.connections.with(|places| {
+            places.share(lanes.polls_per_connection());
+            places.is_shared()
+        });
+        // A stream that is new is on a connection that may be old.
+        let is_new = !self.is_open && !is_shared;
         let is_at_once = now.saturating_since(began) < AT_ONCE;
         let refusal = Refusal::of(&answer, is_new && is_at_once);
         self.fate = match (&answer, refusal) {

@@ -10,7 +10,8 @@ use crate::http::{Request, Response};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// One connection, which is opened by the first request on it.
+/// One connection, which is opened by the first request on it. Where connections are shared
+/// ([`Lanes::polls_per_connection`]), a stream of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Lane {
@@ -54,8 +55,15 @@ pub trait Lanes: Send + Sync {
     /// sent with ends with [`TransportErrorKind::NoRoom`](crate::adapter::TransportErrorKind::NoRoom).
     async fn send_on(&self, lane: Lane, request: Request) -> Result<Response, TransportError>;
 
-    /// Closes the connection of a lane without a request.
+    /// Closes the connection of a lane without a request. One that is shared stays open.
     fn close(&self, lane: Lane);
+
+    /// How many polls share one connection, as the last answers say. One: each lane has its own connection, as over HTTP/1.1.
+    /// More: lanes are streams, as over HTTP/2. Then all short lanes share one connection, which no poll uses, and the polls
+    /// share others, this many each.
+    fn polls_per_connection(&self) -> usize {
+        1
+    }
 
     /// As [`Runtime::now`](crate::adapter::Runtime::now).
     fn now(&self) -> Instant;

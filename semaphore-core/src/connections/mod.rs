@@ -11,6 +11,8 @@
 //!                  └─ Lane::Poll(0) … ───▶ one blocking query each; whoever finds none is parked:
 //!                                          it reads every few seconds, by a short lane
 //! ```
+//! - Over HTTP/2 a lane is a stream. All short lanes share one connection, so that no renewal waits behind the answer to a
+//!   poll, and polls share others: there are up to [`MOST_POLLS`](places::MOST_POLLS), whatever the number of connections.
 //! - There are 60 lanes where there may be 64 connections: some may still be being closed. Polls have half of the lanes. Of the other half some are left to what is [urgent](crate::sans_io::Priority::Urgent).
 //! - A connection of a short lane is never lent to a poll.
 //! - A poll that is given up keeps its lane until its wait would be over.

@@ -27,6 +27,10 @@ pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 pub(super) struct Places<W> {
     shorts: Vec<Place>,
     polls: Vec<Place>,
+    /// How many of both there are where each has its own connection.
+    own: (usize, usize),
+    /// How many polls share a connection.
+    polls_per_connection: usize,
     queue: BTreeMap<Ticket, W>,
     parked: BTreeMap<Ticket, Parked<W>>,
     last_ticket: u64,
@@ -110,6 +114,8 @@ impl<W: Waiter> Places<W> {
         Self {
             shorts: vec![Place::default(); shorts],
             polls: vec![Place::default(); polls],
+            own: (shorts, polls),
+            polls_per_connection: 1,
             queue: BTreeMap::new(),
             parked: BTreeMap::new(),
             last_ticket: 0,
@@ -121,6 +127,31 @@ impl<W: Waiter> Places<W> {
             now: Instant::ORIGIN,
             rng: fastrand::Rng::with_seed(seed),
         }
+    }
+
+    /// How many polls share a connection from now on, see [`Lanes`](super::lanes::Lanes::polls_per_connection). A lane
+    /// that there is no longer is left without a trace.
+    pub(super) fn share(&mut self, polls_per_connection: usize) {
+        if polls_per_connection == self.polls_per_connection {
+            return;
+        }
+        self.polls_per_connection = polls_per_connection;
+        let (own_shorts, own_polls) = self.own;
+        let (shorts, polls) = if self.is_shared() {
+            let polls = own_polls.saturating_mul(polls_per_connection);
+            (own_shorts.max(SHARED_SHORTS), polls.min(MOST_POLLS))
+        } else {
+            self.own
+        };
+        tracing::debug!(name: "lanes-changed", shorts, polls, polls_per_connection, "requests share connections, or no longer");
+        self.shorts.resize(shorts, Place::default());
+        self.polls.resize(polls, Place::default());
+        self.most_polls = polls;
+    }
+
+    /// Whether lanes share connections.
+    pub(super) fn is_shared(&self) -> bool {
+        self.polls_per_connection > 1
     }
 
     /// Waits for a short lane.
@@ -194,10 +225,13 @@ impl<W: Waiter> Places<W> {
             self.pass_time(now);
         }
         let now = self.now;
+        // A stream that was given up is no connection that the agent counts.
+        let counts = !(self.is_shared() && matches!(lane, Lane::Poll(_)));
         let Some(place) = self.place(lane) else {
             return;
         };
         let held_until = match (fate, place.state) {
+            _ if !counts => None,
             (Fate::TimedOut(_), State::Taken(since)) => Some(since + HELD),
             // What is answered at once is over.
             (Fate::Dropped, State::Taken(since)) if now.saturating_since(since) >= AT_ONCE => {
@@ -366,7 +400,8 @@ impl<W: Waiter> Places<W> {
         }
         let is_open = |no: &usize| self.is_open(Lane::Short(*no));
         let numbers = 0..self.shorts.len();
-        let usable: Vec<usize> = if self.is_shut() {
+        // A stream needs no further connection.
+        let usable: Vec<usize> = if self.is_shut() && !self.is_shared() {
             numbers.filter(is_open).collect()
         } else {
             numbers.collect()
@@ -436,6 +471,12 @@ impl<W> Parked<W> {
         }
     }
 }
+
+/// How many long polls there are at most where connections are shared. An agent keeps memory for each.
+pub(super) const MOST_POLLS: usize = 1_000;
+
+/// How many short lanes there are at least where they share one connection: as many as of 64 that are not shared.
+const SHARED_SHORTS: usize = 30;
 
 /// One in so many of the usable short lanes is left to what is urgent.
 const KEPT_FREE: usize = 8;

@@ -373,3 +373,72 @@ fn what_is_dropped_counts_only_if_it_was_not_answered_at_once() {
         assert_eq!(is_admitted, !counts, "{dropped_at}");
     }
 }
+
+#[test]
+fn where_connections_are_shared_there_are_as_many_polls_as_streams() {
+    let mut places = Places::new(2, 2, 1);
+    let park = |places: &mut Places<Named>| {
+        for _ in 0..2_000 {
+            places.park(at(0), poll(0), "/v1/kv/a", false, named("poll"));
+        }
+        admitted(places).len()
+    };
+    assert_eq!(park(&mut places), 2);
+    places.share(100);
+    assert_eq!(admitted(&mut places).len(), 198);
+    for _ in 0..40 {
+        places.queue(at(0), Priority::Urgent, named("renewal"));
+    }
+    assert_eq!(admitted(&mut places).len(), 30);
+
+    let mut many = Places::new(30, 30, 1);
+    many.share(100);
+    assert_eq!(park(&mut many), 1_000);
+}
+
+#[test]
+fn lanes_that_are_shared_no_longer_are_forgotten() {
+    let mut places = Places::new(1, 1, 1);
+    places.share(100);
+    for _ in 0..150 {
+        places.park(at(0), poll(0), "/v1/kv/a", false, named("poll"));
+    }
+    let lanes = admitted(&mut places);
+    assert_eq!(lanes.len(), 100);
+    places.share(1);
+    for (_, lane) in lanes.into_iter().rev() {
+        assert_eq!(admitted(&mut places), []);
+        places.leave(lane, Fate::Failed);
+    }
+    assert_eq!(admitted(&mut places), [("poll", Lane::Poll(0))]);
+}
+
+#[test]
+fn polls_that_time_out_on_a_shared_connection_hold_no_renewal_up() {
+    for (polls_per_connection, is_sent) in [(1, false), (100, true)] {
+        let mut places = Places::new(1, 80, 1);
+        places.share(polls_per_connection);
+        for _ in 0..80 {
+            places.park(at(0), poll(0), "/v1/kv/a", false, named("poll"));
+        }
+        for (_, lane) in admitted(&mut places) {
+            places.leave(lane, Fate::TimedOut(at(9_000)));
+        }
+        places.queue(at(9_000), Priority::Renewal, named("renewal"));
+        assert_eq!(admitted(&mut places).len(), usize::from(is_sent));
+    }
+}
+
+#[test]
+fn a_refusal_holds_up_no_request_on_a_shared_connection() {
+    let mut places = Places::new(2, 1, 1);
+    places.share(100);
+    places.queue(at(0), Priority::Urgent, named("one"));
+    let lanes = admitted(&mut places);
+    assert_eq!(lanes, [("one", Lane::Short(0))]);
+    places.leave(Lane::Short(0), Fate::Refused(at(1)));
+    for name in ["two", "three"] {
+        places.queue(at(2), Priority::Urgent, named(name));
+    }
+    assert_eq!(admitted(&mut places).len(), 2);
+}

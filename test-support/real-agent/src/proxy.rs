@@ -88,11 +88,24 @@ impl Proxy {
         self.shared.set(|state| state.down.silent = true);
     }
 
+    /// Stops forwarding on the connections that are open now, in both directions. New ones are served: so it is with a
+    /// connection that something on the way has forgotten. One that was made a moment ago may count as new.
+    pub fn stall(&self) {
+        self.shared.set(|state| {
+            for connection in state.open.values_mut() {
+                connection.is_stalled = true;
+            }
+        });
+    }
+
     /// Forwards again, first what was held back.
     pub fn resume(&self) {
         self.shared.set(|state| {
             state.up.silent = false;
             state.down.silent = false;
+            for connection in state.open.values_mut() {
+                connection.is_stalled = false;
+            }
         });
     }
 
@@ -186,6 +199,7 @@ struct Connection {
     client: TcpStream,
     agent: Option<TcpStream>,
     under_way: UnderWay,
+    is_stalled: bool,
 }
 
 impl Connection {
@@ -248,12 +262,14 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits while `direction` is silent. `None` when connection `id` was cut.
+    /// Waits while `direction` is silent, or the connection stalled. `None` when connection `id` was cut.
     fn pass(&self, id: u64, direction: Direction) -> Option<MutexGuard<'_, State>> {
         let state = self
             .changed
             .wait_while(self.lock(), |state| {
-                state.flow(direction).silent && state.open.contains_key(&id)
+                let is_silent = state.flow(direction).silent;
+                let connection = state.open.get(&id);
+                connection.is_some_and(|it| is_silent || it.is_stalled)
             })
             .unwrap_or_else(PoisonError::into_inner);
         state.open.contains_key(&id).then_some(state)
@@ -283,6 +299,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             client: kept,
             agent: None,
             under_way: UnderWay::default(),
+            is_stalled: false,
         };
         state.accepted += 1;
         state.open.insert(id, connection);

@@ -45,6 +45,19 @@ fn a_silent_proxy_keeps_connections_open_and_delivers_when_resumed() {
 }
 
 #[test]
+fn a_stalled_connection_delivers_when_resumed_and_others_are_served() {
+    let (proxy, mut client) = echoing();
+    assert_eq!(echo(&mut client, b"before"), b"before");
+    proxy.stall();
+    client.write_all(b"during").unwrap();
+    assert_silent(&mut client);
+    let mut late = TcpStream::connect(proxy.addr()).unwrap();
+    assert_eq!(echo(&mut late, b"late"), b"late");
+    proxy.resume();
+    assert_eq!(read(&mut client, 6), b"during");
+}
+
+#[test]
 fn a_silent_proxy_hides_that_the_other_side_has_gone() {
     let (proxy, mut client) = echoing();
     assert_eq!(echo(&mut client, b"before"), b"before");

@@ -18,25 +18,31 @@ use crate::server::{Connection, Server};
 use crate::{Backend, Options, assert_told, get, put, send, send_in_sequence};
 
 /// A certificate authority.
-pub(crate) struct Authority {
+pub struct Authority {
     certificate: rcgen::Certificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// Whom a certificate is for, and in which years.
-pub(crate) struct Names {
+pub struct Names {
     names: Vec<SanType>,
     years: Option<(i32, i32)>,
 }
 
 /// A certificate and its key.
-pub(crate) struct Certified {
+pub struct Certified {
     certificate: rcgen::Certificate,
     key: KeyPair,
 }
 
+impl Default for Authority {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Authority {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::named("our authority")
     }
 
@@ -53,11 +59,11 @@ impl Authority {
         }
     }
 
-    pub(crate) fn pem(&self) -> String {
+    pub fn pem(&self) -> String {
         self.certificate.pem()
     }
 
-    pub(crate) fn certify(&self, names: Names) -> Certified {
+    pub fn certify(&self, names: Names) -> Certified {
         let mut params = CertificateParams::default();
         params.subject_alt_names = names.names;
         params.extended_key_usages = vec![
@@ -77,7 +83,7 @@ impl Authority {
 }
 
 impl Names {
-    pub(crate) fn loopback() -> Self {
+    pub fn loopback() -> Self {
         let address: IpAddr = [127, 0, 0, 1].into();
         Self {
             names: vec![SanType::IpAddress(address)],
@@ -85,7 +91,7 @@ impl Names {
         }
     }
 
-    pub(crate) fn dns(name: &str) -> Self {
+    pub fn dns(name: &str) -> Self {
         Self {
             names: vec![SanType::DnsName(name.try_into().unwrap())],
             years: None,
@@ -101,20 +107,20 @@ impl Names {
 }
 
 impl Certified {
-    pub(crate) fn pem(&self) -> String {
+    pub fn pem(&self) -> String {
         self.certificate.pem()
     }
 
-    pub(crate) fn der(&self) -> Vec<u8> {
+    pub fn der(&self) -> Vec<u8> {
         self.certificate.der().to_vec()
     }
 
-    pub(crate) fn key_pem(&self) -> String {
+    pub fn key_pem(&self) -> String {
         self.key.serialize_pem()
     }
 
     /// A server that shows this certificate, and asks for one of `clients` when that is given.
-    pub(crate) fn server_config(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
+    pub fn server_config(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
