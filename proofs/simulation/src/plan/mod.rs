@@ -85,6 +85,8 @@ pub struct Plan {
     /// How strangers spell the record. In another dialect than Go's they were here before us, and
     /// left an empty one.
     pub dialect: Dialect,
+    /// Whether others keep so much below the prefix of each semaphore that a list of it is dear.
+    pub is_beside_others: bool,
     /// What is done to the world, in the order of time.
     pub deeds: Vec<(Duration, Deed)>,
 }

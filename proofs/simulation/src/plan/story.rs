@@ -89,6 +89,9 @@ impl fmt::Display for Plan {
             }
             other => writeln!(f, "there are empty records in {other:?}")?,
         }
+        if self.is_beside_others {
+            writeln!(f, "others keep 40 kB below the prefix of each semaphore")?;
+        }
         for stranger in &self.strangers {
             let prefix = Self::prefix(stranger.prefix);
             write!(

@@ -285,7 +285,8 @@ impl Situation<'_> {
 
     /// Whether somebody seems dead of whom only a list can raise suspicion.
     pub(in crate::machine) fn needs_list(&self) -> bool {
-        self.view.source() == Source::Transaction && !self.missing().is_subset(self.suspected)
+        let is_partial = matches!(self.view.source(), Source::Transaction | Source::Named);
+        is_partial && !self.missing().is_subset(self.suspected)
     }
 
     /// Of a holder that is not alive in the view. A name that is no session's can't live.
