@@ -21,8 +21,8 @@ pub(crate) enum Failure {
         #[source]
         source: io::Error,
     },
-    /// `contend` ended without a report.
-    #[error("`contend {args}` gave no report: {said}")]
+    /// A program ended without a report.
+    #[error("`{args}` gave no report: {said}")]
     NoReport {
         /// How it was called.
         args: String,
@@ -30,7 +30,7 @@ pub(crate) enum Failure {
         said: String,
     },
     /// A report lacks a figure, or has one of another kind.
-    #[error("a report of contend can't be read")]
+    #[error("a report can't be read")]
     Report(#[source] serde_json::Error),
     /// A `consul lock` failed.
     #[error("a `consul lock` ended with {code:?}")]

@@ -13,6 +13,7 @@ mod document;
 mod election;
 mod failure;
 mod holder;
+mod leading;
 mod ours;
 mod peer;
 mod plot;

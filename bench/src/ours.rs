@@ -89,7 +89,7 @@ impl Contend {
             let said = String::from_utf8_lossy(&output.stderr);
             let said: Vec<_> = said.lines().rev().take(3).collect();
             return Err(Failure::NoReport {
-                args: args.to_owned(),
+                args: format!("contend {args}"),
                 said: said.join("; "),
             });
         }

@@ -15,7 +15,7 @@ pub(crate) struct Row {
     pub(crate) reached: f64,
     /// What nothing can be better than.
     pub(crate) floor: Option<f64>,
-    /// The same of `consul lock`, in the same run.
+    /// The same of the peer, in the same run: `consul lock`, or HashiCorp's Go client.
     pub(crate) peer: Option<f64>,
 }
 
@@ -62,7 +62,7 @@ impl Row {
         self
     }
 
-    /// `consul lock` has this.
+    /// The peer has this.
     #[must_use]
     pub(crate) fn peer(mut self, peer: Option<f64>) -> Self {
         self.peer = peer;

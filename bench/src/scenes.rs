@@ -1,12 +1,14 @@
 //! The scenes, and what each must reach.
 
 use std::thread;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use examples::gauge::most_at_once;
 
 use crate::election;
 use crate::failure::Failure;
+use crate::leading::{self, Contest, Size};
 use crate::ours::{Figures, Runs};
 use crate::peer::{self, Cost, Lockers};
 use crate::plot::{Point, Series};
@@ -36,6 +38,8 @@ pub(crate) enum Scene {
     Hold,
     /// Leaders that follow one another, beside `consul lock -n 1`
     Election,
+    /// Leading as services do it, beside Go's client
+    Leading,
     /// A cluster of three servers
     Cluster,
 }
@@ -86,6 +90,7 @@ impl Scene {
             Self::Beside => beside(world, found),
             Self::Hold => hold(world, care, found),
             Self::Election => elections(world, care, found),
+            Self::Leading => leading(world, care, found),
             Self::Cluster => cluster(world, care, found),
         }
     }
@@ -318,6 +323,88 @@ fn elections(world: &World, care: Care, found: &mut Findings) -> Result<(), Fail
             count.floor(2.0).peer(Some(peer.requests)),
         ]);
     }
+    Ok(())
+}
+
+/// Beside Go's client, where Go is installed.
+fn leading(world: &World, care: Care, found: &mut Findings) -> Result<(), Failure> {
+    let agent = world.agent()?;
+    let url = agent.url();
+    let at_once = Size {
+        candidates: 20,
+        terms: 500,
+        term: Duration::ZERO,
+    };
+    let middle = |contest: &dyn Fn(usize) -> Result<Option<Contest>, Failure>| {
+        let mut all = (0..care.runs)
+            .map(contest)
+            .collect::<Result<Option<Vec<_>>, _>>()?;
+        if let Some(all) = &mut all {
+            all.sort_by(|a, b| a.terms_per_s.total_cmp(&b.terms_per_s));
+        }
+        Ok::<_, Failure>(all.and_then(|all| all.get(all.len() / 2).copied()))
+    };
+    let go = middle(&|run| leading::go_contest(&url, &format!("bench/go-{run}"), at_once))?;
+    for share in ["nothing", "handle", "client"] {
+        let ours = middle(&|run| {
+            leading::contest(&url, share, &format!("bench/{share}-{run}"), at_once).map(Some)
+        })?;
+        let Some(ours) = ours else { continue };
+        let scene = format!("20 candidates that share {share}, terms of 0 ms");
+        let peer = |figure: fn(Contest) -> f64| go.map(figure);
+        found.rows.extend([
+            Row::new(&scene, "terms per second", ours.terms_per_s)
+                .at_least(250.0)
+                .peer(peer(|it| it.terms_per_s)),
+            Row::new(
+                &scene,
+                "p50 from one leader to the next, ms",
+                ours.gap_p50_ms,
+            )
+            .at_most(3.0)
+            .peer(peer(|it| it.gap_p50_ms)),
+            Row::new(&scene, "p99 of the same, ms", ours.gap_p99_ms)
+                .at_most(12.0)
+                .peer(peer(|it| it.gap_p99_ms)),
+            Row::new(&scene, "led at once", whole(Some(ours.max_leaders))).at_most(1.0),
+        ]);
+    }
+    let many = Size {
+        candidates: 200,
+        terms: 50,
+        term: Duration::from_millis(100),
+    };
+    let scene = "200 candidates of one client, terms of 100 ms";
+    let ours = leading::counted_contest(agent, "bench/many", many)?;
+    // Each of Go's has connections of its own, more than this agent allows.
+    let go = leading::counted_go(world.raised()?, "bench/go-many", many)?;
+    found.rows.extend([
+        Row::new(scene, "requests per term", ours.requests)
+            .at_most(10.0)
+            .peer(go.map(|it| it.requests)),
+        Row::new(scene, "connections", ours.connections)
+            .at_most(64.0)
+            .peer(go.map(|it| it.connections)),
+        Row::new(scene, "led at once", whole(Some(ours.contest.max_leaders))).at_most(1.0),
+    ]);
+    let time = Duration::from_secs(if care.quick { 2 } else { 5 });
+    let scene = "tries of 5 ms beside a leader";
+    let ours = leading::tries(agent, "bench/tries", time)?;
+    let go = leading::go_tries(agent, "bench/go-tries", time)?;
+    found.rows.extend([
+        Row::new(scene, "tries per second", ours.per_s).peer(go.map(|it| it.per_s)),
+        Row::new(scene, "requests per try", ours.requests)
+            .at_most(1.0)
+            .peer(go.map(|it| it.requests)),
+    ]);
+    let scene = "50 followers of a missing key, 20 other writes a second";
+    let ours = leading::followers(agent, "bench/missing", 50, time)?;
+    let go = leading::go_followers(agent, "bench/missing", 50, time)?;
+    found.rows.push(
+        Row::new(scene, "requests per second", ours)
+            .at_most(11.0)
+            .peer(go),
+    );
     Ok(())
 }
 

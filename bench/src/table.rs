@@ -12,7 +12,7 @@ impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "| scene | figure | must reach | reached | to floor | to `consul lock` |"
+            "| scene | figure | must reach | reached | to floor | to the peer |"
         )?;
         writeln!(f, "|---|---|---:|---:|---:|---:|")?;
         let mut above = None;

@@ -41,8 +41,16 @@ impl World {
     /// # Errors
     /// [`Failure::Start`], [`Failure::System`].
     pub(crate) fn contend_from_many(&self) -> Result<Contend, Failure> {
+        Contend::at(&self.raised()?.url())
+    }
+
+    /// A development agent that takes any number of connections.
+    ///
+    /// # Errors
+    /// [`Failure::Start`].
+    pub(crate) fn raised(&self) -> Result<&Agent, Failure> {
         let start = || Ok(Agent::builder().config(MANY_CONNECTIONS).start()?);
-        Contend::at(&once(&self.raised, start)?.url())
+        once(&self.raised, start)
     }
 
     /// `contend` on one of three servers, whichever it is.
