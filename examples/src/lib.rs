@@ -40,18 +40,3 @@ pub mod place;
 pub mod report;
 pub mod say;
 pub mod wall;
-
-/// The README's examples, compiled and run with the documentation's.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
-
-/// The examples of the guide to running it.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/RUNNING.md")]
-struct Running;
-
-/// The examples of the guide to testing, too.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/TESTING.md")]
-struct Testing;

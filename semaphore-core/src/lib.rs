@@ -115,7 +115,10 @@
 //! ```
 //! A [`Candidate`](sans_io::Candidate) is the machine of an election, and is driven by the same loop.
 //!
-//! That loop sends one request after the other. A real one keeps the long poll open beside the rest, as [`Request::is_long_poll`](sans_io::Request::is_long_poll) tells: see the `by_hand` example.
+//! That loop sends one request after the other. A real one has several under way, since the agent holds a poll open for minutes
+//! ([`Request::is_long_poll`](sans_io::Request::is_long_poll)), and gives up those that
+//! [`poll_abort`](sans_io::Machine::poll_abort) names. The guide `docs/guides/BY-HAND.md` in the repository has such a loop, the example
+//! `by_hand` a whole program.
 //!
 //! # Where things are
 //! | module | has |
@@ -132,20 +135,8 @@
 //!
 //! # What is promised
 //! [`promises`] says it, and names it as the code's comments do: S1 to S5, L1 to L4. `docs/EVIDENCE.md` in the repository
-//! says how each promise is checked.
-//!
-//! # Inside
-//! ```text
-//!  handle ── Semaphore, Election,     manage ── inspect, resize, destroy, collect, verify, discover
-//!     │      Discovery                   │
-//!   driver ──────────────────────────────┘      over two traits: Transport, Runtime
-//!     │
-//!  machine ── Participant: watch, queue, ledger, contenders; Candidate: key watch, queue, candidacy
-//!     │
-//!   view ── record        what one read of the prefix says; leader: of an election's key
-//!     │
-//!    api ── one file per request of Consul's HTTP API
-//! ```
+//! says how each promise is checked, `docs/ARCHITECTURE.md` how this crate is built, and `docs/guides` has guides with code: TTL, loss,
+//! fencing, ACLs, writing an adapter.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -210,7 +201,8 @@ mod work;
 pub use build_error::BuildError;
 pub use error::{Conflict, Error, Lost, Refusal, RequestError};
 pub use handle::{
-    Builder, Client, Discovery, Election, Follower, Leadership, Permit, Semaphore, blocking,
+    Builder, Client, Discovery, Election, Follower, Leadership, Permit, Semaphore, TermLimit,
+    Terms, blocking,
 };
 pub use id::{FencingToken, SessionId};
 pub use input::{Behavior, InvalidInput, LockKey, Prefix, Scope};

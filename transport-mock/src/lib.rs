@@ -110,18 +110,6 @@
 //! The feature `unstable-proofs` shows what the proofs of this repository need beside: to drive the Consul without a world, to
 //! go by single steps, to see each write. It is no part of the interface, and may change at any time.
 //!
-//! # Inside
-//! ```text
-//!  mock ── the test's handle          client ── a host's handle: the traits of the core
-//!     └───────────────┬───────────────────┘
-//!                   world ── lock, sleeping, waiting for answers
-//!          ┌──────────┴──────────┐
-//!      executor               network ── exchanges, outages ◀── fault     server ── a world over HTTP
-//!      who runs next             ├── timeline: what is due when
-//!                                ├── trace, stats: what happened
-//!                                └── consul: the agent, itself without I/O
-//! ```
-//!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 //! [`BlockOn`]: semaphore_core::adapter::BlockOn
@@ -135,6 +123,15 @@
         reason = "public and used with the feature"
     )
 )]
+
+//  mock ── the test's handle          client ── a host's handle: the traits of the core
+//     └───────────────┬───────────────────┘
+//                   world ── lock, sleeping, waiting for answers
+//          ┌──────────┴──────────┐
+//      executor               network ── exchanges, outages ◀── fault     server ── a world over HTTP
+//      who runs next             ├── timeline: what is due when
+//                                ├── trace, stats: what happened
+//                                └── consul: the agent, itself without I/O
 
 mod client;
 pub mod consul;
@@ -178,5 +175,5 @@ pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, adapter, blocking, manage,
+    SequencerStatus, SessionId, TermLimit, Terms, Token, TokenSource, adapter, blocking, manage,
 };

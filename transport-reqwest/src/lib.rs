@@ -14,7 +14,8 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`ReqwestTransport`] sends the requests and runs the tasks. The crate re-exports what you need of `semaphore-core`.
+//! [`ReqwestTransport`] sends the requests and runs the tasks: it is the [`Transport`] and the [`Runtime`] of the core.
+//! The crate re-exports what you need of `semaphore-core`.
 //!
 //! # What to do on loss
 //! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work:
@@ -37,31 +38,32 @@
 //!
 //! `cancellation-token`: `ReqwestTransport::cancellation_token`, for code that takes a token of tokio-util.
 //!
-//! # Inside
-//! [`ReqwestTransport`] is both the [`Transport`] and the [`Runtime`] of the core.
-//!
-//! | file | says |
-//! |---|---|
-//! | `builder` | which options there are |
-//! | `transport` | the handle |
-//! | `wire` | one request and its answer |
-//! | `clients` | by which connection it goes: its own, or one that is shared |
-//! | `recipe` | how a client is made |
-//! | `clock` | what time it is, also where tokio's was moved |
-//! | `route` | which server it goes to |
-//! | `failure` | what is known of a request that failed |
-//! | `tls` | whom to trust, and who we are |
-//! | `unverified` | TLS that accepts any certificate |
-//! | `disk` | the system's files |
-//! | `cancellation` | the end of a permit as a `CancellationToken` |
-//! | `runtime` | clock, timer and tasks of tokio |
-//! | `life` | whether that runtime has ended, or can't do it |
-//! | `farewell` | what is done when that runtime has gone |
+//! # Where to go next
+//! The README of the repository has the other ways to acquire, many semaphores, elections, shutdown and tests. `docs/guides` there
+//! has guides with code: TTL, loss, fencing, ACLs. [`Semaphore`], [`Permit`], [`Election`] and [`Builder`] are the pages to read here.
 //!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+// | file | says |
+// |---|---|
+// | `builder` | which options there are |
+// | `transport` | the handle |
+// | `wire` | one request and its answer |
+// | `clients` | by which connection a request goes: its own, or one that is shared |
+// | `recipe` | how a client is made |
+// | `clock` | what time it is, also where tokio's was moved |
+// | `route` | which server it goes to |
+// | `failure` | what is known of a request that failed |
+// | `tls` | whom to trust, and who we are |
+// | `unverified` | TLS that accepts any certificate |
+// | `disk` | the system's files |
+// | `cancellation` | the end of a permit as a `CancellationToken` |
+// | `runtime` | clock, timer and tasks of tokio |
+// | `life` | whether that runtime has ended, or can't do it |
+// | `farewell` | what is done when that runtime has gone |
 
 mod builder;
 #[cfg(feature = "cancellation-token")]
@@ -96,7 +98,7 @@ pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, blocking, error, lost, manage, observe,
-    recording,
+    SequencerStatus, SessionId, TermLimit, Terms, Token, TokenSource, blocking, error, lost,
+    manage, observe, recording,
 };
 pub use transport::ReqwestTransport;

@@ -13,8 +13,8 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`UreqTransport`] sends the requests and runs the tasks. On smol it is `SmolTransport`, with `Semaphore` in place of
-//! `blocking::Semaphore`. The crate re-exports what you need of `semaphore-core`.
+//! [`UreqTransport`] sends the requests and runs the tasks: it is the [`Transport`] and the [`Runtime`] of the core. On smol it is
+//! `SmolTransport`, with `Semaphore` in place of `blocking::Semaphore`. The crate re-exports what you need of `semaphore-core`.
 //!
 //! # What to do on loss
 //! A permit is lost when Consul is silent for longer than the lease, or when its session is ended early. Stop the work: ask
@@ -30,48 +30,46 @@
 //!   [`BuildError::TlsNotBuilt`].
 //! - `smol`: `SmolTransport`, for programs that run on smol.
 //!
-//! # Inside
-//! [`UreqTransport`] is both the [`Transport`] and the [`Runtime`] of the core.
-//!
-//! ```text
-//!   send(request) ──job──► a resting worker, or a new one
-//!        ▲                 ┌──────────────────────────────────┐
-//!        │                 │ thread + agent + its connection  │──► the agent
-//!        └─────answer──────│ then rests, and ends after a time │
-//!   dropped: shutdown() ──►└──────────────────────────────────┘
-//! ```
-//!
-//! A worker serves one request at a time, and is that of a [`Lane`]: a renewal never waits behind a
-//! long poll, and giving up a request closes that request's connection and no other. There are as many lanes as
-//! [`TransportBuilder::max_connections`] says.
-//!
-//! | file | says |
-//! |---|---|
-//! | `builder` | which options there are |
-//! | `transport` | the handle |
-//! | `workers` | the threads: start, rest, cancel, end |
-//! | `sync` | what they share and wait with |
-//! | `client` | one request and its answer, on a worker's thread |
-//! | `dial`, `socket` | how a connection is opened, and one to a socket of the file system |
-//! | `peers` | which server it goes to |
-//! | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
-//! | `failure` | what is known of a request that failed |
-//! | `tls` | whom to trust, and who we are |
-//! | `disk` | the system's files |
-//! | `runtime`, `on_smol` | clock and timer |
-//! | `tasks` | the thread of all tasks |
-//! | `reactor` | what timers need, started in time |
-//!
 //! # The clock
 //! Leases end by a clock that goes on while the machine is suspended: the crate `boot-time` reads `CLOCK_BOOTTIME` on Linux,
 //! `mach_continuous_time` on macOS and the performance counter on Windows. On FreeBSD, and in a virtual machine that is paused, it
 //! may stand still: `docs/CLOCKS.md` in the repository says what follows from that.
 //!
+//! # Where to go next
+//! The README of the repository has the other ways to acquire, many semaphores, elections, shutdown and tests. `docs/guides` there
+//! has guides with code: TTL, loss, fencing, ACLs. [`blocking`] and [`Builder`] are the pages to read here.
+//!
 //! [`Transport`]: semaphore_core::adapter::Transport
 //! [`Runtime`]: semaphore_core::adapter::Runtime
-//! [`Lane`]: semaphore_core::adapter::Lane
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+//   send(request) ──job──► a resting worker, or a new one
+//        ▲                 ┌──────────────────────────────────┐
+//        │                 │ thread + agent + its connection  │──► the agent
+//        └─────answer──────│ then rests, and ends after a time │
+//   dropped: shutdown() ──►└──────────────────────────────────┘
+//
+// A worker serves one request at a time, and is that of a `Lane`: a renewal never waits behind a
+// long poll, and giving up a request closes that request's connection and no other. There are as many lanes as
+// `TransportBuilder::max_connections` says.
+//
+// | file | says |
+// |---|---|
+// | `builder` | which options there are |
+// | `transport` | the handle |
+// | `workers` | the threads: start, rest, cancel, end |
+// | `sync` | what they share and wait with |
+// | `client` | one request and its answer, on a worker's thread |
+// | `dial`, `socket` | how a connection is opened, and one to a socket of the file system |
+// | `peers` | which server it goes to |
+// | `connection` | how the token is sent without ureq's knowing it, and what ends an answer |
+// | `failure` | what is known of a request that failed |
+// | `tls` | whom to trust, and who we are |
+// | `disk` | the system's files |
+// | `runtime`, `on_smol` | clock and timer |
+// | `tasks` | the thread of all tasks |
+// | `reactor` | what timers need, started in time |
 
 mod builder;
 mod client;
@@ -105,8 +103,8 @@ pub use semaphore_core::{
     Availability, Behavior, BuildError, Builder, Client, Conflict, Discovery, Election, Encoding,
     Error, FencingToken, Follower, InvalidInput, Leader, LeaderEvent, LeaderStatus, Leadership,
     LockKey, Lost, Permit, Prefix, Refusal, RequestError, Scope, Semaphore, Sequencer,
-    SequencerStatus, SessionId, Token, TokenSource, blocking, error, lost, manage, observe,
-    recording,
+    SequencerStatus, SessionId, TermLimit, Terms, Token, TokenSource, blocking, error, lost,
+    manage, observe, recording,
 };
 pub use transport::UreqTransport;
 pub use ureq;

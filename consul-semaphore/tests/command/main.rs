@@ -4,6 +4,7 @@
 mod addresses;
 mod check;
 mod cut_off;
+mod documented;
 mod elections;
 mod endings;
 mod environment;

@@ -56,8 +56,8 @@ pub fn run(input: &[u8]) {
 const FOR: Duration = Duration::from_secs(8);
 
 /// The ceiling of polls; what is read beside them, after writes and failures, comes on top.
-const READS_AT_ONCE: u64 = 40;
-const READS_PER_SECOND: u64 = 10;
+const READS_AT_ONCE: u64 = 70;
+const READS_PER_SECOND: u64 = 100;
 
 /// Two attempts a second, one more for each acquisition by somebody else, which two polls show, and what
 /// a candidacy writes on its way out.

@@ -22,6 +22,7 @@
 mod client;
 mod discovery;
 mod election;
+mod terms;
 
 pub use client::Client;
 pub use discovery::{Discovery, Follower};
@@ -32,6 +33,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 pub use election::{Election, Leadership};
+pub use terms::Terms;
 
 use super::lost_signal::LostSignal;
 use super::{Permit as AsyncPermit, Semaphore as AsyncSemaphore};

@@ -2,9 +2,11 @@
 
 use core::fmt;
 use core::time::Duration;
+use std::io;
 use std::sync::Arc;
 
 use futures_channel::oneshot;
+use futures_util::future::BoxFuture;
 
 use super::authorized::Tokens;
 use super::discovery::{Discovery, Following};
@@ -233,6 +235,10 @@ impl Election {
     /// The error for what came too late for the calling thread.
     pub(super) fn late(&self, what: Awaited, timeout: Duration) -> Error {
         self.owner.0.late(what, timeout)
+    }
+
+    pub(super) fn spawn(&self, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.owner.0.runtime().spawn(task)
     }
 
     pub(super) async fn sleep(&self, duration: Duration) {

@@ -81,8 +81,8 @@ impl Leadership {
 
     /// Changes what the key shows, and waits until it does. It is written through `acquire` only, as
     /// the guide demands; several changes are written one after the other. The next leadership of this
-    /// handle begins with the builder's value again. While Consul does not
-    /// answer this waits until the leadership is lost: see [`Self::set_value_timeout`].
+    /// handle begins with the value that was set last, also where it was lost before the key showed it, but not where Consul
+    /// refused it. While Consul does not answer this waits until the leadership is lost: see [`Self::set_value_timeout`].
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a value that is too large, [`Error::Request`] where Consul refuses

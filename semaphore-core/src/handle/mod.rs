@@ -14,7 +14,6 @@ mod builder;
 mod client;
 mod discovery;
 mod election;
-mod election_loop;
 mod exchange;
 mod followed;
 mod follower;
@@ -32,6 +31,7 @@ mod presence;
 mod recorder;
 mod semaphore;
 mod shared;
+mod terms;
 mod with_permit;
 
 pub use builder::Builder;
@@ -48,6 +48,7 @@ pub use observer::Observer;
 pub use permit::Permit;
 pub use recorder::Recorder;
 pub use semaphore::Semaphore;
+pub use terms::{TermLimit, Terms};
 
 pub(crate) use exchange::kind_of;
 pub(crate) use house::{Arrivals, Dweller, House};

@@ -4,7 +4,6 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-
 use super::Permit;
 use super::authorized::Tokens;
 use super::hold::Hold;

@@ -25,6 +25,11 @@ impl Value {
         Ok(Self(bytes))
     }
 
+    /// What Consul has stored is no larger than what it stores.
+    pub(crate) fn of_consul(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

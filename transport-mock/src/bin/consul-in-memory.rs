@@ -1,7 +1,6 @@
 //! A Consul in memory for clients of any language, with faults on demand.
 
 use std::error::Error;
-use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
 use std::thread;
@@ -145,7 +144,7 @@ async fn end_of_parent(parent: u32) {
 fn is_pipe() -> bool {
     use std::os::unix::fs::FileTypeExt as _;
 
-    fs::metadata("/dev/stdin").is_ok_and(|stdin| stdin.file_type().is_fifo())
+    std::fs::metadata("/dev/stdin").is_ok_and(|stdin| stdin.file_type().is_fifo())
 }
 
 #[cfg(not(unix))]

@@ -161,7 +161,7 @@ impl<A: Actor> State<A> {
         let sessions = self.nodes[at].callers[caller].sessions.iter();
         let monitor = Arc::make_mut(&mut self.monitor);
         for session in sessions {
-            monitor.values.ask(session, value);
+            monitor.values.ask(at, session, value);
         }
         monitor.refresh(&self.agent, None);
         self.pump(scene, at)

@@ -20,6 +20,8 @@ pub(super) struct Values(Vec<Wanted>);
 #[derive(Clone, Debug)]
 struct Wanted {
     value: u8,
+    /// Where it was asked for: the next terms there begin with it.
+    node: usize,
     /// Of the leader that asked for it.
     session: String,
     /// Whether its leader has yet to learn what became of it.
@@ -31,9 +33,10 @@ struct Wanted {
 }
 
 impl Values {
-    pub(super) fn ask(&mut self, session: &str, value: u8) {
+    pub(super) fn ask(&mut self, node: usize, session: &str, value: u8) {
         self.0.push(Wanted {
             value,
+            node,
             session: session.into(),
             is_pending: true,
             was_shown: false,
@@ -51,9 +54,9 @@ impl Values {
         wanted.is_pending = false;
         wanted.was_told = true;
         let was_shown = wanted.was_shown;
-        let session = wanted.session.clone();
+        let node = wanted.node;
         // No check asks any more what became of those before it.
-        let before = |it: &&mut Wanted| it.session == session && it.value < value;
+        let before = |it: &&mut Wanted| it.node == node && it.value < value;
         for it in self.0.iter_mut().filter(before) {
             (it.was_shown, it.was_told) = (false, false);
         }
@@ -79,30 +82,37 @@ impl Values {
         let writer = String::from(sent.name);
         let value = String::from_utf8_lossy(after.value()).into_owned();
         let of = number(after.value());
-        if let Some(session) = after.session() {
-            let may = of.is_some_and(|of| self.may_write(session, of, sent.is_late));
+        if after.session().is_some() {
+            let may = of.is_some_and(|of| self.may_write(sent.node, of, sent.is_late));
             if !may {
                 return Err(Violation::WrongValueWritten { writer, value });
             }
-            self.note_shown(session, of);
-        } else if let Some(session) = before.and_then(Entry::session)
+            self.note_shown(sent.node, of);
+        } else if before.and_then(Entry::session).is_some()
             && sent.is_release()
-            && !of.is_some_and(|of| self.may_leave(session, of))
+            && !of.is_some_and(|of| self.may_leave(sent.node, of))
         {
             return Err(Violation::WrongValueLeft { writer, value });
         }
         Ok(())
     }
 
-    /// Forgets what no check will ask for.
+    /// Forgets what no check will ask for: the last of each node counts for its next terms.
     pub(super) fn forget(&mut self, is_alive: impl Fn(&str) -> bool) {
-        self.0.retain(|it| it.is_pending || is_alive(&it.session));
+        let newest: Vec<_> = (self.0.iter())
+            .map(|it| self.of(it.node).map(|it| it.value).max())
+            .collect();
+        let mut newest = newest.into_iter();
+        self.0.retain(|it| {
+            newest.next().flatten() == Some(it.value) || it.is_pending || is_alive(&it.session)
+        });
     }
 
     pub(super) fn show_in(&self, text: &mut String) {
         for it in &self.0 {
             let Wanted {
                 value,
+                node,
                 session,
                 is_pending,
                 was_shown,
@@ -110,36 +120,36 @@ impl Values {
             } = it;
             let _ = write!(
                 text,
-                "{value} {session} {is_pending} {was_shown} {was_told};"
+                "{value} {node} {session} {is_pending} {was_shown} {was_told};"
             );
         }
     }
 
-    fn note_shown(&mut self, session: &str, value: Option<u8>) {
-        let is_it = |it: &&mut Wanted| it.session == session && Some(it.value) == value;
+    fn note_shown(&mut self, node: usize, value: Option<u8>) {
+        let is_it = |it: &&mut Wanted| it.node == node && Some(it.value) == value;
         for it in self.0.iter_mut().filter(is_it) {
             it.was_shown = true;
         }
     }
 
-    fn may_write(&self, session: &str, value: u8, is_late: bool) -> bool {
-        let was_asked_for = value == FIRST || self.of(session).any(|it| it.value == value);
-        was_asked_for && (is_late || value >= self.told_last(session))
+    fn may_write(&self, node: usize, value: u8, is_late: bool) -> bool {
+        let was_asked_for = value == FIRST || self.of(node).any(|it| it.value == value);
+        was_asked_for && (is_late || value >= self.told_last(node))
     }
 
-    fn may_leave(&self, session: &str, value: u8) -> bool {
+    fn may_leave(&self, node: usize, value: u8) -> bool {
         let is_shown = |it: &Wanted| it.value == value && it.was_shown;
-        let was_shown = value == FIRST || self.of(session).any(is_shown);
-        was_shown && value >= self.told_last(session)
+        let was_shown = value == FIRST || self.of(node).any(is_shown);
+        was_shown && value >= self.told_last(node)
     }
 
-    fn told_last(&self, session: &str) -> u8 {
-        let told = self.of(session).filter(|it| it.was_told);
+    fn told_last(&self, node: usize) -> u8 {
+        let told = self.of(node).filter(|it| it.was_told);
         told.map(|it| it.value).max().unwrap_or(FIRST)
     }
 
-    fn of(&self, session: &str) -> impl Iterator<Item = &Wanted> {
-        self.0.iter().filter(move |it| it.session == session)
+    fn of(&self, node: usize) -> impl Iterator<Item = &Wanted> {
+        self.0.iter().filter(move |it| it.node == node)
     }
 }
 
@@ -159,30 +169,30 @@ mod tests {
     #[test]
     fn a_leader_leaves_what_was_shown_and_nothing_older_than_what_it_was_told() {
         let mut values = Values::default();
-        let may_leave = |values: &Values| [0, 1, 2].map(|value| values.may_leave("a", value));
-        values.ask("a", 1);
-        values.ask("a", 2);
+        let may_leave = |values: &Values| [0, 1, 2].map(|value| values.may_leave(0, value));
+        values.ask(0, "a", 1);
+        values.ask(0, "a", 2);
         assert_eq!(may_leave(&values), [true, false, false]);
-        values.note_shown("b", Some(1));
-        values.note_shown("a", Some(1));
+        values.note_shown(1, Some(1));
+        values.note_shown(0, Some(1));
         assert_eq!(may_leave(&values), [true, true, false]);
         assert!(values.told(1));
         assert_eq!(may_leave(&values), [false, true, false]);
-        values.note_shown("a", Some(2));
+        values.note_shown(0, Some(2));
         assert_eq!(may_leave(&values), [false, true, true]);
     }
 
     #[test]
     fn a_leader_writes_what_was_asked_for_and_only_a_late_copy_goes_back() {
         let mut values = Values::default();
-        values.ask("a", 1);
+        values.ask(0, "a", 1);
         let may_write = |values: &Values, value| {
-            [false, true].map(|is_late| values.may_write("a", value, is_late))
+            [false, true].map(|is_late| values.may_write(0, value, is_late))
         };
         assert_eq!(may_write(&values, 0), [true, true]);
         assert_eq!(may_write(&values, 1), [true, true]);
         assert_eq!(may_write(&values, 2), [false, false]);
-        values.note_shown("a", Some(1));
+        values.note_shown(0, Some(1));
         assert!(values.told(1));
         assert_eq!(may_write(&values, 0), [false, true]);
     }
@@ -190,19 +200,23 @@ mod tests {
     #[test]
     fn what_the_key_has_never_said_was_told_for_nothing() {
         let mut values = Values::default();
-        values.ask("a", 1);
+        values.ask(0, "a", 1);
         assert!(!values.told(1));
         assert!(!values.told(2));
     }
 
     #[test]
-    fn a_change_is_known_until_its_session_has_ended_and_its_leader_has_learned_of_it() {
+    fn a_change_is_known_until_its_session_has_ended_its_leader_has_learned_of_it_and_another_one_came()
+     {
         let mut values = Values::default();
-        values.ask("a", 1);
-        values.note_shown("a", Some(1));
+        values.ask(0, "a", 1);
+        values.note_shown(0, Some(1));
         values.forget(|_| false);
         assert!(values.told(1), "the answer came after the session's end");
         values.forget(|_| false);
-        assert_eq!(values.of("a").count(), 0);
+        assert_eq!(values.of(0).count(), 1, "the next term begins with it");
+        values.ask(0, "b", 2);
+        values.forget(|_| false);
+        assert_eq!(values.of(0).count(), 1);
     }
 }

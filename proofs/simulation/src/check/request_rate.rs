@@ -27,9 +27,10 @@ const WRITES: Ceiling = Ceiling {
     at_once: 150.0,
 };
 
+/// A candidate and two followers.
 const ELECTION_READS: Ceiling = Ceiling {
-    per_second: 30.0 * FASTEST_CLOCK,
-    at_once: 50.0,
+    per_second: 120.0 * FASTEST_CLOCK,
+    at_once: 80.0,
 };
 const ATTEMPTS: Ceiling = Ceiling {
     per_second: 2.0 * FASTEST_CLOCK,

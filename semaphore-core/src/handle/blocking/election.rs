@@ -4,9 +4,9 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::{Discovery, Follower, block_on, block_on_for};
+use super::{Discovery, Follower, Terms, block_on, block_on_for};
 use crate::error::{Awaited, Error, Lost, Refusal};
-use crate::handle::election_loop::{PAUSE_AFTER_WORK, Refusals, Verdict};
+use crate::handle::lost_signal::LostSignal;
 use crate::handle::{Election as AsyncElection, Leadership as AsyncLeadership};
 use crate::id::FencingToken;
 use crate::input::LockKey;
@@ -90,27 +90,21 @@ impl Election {
     ///
     /// # Errors
     /// The same.
-    pub fn run(&self, mut work: impl FnMut(&Leadership)) -> Result<(), Error> {
-        let mut refusals = Refusals::new(self.inner.now());
-        loop {
-            let pause = match self.campaign() {
-                Ok(leadership) => {
-                    refusals.has_led();
-                    work(&leadership);
-                    let has_ended = leadership.is_leader();
-                    // What could not be cleaned up at once goes on in the background.
-                    let _ = leadership.resign();
-                    has_ended.then_some(PAUSE_AFTER_WORK)
-                }
-                Err(error) => match refusals.judge(self.inner.now(), error) {
-                    Verdict::Over(end) => return end,
-                    Verdict::Later(pause) => Some(pause),
-                },
-            };
-            if let Some(pause) = pause {
-                block_on(&*self.thread, self.inner.sleep(pause));
-            }
-        }
+    pub fn run(&self, work: impl FnMut(&Leadership)) -> Result<(), Error> {
+        self.terms().run(work)
+    }
+
+    /// The options of [`Self::run`].
+    pub fn terms<'a>(&self) -> Terms<'a> {
+        Terms::new(self.clone())
+    }
+
+    pub(super) fn inner(&self) -> &AsyncElection {
+        &self.inner
+    }
+
+    pub(super) fn thread(&self) -> &dyn BlockOn {
+        &*self.thread
     }
 
     /// See [`Election::close`](crate::Election::close).
@@ -150,7 +144,7 @@ impl Election {
         block_on(&*self.thread, self.inner.step_down()).unwrap_or(Err(Error::ended()))
     }
 
-    fn wrap(&self, inner: AsyncLeadership) -> Leadership {
+    pub(super) fn wrap(&self, inner: AsyncLeadership) -> Leadership {
         Leadership {
             inner,
             thread: Arc::clone(&self.thread),
@@ -208,6 +202,11 @@ impl Leadership {
         let lost = block_on_for(&*self.thread, timeout, self.inner.lost());
         // Where nobody runs what would tell, the clock does.
         lost.or_else(|| self.inner.lost_by_now())
+    }
+
+    /// See [`Leadership::lost_signal`](crate::Leadership::lost_signal). Another thread asks it whether this leads.
+    pub fn lost_signal(&self) -> LostSignal {
+        self.inner.lost_signal()
     }
 
     /// See [`Leadership::set_value`](crate::Leadership::set_value).

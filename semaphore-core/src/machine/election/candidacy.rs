@@ -21,19 +21,21 @@
 
 mod pace;
 mod phase;
+mod race;
 mod views;
 mod writes;
 
 use self::pace::Pace;
 pub(super) use self::phase::Way;
 use self::phase::{Phase, State};
+use self::race::Race;
 use crate::api::ReadKey;
 use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
 use crate::error::{Conflict, Error, Lost, Refusal, RequestError};
 use crate::http::{Request, Response};
 use crate::id::{FencingToken, Index};
-use crate::input::LockKey;
+use crate::input::{LockKey, Value};
 use crate::leader::Leader;
 use crate::machine::election::settings::ElectionSettings;
 use crate::machine::process::encoding::Encoding;
@@ -59,6 +61,8 @@ pub(super) struct Candidacy {
     writing: Option<Writing>,
     /// When the next one is due.
     pace: Pace,
+    /// Against others who see the key free, too.
+    race: Race,
     /// Since when only a read tells what became of a write.
     unresolved: Option<Moment>,
     /// What may be applied even after such a read.
@@ -159,6 +163,7 @@ impl Candidacy {
             seen: None,
             writing: None,
             pace: Pace::new(cap),
+            race: Race::new(),
             unresolved: unseen_since,
             given_up: GivenUp::default(),
             is_outdated: false,
@@ -256,8 +261,9 @@ impl Candidacy {
 
     /// Somebody campaigns with its session again. What it has seen of the key is of the past; where no answer will show the key at
     /// once, it must be read: `unseen_since` then.
-    pub(super) fn take_up(&mut self, unseen_since: Option<Moment>) {
+    pub(super) fn take_up(&mut self, value: &Value, unseen_since: Option<Moment>) {
         self.phase.taken_up();
+        self.value = value.as_bytes().to_vec();
         self.seen = None;
         self.is_outdated = false;
         self.unresolved = unseen_since;
@@ -290,7 +296,10 @@ impl Candidacy {
             (Timer::End, end),
             (Timer::Spares, self.kept_until()),
             (Timer::Request, session.flatten()),
-            (Timer::Write, self.wants_write(now).then(|| self.pace.due())),
+            (
+                Timer::Write,
+                self.wants_write(now).then(|| self.write_due()),
+            ),
             (Timer::Read, self.wants_read().then(|| self.rest.due())),
         ]
     }
@@ -305,9 +314,10 @@ impl Candidacy {
         {
             return Some((Part::Session(no), request));
         }
-        if self.wants_write(now) && self.pace.due() <= now {
+        if self.wants_write(now) && self.write_due() <= now {
             let request = self.write(now, settings)?;
             self.pace.clear();
+            self.race.enter();
             return Some((Part::Write, request));
         }
         if self.wants_read() && self.rest.due() <= now {
@@ -322,6 +332,15 @@ impl Candidacy {
             return Some((Part::Read, request));
         }
         None
+    }
+
+    fn write_due(&self) -> Instant {
+        let due = self.pace.due();
+        if self.is_campaigning() {
+            due.max(self.race.until())
+        } else {
+            due
+        }
     }
 
     /// Takes the answer to a request that was sent at the second of these moments. It is the first now.
@@ -346,7 +365,7 @@ impl Candidacy {
                 match shown {
                     Ok(shown) => {
                         self.rest.reset();
-                        self.observe(now, shown, moments, settings)
+                        self.observe(now, shown, moments, settings, rng)
                     }
                     Err(error) => {
                         self.rest.begin(now, rng);

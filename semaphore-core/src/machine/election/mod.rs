@@ -26,8 +26,8 @@
 //!
 //! # What it costs
 //! A leader or a candidate that waits holds one long poll open, which the leader of the cluster
-//! confirms, and renews its session three times per TTL. The ceiling (L3): ten polls a second in the
-//! long run, two attempts a second and one more for each acquisition by somebody else, and one read
+//! confirms, and renews its session three times per TTL. The ceiling (L3): a hundred polls a second in
+//! the long run, two attempts a second and one more for each acquisition by somebody else, and one read
 //! after each write whose answer does not tell what became of it.
 
 mod between;
@@ -37,7 +37,6 @@ mod term;
 mod terms;
 mod write;
 
-use core::time::Duration;
 use std::collections::VecDeque;
 
 use self::between::Between;
@@ -52,7 +51,7 @@ use crate::machine::callers::{Caller, Callers, Patience, Ticket};
 use crate::machine::command::{Command, Commanded};
 use crate::machine::contract::{Event, Machine, Transmit};
 use crate::machine::notice::Notice;
-use crate::machine::process::reader::budget::Budget;
+use crate::machine::process::reader::budget::{Budget, READ_BURST, READ_INTERVAL};
 use crate::machine::process::reader::poller::Poller;
 use crate::machine::process::requests::{Requests, Sender};
 use crate::machine::process::service::Service;
@@ -95,7 +94,7 @@ struct Leading {
 #[derive(Clone, Debug)]
 struct Change {
     id: CommandId,
-    value: Vec<u8>,
+    value: Value,
 }
 
 /// Which room of a candidate a request is of.
@@ -117,7 +116,7 @@ impl Candidate {
     pub fn new(settings: ElectionSettings, seed: u64) -> Self {
         let cap = settings.session.retry_cap();
         Self {
-            watch: Poller::new(Budget::new(INTERVAL, BURST), cap),
+            watch: Poller::new(Budget::new(READ_INTERVAL, READ_BURST), cap),
             between: Between::new(cap),
             rng: fastrand::Rng::with_seed(seed),
             requests: Requests::new(
@@ -196,7 +195,7 @@ impl Candidate {
         self.candidacy.as_ref()?.leader(&self.settings.key)
     }
 
-    /// Changes what the key shows, for as long as this leadership lasts. Answered by
+    /// Changes what the key shows, for this leadership and those that follow by this candidate. Answered by
     /// [`Event::Done`]. It is written through `acquire` only, one change after the other.
     pub fn set_value(&mut self, now: Instant, campaign: CommandId, value: &Value) -> CommandId {
         self.callers.commanded(now, || Command::SetValue {
@@ -206,7 +205,7 @@ impl Candidate {
         let id = CommandId(self.requests.number());
         // Whoever is about to leave is the leader still, until nothing is left.
         if self.leads(campaign) {
-            let value = value.as_bytes().to_vec();
+            let value = value.clone();
             self.changes.push_back(Change { id, value });
             if self.changes.len() == 1 {
                 self.begin_change();
@@ -479,7 +478,3 @@ impl Machine for Candidate {
         self.leads(command).then(|| candidacy.deadline()).flatten()
     }
 }
-
-/// The ceiling of polls (invariant L3): ten a second in the long run, 20 at once.
-const INTERVAL: Duration = Duration::from_millis(100);
-const BURST: u32 = 20;

@@ -59,7 +59,8 @@ impl Candidate {
                 self.callers.notices_mut().leads(session);
                 let moments = (self.requests.moment(), Moment::of(id));
                 let candidacy = self.candidacy.as_mut()?;
-                candidacy.watched(now, shown, moments, &self.settings)
+                let (settings, rng) = (&self.settings, &mut self.rng);
+                candidacy.watched(now, shown, moments, settings, rng)
             }
             Err(error) => {
                 self.watch.failed(now, &mut self.rng);
@@ -144,7 +145,7 @@ impl Candidate {
             }
             Some(CandidacyEvent::ValueRefused(error)) => {
                 if let Some(candidacy) = &mut self.candidacy {
-                    candidacy.keep_value();
+                    self.settings.value = candidacy.keep_value();
                 }
                 self.end_change(Err(Error::Request(error)));
             }
@@ -225,6 +226,8 @@ impl Candidate {
             candidacy.leave(now, way, &self.settings);
         }
         for change in core::mem::take(&mut self.changes) {
+            // Nobody has refused it: the next term begins with it.
+            self.settings.value = change.value;
             let result = Err(lost.cloned().map_or(Error::closed(), Error::Lost));
             let change = change.id;
             self.callers.done(change, result);
@@ -262,7 +265,7 @@ impl Candidate {
             && candidacy.kept_until().is_some()
         {
             let moment = self.requests.moment();
-            candidacy.take_up(watch_anew(&mut self.watch, moment));
+            candidacy.take_up(&self.settings.value, watch_anew(&mut self.watch, moment));
         }
         if let Some(candidacy) = &mut self.candidacy
             && candidacy.is_left_behind()
@@ -358,7 +361,8 @@ impl Candidate {
 
     pub(super) fn begin_change(&mut self) {
         if let (Some(change), Some(candidacy)) = (self.changes.front(), &mut self.candidacy) {
-            candidacy.set_value(change.value.clone());
+            self.settings.value = change.value.clone();
+            candidacy.set_value(change.value.as_bytes().to_vec());
         }
     }
 

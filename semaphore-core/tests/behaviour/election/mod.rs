@@ -18,6 +18,7 @@ mod quick_terms;
 mod sequencer;
 mod sequencers;
 mod stepping_down;
+mod terms_by_options;
 mod terms_in_a_loop;
 pub(crate) mod unknown;
 mod value;

@@ -121,11 +121,58 @@ fn a_large_value_is_stored_whole() {
 }
 
 #[test]
-fn the_next_leadership_begins_with_the_builders_value() {
+fn the_next_leadership_begins_with_the_value_that_was_set_last() {
     let world = MockConsul::new(1);
     let (election, leadership) = leader(&world);
     world.run(leadership.set_value("b")).expect("set");
     world.run(leadership.resign()).expect("resigned");
+    let again = world.run(election.campaign()).expect("elected");
+    assert_eq!(found(&world).expect("a key").value, "b");
+    drop(again);
+    // Also where the session is kept in between.
+    let again = world.run(election.campaign()).expect("elected");
+    world.run(again.set_value("c")).expect("set");
+    drop(again);
+    let again = world.run(election.campaign()).expect("elected");
+    assert_eq!(found(&world).expect("a key").value, "c");
+    world.run(again.resign()).expect("resigned");
+    assert_eq!(found(&world).expect("a key").value, "c");
+}
+
+#[test]
+fn a_value_that_was_set_before_a_loss_is_the_next_leaderships() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    world.partition("a");
+    let set = world.run(join_all(
+        ["b", "c"].map(|value| leadership.set_value(value)),
+    ));
+    assert!(
+        set.iter().all(|it| matches!(it, Err(Error::Lost(_)))),
+        "{set:?}"
+    );
+    world.heal("a");
+    drop(leadership);
+    let _again = world.run(election.campaign()).expect("elected");
+    assert_eq!(found(&world).expect("a key").value, "c");
+}
+
+#[test]
+fn a_value_that_consul_refused_is_not_the_next_leaderships() {
+    let world = MockConsul::new(1);
+    let (election, leadership) = leader(&world);
+    let is_write = |request: &semaphore_core::sans_io::Request| {
+        request.target().contains("acquire=") || request.target().starts_with("/v1/txn")
+    };
+    let refusal = Fault::Answer(semaphore_core::sans_io::Response::new(
+        403,
+        "Permission denied",
+    ));
+    world.inject(Rule::new(refusal).matching(is_write).always());
+    let set = world.run(leadership.set_value("b"));
+    assert!(matches!(set, Err(Error::Request(_))), "{set:?}");
+    world.clear_faults();
+    drop(leadership);
     let _again = world.run(election.campaign()).expect("elected");
     assert_eq!(found(&world).expect("a key").value, "a");
 }

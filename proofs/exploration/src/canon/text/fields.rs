@@ -109,6 +109,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Patience.end", "due"),
     ("Patience.shared_from", "due"),
     ("Pause.until", "due"),
+    ("Race.until", "due"),
     ("Record.index", "index of the record"),
     ("Seen.at", "moment"),
     ("Session.early_from", "due"),

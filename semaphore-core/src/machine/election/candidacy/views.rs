@@ -7,6 +7,7 @@ use crate::defect::{Defect, is_on};
 use crate::election_key::ElectionKey;
 use crate::error::{Error, Lost, Refusal, RequestError};
 use crate::id::{FencingToken, Index, SessionId};
+use crate::input::Value;
 use crate::machine::election::candidacy::phase::State;
 use crate::machine::election::candidacy::{Candidacy, CandidacyEvent, Seen, Term};
 use crate::machine::election::settings::ElectionSettings;
@@ -25,8 +26,9 @@ impl Candidacy {
         shown: Option<ElectionKey>,
         moments: (Moment, Moment),
         settings: &ElectionSettings,
+        rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
-        let event = self.observe(now, shown, moments, settings);
+        let event = self.observe(now, shown, moments, settings, rng);
         self.settle(settings);
         event
     }
@@ -39,6 +41,7 @@ impl Candidacy {
         shown: Option<ElectionKey>,
         (moment, sent): (Moment, Moment),
         settings: &ElectionSettings,
+        rng: &mut fastrand::Rng,
     ) -> Option<CandidacyEvent> {
         self.failure = None;
         let index = |key: Option<&ElectionKey>| key.map_or(Index::ZERO, |key| key.modify_index);
@@ -67,6 +70,10 @@ impl Candidacy {
         let former = former.and_then(|seen| seen.key);
         if !is_ours && was_acquired_since(former.as_ref(), self.shown()) {
             self.pace.somebody_led();
+            self.race.somebody_led();
+        }
+        if self.shown().is_none_or(|key| key.session.is_none()) {
+            self.race.begin(now, rng);
         }
         match self.phase.state() {
             State::Campaigning => self.judge(now, settings),
@@ -133,6 +140,7 @@ impl Candidacy {
         self.phase.elected(term);
         self.may_hold = true;
         self.pace.clear();
+        self.race.won();
         Some(CandidacyEvent::Elected(Term { token, sequencer }))
     }
 
@@ -165,10 +173,11 @@ impl Candidacy {
         event
     }
 
-    /// The key keeps the value that it shows.
-    pub(in crate::machine::election) fn keep_value(&mut self) {
+    /// The key keeps the value that it shows: that is what it is to show from now on.
+    pub(in crate::machine::election) fn keep_value(&mut self) -> Value {
         if let Some(value) = self.shown().map(|key| key.value.clone()) {
             self.set_value(value);
         }
+        Value::of_consul(self.value.clone())
     }
 }

@@ -74,9 +74,9 @@ impl Candidacy {
         let is_whole = |key: &&ElectionKey| key.foreign_flags().is_none() && !key.is_overwritten();
         let ours = self.shown_as_own().filter(is_whole)?;
         let value = self.value_to_leave();
-        // The next term begins with the value that the candidate was built with, in a session that has said nothing else.
-        let is_first_value = self.value == settings.value.as_bytes();
-        if !self.phase.hands_on() || !is_first_value || !self.may_be_kept(now) {
+        // The next term begins with the value that the candidate shows, and what is left is no older one.
+        let is_newest = value == settings.value.as_bytes();
+        if !self.phase.hands_on() || !is_newest || !self.may_be_kept(now) {
             return None;
         }
         let request = write::hand_on(session, value, ours, settings)?;
@@ -136,7 +136,7 @@ impl Candidacy {
         match acquired {
             Ok(Acquired::Tied(shown)) => {
                 self.pace.reset();
-                let event = self.observe(now, Some(shown), (moment, sent), settings);
+                let event = self.observe(now, Some(shown), (moment, sent), settings, rng);
                 // Who leads already, or has resigned meanwhile, waits for nothing.
                 if self.is_campaigning() {
                     self.pace.refused(now, rng);
@@ -224,7 +224,7 @@ impl Candidacy {
                 self.may_hold = false;
                 self.phase.handed_on();
                 self.pace.reset();
-                self.observe(now, Some(shown), moments, settings);
+                self.observe(now, Some(shown), moments, settings, rng);
                 return Some(CandidacyEvent::HandedOn);
             }
             // It is given back without a condition then, and the session ends.

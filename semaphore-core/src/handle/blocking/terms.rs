@@ -1,0 +1,144 @@
+//! The loop of a service with one leader, on threads.
+
+use core::fmt;
+use core::time::Duration;
+
+use super::{Election, Leadership, block_on};
+use crate::error::{Error, Lost};
+use crate::handle::terms::{Plan, Refusals, TermLimit, Verdict};
+
+/// How one term follows the other, on threads; see [`Terms`](crate::Terms).
+#[must_use = "nobody campaigns until it is run"]
+pub struct Terms<'a> {
+    election: Election,
+    plan: Plan,
+    on_elected: Option<Box<dyn FnMut(&Leadership) + 'a>>,
+    on_lost: Option<Box<dyn FnMut(&Lost) + 'a>>,
+}
+
+impl<'a> Terms<'a> {
+    pub(super) fn new(election: Election) -> Self {
+        Self {
+            election,
+            plan: Plan::new(),
+            on_elected: None,
+            on_lost: None,
+        }
+    }
+
+    /// See [`Terms::pause`](crate::Terms::pause).
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.plan.pause = pause;
+        self
+    }
+
+    /// See [`Terms::pause_after_refusal`](crate::Terms::pause_after_refusal).
+    pub fn pause_after_refusal(mut self, pause: Duration) -> Self {
+        self.plan.pause_after_refusal = pause;
+        self
+    }
+
+    /// See [`Terms::least`](crate::Terms::least).
+    pub fn least(mut self, least: Duration) -> Self {
+        self.plan.least = least;
+        self
+    }
+
+    /// How long a term lasts at most. Then it is stepped down from: [`Leadership::is_leader`] is false, and the work has to
+    /// return. No end by default.
+    pub fn longest(mut self, longest: Duration) -> Self {
+        self.plan.longest = Some(longest);
+        self
+    }
+
+    /// See [`Terms::hold_back`](crate::Terms::hold_back).
+    pub fn hold_back(mut self, time: Duration) -> Self {
+        self.plan = self.plan.with_hold_back(time);
+        self
+    }
+
+    /// See [`Terms::at_most`](crate::Terms::at_most).
+    pub fn at_most(mut self, limit: &TermLimit) -> Self {
+        self.plan = self.plan.with_limit(limit);
+        self
+    }
+
+    /// Is called when a term begins, before the work.
+    pub fn on_elected(mut self, call: impl FnMut(&Leadership) + 'a) -> Self {
+        self.on_elected = Some(Box::new(call));
+        self
+    }
+
+    /// Is called when the work has returned from a term that was lost or stepped down from.
+    pub fn on_lost(mut self, call: impl FnMut(&Lost) + 'a) -> Self {
+        self.on_lost = Some(Box::new(call));
+        self
+    }
+
+    /// Leads again and again, as [`Election::run`] does, by these options. Who leads elsewhere tells
+    /// [`Election::leaders`], on another thread.
+    ///
+    /// # Errors
+    /// As [`Election::run`].
+    pub fn run(mut self, mut work: impl FnMut(&Leadership)) -> Result<(), Error> {
+        let mut refusals = Refusals::new(self.election.inner().now());
+        loop {
+            let campaign = block_on(
+                self.election.thread(),
+                self.plan.campaign(self.election.inner()),
+            );
+            let pause = match campaign.unwrap_or(Err(Error::ended())) {
+                Ok((leadership, place)) => {
+                    refusals.has_led();
+                    let leadership = self.election.wrap(leadership);
+                    let pause = self.lead(&leadership, &mut work);
+                    drop(place);
+                    pause
+                }
+                Err(error) => match refusals.judge(self.election.inner().now(), error) {
+                    Verdict::Over(end) => return end,
+                    Verdict::Later => Some(self.plan.pause_after_refusal),
+                },
+            };
+            if let Some(pause) = pause {
+                block_on(self.election.thread(), self.election.inner().sleep(pause));
+            }
+        }
+    }
+
+    /// Leads once. How long to wait afterwards.
+    fn lead(
+        &mut self,
+        leadership: &Leadership,
+        work: &mut impl FnMut(&Leadership),
+    ) -> Option<Duration> {
+        let election = self.election.inner();
+        let began_at = election.now();
+        if let Some(call) = &mut self.on_elected {
+            call(leadership);
+        }
+        if let Some(longest) = self.plan.longest {
+            election.step_down_after(longest, leadership.lost_signal());
+        }
+        work(leadership);
+        let lasted = election.now().saturating_since(began_at);
+        let missing = self.plan.least.saturating_sub(lasted);
+        let lost = leadership.lost_timeout(missing);
+        if let (Some(lost), Some(call)) = (&lost, &mut self.on_lost) {
+            call(lost);
+        }
+        // What could not be cleaned up at once goes on in the background.
+        let _ = leadership.resign();
+        let is_over = self.plan.longest.is_some_and(|longest| longest <= lasted);
+        (lost.is_none() || is_over).then_some(self.plan.pause)
+    }
+}
+
+impl fmt::Debug for Terms<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms")
+            .field("election", &self.election)
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,143 @@
+//! How many elections one process leads at once.
+
+use core::fmt;
+use core::num::NonZeroUsize;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_channel::oneshot;
+
+/// How many elections are led at once by all that share this: see [`Terms::at_most`](crate::Terms::at_most). Clones share it.
+///
+/// Those that wait for a place have it in the order in which they came.
+#[derive(Clone)]
+pub struct TermLimit(Arc<Mutex<Places>>);
+
+struct Places {
+    most: usize,
+    taken: usize,
+    waiting: VecDeque<oneshot::Sender<TermPlace>>,
+}
+
+/// One of the elections that may be led; it is given back by dropping.
+pub(in crate::handle) struct TermPlace(Option<TermLimit>);
+
+impl TermLimit {
+    /// As many at once as this.
+    pub fn new(most: NonZeroUsize) -> Self {
+        Self(Arc::new(Mutex::new(Places {
+            most: most.get(),
+            taken: 0,
+            waiting: VecDeque::new(),
+        })))
+    }
+
+    /// How many are led now, or about to be.
+    pub fn taken(&self) -> usize {
+        self.places().taken
+    }
+
+    /// Waits for a place. Dropping the future leaves the queue.
+    pub(super) async fn enter(&self) -> TermPlace {
+        let waiting = {
+            let mut places = self.places();
+            if places.taken < places.most {
+                places.taken += 1;
+                return TermPlace(Some(self.clone()));
+            }
+            let (sender, receiver) = oneshot::channel();
+            places.waiting.push_back(sender);
+            receiver
+        };
+        // Its sender is kept until it has sent.
+        waiting.await.unwrap_or(TermPlace(None))
+    }
+
+    /// Hands a place on.
+    fn leave(&self) {
+        loop {
+            let next = {
+                let mut places = self.places();
+                let next = places.waiting.pop_front();
+                if next.is_none() {
+                    places.taken -= 1;
+                }
+                next
+            };
+            let Some(next) = next else { return };
+            match next.send(TermPlace(Some(self.clone()))) {
+                Ok(()) => return,
+                // Nobody waits there any more. The place is not to be given back by its drop.
+                Err(mut place) => place.0 = None,
+            }
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for TermPlace {
+    fn drop(&mut self) {
+        if let Some(limit) = self.0.take() {
+            limit.leave();
+        }
+    }
+}
+
+impl fmt::Debug for TermLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = self.places();
+        f.debug_struct("TermLimit")
+            .field("most", &places.most)
+            .field("taken", &places.taken)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn limit(most: usize) -> TermLimit {
+        TermLimit::new(NonZeroUsize::new(most).expect("some"))
+    }
+
+    #[test]
+    fn places_go_to_those_who_wait_in_order() {
+        let limit = limit(1);
+        let first = limit.enter().now_or_never().expect("free");
+        let mut second = Box::pin(limit.enter());
+        let mut third = Box::pin(limit.enter());
+        assert!(second.as_mut().now_or_never().is_none());
+        assert!(third.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(third.as_mut().now_or_never().is_none());
+        let second = second.now_or_never().expect("its turn");
+        assert_eq!(limit.taken(), 1);
+        drop(second);
+        drop(third.now_or_never().expect("its turn"));
+        assert_eq!(limit.taken(), 0);
+    }
+
+    #[test]
+    fn who_left_the_queue_keeps_no_place() {
+        let limit = limit(1);
+        let first = limit.enter().now_or_never().expect("free");
+        let mut all: Vec<_> = (0..3).map(|_| Box::pin(limit.enter())).collect();
+        for waiting in &mut all {
+            assert!(waiting.as_mut().now_or_never().is_none());
+        }
+        // One leaves before its turn, one when it has the place already.
+        all.remove(0);
+        drop(first);
+        all.remove(0);
+        let last = all.remove(0).now_or_never().expect("its turn");
+        drop(last);
+        assert_eq!(limit.taken(), 0);
+        assert!(limit.enter().now_or_never().is_some());
+    }
+}

@@ -1,0 +1,89 @@
+//! Campaigns only when nobody leads: for candidates that let others go first, or that lead few elections at once.
+//!
+//! A campaign that waits takes the key as soon as it is free. Who may not do that follows the election instead, without a session, and
+//! campaigns for a moment when the key has been free for long enough.
+
+use core::future::Future;
+use core::pin::pin;
+use core::time::Duration;
+
+use futures_util::future::{Either, select};
+
+use super::limit::{TermLimit, TermPlace};
+use crate::error::Error;
+use crate::handle::{Election, Follower, Leadership};
+use crate::leader::LeaderStatus;
+
+/// For how long it campaigns for a free key. By then it leads, or another one does, or a lock delay is on.
+const ATTEMPT: Duration = Duration::from_secs(5);
+
+/// How often who waits looks whether the election is closed, of which nobody tells it.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(super) async fn campaign(
+    election: &Election,
+    hold_back: Duration,
+    limit: Option<&TermLimit>,
+) -> Result<(Leadership, Option<TermPlace>), Error> {
+    let mut leaders = election.leaders();
+    loop {
+        until_closed(election, vacant(&mut leaders)).await?;
+        if !stays_vacant(election, &mut leaders, hold_back).await {
+            continue;
+        }
+        let place = match limit {
+            Some(limit) => Some(until_closed(election, limit.enter()).await?),
+            None => None,
+        };
+        // Many may have entered since it was vacant.
+        match election.campaign_timeout(ATTEMPT).await {
+            Ok(leadership) => return Ok((leadership, place)),
+            Err(Error::Timeout { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits until nobody leads, as far as is known.
+async fn vacant(leaders: &mut Follower) {
+    while !matches!(leaders.current(), Some(LeaderStatus::Leaderless { .. }))
+        || leaders.is_interrupted()
+    {
+        // What goes wrong is waited out, and what is refused the attempt would tell.
+        let _ = leaders.next().await;
+    }
+}
+
+/// Whether nobody leads for so long.
+async fn stays_vacant(election: &Election, leaders: &mut Follower, time: Duration) -> bool {
+    if time.is_zero() {
+        return true;
+    }
+    let mut passed = pin!(election.sleep(time));
+    loop {
+        let has_passed = matches!(
+            select(&mut passed, pin!(leaders.next())).await,
+            Either::Left(_)
+        );
+        if has_passed {
+            return true;
+        }
+        if matches!(leaders.current(), Some(LeaderStatus::Led(_))) {
+            return false;
+        }
+    }
+}
+
+/// Waits for this, or for the election's end.
+async fn until_closed<T>(election: &Election, wanted: impl Future<Output = T>) -> Result<T, Error> {
+    let mut wanted = pin!(wanted);
+    loop {
+        if election.is_closed() {
+            return Err(Error::closed());
+        }
+        match select(&mut wanted, pin!(election.sleep(LOOK))).await {
+            Either::Left((done, _)) => return Ok(done),
+            Either::Right(_) => {}
+        }
+    }
+}
