@@ -1,4 +1,4 @@
-//! Leaders that follow one another: each candidate on connections of its own, as if on a machine of its own.
+//! Leaders that follow one another: each candidate on separate connections, as if on a separate machine.
 
 use std::time::{Duration, Instant};
 

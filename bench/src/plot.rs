@@ -7,7 +7,7 @@ use crate::failure::Failure;
 /// Who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Series {
-    /// Each contender is a participant of its own.
+    /// Each contender is a separate participant.
     Participants,
     /// All contenders are one participant's.
     OneParticipant,

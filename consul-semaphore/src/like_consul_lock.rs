@@ -120,7 +120,7 @@ fn as_clap_reads(arguments: Vec<OsString>) -> Vec<OsString> {
         let flag = text.and_then(|text| dashes::flag(text).or_else(|| text.strip_prefix("--")));
         let Some(flag) = flag.filter(|flag| !flag.is_empty()) else {
             read.push(OsString::from("--"));
-            // A `--` of its own says the same.
+            // A `--` alone says the same.
             read.extend((argument != "--").then_some(argument));
             break;
         };

@@ -4,7 +4,7 @@ use std::io;
 
 use tracing_subscriber::filter::LevelFilter;
 
-/// From now on. Whoever has begun before goes on.
+/// From now on. What has begun before goes on.
 pub(crate) fn begin() {
     // Told twice is as good as once.
     let _ = tracing_subscriber::fmt()

@@ -20,7 +20,7 @@
 //! | `queue` | what is shown while it waits |
 //! | `hold` | a permit or a leadership: until when, and why not any longer |
 //! | `supervise`, `supervise/plan` | the child ends before the lease does |
-//! | `child`, `child/stage`, `child/terminal`, `child/guard` | a process group of its own: how it starts, who has the terminal, and who kills it when this process was killed |
+//! | `child`, `child/stage`, `child/terminal`, `child/guard` | a separate process group: how it starts, who has the terminal, and who kills it when this process was killed |
 //! | `signals` | what this process is told |
 //! | `notices` | what it tells: lines for people, or events for programs |
 //! | `logs` | what the libraries tell |

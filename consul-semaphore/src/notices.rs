@@ -14,7 +14,7 @@ pub(crate) struct Notices {
     json: bool,
     verbose: bool,
     is_terminal: bool,
-    /// A line that is drawn anew is on the terminal.
+    /// A line that is drawn again is on the terminal.
     has_line: AtomicBool,
 }
 
@@ -133,7 +133,7 @@ impl Notices {
         self.is_terminal && !self.json
     }
 
-    /// Draws the one line anew.
+    /// Draws the one line again.
     pub(crate) fn draw_line(&self, text: &str) {
         if self.has_watcher() {
             self.has_line.store(true, Ordering::Relaxed);

@@ -21,13 +21,13 @@ use crate::signals::Signals;
 use crate::subject::Subject;
 use crate::supervise::Supervisor;
 
-/// Whoever waits without end is told after this long that nobody answers.
+/// A wait without end is told after this long that nobody answers.
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
 
 /// For how long a place is given back before that is left to its TTL.
 const GIVING_BACK: Duration = Duration::from_secs(10);
 
-/// The same for whoever was told to end while it waited.
+/// The same for a program that was told to end while it waited.
 const LEAVING: Duration = Duration::from_secs(1);
 
 pub(crate) struct Turn<'a> {

@@ -2,7 +2,7 @@
 //!
 //! The timers of runtimes are made for timeouts. Tokio's counts whole milliseconds and rounds up,
 //! so that a slot that is to be held for 10 ms is held for more than 11: a tenth of the handovers per
-//! second would be the timer's. Here a thread of its own waits for the next moment, and the system
+//! second would be the timer's. Here a separate thread waits for the next moment, and the system
 //! ends such a wait within tens of microseconds. Threads that hold need no such help: they wait so
 //! themselves.
 
@@ -64,7 +64,7 @@ fn ring(bells: &Receiver<Bell>) {
             if at > now {
                 break;
             }
-            // Whoever waited may be gone.
+            // The waiter may be gone.
             let _ = first.remove().send(());
         }
         let heard = match next.first_key_value() {

@@ -43,7 +43,7 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Who has connections of its own.
+/// Who has separate connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Transports {
     /// Nobody: all are of one client, and share its sessions, too
@@ -100,7 +100,7 @@ impl Hosts {
         self.meter.read()
     }
 
-    /// A host with connections of its own, as if it were another machine.
+    /// A host with separate connections, as if it were another machine.
     ///
     /// # Errors
     /// [`Failure::Backend`], before anything is sent.
@@ -167,7 +167,7 @@ impl Hosts {
     }
 }
 
-/// One machine: a transport, as a rule with connections of its own, and the runtime that it belongs to.
+/// One machine: a transport, usually with separate connections, and the runtime that it belongs to.
 #[derive(Clone)]
 pub struct Host {
     transport: Arc<Metered<Arc<dyn Transport>>>,

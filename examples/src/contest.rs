@@ -22,7 +22,7 @@ use crate::percentile::Percentiles;
 /// What the candidates share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sharing {
-    /// Nothing: each is like a process on a machine of its own
+    /// Nothing: each is like a process on a separate machine
     Nothing,
     /// A transport: each has a handle, and they share connections
     Transport,

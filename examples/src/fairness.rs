@@ -1,7 +1,7 @@
 //! How many were served out of turn.
 //!
 //! Of every two acquisitions, one was in the queue first. The pair was served out of order when the
-//! other one was granted first. Whoever overtakes a whole queue is thus counted once for each that was
+//! other one was granted first. A contender that overtakes a whole queue is counted once for each that was
 //! overtaken, and a queue served backwards is all pairs. Who was granted first is told by the fencing
 //! tokens, which rise from grant to grant; of those with one token, nobody was first.
 
@@ -12,7 +12,7 @@ use crate::contender::{Round, Turn};
 pub fn out_of_order(rounds: &[Round]) -> Option<f64> {
     let turn = |round: &Round| Some((round.turn?, round.token));
     let mut turns: Vec<(Turn, _)> = rounds.iter().map(turn).collect::<Option<_>>()?;
-    // Of those whose turn came at once, whoever was granted first is first.
+    // Of those whose turn came at once, the one that was granted first is first.
     turns.sort_unstable();
     let mut served: Vec<_> = turns.into_iter().map(|(_, token)| token).collect();
     let pairs = served.len() * served.len().saturating_sub(1) / 2;

@@ -1,6 +1,6 @@
 //! Many semaphores in one process: each is acquired and held, and others wait behind some of them.
 //!
-//! A waiter wants all slots of its semaphore at once, of which one is held: it has its turn when whoever
+//! A waiter wants all slots of its semaphore at once, of which one is held: it has its turn when the one that
 //! is before it has given back what it had. Who holds and who waits are futures of one task, on every
 //! backend, so that no threads are counted but those that the semaphores need.
 
@@ -38,7 +38,7 @@ pub struct Fleet<'a> {
     pub semaphores: usize,
     /// How many slots each of them has.
     pub limit: u32,
-    /// How many wait behind them, with handles of their own.
+    /// How many wait behind them, with separate handles.
     pub waiters: usize,
     /// Whether all handles share one transport.
     pub transports: Transports,

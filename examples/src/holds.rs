@@ -56,7 +56,7 @@ pub fn append(file: &Path, beliefs: &[Belief], clock: &Clock) -> io::Result<()> 
     file.write_all(&lines)
 }
 
-/// Reads what processes have appended, each line as a contender of its own.
+/// Reads what processes have appended, each line as a separate contender.
 ///
 /// # Errors
 /// A line that is none of these.

@@ -170,7 +170,7 @@ impl<T> Metered<T> {
         }
     }
 
-    /// Sends through the same, with a place of its own.
+    /// Sends through the same, with a separate place.
     #[must_use]
     pub fn beside(&self, place: Arc<Place>) -> Self
     where

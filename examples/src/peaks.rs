@@ -31,7 +31,7 @@ pub struct Peaks {
     pub threads: Option<usize>,
 }
 
-/// Counts from a thread of its own.
+/// Counts from a separate thread.
 #[derive(Debug)]
 pub struct Watcher {
     stop: Sender<()>,

@@ -103,7 +103,7 @@ fn entries(body: &[u8]) -> Vec<Entry> {
     }
 }
 
-/// The key that a request ties to a session, by itself or in a transaction.
+/// The key that a request ties to a session, on its own or in a transaction.
 fn tied_key(kind: RequestKind, request: &Request) -> Option<String> {
     match kind {
         RequestKind::KvAcquire => {
@@ -118,7 +118,7 @@ fn tied_key(kind: RequestKind, request: &Request) -> Option<String> {
                     .iter()
                     .filter_map(|operation| operation.kv.as_ref())
             };
-            // Whoever claims has a key already, and only marks it.
+            // A claimant has a key already, and only marks it.
             let is_there =
                 |key: &str| writes().any(|it| it.verb == "check-session" && it.key == key);
             writes()

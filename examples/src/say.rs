@@ -1,6 +1,6 @@
-//! What a program says, to whoever reads it.
+//! What a program says, to its reader.
 //!
-//! Whoever reads may go in the middle, as `head` does. `println!` panics then, and a slot that is held would be left to its
+//! The reader may go in the middle, as `head` does. `println!` panics then, and a slot that is held would be left to its
 //! TTL.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the `CONSUL_*` variables say of the agent, read without I/O: whoever calls brings the environment and the files.
+//! What the `CONSUL_*` variables say of the agent, read without I/O: the caller brings the environment and the files.
 
 use core::fmt;
 use std::ffi::OsString;

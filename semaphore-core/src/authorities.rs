@@ -1,4 +1,4 @@
-//! A folder of certificate authorities, read without I/O: whoever calls brings the files.
+//! A folder of certificate authorities, read without I/O: the caller brings the files.
 
 use std::io;
 use std::path::{Path, PathBuf};

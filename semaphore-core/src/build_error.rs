@@ -55,7 +55,7 @@ pub enum BuildError {
     /// The address is `unix://`, and this system has no such sockets.
     #[error("this system has no sockets of the file system")]
     NoUnixSockets,
-    /// Options of the connection were set beside a client that has options of its own. A socket of the file system is one: set
+    /// Options of the connection were set beside a client that has options already. A socket of the file system is one: set
     /// it on the client.
     #[error("a client of the user's own takes no further options of the connection")]
     OptionsOfOwnClient,

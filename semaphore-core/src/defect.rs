@@ -46,6 +46,8 @@ defects! {
     RenewalUnconfirmed,
     /// A renewal that finds no session is taken for the end of it without asking the leader.
     MissingSessionBelieved,
+    /// A campaign with a session that was kept does not know what the one before it saw.
+    FormerTermForgotten,
     /// Holders are pruned on a view that shows no contender key of ours.
     PruneWithoutOwnKey,
     /// Holders are pruned on a view that says that it is filtered.
@@ -76,10 +78,12 @@ defects! {
     TokenOfQueue,
     /// All that one write admits have one fencing token.
     TokenRepeated,
-    /// Whoever looks on is not told of a loss.
+    /// Observers are not told of a loss.
     LossNotNoticed,
     /// A holder does not look whether the record, or the election's key, still names it.
     EvictionUnnoticed,
+    /// A read by name that began before a contender of ours entered is believed when it does not show it.
+    NamesBelievedLate,
     /// A view that was asked for before the known one is taken for news.
     OlderViewAccepted,
     /// A watch goes on from its index when the server's went backwards.
@@ -96,7 +100,7 @@ defects! {
     SessionLeftBehind,
     /// What is refused when it is given back is given up, and left to the TTL.
     ReleaseGivenUp,
-    /// A 404 is taken for Consul's, whoever says it.
+    /// A 404 is taken for Consul's, even if a gateway says it.
     Html404Believed,
     /// Contender keys are left to the session's behavior.
     KeyLeftBehind,

@@ -176,7 +176,7 @@ impl Driver {
         }
     }
 
-    /// A request, within what it is logged in, and told to whoever counts requests.
+    /// A request, within what it is logged in, and told to those that count requests.
     fn counted(
         &self,
         origin: Origin,
@@ -227,7 +227,7 @@ impl Driver {
     }
 }
 
-/// Tells everybody when the driver ends, by itself or with its runtime, and hands on what is left.
+/// Tells everybody when the driver ends, on its own or with its runtime, and hands on what is left.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.let_in();
@@ -263,7 +263,7 @@ impl Drop for Driver {
 /// Brings an operation to its end.
 ///
 /// # Cancel safety
-/// Dropping it leaves a write that is under way undecided; starting the operation anew is safe.
+/// Dropping it leaves a write that is under way undecided; starting the operation again is safe.
 pub(crate) async fn run<T: Task>(
     mut operation: Operation<T>,
     transport: &dyn Transport,
@@ -348,7 +348,7 @@ impl Exchanges {
     }
 }
 
-/// The timer, made anew only when it is due at another time.
+/// The timer, made again only when it is due at another time.
 #[derive(Default)]
 struct Alarm {
     at: Option<Instant>,

@@ -78,7 +78,7 @@ impl ElectionKey {
     }
 
     /// Whether somebody has written it without `acquire` while a session has it: that resets `LockIndex`, and leaves the session
-    /// (seen on 1.8.7 and 1.23). Whoever led by it does so no more.
+    /// (seen on 1.8.7 and 1.23). The leader by that key leads no more.
     pub(crate) fn is_overwritten(&self) -> bool {
         self.session.is_some() && self.lock_index == 0 && matches!(self.flags, 0 | LOCK_FLAGS)
     }

@@ -50,7 +50,7 @@ pub enum Priority {
     Read,
     /// A blocking query, or what is read instead of one.
     Poll {
-        /// How many wait ahead of whoever wants to know; [`u32::MAX`] if nobody waits for what it tells.
+        /// How many wait ahead of the reader; [`u32::MAX`] if nobody waits for what it tells.
         ahead: u32,
     },
 }
@@ -292,7 +292,7 @@ pub struct Response {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// What it answers, where whoever sent it has told.
+    /// What it answers, where the sender has told.
     asked: Asked,
 }
 

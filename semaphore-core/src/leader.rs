@@ -1,6 +1,6 @@
 //! Who leads an election, as one read of its key says.
 //!
-//! The rules are the guide's: a key that is tied to a session is led by whoever made that session, and
+//! The rules are the guide's: a key that is tied to a session is led by the one that made that session, and
 //! its value is what the leader tells of itself. A key without a session has no leader. Whose key it is says
 //! [`ElectionKey`].
 
@@ -57,7 +57,7 @@ impl Leader {
         core::str::from_utf8(&self.value).ok()
     }
 
-    /// What proves that somebody is this leader, to whoever asks Consul.
+    /// What proves that somebody is this leader, to anyone who asks Consul.
     pub fn sequencer(&self) -> Sequencer {
         Sequencer {
             key: self.key.clone(),

@@ -115,7 +115,7 @@
 //! ```
 //! A [`Candidate`](sans_io::Candidate) is the machine of an election, and is driven by the same loop.
 //!
-//! That loop sends one request after the other. A real one has several under way, since the agent holds a poll open for minutes
+//! That loop sends one request after the other. A real one has several under way, since the agent holds a poll open for up to 16 s
 //! ([`Request::is_long_poll`](sans_io::Request::is_long_poll)), and gives up those that
 //! [`poll_abort`](sans_io::Machine::poll_abort) names. The guide `docs/guides/BY-HAND.md` in the repository has such a loop, the example
 //! `by_hand` a whole program.

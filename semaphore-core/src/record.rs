@@ -197,7 +197,7 @@ impl Record {
                 listed_holders(sessions)?,
             ),
             None | Some(Json::Null) if lower => (Dialect::LowerCaseArray, Vec::new()),
-            // Go writes `null` for a nil map and breaks on reading it; a map mends it.
+            // Go writes `null` for a nil map and breaks on reading it; a map repairs it.
             None | Some(Json::Null) => (Dialect::Map, Vec::new()),
             Some(_) => return Err(refuse("its holders are neither a map nor an array")),
         };

@@ -1,4 +1,4 @@
-//! What is made of files, and made anew when one of them has changed: certificates are replaced while a process lives.
+//! What is made of files, and made again when one of them has changed: certificates are replaced while a process lives.
 
 use core::fmt;
 use core::time::Duration;
@@ -32,7 +32,7 @@ pub trait Files: Send + Sync {
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
 }
 
-/// What is made of files: made anew when one of them has changed, or when its last state was [doubted](Self::doubt).
+/// What is made of files: made again when one of them has changed, or when its last state was [doubted](Self::doubt).
 ///
 /// Files that can't be used, as while they are written, leave what was made last in use; that is logged. It is `Debug`
 /// without its content.

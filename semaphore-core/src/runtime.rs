@@ -26,7 +26,7 @@ pub trait Runtime: Send + Sync {
     /// Waits for `duration`.
     async fn sleep(&self, duration: Duration);
 
-    /// The same, by the clock of whoever waits, for a deadline of its own. A runtime whose timers stand still together with its
+    /// The same, by the clock of the waiter, for a deadline of the caller's. A runtime whose timers stand still together with its
     /// tasks uses another one's where it is awaited on one. By default it is [`Self::sleep`].
     async fn timer(&self, duration: Duration) {
         self.sleep(duration).await;

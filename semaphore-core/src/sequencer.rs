@@ -16,7 +16,7 @@ use crate::input::Scope;
 /// Of a semaphore it speaks of the contender key, not of the slot: for the slot there is the
 /// [`FencingToken`](crate::FencingToken). It is as good as the discipline of all who write the key
 /// through `acquire`: a plain `PUT` resets its lock index, and no sequencer is current after that.
-/// Anybody can acquire *some* key: whoever checks one knows which key it must be of.
+/// Anybody can acquire *some* key: a resource that checks one must know which key it is of.
 ///
 /// As text it is `<lock index>:<session>:<key>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ pub struct Sequencer {
 pub enum SequencerStatus {
     /// The session still has the key.
     Current,
-    /// The key is gone, free, or acquired anew since. A sequencer that was ever current and is stale
+    /// The key is gone, free, or acquired again since. A sequencer that was ever current and is stale
     /// stays so: refuse its bearer for good.
     Stale,
     /// Consul did not tell: it could not be asked, had no leader or was overloaded until the tries

@@ -123,7 +123,7 @@ mod scheduled {
     }
 
     impl<T> Drop for Guard<'_, T> {
-        /// What follows an unlocking is a step of its own.
+        /// What follows an unlocking is a separate step.
         fn drop(&mut self) {
             self.0 = None;
             step();

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 /// A point in time, counted from an origin that the [`Runtime`](crate::adapter::Runtime) chooses.
 ///
-/// The core never reads a clock; whoever drives it passes `now` in. Two instants compare only
+/// The core never reads a clock; its driver passes `now` in. Two instants compare only
 /// when they come from the same runtime. The clock behind it must not go backwards and should
 /// go on counting while the machine is suspended, since Consul's does (invariant S2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

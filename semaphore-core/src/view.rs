@@ -34,7 +34,7 @@ pub struct View {
     keyless: Vec<String>,
     /// How many holders are alive by a key that has another name than theirs.
     renamed: usize,
-    /// Sessions in lower case that are tied to keys, but not to contender keys of their own.
+    /// Sessions in lower case that are tied to keys, but not to separate contender keys.
     strangers: BTreeSet<String>,
     /// In the order of their sessions.
     orphans: Vec<Orphan>,
@@ -49,6 +49,9 @@ pub(crate) enum Source {
     List,
     /// A transaction, which does not say so: nobody is taken for dead on its word.
     Transaction,
+    /// The names below the prefix, and a check of each that names a session: a session that is tied to a key of another name is
+    /// not seen, so that nobody is taken for dead on its word.
+    Named,
     /// A record that is newer than the list: its holders may have come after the list.
     NewerRecord,
 }
@@ -119,6 +122,17 @@ pub struct Orphan {
     pub flags: u64,
 }
 
+impl Orphan {
+    /// What the entry of its contender key says of a session.
+    pub(crate) fn new(session: SessionId, entry: &Entry<'_>) -> Self {
+        Self {
+            session,
+            modify_index: entry.modify_index(),
+            flags: entry.flags(),
+        }
+    }
+}
+
 /// The key `<prefix>/<session>` as a view shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -140,16 +154,8 @@ impl View {
             index: list.index,
             version: list.index,
             filtered: list.filtered,
-            lock: None,
             contenders: Vec::with_capacity(list.entries.len()),
-            places: Vec::new(),
-            waiting: Vec::new(),
-            keyless: Vec::new(),
-            renamed: 0,
-            strangers: BTreeSet::new(),
-            orphans: Vec::new(),
-            taken: BTreeSet::new(),
-            source: Source::List,
+            ..Self::empty()
         };
         for entry in &list.entries {
             view.version = view.version.max(entry.modify_index());
@@ -165,6 +171,24 @@ impl View {
         view
     }
 
+    fn empty() -> Self {
+        Self {
+            index: Index::ZERO,
+            version: Index::ZERO,
+            filtered: false,
+            lock: None,
+            contenders: Vec::new(),
+            places: Vec::new(),
+            waiting: Vec::new(),
+            keyless: Vec::new(),
+            renamed: 0,
+            strangers: BTreeSet::new(),
+            orphans: Vec::new(),
+            taken: BTreeSet::new(),
+            source: Source::List,
+        }
+    }
+
     fn add(&mut self, name: &str, entry: &Entry<'_>) {
         let named = SessionId::read(name).filter(|named| named.is(name));
         match (named, entry.session()) {
@@ -176,11 +200,7 @@ impl View {
                 self.strangers.insert(session.to_ascii_lowercase());
                 self.taken.extend(named);
             }
-            (Some(named), None) => self.orphans.push(Orphan {
-                session: named,
-                modify_index: entry.modify_index(),
-                flags: entry.flags(),
-            }),
+            (Some(named), None) => self.orphans.push(Orphan::new(named, entry)),
             (None, None) => {}
         }
     }
@@ -278,7 +298,7 @@ impl View {
     }
 
     /// How new what it shows is: the index of the read, unless something in it was changed later.
-    /// An agent never answers so, but whoever passes its answer on may mix headers up, and an index
+    /// An agent never answers so, but a gateway that passes its answer on may mix headers up, and an index
     /// that is too low would let every older view after it pass for a newer one.
     pub(crate) fn version(&self) -> Index {
         self.version

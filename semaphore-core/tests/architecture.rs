@@ -173,7 +173,7 @@ impl Source {
         } else {
             [before, &[name.to_owned()]].concat()
         };
-        // What a module shows of its own parts begins with their name.
+        // What a module shows of its parts begins with their name.
         let own = [vec!["self".to_owned()], words.clone()].concat();
         let Some(path) = self
             .resolve(&words)

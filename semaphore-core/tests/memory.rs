@@ -23,7 +23,7 @@ fn a_caller_that_waits_takes_less_than_two_kibibytes() {
         .connect(world.client("a"))
         .expect("valid settings");
     let permit = world.run(semaphore.acquire()).expect("a free slot");
-    // Whoever waits first brings a contender along, which serves all that come after.
+    // The first waiter brings a contender along, which serves all that come after.
     let mut first = waiting(&semaphore);
     poll(&mut first);
     world.advance(Duration::from_secs(1));

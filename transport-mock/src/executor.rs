@@ -141,7 +141,7 @@ impl Executor {
         let before = std::mem::replace(&mut state.stranded, Stranded::Ended);
         drop(state);
         eprintln!("{}", watchdog::ADVICE);
-        // Whoever waits for these learns that they are gone.
+        // Those that wait for these learn that they are gone.
         drop(tasks);
         if let Stranded::Since(_, outside) = before {
             outside.into_iter().for_each(Waker::wake);

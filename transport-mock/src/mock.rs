@@ -165,7 +165,7 @@ impl MockConsul {
         }
     }
 
-    /// The host of this name: with connections of its own, and a target for faults of its own.
+    /// The host of this name: with separate connections, and a target for separate faults.
     pub fn client(&self, host: impl AsRef<str>) -> MockClient {
         let host = self.world().with(|network| network.host(host.as_ref()));
         MockClient::new(Arc::clone(self.world()), host)
@@ -238,7 +238,7 @@ impl MockConsul {
     }
 
     /// Starts a thread that lives on virtual time: from now on and until `body` ends, time moves
-    /// by itself only while the thread is inside a client's `block_on` (or [`MockConsul::run`]).
+    /// on its own only while the thread is inside a client's `block_on` (or [`MockConsul::run`]).
     /// What it does between takes no virtual time, however slow the machine is.
     ///
     /// `body` must not wait for another thread by other means, since time may stand still. Threads
@@ -289,7 +289,7 @@ impl fmt::Debug for TimeHold {
 
 /// Settings.
 impl MockConsul {
-    /// Whether time moves by itself when everything sleeps (it does, unless this says otherwise).
+    /// Whether time moves on its own when everything sleeps (it does, unless this says otherwise).
     /// Otherwise only [`MockConsul::advance`] moves it, whenever the test gets round to it.
     pub fn set_automatic_time(&self, automatic: bool) {
         self.world().set_automatic(automatic);
@@ -321,7 +321,7 @@ impl MockConsul {
             .with(|network| network.writes = is_kept.then(Vec::new));
     }
 
-    /// How long a message travels, one way: drawn anew for each from this range. 1 ms, unless
+    /// How long a message travels, one way: drawn again for each from this range. 1 ms, unless
     /// this says otherwise.
     pub fn set_latency(&self, range: RangeInclusive<Duration>) {
         self.world().with(|network| network.latency = range);

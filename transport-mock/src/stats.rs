@@ -18,7 +18,7 @@ pub struct Stats {
     pub failures: u64,
     /// Bytes of the answers that arrived: bodies and headers.
     pub bytes_down: u64,
-    /// Exchanges under way now. Each needs a connection of its own.
+    /// Exchanges under way now. Each needs a separate connection.
     pub open: usize,
     /// The most connections that the agent ever counted against the host, see
     /// [`MockConsul::set_max_connections`](crate::MockConsul::set_max_connections). Over several hosts, the sum of their

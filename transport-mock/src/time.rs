@@ -60,7 +60,7 @@ pub(crate) fn assert_no_tokio() {
     assert!(
         tokio::runtime::Handle::try_current().is_err(),
         "this world's time is its own, and tokio, which runs here, does not move it. Make the world with \
-         `MockConsul::on_tokio(seed)` in a `#[tokio::test(start_paused = true)]`, and await its futures there. (Whoever \
+         `MockConsul::on_tokio(seed)` in a `#[tokio::test(start_paused = true)]`, and await its futures there. (Code that \
          moves it beside tokio says so first, by `set_automatic_time(false)`)"
     );
 }

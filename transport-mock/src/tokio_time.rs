@@ -26,7 +26,7 @@ impl TokioTime {
         let Ok(handle) = Handle::try_current() else {
             panic!(
                 "`MockConsul::on_tokio` was called outside of a tokio runtime: call it in a \
-                 `#[tokio::test(start_paused = true)]`, or make a world with a time of its own by `MockConsul::new`"
+                 `#[tokio::test(start_paused = true)]`, or make a world with separate time by `MockConsul::new`"
             )
         };
         Self {

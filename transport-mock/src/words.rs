@@ -62,7 +62,7 @@ impl MockConsul {
         waiters.into_iter().map(name).collect()
     }
 
-    /// The value of whoever leads the election of this key, if somebody does.
+    /// The value of the leader of the election of this key, if somebody leads.
     pub fn leader(&self, key: impl AsRef<str>) -> Option<String> {
         self.consul(|consul, _| {
             let entry = consul.entry(key.as_ref())?;

@@ -36,7 +36,7 @@ pub(crate) struct World {
 
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    /// Whether time moves by itself when everything sleeps.
+    /// Whether time moves on its own when everything sleeps.
     automatic: bool,
     patience: Duration,
 }

@@ -1,4 +1,4 @@
-//! Agents on nodes of their own: a session stands on the node of the agent that it was made through, and ends
+//! Agents on separate nodes: a session stands on the node of the agent that it was made through, and ends
 //! with it.
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]

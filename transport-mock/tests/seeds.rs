@@ -80,7 +80,7 @@ async fn on_tokio_too() {
     Seeds::new(20).with_faults(0.2).run_on_tokio(test).await;
 }
 
-/// Fails only where another test runs it in a process of its own.
+/// Fails only where another test runs it in a separate process.
 #[test]
 fn the_test_that_fails() {
     if env::var_os(FAILS).is_none() {

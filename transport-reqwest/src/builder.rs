@@ -1,7 +1,7 @@
 use std::env;
 #[cfg(feature = "tls")]
 use std::fs;
-#[cfg(any(feature = "tls", unix))]
+#[cfg(feature = "tls")]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -190,7 +190,7 @@ impl TransportBuilder {
         self
     }
 
-    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. Whoever can answer in the
+    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. An attacker who can answer in the
     /// agent's place then reads the ACL token and the password, and says who holds what: more can hold than the limit allows. A
     /// warning in the log says so when the transport is built.
     #[cfg(feature = "tls")]
@@ -199,7 +199,7 @@ impl TransportBuilder {
         self
     }
 
-    /// Sends through this client instead of one of our own. What it does to a request is then
+    /// Sends through this client instead of one that is built here. What it does to a request is then
     /// its owner's choice: proxies, TLS, connection pool.
     ///
     /// It must not follow redirects (`redirect(Policy::none())`), must not retry

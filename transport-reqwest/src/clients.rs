@@ -124,7 +124,7 @@ impl Clients {
         }
     }
 
-    /// Waits while another request finds out what the agent speaks. Whoever gets the guard keeps it until its own answer.
+    /// Waits while another request finds out what the agent speaks. The request that gets the guard keeps it until its answer.
     pub(crate) async fn scout(&self) -> Option<MutexGuard<'_, ()>> {
         if self.state().spoken != Spoken::Unknown {
             return None;

@@ -1,5 +1,5 @@
 //! What is left to do when a tokio runtime ends: its tasks are dropped in the middle, and its sockets and timers work no
-//! longer. A thread with a runtime of its own, and connections of its own, brings it to its end.
+//! longer. A thread with a separate runtime, and separate connections, brings it to its end.
 //!
 //! ```text
 //!  the runtime is dropped ─▶ a driver is dropped ─▶ finish() ──┐ waits for the answer
@@ -99,7 +99,7 @@ async fn work(mut jobs: UnboundedReceiver<Job>, transport: ReqwestTransport) {
     while let Some(Job { rest, done }) = jobs.recv().await {
         let finished = rest.finish(transport.clone(), transport.clone());
         running.spawn(async move {
-            // Whoever has stopped waiting needs no answer.
+            // A caller that has stopped waiting needs no answer.
             let _ = done.send(finished.await);
         });
         while running.try_join_next().is_some() {}

@@ -1,4 +1,4 @@
-//! Whom to trust, and who we are: asked anew for each connection, since files may have been replaced.
+//! Whom to trust, and who we are: asked again for each connection, since files may have been replaced.
 
 use std::fmt;
 use std::sync::Arc;

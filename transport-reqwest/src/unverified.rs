@@ -1,4 +1,4 @@
-//! TLS with whoever answers.
+//! TLS that accepts any certificate.
 
 use std::sync::Arc;
 

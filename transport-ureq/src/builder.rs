@@ -186,7 +186,7 @@ impl TransportBuilder {
         self
     }
 
-    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. Whoever can answer in the
+    /// With `true` it takes any certificate for the agent's, as `CONSUL_HTTP_SSL_VERIFY=false` does. An attacker who can answer in the
     /// agent's place then reads the ACL token and the password, and says who holds what: more can hold than the limit allows. A
     /// warning in the log says so when the transport is built.
     #[cfg(feature = "tls")]

@@ -8,7 +8,7 @@ use semaphore_core::adapter::{Instant, Response, Servers, TransportErrorKind};
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, NextTimeout, Transport};
 
-/// What all workers of a transport know, by a clock of its own.
+/// What all workers of a transport know, by a separate clock.
 pub(crate) struct Peers {
     servers: Servers,
     origin: boot_time::Instant,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_io::Timer;
 
-/// Has async-io start what it needs for timers. By itself it does so with the first timer that is waited for, and
+/// Has async-io start what it needs for timers. On its own it does so with the first timer that is waited for, and
 /// panics where the system gives no thread or descriptor: then a task that holds slots would end.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use ureq::unversioned::transport::{
 
 /// An open connection. Time is kept as ureq does for TCP.
 pub(crate) struct Socket {
-    /// Shared with whoever gives the request up.
+    /// Shared with the one that gives the request up.
     stream: Arc<Stream>,
     buffers: LazyBuffers,
 }

@@ -1,7 +1,7 @@
 //! The thread that all tasks of a process share.
 //!
 //! A task is the driver of a semaphore or an election, which waits most of the time. It never waits for a request: those
-//! have [threads of their own](crate::workers).
+//! have [separate threads](crate::workers).
 
 use std::cell::Cell;
 use std::io;

@@ -1,4 +1,4 @@
-//! Whom to trust, and who we are: made anew for the next connection when a file has been replaced.
+//! Whom to trust, and who we are: made again for the next connection when a file has been replaced.
 
 use std::fmt;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use crate::client::Agents;
 use crate::reactor;
 use crate::workers::Workers;
 
-/// HTTP(S) to a Consul agent through ureq, on threads of its own.
+/// HTTP(S) to a Consul agent through ureq, on separate threads.
 ///
 /// Clones share threads and connections. No thread is started until a semaphore is connected, and nothing sent until a
 /// request is. When the last clone is dropped, its threads end.

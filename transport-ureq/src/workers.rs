@@ -8,7 +8,7 @@
 //!      agent shut down └──────┘                  ▼        ▼
 //!                                               (ended)
 //! ```
-//! Each lane has a worker of its own, and for a moment two, while one that was given up closes its connection.
+//! Each lane has a separate worker, and for a moment two, while one that was given up closes its connection.
 
 use std::collections::BTreeMap;
 use std::future::Future;

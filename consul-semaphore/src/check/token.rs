@@ -44,7 +44,7 @@ pub(super) async fn check(agent: &Agent) -> Finding {
             TOKEN,
             format!("Consul does not know it: {}", said(&answer)),
             "it may have been deleted, or have expired, or be another cluster's: set CONSUL_HTTP_TOKEN_FILE or \
-             CONSUL_HTTP_TOKEN anew",
+             CONSUL_HTTP_TOKEN again",
         ),
         _ => Finding::unknown(ABOUT, said(&answer)),
     }

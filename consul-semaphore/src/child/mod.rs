@@ -1,4 +1,4 @@
-//! The command while it runs: a process group of its own, which ends whole.
+//! The command while it runs: a separate process group, which ends whole.
 //!
 //! ```text
 //!  this process ── fork ──▶ stage: ends with its parent, has the terminal ── exec ──▶ the command ── … ──▶ grandchildren
@@ -88,7 +88,7 @@ impl Child {
             .name("child".to_owned())
             .spawn(move || {
                 watch(group, has_terminal);
-                // Whoever does not listen any more has killed it.
+                // A supervisor that does not listen any more has killed it.
                 let _ = sender.send(());
             })
             .map_err(Failure::system("no thread for the command can be started"))?;

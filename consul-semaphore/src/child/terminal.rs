@@ -43,7 +43,7 @@ impl Terminal {
     }
 }
 
-/// Whoever is not in the terminal's group would be stopped by this unless that signal is blocked.
+/// A process that is not in the terminal's group would be stopped by this unless that signal is blocked.
 fn set(group: Pid) {
     let mut stops = SigSet::empty();
     stops.add(Signal::SIGTTOU);

@@ -106,7 +106,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         let status = self.finish(&mut child).await?;
-        // Whoever it had started ran on until now.
+        // What it had started ran on until now.
         let is_lost = self.lease.is_lost || stage != Stage::Runs || self.hold.remaining().is_zero();
         Ok(if is_lost && self.care.on_lost != OnLost::Ignore {
             Outcome::Lost

@@ -1,4 +1,4 @@
-//! Whoever is cut off runs a command that is dead before the next one runs: when a server of a real cluster dies and takes sessions with
+//! A program that is cut off runs a command that is dead before the next one runs: when a server of a real cluster dies and takes sessions with
 //! it, when the network falls silent, and when the supervisor stands still.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::support::{Running, is_alive, names, wait_until};
 const BEATS: &str =
     "trap '' TERM; while :; do date +%s%N >\"$0.new\"; mv \"$0.new\" \"$0\"; sleep 0.02; done";
 
-/// Two who want the same slot, each by a server of its own.
+/// Two who want the same slot, each by a separate server.
 struct Pair {
     first: Running,
     command: u32,

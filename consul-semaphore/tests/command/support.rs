@@ -53,7 +53,7 @@ pub(crate) fn run_with(mut command: Command, input: &str) -> Ran {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    // Whoever reads nothing may be gone already.
+    // A program that reads nothing may be gone already.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().expect("an end");

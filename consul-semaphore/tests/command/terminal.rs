@@ -10,7 +10,7 @@ use nix::pty::openpty;
 
 use crate::support::{Running, program, run, scene};
 
-/// A program on a terminal of its own, and what it writes there.
+/// A program on a separate terminal, and what it writes there.
 struct OnTerminal {
     child: Child,
     terminal: File,

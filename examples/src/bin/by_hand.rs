@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// One request on a connection of its own.
+/// One request on a separate connection.
 fn send(url: &AgentUrl, request: &Request) -> Result<Response, TransportError> {
     // Whether the agent saw the request is the one thing that the core must know of a failure.
     let failed = |kind| move |error: io::Error| TransportError::with_source(kind, error);

@@ -100,7 +100,7 @@ async fn term(discovery: &Discovery, leader: &Leader) -> String {
     )
 }
 
-/// Something to see on a Consul of one's own.
+/// Something to see on a Consul that nobody else uses.
 async fn lead_in_turn(
     transport: ReqwestTransport,
     key: LockKey,

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn run() -> Result<(), Box<dyn Error>> {
     let agent = Agent::find()?;
 
-    // Requests have threads of their own. There is no tokio in it.
+    // Requests have separate threads. There is no tokio in it.
     let transport = SmolTransport::from(agent.ureq()?);
     let semaphore = Semaphore::builder("examples/on-smol", 1).connect(transport)?;
 
@@ -31,7 +31,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         Err(refusal) => println!("a try is refused: {refusal}"),
     }
 
-    // Running out of time is an error of its own kind. Dropping the future would give up, too.
+    // Running out of time is a separate kind of error. Dropping the future would give up, too.
     match semaphore.acquire_timeout(Duration::from_millis(300)).await {
         Err(SemaphoreError::Timeout { waited, .. }) => println!("gave up after {waited:?}"),
         Err(error) => return Err(error.into()),

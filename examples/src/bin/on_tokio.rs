@@ -44,8 +44,8 @@ async fn use_the_resource(
     let permit = semaphore.acquire_timeout(Duration::from_secs(30)).await?;
     println!("task {number} holds a slot");
 
-    // Holding is a lease. Whoever can't stop in the middle hands the fencing token on with every
-    // write, so that the resource itself can refuse whoever comes late.
+    // Holding is a lease. Work that can't stop in the middle sends the fencing token along with every
+    // write, so that the resource itself can refuse a write that comes late.
     tokio::select! {
         () = work(permit.fencing_token()) => println!("task {number} is done"),
         lost = permit.lost() => return Err(lost.into()),

@@ -25,7 +25,7 @@ async fn nightly_job(semaphore: &Semaphore, runtime: &impl Runtime) -> Result<u3
 }
 
 fn main() -> Result<(), Box<dyn StdError>> {
-    // A world of its own for each test. The seed decides all that happens at random.
+    // A separate world for each test. The seed decides all that happens at random.
     let world = MockConsul::new(7);
     let node = world.client("node-1");
     let semaphore = Semaphore::builder("jobs/nightly", 1).connect(node.clone())?;
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
     world.advance(Duration::from_secs(30 * 60 - 1));
     world.partition("node-1");
 
-    // The job stops by itself: its lease ended without any answer from Consul.
+    // The job stops on its own: its lease ended without any answer from Consul.
     let minutes = world.run(job)?;
     println!(
         "worked for {minutes} minutes, which took {} of virtual time",

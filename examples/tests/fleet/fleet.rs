@@ -1,4 +1,4 @@
-//! `contend --mode fleet`: many semaphores in one process and in many, on agents of their own at their
+//! `contend --mode fleet`: many semaphores in one process and in many, on separate agents at their
 //! default limits. An agent takes 200 connections from one address.
 //!
 //! `SEMAPHORE_FLEET_HOLD_MS` says how long they are held, 15 s unless told: a lease lasts 13.5 s, and
@@ -93,7 +93,7 @@ impl Sailed {
         assert_eq!(self.ran.stderr, "", "{self}");
     }
 
-    /// Whoever was refused was told what there was not enough of.
+    /// A caller that was refused was told what there was not enough of.
     #[track_caller]
     fn assert_reasons_name(&self, names: &[&str]) {
         let told = self.ran.stderr.to_lowercase();
@@ -258,7 +258,7 @@ fn what_twenty_semaphores_were_granted_with_thirty_threads_is_kept() {
 }
 
 /// A script that runs a command with that many. The system counts the threads of a user: root has to
-/// become another one, and whoever is none counts anew in a namespace of users.
+/// become another one, and one that is not counts from the start in a namespace of users.
 fn thirty_threads(number: u32) -> String {
     let user = 1_000_000 + 10 * process::id() + number;
     format!(

@@ -1,4 +1,4 @@
-//! Many semaphores at once, most of them on real agents. A program of its own, since it takes longest: it begins first.
+//! Many semaphores at once, most of them on real agents. A separate program, since it takes longest: it begins first.
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -124,7 +124,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended by itself, as a rule.
+        // It has ended on its own, as a rule.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Our client processes, each behind a proxy of its own.
+//! Our client processes, each behind a separate proxy.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -132,7 +132,7 @@ impl Fleet {
             return Ok(());
         };
         if let Some(pipe) = process.stdin.as_mut() {
-            // Who has ended by itself can't be told; its log shows it.
+            // Who has ended on its own can't be told; its log shows it.
             let _ = pipe.write_all(&[LEAVE]);
         }
         let deadline = Instant::now() + LEAVING;
@@ -203,7 +203,7 @@ impl Fleet {
         for member in &mut members {
             let pipe = member.process.as_mut().and_then(|it| it.stdin.as_mut());
             if let Some(pipe) = pipe {
-                // Who has ended by itself can't be told; its log shows it.
+                // Who has ended on its own can't be told; its log shows it.
                 let _ = pipe.write_all(b"\n");
             }
         }

@@ -1,4 +1,4 @@
-//! `chaos run`, `chaos check DIR`, and what a run starts as processes of its own.
+//! `chaos run`, `chaos check DIR`, and what a run starts as separate processes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

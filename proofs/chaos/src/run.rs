@@ -24,7 +24,7 @@ use crate::witness::{Witnesses, look, sessions};
 const TTL: Duration = Duration::from_secs(10);
 /// Those of a run in which servers are taken out, in seconds: most believe for longer than that takes.
 const TTLS: std::ops::RangeInclusive<u64> = 10..=60;
-/// Short, so that whoever believes too long is found beside another one. It has to be the default where
+/// Short, so that a client that believes too long is found beside another one. It has to be the default where
 /// sessions end before their time.
 const LOCK_DELAY: Duration = Duration::from_secs(1);
 /// Half of the runs that last as long have their servers taken out.
@@ -45,8 +45,8 @@ impl Run {
     ///
     /// With `reaped` their servers go for so long that Consul ends the sessions that were made through them,
     /// while their holders, each of whom knows no other server, believe on. `consul lock` then takes part
-    /// in an election only: at a semaphore it prunes at once whoever has vanished, ours included. One contender on each backend
-    /// has its sessions on a node of its own, so that none of them ends so. One contender on each backend, with such a node and
+    /// in an election only: at a semaphore it prunes at once every holder that has vanished, ours included. One contender on each backend
+    /// has its sessions on a separate node, so that none of them ends so. One contender on each backend, with such a node and
     /// without, talks to a client agent, which goes, too. Unless told, the seed says whether it is such a run.
     pub fn new(seed: u64, chaos: Duration, reaped: Option<bool>) -> Self {
         use What::{Election, Semaphore};
@@ -73,7 +73,7 @@ impl Run {
                 Role::Follower
             },
             ttl: reaped.then(|| Duration::from_secs(rng.u64(TTLS))),
-            // Of the two contenders on a backend one each, and whoever follows has no session.
+            // Of the two contenders on a backend one each, and a follower has no session.
             own_node: reaped && number % 2 == 1,
         });
         let clients = clients.collect();
@@ -109,7 +109,7 @@ impl Run {
 
 /// How long after everything went wrong sessions with this TTL may exist that nobody renews any more,
 /// those of the killed and those whose creation was not answered: Consul expires them after twice the
-/// TTL, counted anew from the last election.
+/// TTL, counted again from the last election.
 fn expiry(ttl: Duration) -> Duration {
     ttl * 2 + Duration::from_secs(8)
 }
@@ -233,7 +233,7 @@ fn look_for_ours(admin: &Admin, run: &Run, end: &mut End) -> io::Result<()> {
                 }
             }
             What::Election => {
-                // Whoever leads by now is another one: it has written what the key says.
+                // Who leads by now is another one: it has written what the key says.
                 if let Sight::Led { value, .. } = look(admin, place)?
                     && is_ours(&value)
                 {

@@ -11,7 +11,7 @@ pub(crate) enum Failure {
     Cluster(#[from] StartError),
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
-    #[error("waited in vain for {0}; it said: {1}")]
+    #[error("waited too long for {0}; it said: {1}")]
     Late(&'static str, String),
     #[error("the server was not reaped while the row was measured: nothing ended early")]
     NotReaped,

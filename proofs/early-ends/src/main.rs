@@ -5,7 +5,7 @@
 //!       ├─ the holder:  `contend` or `leader`, talks to server A alone ◄─ A is killed, frozen, cut off
 //!       └─ the waiter:  the same program, talks to server B alone
 //! ```
-//! Both programs print when they held by the machine's clock. Each row has a cluster of its own.
+//! Both programs print when they held by the machine's clock. Each row has a separate cluster.
 
 mod failure;
 mod program;
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 
 type Outcomes = Vec<(Row, Result<Measured, Failure>)>;
 
-/// So many at once, each on a cluster of its own.
+/// So many at once, each on a separate cluster.
 fn measure(rows: &[Row], jobs: NonZeroUsize, lock_delay: Option<u64>) -> Outcomes {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());

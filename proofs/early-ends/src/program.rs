@@ -60,7 +60,7 @@ impl Program {
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                    // Whoever wanted to know may be gone.
+                    // The one that wanted to know may be gone.
                     let _ = tell.send(line);
                 }
             });
@@ -119,7 +119,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended on its own.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -129,7 +129,7 @@ impl Measured {
     }
 }
 
-/// Measures one row on a cluster of its own.
+/// Measures one row on a separate cluster.
 ///
 /// # Errors
 /// [`Failure`] when it can't be measured. That two held is none.
@@ -182,7 +182,7 @@ fn until_both_contend(row: &Row, witness: &Client) -> Result<(), Failure> {
     let deadline = Instant::now() + SLACK;
     loop {
         let seen = match row.what {
-            // `contend` makes sessions of its own before.
+            // `contend` makes separate sessions before.
             What::Semaphore => witness.leftovers(PLACE).map(|left| left.keys.len()),
             What::Election => witness.sessions().map(|all| all.len()),
         };

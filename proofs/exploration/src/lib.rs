@@ -45,7 +45,7 @@
 //! - Messages take no time, unless they are held up by [`Fault::Delay`]: the clock moves only when none is
 //!   under way that takes no time. What a slow network does is therefore in the scenes with that fault.
 //! - Time stops at multiples of [`Scene::tick`]; what is due in between is late, by less than one.
-//! - A participant's jitter is drawn anew from one seed at every step, so it is always the same share.
+//! - A participant's jitter is drawn again from one seed at every step, so it is always the same share.
 //! - With [`Messages::RoundTrips`], a request that nothing happens to is answered in the same step.
 //!   Answers to blocking queries that had to wait still come at any time.
 //! - Consul expires a session at any time after its TTL, counted from the last renewal that arrived, and

@@ -222,7 +222,7 @@ impl<S: Subject> Run<S> {
         let now = self.now;
         let asked = match (choices.below(10), known) {
             (0 | 1, Some(known)) => {
-                // A change is told of, whoever gives up.
+                // A change is told of, even if its caller gives up.
                 if self.commands[&known].stage != Stage::Changing {
                     self.machine().cancel(now, known);
                     self.enter(known, Stage::Over);

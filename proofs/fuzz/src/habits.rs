@@ -1,4 +1,4 @@
-//! A Consul that answers each kind of request in an odd way of its own, again and again: after how
+//! A Consul that answers each kind of request in a separate odd way, again and again: after how
 //! long, and honestly, mangled in the same way, with the same invention, with a failure, or never.
 
 use std::collections::BTreeMap;

@@ -29,7 +29,7 @@ pub(crate) fn delete(now: Instant, consul: &mut Consul) {
     consul.submit(now, &delete);
 }
 
-/// Somebody with a session acquires the key, whoever that is.
+/// Somebody with a session acquires the key.
 fn lead(now: Instant, consul: &mut Consul, choices: &mut Choices<'_>) {
     if choices.flag() {
         let create = Request::new(Method::Put, "/v1/session/create");

@@ -1,5 +1,5 @@
 //! S1, of elections: nobody acquires a key during the lock delay that follows the end of a session that had it. It is Consul
-//! that refuses; whoever is elected during that time was not refused.
+//! that refuses; a candidate that is elected during that time was not refused.
 
 use std::collections::BTreeMap;
 

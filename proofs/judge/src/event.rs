@@ -122,7 +122,7 @@ pub enum Event {
         /// Who it is, as it is written in a verdict.
         name: String,
     },
-    /// Somebody follows no more, or begins anew.
+    /// Somebody follows no more, or begins again.
     Leaves {
         /// Who.
         follower: Follower,
@@ -188,7 +188,7 @@ pub enum Admission {
 /// A write that says who holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// How often indexes were counted anew before: tokens compare with those of the same epoch alone.
+    /// How often indexes were counted again before: tokens compare with those of the same epoch alone.
     pub epoch: u64,
     /// In the order in which writes were applied.
     pub number: u64,

@@ -11,7 +11,7 @@
 //!
 //! # Moments that are not known exactly
 //! The simulator knows each moment. Chaos knows that something came after one line of a log and before another.
-//! So whoever tells of a run says what is certain:
+//! So a run is told with what is certain:
 //! - A belief is told for the time in which it is certain: from the moment before its holder asked and was told that it
 //!   holds, until the first moment at which it may have been over. A judge that is told less finds less, and accuses nobody falsely.
 //! - A lock delay is told until the soonest moment at which it can be over, and an acquisition at a moment by which it has
@@ -25,12 +25,12 @@
 //!
 //! | promise | here | only in simulation | only in chaos |
 //! |---|---|---|---|
-//! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that whoever lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
+//! | S1, never more than the limit believe | [`Event::Begins`], [`Event::Ends`] | that a holder that lost it to others learns of it in time: it takes the true state of Consul to know what an answer shows | |
 //! | S1 of elections, nobody acquires a key during a lock delay | [`Event::Delayed`], [`Event::Acquired`] | | |
 //! | S2, a belief ends in time | [`Event::Believed`] | when the session ended by its TTL, on the true clock | when the lease ends, and how long it may be: logs know no more |
 //! | S5, tokens rise | [`Event::Granted`] | which writes may have admitted a grant: what was written is seen there alone | |
 //! | L1 of discovery, leaders are seen in their order and in time | [`Event::Sees`], [`Event::Shows`], [`Event::CaughtUp`] | within which time | that each leader is seen with its own words: there values say whose they are |
-//! | L4, what a loss is justified by | [`Event::Lost`] | who took something away, when indexes were counted anew, until when trouble can be felt | when a quorum was within reach, by what witnesses saw and what was done |
+//! | L4, what a loss is justified by | [`Event::Lost`] | who took something away, when indexes were counted again, until when trouble can be felt | when a quorum was within reach, by what witnesses saw and what was done |
 //! | L4, nothing fails that is to be tried again | | by what is to be expected of a world's deeds | by how it was asked for |
 //! | S3, S4, L3 | | what Consul was asked for and what it has done is seen there alone | |
 //! | L1, who waits gets in | | within a bound that follows from the world, in quiet | every acquisition ends, and everything can be had at last: how long a loaded machine takes is bounded by nothing |

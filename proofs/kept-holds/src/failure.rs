@@ -11,7 +11,7 @@ pub(crate) enum Failure {
     Agents(#[from] StartError),
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
-    #[error("waited in vain for {0}")]
+    #[error("waited too long for {0}")]
     Late(&'static str),
     #[error("the report can't be read: {0:?}")]
     Report(String),

@@ -4,7 +4,7 @@
 //!  restarts   `contend` ──▶ a client agent (SIGTERM, started again) ──▶ three servers (the leader: SIGKILL, reaped)
 //!  freezes    many `contend` ──▶ one agent (SIGSTOP for some seconds, SIGCONT)
 //! ```
-//! Each has a part that is to keep every hold, and one that shows that the fault strikes: without a node of its own a
+//! Each has a part that is to keep every hold, and one that shows that the fault strikes: without a separate node a
 //! hold is lost, and by a silence that is longer than a lease all are.
 
 mod failure;

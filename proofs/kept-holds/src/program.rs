@@ -93,7 +93,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // It may have ended by itself.
+            // It may have ended on its own.
             let _ = child.kill();
             let _ = child.wait();
         }

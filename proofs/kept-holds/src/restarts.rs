@@ -9,7 +9,7 @@ use crate::program::{Program, now, until, until_held};
 
 const OWN: &str = "semaphores";
 
-/// Holders on each backend, on a node of their own and on the agent's. Says how many of the former lost their slot.
+/// Holders on each backend, on a separate node and on the agent's. Says how many of the former lost their slot.
 ///
 /// # Errors
 /// [`Failure`] when it can't be measured. A loss is none.
@@ -63,7 +63,7 @@ pub(crate) fn measure(hold: Duration) -> Result<usize, Failure> {
         let counted = if is_own { &mut lost } else { &mut struck };
         *counted += usize::from(said.is_lost);
     }
-    println!("on a node of one's own: lost {lost} of 3; on the agent's: lost {struck} of 3");
+    println!("on a separate node: lost {lost} of 3; on the agent's: lost {struck} of 3");
     match struck {
         3 => Ok(lost),
         _ => Err(Failure::NotStruck("holds on the agent's node lasted")),

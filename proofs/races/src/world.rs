@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Waits until all drivers have ended by themselves or with the runtime.
+    /// Waits until all drivers have ended on their own or with the runtime.
     pub async fn drivers_end(&self) {
         let ends: Vec<_> = self.drivers().ends.drain(..).collect();
         for end in ends {
@@ -120,7 +120,7 @@ impl World {
         pending
     }
 
-    /// Something happens to Consul, and whoever waits for it is answered.
+    /// Something happens to Consul, and the requests that wait for it are answered.
     fn act(&self, act: impl FnOnce(&mut Consul, Instant)) {
         let mut answers = Vec::new();
         {

@@ -1,4 +1,4 @@
-//! The threads that requests run on, as `transport-ureq` has them, with neighbours of our own: a client
+//! The threads that requests run on, as `transport-ureq` has them, with separate neighbours: a client
 //! whose requests take steps instead of a socket.
 
 #![cfg(semaphore_races)]

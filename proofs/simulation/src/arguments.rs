@@ -28,7 +28,7 @@ Runs semaphores and elections through everything that can go wrong, and judges e
   --remember FILE writes into FILE which seed found each
   --only WORLDS   those that have nothing else: elections, semaphores; or those in which a host shares few
                   connections among all that it runs: shared; or in which one goes by a client: clients
-  --semaphores N  in every world some hosts share connections, among N semaphores of their own each. Unless it is
+  --semaphores N  in every world some hosts share connections, among N separate semaphores each. Unless it is
                   asked for, one world in 32 has such hosts, with 1 to 300
   --most N        how many schedules one defect may survive (5000)
   --help
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Worlds {
     pub(crate) only: Only,
-    /// How many semaphores of their own hosts have that share connections.
+    /// How many separate semaphores hosts have that share connections.
     semaphores: Option<usize>,
 }
 

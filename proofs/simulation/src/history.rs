@@ -79,13 +79,13 @@ pub enum Followed {
     Nothing,
     /// Nobody leads.
     Nobody,
-    /// Whoever has this session leads.
+    /// The owner of this session leads.
     Leader(String),
     /// It follows no more.
     NoMore,
 }
 
-/// What whoever looks on was told of a hold.
+/// What an observer was told of a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Noticed {
     /// It is held from now on.
@@ -145,7 +145,7 @@ pub enum Happening {
         /// nobody believes in it any more.
         is_guarded: bool,
     },
-    /// What was taken away from this session stands again: it was admitted anew, by a live key.
+    /// What was taken away from this session stands again: it was admitted again, by a live key.
     Restored { session: String, prefix: usize },
     /// A restored snapshot brought this session back, or its contender key, or both.
     Revived { session: String },
@@ -157,7 +157,7 @@ pub enum Happening {
     Shown { host: usize, gone: Vec<String> },
     /// Indexes go backwards: they compare only with those from now on.
     NewEpoch,
-    /// Whoever looks on at a host was told this of the hold with this token.
+    /// An observer at a host was told this of the hold with this token.
     Noticed {
         host: usize,
         prefix: usize,

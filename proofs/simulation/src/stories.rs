@@ -41,7 +41,7 @@ pub(crate) fn show(arguments: &Arguments) -> ExitCode {
     let written = shown.values().try_for_each(|text| writeln!(out, "{text}"));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has seen enough.
+        // The reader has seen enough.
         Err(_) => ExitCode::FAILURE,
     }
 }

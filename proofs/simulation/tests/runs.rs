@@ -32,7 +32,7 @@ fn fifty_seeds_violate_nothing() {
     assert!(missed(&sum.branches, Of::Both).len() < 9, "{sum}");
 }
 
-/// What each of them showed before it was mended.
+/// What each of them showed before it was repaired.
 #[test]
 fn seeds_that_have_violated_something_violate_nothing() {
     for (seed, showed) in [
@@ -169,6 +169,7 @@ fn broken_clock() -> Plan {
         hosts: vec![host(0, 0.5), host(1, 1.0), host(2, 1.0)],
         strangers: Vec::new(),
         dialect: Dialect::Map,
+        is_beside_others: false,
         deeds,
     }
 }
@@ -210,6 +211,7 @@ fn a_snapshot_restored(saved: Duration) -> Plan {
             ..host(0, 1.0)
         }],
         dialect: Dialect::Map,
+        is_beside_others: false,
         strangers: vec![StrangerPlan {
             number: 0,
             prefix: 0,
@@ -262,6 +264,7 @@ fn what_somebody_does_when_going_on_after_a_pause_is_judged_at_that_time() {
         hosts: vec![host(0, 1.0)],
         strangers: Vec::new(),
         dialect: Dialect::Map,
+        is_beside_others: false,
         deeds: vec![(secs(2), pause)],
     };
     let outcome = run(&plan, true);

@@ -1,4 +1,4 @@
-//! What the core costs by itself: `cargo bench -p semaphore-core`.
+//! What the core costs on its own: `cargo bench -p semaphore-core`.
 
 #![expect(clippy::expect_used, reason = "a benchmark's own documents")]
 

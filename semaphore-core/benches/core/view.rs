@@ -22,7 +22,7 @@ fn skip_with_serde_json(bencher: Bencher, contenders: usize) {
         .bench(|| serde_json::from_slice::<IgnoredAny>(black_box(answer.body())).expect("a list"));
 }
 
-/// The least of each entry that a view is made of, as `serde_json` reads it by itself.
+/// The least of each entry that a view is made of, as `serde_json` reads it on its own.
 #[divan::bench(args = CONTENDERS)]
 fn decode_the_least_with_serde_json(bencher: Bencher, contenders: usize) {
     let answer = Document::new(contenders, 3).answer();

@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Whoever limits requests does so before it looks at them.
+    /// What limits requests does so before it looks at them.
     #[test]
     fn what_a_rate_limit_refuses_was_not_applied() {
         let limited = "rate limit exceeded for operation that can only be performed by the leader, try again later";

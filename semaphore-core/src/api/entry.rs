@@ -84,7 +84,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     }
 }
 
-/// An entry by itself.
+/// A single entry.
 pub(super) struct OneEntry<'a>(pub(super) Entry<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for OneEntry<'a> {

@@ -1,4 +1,4 @@
-//! `PUT /v1/txn` with one node: the node of their own that sessions stand on, made only if there is none of its name.
+//! `PUT /v1/txn` with one node: the separate node that sessions stand on, made only if there is none of its name.
 //!
 //! `PUT /v1/catalog/register` would overwrite what somebody else has registered. A check-and-set with index zero does not
 //! (tried on 1.8.7, also in another datacenter, whose name belongs into the node as well).

@@ -32,7 +32,7 @@ pub struct SessionDetails {
     pub ttl: Option<Duration>,
     /// What becomes of its keys when it ends; none where Consul does not say.
     pub behavior: Option<Behavior>,
-    /// For how long its keys can't be acquired anew after it was invalidated; none where Consul does
+    /// For how long its keys can't be acquired again after it was invalidated; none where Consul does
     /// not say.
     pub lock_delay: Option<Duration>,
     /// The health checks of its node and of services on it that end it when they fail: the nodes'

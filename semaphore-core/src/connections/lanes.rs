@@ -23,7 +23,7 @@ pub enum Lane {
 
 impl Lane {
     /// How long its connection stays open without a request. That of the first short lane outlasts
-    /// what lies between two renewals; the others make room for whoever shares the agent.
+    /// what lies between two renewals; the others make room for anyone who shares the agent.
     pub const fn idle_time(self) -> Duration {
         match self {
             Self::Short(0) => Duration::from_secs(90),

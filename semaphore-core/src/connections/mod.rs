@@ -8,7 +8,7 @@
 //! ```text
 //!                  ┌─ Lane::Short(0) … ──▶ one connection each, kept open for what comes next
 //!   by priority ───┤
-//!                  └─ Lane::Poll(0) … ───▶ one blocking query each; whoever finds none is parked:
+//!                  └─ Lane::Poll(0) … ───▶ one blocking query each; one that finds none is parked:
 //!                                          it reads every few seconds, by a short lane
 //! ```
 //! - Over HTTP/2 a lane is a stream. All short lanes share one connection, so that no renewal waits behind the answer to a
@@ -18,7 +18,7 @@
 //! - A poll that is given up keeps its lane until its wait would be over.
 //! - A short request that is given up leaves its lane, yet an agent without a leader holds it for up to 18 s more, and counts it.
 //!   So there are no more than 60 such; what comes then waits.
-//! - Whoever is parked reads after [`PARKED`](parked::PARKED) at the latest, or as soon as a request through the same
+//! - A parked poll reads after [`PARKED`](parked::PARKED) at the latest, or as soon as a request through the same
 //!   transport has changed what it waits for; that is the bound within which it learns what others do.
 //! - A ceiling can't see other transports of the same address, nor other users of this process's descriptors
 //!   and threads. There a refusal teaches: for a while no connection is opened, polls are parked, and
@@ -114,14 +114,14 @@ impl Connections {
         }
     }
 
-    /// Works on the places, and lets in whoever has one now.
+    /// Works on the places, and lets in those that have one now.
     fn with<T>(&self, work: impl FnOnce(&mut Places<oneshot::Sender<Pass>>) -> T) -> T {
         let mut places = self.lock();
         let result = work(&mut places);
         let admitted = places.admit();
         drop(places);
         for (waiter, lane, is_open) in admitted {
-            // Whoever has gone meanwhile drops its pass, which comes back here.
+            // One that has gone meanwhile drops its pass, which comes back here.
             let _ = waiter.send(Pass::new(self, lane, is_open));
         }
         result

@@ -115,7 +115,7 @@ impl<'a> ParkedPoll<'a> {
         let now = lanes.now();
         self.connections
             .with(|places| places.await_hint(now, self.ticket, waker));
-        // The place first: whoever has one is parked no longer, and gets no hints.
+        // The place first: a poll that has one is parked no longer, and gets no hints.
         match select(pin!(self.place_within(lanes, most)), hint).await {
             Either::Left((place, _)) => place,
             Either::Right(_) => None,

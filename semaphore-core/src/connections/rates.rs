@@ -46,7 +46,7 @@ pub(super) fn is_refused(answer: &Result<Response, TransportError>) -> bool {
     })
 }
 
-/// The longest wait between two attempts of one renewal, and a fifth more: whoever has given it up holds nobody up.
+/// The longest wait between two attempts of one renewal, and a fifth more: a renewal that was given up delays nobody.
 const LONGEST: Duration = Duration::from_secs(6);
 
 #[cfg(test)]

@@ -295,7 +295,7 @@ fn what_a_request_changed_is_told_to_those_who_read_it_now_or_when_they_ask_next
     let told = places.changed(["/v1/kv/jobs/a"].into_iter());
     let names: Vec<_> = told.iter().map(|hint| hint.0).collect();
     assert_eq!(names, ["key", "prefix"]);
-    // Whoever has been told is looking now, and may look too early for this one.
+    // A poll that has been told is looking now, and may look too early for this one.
     assert!(places.changed(["/v1/kv/jobs/a"].into_iter()).is_empty());
     hint(&mut places);
     assert!(

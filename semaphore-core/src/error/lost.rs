@@ -8,7 +8,7 @@ use crate::id::SessionId;
 use crate::one_line::Brief;
 use crate::subject::Subject;
 
-/// Why a permit or a leadership stopped being held before it was given back. Whoever learns it must stop using
+/// Why a permit or a leadership stopped being held before it was given back. The holder must stop using
 /// the resource at once.
 ///
 /// `Display` tells all of it, with the causes, in one line.
@@ -95,7 +95,7 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// The key of the election was deleted, and maybe made anew: terms are counted from the beginning.
+    /// The key of the election was deleted, and maybe made again: terms are counted from the beginning.
     #[error("{}lost: somebody deleted the key of session {session}", .on.intro())]
     KeyDeleted {
         /// The session.
@@ -124,7 +124,7 @@ pub enum Lost {
         /// What was held.
         on: Subject,
     },
-    /// It was given back here, by whoever held it or led, by the handle of the election, or dropped.
+    /// It was given back here, by its holder or leader, by the handle of the election, or dropped.
     #[error("it was given back here")]
     SteppedDown,
     /// The runtime dropped the driver, so nothing renews the session any more.

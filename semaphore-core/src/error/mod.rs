@@ -4,7 +4,7 @@
 //! # Printing them
 //! `Display` alone is enough: what failed, on which semaphore, at which agent, why, with all causes, and what to do; one line,
 //! without secrets. So print an error with `{}`. [`source`](std::error::Error::source) is for programs that look for a
-//! cause; whoever prints the chain too, as `{:#}` of `anyhow` does, sees the causes twice.
+//! cause; a program that prints the chain too, as `{:#}` of `anyhow` does, sees the causes twice.
 
 mod lost;
 mod refusal;
@@ -197,7 +197,7 @@ pub enum ClosedBy {
     )]
     Owner,
     /// The runtime on which it was connected has ended, and with it the task that speaks to Consul. In tests each runtime
-    /// needs a handle of its own: one in a static is the first test's.
+    /// needs a separate handle: one in a static is the first test's.
     #[error(
         "the handle is closed, since the runtime that it was connected on has ended: connect one on this runtime (a static is \
          of the first runtime that uses it, as of one test)"

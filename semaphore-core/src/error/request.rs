@@ -182,6 +182,11 @@ impl RequestError {
         }
     }
 
+    /// Whether an answer came that the transport did not take, as one that is larger than its limit.
+    pub(crate) fn is_unreadable_answer(&self) -> bool {
+        matches!(self, Self::Transport(error) if error.kind() == crate::transport::TransportErrorKind::BadAnswer)
+    }
+
     /// Whether it was refused for the number of requests, as an agent with `limits.request_limits` does (from 1.15), or one
     /// with too many connections.
     pub(crate) fn is_rate_limit(&self) -> bool {
@@ -195,7 +200,7 @@ impl RequestError {
     }
 
     /// Whether something else has answered in Consul's place: a page, a document, a redirect. Consul refuses in a line of
-    /// text. It is no verdict on what was asked, and whoever leaves goes on until there is one.
+    /// text. It is no verdict on what was asked, and a contender that leaves goes on until there is one.
     pub(crate) fn is_anothers(&self) -> bool {
         let is_document = |text: &str| text.starts_with(['<', '{']);
         match self {
@@ -206,7 +211,7 @@ impl RequestError {
         }
     }
 
-    /// The refusal itself, for whoever does not wait until it has passed.
+    /// The refusal itself, for a caller that does not wait until it has passed.
     pub(crate) fn at_face_value(&self) -> &Self {
         match self {
             Self::RefusedForNow(error) => error,

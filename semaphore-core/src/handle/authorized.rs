@@ -21,7 +21,7 @@ use crate::transport::{Transport, TransportError};
 #[derive(Clone, Default)]
 pub(crate) struct Tokens {
     own: Arc<Mutex<Option<TokenProvider>>>,
-    /// Where else, while it has none of its own.
+    /// Where else, while it has none itself.
     others: Option<Box<Tokens>>,
 }
 

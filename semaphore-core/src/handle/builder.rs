@@ -243,7 +243,8 @@ impl<T: Contends> Builder<T> {
     }
 
     /// What is shown to whoever looks: by the contender keys of a semaphore, or by an election's key of its
-    /// leader. Any bytes up to 512 KiB, such as a node's name, an address or a JSON document.
+    /// leader. Any bytes up to 512 KiB, of a semaphore up to 320 KiB ([`Value::MAX_OF_CONTENDER`]), such as a node's name, an
+    /// address or a JSON document. A contender whose value has more than 4 KiB shows it from its claim on, and nothing before.
     pub fn value(self, value: impl Into<Vec<u8>>) -> Self {
         self.checked(|told| {
             told.subject.value = Some(Value::new(value)?);

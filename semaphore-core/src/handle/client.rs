@@ -44,8 +44,8 @@ use crate::transport::{Transport, TransportError};
 /// ```
 ///
 /// # Shared fate
-/// What stands on one session ends with it: whoever takes it away, such as an administrator, ends all holds by it at once. Each of
-/// them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore sessions of its own. An election always has its own.
+/// What stands on one session ends with it: an administrator who ends it ends all holds by it at once. Each of
+/// them is told so. [`Builder::isolated`](crate::Builder::isolated) gives one semaphore separate sessions. An election always has its own.
 ///
 /// # Handles
 /// Clones share all of it. A semaphore that is asked for twice, with the same options, is one participant; so that a handler may
@@ -69,7 +69,7 @@ impl Client {
         Semaphore::builder(prefix, limit).connect(self.clone())
     }
 
-    /// The election under `key`, with the client's options and a session of its own. Elections of one client with the same key and
+    /// The election under `key`, with the client's options and a separate session. Elections of one client with the same key and
     /// options are one candidate: their campaigns lead in turn, and cost one watch and one session.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Client {
     }
 }
 
-/// What is connected to it is its own. Whoever sends a request of theirs through it uses its connections, and its token.
+/// What is connected to it is its own. A request that a user sends through it uses its connections, and its token.
 #[async_trait]
 impl Transport for Client {
     async fn send(&self, request: Request) -> Result<Response, TransportError> {

@@ -28,7 +28,7 @@ use crate::transport::Transport;
 ///
 /// Clones share one candidate; its local campaigns lead in turn. It writes the key as HashiCorp's Go
 /// client and `consul lock -n 1` do (whose key is `<prefix>/.lock`), and elects one leader among
-/// them, whoever does what Consul's guide does with `curl`, and us. Its sessions are its own: two who
+/// them, scripts that do what Consul's guide does with `curl`, and us. Its sessions are its own: two who
 /// campaign with one session could not be told apart by the key. When the last clone and the
 /// [`Leadership`] are gone, the driver cleans up in the background and ends. The key stays, with its
 /// last value and without a session.
@@ -164,8 +164,8 @@ impl Election {
         self.owner.0.with(|state| state.machine.status(now))
     }
 
-    /// Ends campaigns, for all clones: whoever waits gets [`Error::Closed`], and so does whoever campaigns from now on.
-    /// Whoever leads goes on until the resignation.
+    /// Ends campaigns, for all clones: each candidate that waits gets [`Error::Closed`], and so does each later campaign.
+    /// A leader goes on until the resignation.
     pub fn close(&self) {
         self.owner.close();
     }
@@ -176,7 +176,7 @@ impl Election {
         self.owner.is_closed()
     }
 
-    /// Ends the term of whoever leads by this handle or a clone of it, and waits until nothing of it but the key and its
+    /// Ends the term of the leader, if it leads by this handle or a clone of it, and waits until nothing of it but the key and its
     /// value is left in Consul. Who has the [`Leadership`] is told at once: [`Leadership::lost`] says
     /// [`Lost::SteppedDown`](crate::Lost::SteppedDown), and [`Leadership::is_leader`] is false. The next leader may follow at
     /// once, also a local campaign that waits. Does nothing where nobody leads here.

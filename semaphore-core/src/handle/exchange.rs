@@ -1,4 +1,4 @@
-//! One request and what came back, for whoever counts them.
+//! One request and what came back, for those that count them.
 
 use core::time::Duration;
 

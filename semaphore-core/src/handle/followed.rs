@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Follower ─┐                      ┌─ Follow: what is known
-//!  Follower ─┼─ whoever is awaited ─┤
+//!  Follower ─┼─ whom it waits for ─┤
 //!  Follower ─┘   drives it          └─ the request under way
 //! ```
 //! Nothing runs in the background. The request under way wakes everybody who waits; the first one that is polled takes its

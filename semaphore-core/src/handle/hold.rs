@@ -146,7 +146,7 @@ impl<M: Machine> Hold<M> {
             .await?
     }
 
-    /// Why it is lost, if it is by now, whoever was to tell.
+    /// Why it is lost, if it is by now, even if nobody has told yet.
     pub(super) fn lost_by_now(&self) -> Option<Lost> {
         if self.is_held() {
             return None;
@@ -157,7 +157,7 @@ impl<M: Machine> Hold<M> {
         self.lost().now_or_never()
     }
 
-    /// Gives it back, and waits for the end. Whoever does so again waits for the same end.
+    /// Gives it back, and waits for the end. A second call waits for the same end.
     pub(super) async fn release(&self) -> Result<(), Error> {
         self.is_released.store(true, Ordering::Release);
         if let Some(lost) = self.forked() {

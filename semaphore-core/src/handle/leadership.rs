@@ -13,7 +13,7 @@ use crate::sequencer::Sequencer;
 
 /// The leadership that a campaign has led to.
 ///
-/// It is advisory: whoever leads must watch [`Self::lost`] or ask [`Self::is_leader`] before acting,
+/// It is advisory: a leader must watch [`Self::lost`] or ask [`Self::is_leader`] before acting,
 /// since Consul's administrators, or silence between us and Consul for as long as the lease, take
 /// it away. Dropping it resigns in the background, and never blocks while another handle is left.
 #[must_use = "a leadership that is dropped is given back at once"]
@@ -33,12 +33,12 @@ impl Leadership {
     }
 
     /// Which term this is: how often the key was acquired, `LockIndex`. For people and logs: it
-    /// starts anew when the key is deleted, where [`Self::fencing_token`] goes on.
+    /// starts again when the key is deleted, where [`Self::fencing_token`] goes on.
     pub fn term(&self) -> u64 {
         self.sequencer().lock_index
     }
 
-    /// Proof of this leadership, for whoever can read the key in Consul: see [`Sequencer`].
+    /// Proof of this leadership, for anyone who can read the key in Consul: see [`Sequencer`].
     pub fn sequencer(&self) -> &Sequencer {
         &self.hold.grant().sequencer
     }
@@ -69,7 +69,7 @@ impl Leadership {
         self.hold.lost().await
     }
 
-    /// Why it is lost, if it is by now, whoever was to tell.
+    /// Why it is lost, if it is by now, even if nobody has told yet.
     pub(super) fn lost_by_now(&self) -> Option<Lost> {
         self.hold.lost_by_now()
     }

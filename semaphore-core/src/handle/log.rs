@@ -97,7 +97,7 @@ pub(super) fn write(of: &Subject, notice: &Notice) {
     }
 }
 
-/// What is of use to whoever looks closer.
+/// What is of use to a reader who looks closer.
 fn write_details(of: &Subject, notice: &Notice) {
     let name = of.name();
     match notice {

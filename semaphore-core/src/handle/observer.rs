@@ -16,7 +16,7 @@ use crate::sync::Mutex;
 
 /// Looks on: it is told what happens to the semaphores and elections that were built with it.
 ///
-/// It is called by whoever has caused what it is told of: a task of yours, or the driver. It must not block, and what it does
+/// It is called by what has caused the notice: a task of yours, or the driver. It must not block, and what it does
 /// takes its time from them. All notices of one semaphore come in their order, one at a time. It may use the handles.
 ///
 /// A closure is one:
@@ -121,7 +121,7 @@ pub(crate) struct Audience {
 #[derive(Default)]
 struct Mail {
     notices: VecDeque<Notice>,
-    /// Whether somebody is telling: whoever comes meanwhile leaves it to that one, so that the order is kept.
+    /// Whether somebody is telling: a later one leaves it to that one, so that the order is kept.
     is_being_told: bool,
 }
 
@@ -179,14 +179,14 @@ impl Audience {
     }
 }
 
-/// Whoever tells. An observer that panics does not keep others from it.
+/// The one that tells. An observer that panics does not keep others from it.
 enum Telling<'a> {
     Going(&'a Audience),
     Over,
 }
 
 impl Telling<'_> {
-    /// What is told next. Whoever comes after there was none tells by itself.
+    /// What is told next. The next one after there was none tells.
     fn next(&mut self) -> Option<Notice> {
         let Self::Going(audience) = self else {
             return None;

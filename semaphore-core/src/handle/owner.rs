@@ -30,7 +30,7 @@ pub(super) struct Key {
 }
 
 impl<M: Machine> Owner<M> {
-    /// Starts the machine in a house to itself, with a driver of its own.
+    /// Starts the machine in a house to itself, with a separate driver.
     ///
     /// # Errors
     /// [`Error::NoTask`].

@@ -12,7 +12,7 @@ use crate::sequencer::Sequencer;
 
 /// One or more slots that are held.
 ///
-/// The semaphore is advisory: whoever holds a permit must watch [`Self::lost`] or ask
+/// The semaphore is advisory: the holder of a permit must watch [`Self::lost`] or ask
 /// [`Self::is_held`] before acting, since Consul's administrators, or silence between us and Consul
 /// for as long as the lease, take it away. Dropping it releases in the background, and never blocks while another handle is left.
 #[must_use = "a permit that is dropped is released at once"]
@@ -32,7 +32,7 @@ impl Permit {
     }
 
     /// A number higher than that of any grant before it on this prefix. Hand it to the resource with
-    /// every operation, so that the resource can refuse whoever comes late.
+    /// every operation, so that the resource can refuse a holder that comes late.
     pub fn fencing_token(&self) -> FencingToken {
         self.hold.grant().token
     }
@@ -68,7 +68,7 @@ impl Permit {
         self.hold.lost().await
     }
 
-    /// Why it is lost, if it is by now, whoever was to tell.
+    /// Why it is lost, if it is by now, even if nobody has told yet.
     pub(super) fn lost_by_now(&self) -> Option<Lost> {
         self.hold.lost_by_now()
     }

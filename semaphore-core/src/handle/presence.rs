@@ -161,7 +161,7 @@ impl Presence {
             return Ok(owner);
         }
         let prefix = settings.prefix().clone();
-        // Whoever sets the token of one sets that of the sessions, too.
+        // Setting the token of one sets that of the sessions, too.
         let tokens = key.house().tokens().clone();
         let participant = Participant::new(settings, seed);
         let owner = Owner::join(key, participant, Some(shares), tokens, company)?;

@@ -11,7 +11,7 @@ use crate::recording::{Answer, Head, Line, Step, digest_of, end_line};
 use crate::time::Instant;
 use crate::transport::TransportError;
 
-/// Where the recording of one semaphore or election goes: a file, for example. It is written to by whoever gives a command,
+/// Where the recording of one semaphore or election goes: a file, for example. It is written to by the thread that gives a command,
 /// and by the driver, a line at a time, under a lock: give it something that does not block for long.
 ///
 /// It begins when the handle is connected, with whatever was built with it first, and ends when there is no more room, when

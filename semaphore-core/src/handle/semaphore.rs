@@ -300,8 +300,8 @@ impl Semaphore {
         self.owner.0.with(|state| state.machine.status(now))
     }
 
-    /// Ends acquisition, for all clones: whoever waits gets [`Error::Closed`], and so does whoever asks from now on. Whoever
-    /// holds goes on until the release.
+    /// Ends acquisition, for all clones: each waiter gets [`Error::Closed`], and so does each later caller. What is
+    /// held stays held until its release.
     pub fn close(&self) {
         self.owner.close();
     }

@@ -163,7 +163,7 @@ impl<M: Machine> Shared<M> {
         self.runtime().ended() == Some(ClosedBy::Fork)
     }
 
-    /// Waits for something, for `timeout` at most by the clock of whoever waits.
+    /// Waits for something, for `timeout` at most by the clock of the waiter.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -224,7 +224,7 @@ impl<M: Machine> Shared<M> {
         self.command(|state, now| state.machine.handle_timeout(now.max(until)));
     }
 
-    /// Works on the machine, and tells what happened to whoever waits for it.
+    /// Works on the machine, and tells the waiters what happened.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut State<M>) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.machine.listen(self.audience.is_there());
@@ -238,7 +238,7 @@ impl<M: Machine> Shared<M> {
         self.audience.bring(notices);
         let outcomes = core::mem::take(&mut state.outcomes);
         drop(state);
-        // Whoever looks on knows it before those who act on it.
+        // Observers know it before those who act on it.
         self.audience.tell();
         for outcome in outcomes {
             outcome.tell(&self.subject);
@@ -386,7 +386,7 @@ impl<M: Machine> State<M> {
         self.machine.close(now);
     }
 
-    /// An owner is gone. Whoever waits or holds is an owner, too.
+    /// An owner is gone. A waiter or holder is an owner, too.
     pub(crate) fn abandon(&mut self, now: Instant) {
         self.owners = self.owners.saturating_sub(1);
         if self.owners == 0 && !self.is_shared {
@@ -430,7 +430,7 @@ impl<M: Machine> State<M> {
         receiver
     }
 
-    /// Gives back what was granted. Whoever waits for its loss is told at once, whoever gives it back at the end.
+    /// Gives back what was granted. Those who wait for its loss are told at once, the one that gives it back at the end.
     pub(crate) fn give_back(
         &mut self,
         now: Instant,
@@ -468,7 +468,7 @@ impl<M: Machine> State<M> {
     pub(crate) fn forget(&mut self, now: Instant, command: CommandId) {
         self.granted.remove(&command);
         self.tell_stepped_down(command);
-        // Whoever gives it back is told of its end, which a command that is given up has none of.
+        // The one that gives it back is told of its end, which a command that is given up has none of.
         if !self.done.contains_key(&command) {
             self.machine.cancel(now, command);
         }
@@ -512,7 +512,7 @@ impl<M: Machine> State<M> {
         }
     }
 
-    /// A caller that is gone cancels by itself, in [`Self::forget`].
+    /// A caller that is gone cancels on its own, in [`Self::forget`].
     fn answer(&mut self, command: CommandId, outcome: Answer<M::Grant>) {
         let granted = self.granted.remove(&command);
         self.outcomes

@@ -68,7 +68,7 @@ impl Permit {
         let worked = {
             let work = pin!(work(Arc::clone(&permit)));
             let lost = pin!(permit.lost());
-            // The loss first: whoever has lost does nothing more.
+            // The loss first: work that has lost does nothing more.
             match select(lost, work).await {
                 Either::Left((lost, _)) => Err(Error::Lost(lost)),
                 Either::Right((output, _)) => Ok(output),

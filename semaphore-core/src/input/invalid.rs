@@ -49,7 +49,7 @@ pub enum InvalidInput {
         /// The greatest length in bytes.
         max: usize,
     },
-    /// The last segment of the prefix is `.lock`, the name of the record itself: whoever gives it means what is before it.
+    /// The last segment of the prefix is `.lock`, the name of the record itself: what is meant is the part before it.
     #[error(
         "the prefix {0:?} ends in `.lock`, the name of the record below the prefix; leave that out"
     )]
@@ -96,9 +96,21 @@ pub enum InvalidInput {
     /// The age that what a follower knows may reach is outside 3 s to 10 min.
     #[error("the greatest age {0:?} of what a follower knows is outside 3 s to 10 min")]
     MaxAge(Duration),
-    /// A value over the size that Consul stores.
-    #[error("the value has {len} bytes; Consul stores at most {max}")]
+    /// A value over the size that Consul stores, or that fits into the transaction of a claim.
+    #[error("the value has {len} bytes, and at most {max} fit")]
     ValueTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The largest length in bytes.
+        max: usize,
+    },
+    /// A record that would be larger than Consul stores: with so many holders no more fit, whatever the limit is.
+    #[error(
+        "with {holders} holders the record has {len} bytes, and Consul stores at most {max}: split the semaphore over several prefixes"
+    )]
+    RecordTooLarge {
+        /// How many would hold.
+        holders: usize,
         /// Its length in bytes.
         len: usize,
         /// The largest length in bytes.
@@ -136,8 +148,8 @@ pub enum InvalidInput {
         /// The greatest length in bytes.
         max: usize,
     },
-    /// A node of one's own together with another node or with health checks: no agent stands for it, so that it has none.
-    #[error("a node of one's own goes without {beside}; leave one of them out")]
+    /// A separate node together with another node or with health checks: no agent stands for it, so that it has none.
+    #[error("a separate node can't be combined with {beside}; leave one of them out")]
     OwnNode {
         /// What was given beside it.
         beside: &'static str,

@@ -95,13 +95,13 @@ impl SessionOptions {
     /// Ties the session to a node that no agent stands for, such as `semaphores`, which all participants may share.
     ///
     /// A session ends with its node, whatever its TTL. The agent's own node is taken out of the catalog when the agent leaves,
-    /// as `systemctl restart consul` lets it, and a server's some seconds after its death. A node of one's own has no
+    /// as `systemctl restart consul` lets it, and a server's some seconds after its death. A separate node has no
     /// agent and no health: nothing but an operator takes it away. What ends a hold is then that its host falls silent for
     /// as long as the TTL.
     ///
     /// The node is registered when it is missing, and left as it is when it is there: with the address 192.0.2.1, which is
     /// nobody's (RFC 5737), and the metadata `external-node: true`, `external-probe: false`, as Consul's tools mark
-    /// what they don't watch. If it is taken away, holds are lost; whoever waits registers it anew.
+    /// what they don't watch. If it is taken away, holds are lost; a waiter registers it again.
     ///
     /// - *It needs* `session:write` on that name, and `node:write` where it is missing. Where a token may not,
     ///   an operator registers it once.
@@ -172,7 +172,7 @@ impl SessionOptions {
     /// It protects from one that does not know yet that its session is gone. A session stands on the node
     /// of the agent it was made through, and ends with it, whatever its TTL: when a server dies, freezes or is
     /// cut off, Consul takes its node out of the catalog some ten seconds later. So does an operator who
-    /// destroys the session or deregisters the node, and a health check that fails. Whoever is cut off then goes on
+    /// destroys the session or deregisters the node, and a health check that fails. A holder that is cut off then goes on
     /// believing until its lease is over, at nine tenths of the TTL; the other tenth is for clocks that run at
     /// different rates.
     ///

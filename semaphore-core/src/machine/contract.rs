@@ -1,4 +1,4 @@
-//! What whoever runs a machine needs of it, whatever it is for: the driver and the handles here, an
+//! What the owner of a machine needs of it, whatever it is for: the driver and the handles here, an
 //! event loop or a test elsewhere.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //! handle_response                         what came back, in any order, late or twice
 //! poll_timeout, handle_timeout            when to call again
 //! poll_event                              what happened
-//! poll_notice                             the same for whoever looks on, and more
+//! poll_notice                             the same for observers, and more
 //! poll_abort                              which answers are of no more use
 //! ```
 //! Any order of polls is correct, spurious calls do nothing, and each command that somebody waits for ends in
@@ -58,7 +58,7 @@ pub trait Machine: Send + 'static {
     fn listen(&mut self, listens: bool) {
         let _ = listens;
     }
-    /// What has happened, for whoever looks on, in order. Nothing depends on whether it is asked for.
+    /// What has happened, for observers, in order. Nothing depends on whether it is asked for.
     fn poll_notice(&mut self) -> Option<Notice> {
         None
     }
@@ -90,7 +90,7 @@ pub trait Machine: Send + 'static {
         let _ = (now, news);
     }
 
-    /// What it wants to be told while it only holds, in place of a poll of its own. Nothing, unless it shares its sessions.
+    /// What it wants to be told while it only holds, in place of a separate poll. Nothing, unless it shares its sessions.
     #[doc(hidden)]
     fn check(&self) -> Option<Check> {
         None

@@ -49,7 +49,7 @@ impl Shown<'_> {
         self.view_with_flags(&keys)
     }
 
-    /// With these keys in place of its own: each with its session and flags.
+    /// With these keys in place of those it has: each with its session and flags.
     pub(super) fn view_with_flags(self, keys: &[(&str, &str, u64)]) -> View {
         let mut entries = Vec::new();
         if let Some((index, record)) = self.lock {

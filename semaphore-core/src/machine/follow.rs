@@ -181,7 +181,7 @@ impl Follow {
         self.transmit(now)
     }
 
-    /// The same, whoever has yet to be told what.
+    /// The same, no matter who has yet to be told what.
     pub(crate) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         if self.due().is_none_or(|due| due > now) {
             return None;
@@ -214,7 +214,7 @@ impl Follow {
         self.due().filter(|_| !self.told.is_behind(&self.known))
     }
 
-    /// The same, whoever has yet to be told what.
+    /// The same, no matter who has yet to be told what.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.poller.timeout()
     }

@@ -1,8 +1,8 @@
 //! The machines of one process, and the sessions that they share.
 //!
 //! ```text
-//!  member ── what it wants ──▶ pool          each member is a machine of its own: it sends, waits and
-//!  member ◀── what is known ── pool          decides by itself, and knows nothing of the others
+//!  member ── what it wants ──▶ pool          each member is a separate machine: it sends, waits and
+//!  member ◀── what is known ── pool          decides on its own, and knows nothing of the others
 //! ```
 //! It is itself driven like one of them. An event costs what it concerns: a member is looked at when it was told something, when its
 //! time has come, or when one of its answers has.
@@ -42,7 +42,7 @@ pub struct Report {
 /// What comes for a member.
 #[derive(Debug)]
 pub enum News<'a> {
-    /// What came back for a request of its own.
+    /// What came back for a separate request.
     Response(RequestId, Result<Response, TransportError>),
     /// What is known of a session that was lent to it.
     Loan(&'a LoanNews),
@@ -95,7 +95,7 @@ pub enum Origin {
     Checks(usize),
 }
 
-/// How many holders poll by themselves, unless it is told otherwise.
+/// How many holders poll on their own, unless it is told otherwise.
 const MOST_POLLS: usize = 16;
 
 /// The machines of one process.
@@ -103,7 +103,7 @@ const MOST_POLLS: usize = 16;
 pub struct Household<R> {
     members: BTreeMap<MemberNo, Resident<R>>,
     commons: Vec<Common>,
-    /// How many holders poll by themselves.
+    /// How many holders poll on their own.
     most_polls: usize,
     /// Who has something to do, or to say.
     ready: BTreeSet<MemberNo>,
@@ -127,7 +127,7 @@ struct Resident<R> {
     timer: Option<Instant>,
 }
 
-/// The requests of all, each with a number of its own.
+/// The requests of all, each with a separate number.
 #[derive(Clone, Debug, Default)]
 struct Traffic {
     next_id: u64,
@@ -151,7 +151,7 @@ impl<R: Reach> Household<R> {
         }
     }
 
-    /// So many members that only hold poll by themselves. If there are more, none of them does: a transaction asks for up to 64 of
+    /// So many members that only hold poll on their own. If there are more, none of them does: a transaction asks for up to 64 of
     /// them at once, four times within the TTL of their sessions. 16, unless it is told otherwise.
     #[must_use]
     pub fn with_own_polls(self, most: usize) -> Self {

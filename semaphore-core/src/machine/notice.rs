@@ -1,4 +1,4 @@
-//! What a machine tells whoever listens, beside the events that its callers wait for.
+//! What a machine tells observers, beside the events that its callers wait for.
 //!
 //! ```text
 //!  callers ──┐
@@ -161,7 +161,7 @@ pub(crate) fn name_of_loss(reason: &Lost) -> &'static str {
     }
 }
 
-/// So many are kept for whoever listens and does not ask.
+/// So many are kept for an observer that listens and does not ask.
 const MOST: usize = 1024;
 
 /// The notices that are still to be told, and what is kept to say them.

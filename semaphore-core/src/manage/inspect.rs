@@ -27,7 +27,7 @@ pub struct Inspect {
 pub struct Snapshot {
     /// How many may hold a slot at once.
     pub limit: u32,
-    /// Who holds one, in the order of the record. A holder that is not alive is pruned by whoever
+    /// Who holds one, in the order of the record. A holder that is not alive is pruned by a contender that
     /// claims when its lock delay is over.
     pub holders: Vec<Member>,
     /// Who waits, first come first.

@@ -1,6 +1,6 @@
 //! Views that no list has shown: what a transaction read, and what is known to have changed since.
 
-use super::{Contender, Key, Lock, Source, View};
+use super::{Contender, Key, Lock, Orphan, Source, View};
 use crate::api::{Entry, KeyList};
 use crate::id::{Index, SessionId};
 use crate::input::Prefix;
@@ -25,6 +25,39 @@ impl View {
         }
     }
 
+    /// What was found key by key, when everything below the prefix was no newer than `index`. Orphans are in the order of their
+    /// sessions.
+    pub(crate) fn of_named(
+        index: Index,
+        contenders: Vec<Contender>,
+        orphans: Vec<Orphan>,
+        lock: Option<Lock>,
+        filtered: bool,
+    ) -> Self {
+        let indexes = contenders.iter().map(|it| it.modify_index);
+        let indexes = indexes.chain(orphans.iter().map(|it| it.modify_index));
+        let newest = indexes.chain(lock.iter().map(|it| it.modify_index)).max();
+        let mut view = Self {
+            index,
+            version: newest.map_or(index, |newest| newest.max(index)),
+            filtered,
+            lock,
+            contenders,
+            orphans,
+            source: Source::Named,
+            ..Self::empty()
+        };
+        view.line_up();
+        view
+    }
+
+    /// A contender of ours has entered, when everything below the prefix was no newer than its key. Who else has entered meanwhile
+    /// is not known.
+    pub(crate) fn enter(&mut self, contender: Contender) {
+        self.version = self.version.max(contender.modify_index);
+        self.lock_key(contender);
+    }
+
     pub(crate) fn source(&self) -> Source {
         self.source
     }
@@ -42,7 +75,7 @@ impl View {
 
     /// A read of the record alone shows it so. Its holders may have come after the list.
     pub(crate) fn set_lock(&mut self, lock: Lock) {
-        // Whoever held a slot and holds it no more has left: it does not wait.
+        // A contender that held a slot and holds it no more has left: it does not wait.
         if let (Some(before), Ok(after)) = (self.record().cloned(), &lock.record) {
             let stays = |it: &Contender| {
                 let session = it.session.as_str();
@@ -345,9 +378,9 @@ mod tests {
     /// As [`View::line_up`] would have it.
     #[track_caller]
     fn assert_lined_up(view: &View) {
-        let mut anew = view.clone();
-        anew.line_up();
-        assert_eq!(format!("{view:?}"), format!("{anew:?}"));
+        let mut again = view.clone();
+        again.line_up();
+        assert_eq!(format!("{view:?}"), format!("{again:?}"));
     }
 
     #[test]

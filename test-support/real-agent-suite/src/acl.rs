@@ -221,7 +221,7 @@ pub fn holders_waiters_and_leaders_live_through_a_rotation_of_their_token(backen
     let (secret, _) = any_token(scene.admin());
     let deleted = scene.admin().delete(&format!("/v1/acl/token/{old}"));
     assert_eq!(deleted.unwrap().status, 200);
-    // Whoever replaces it is late.
+    // The one that replaces it is late.
     thread::sleep(Duration::from_secs(2));
     fs::write(&path, &secret).unwrap();
     // Longer than a lease: it lasts only if it is renewed by the new token.

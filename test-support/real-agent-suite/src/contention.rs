@@ -41,7 +41,7 @@ impl Gauge {
     }
 }
 
-/// Seed 003's scene: each contender is a host of its own.
+/// Seed 003's scene: each contender is a separate host.
 pub fn fifteen_contenders_share_three_slots(backend: &impl Backend) {
     let scene = Scene::shared(backend);
     let gauge = Arc::new(Gauge::default());

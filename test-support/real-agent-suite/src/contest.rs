@@ -69,7 +69,7 @@ impl<'b, B: Backend> Contest<'b, B> {
         &self.scene
     }
 
-    /// A member of its own, connected there.
+    /// A separate member, connected there.
     pub fn member(&self, url: &str, ttl: Duration) -> Member {
         let adapter = Arc::new(self.scene.adapter_to(url));
         self.member_of(adapter.clone(), adapter, ttl)

@@ -21,7 +21,7 @@ pub(crate) fn builder<B: Backend>(scene: &Scene<'_, B>, key: &str) -> Builder<El
     builder.lock_delay(Duration::ZERO)
 }
 
-/// A candidate of its own, with its name as the value.
+/// A separate candidate, with its name as the value.
 pub(crate) fn candidate<B: Backend>(scene: &Scene<'_, B>, key: &str, name: &str) -> Election {
     let builder = builder(scene, key).value(name);
     builder.connect(scene.adapter()).unwrap()

@@ -45,7 +45,7 @@ pub fn a_release_that_a_gateway_refuses_goes_on_until_consul_has_confirmed_it(
     );
     // The session of the first one would end 15 s after its last renewal at the soonest, and by its TTL after 30 s.
     let sessions = scene.contenders();
-    assert_eq!(sessions.len(), 1, "the first one has left by itself");
+    assert_eq!(sessions.len(), 1, "the first one has left on its own");
     scene.release(permit);
     agent.assert_nothing_left(scene.prefix());
 }

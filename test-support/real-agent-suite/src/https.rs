@@ -1,4 +1,4 @@
-//! An agent of one's own authority.
+//! An agent whose certificate is from a private authority.
 
 use std::fs;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! What a semaphore and an election do on real Consul agents, whatever backend runs it, as tests.
 //!
 //! Each module is one behaviour. An adapter says once how it is built, by implementing
-//! [`Backend`], and gets all of them as tests of its own, or those that depend on the backend: on its
+//! [`Backend`], and gets all of them as separate tests, or those that depend on the backend: on its
 //! connections, its timers, its threads or tasks, and how it gives requests up. What depends on the core
 //! and Consul alone need not be shown on every backend at each change.
 //!
@@ -10,8 +10,8 @@
 //! real_agent_suite::tests_of_the_backend!(MyBackend);
 //! ```
 //!
-//! A test sets a [`Scene`](scene::Scene): an agent, a prefix of its own, participants with
-//! connections of their own, and plain requests that judge what Consul has. It ends by checking
+//! A test sets a [`Scene`](scene::Scene): an agent, a separate prefix, participants with
+//! separate connections, and plain requests that judge what Consul has. It ends by checking
 //! that no session, contender key or holder entry is left.
 //!
 //! Behaviours that wait for a session to expire, or for an outage to outlast a lease, take half a
@@ -76,7 +76,7 @@ pub mod wrappers;
 pub trait Backend: Sync {
     type Adapter: Transport + BlockOn + Clone + fmt::Debug + 'static;
 
-    /// An adapter with connections of its own.
+    /// An adapter with separate connections.
     fn build(&self, options: Options) -> Self::Adapter;
 
     /// How participants encode their steps.

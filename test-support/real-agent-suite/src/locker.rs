@@ -38,7 +38,7 @@ impl Locker {
 
 impl Drop for Locker {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended on its own.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! Elections with other clients in them: `consul lock`, and whoever does what the guide does with `curl`.
+//! Elections with other clients in them: `consul lock`, and scripts that do what the guide does with `curl`.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ pub fn consul_lock_and_our_clients_elect_one_leader_among_them(backend: &impl Ba
     let second = scene.finish(waiting).unwrap();
     assert!(!is_held(), "two lead");
     assert!(second.is_leader());
-    // `consul lock` may have deleted the key: terms start anew then, tokens go on.
+    // `consul lock` may have deleted the key: terms start again then, tokens go on.
     assert!(second.fencing_token() > token);
     locker.ends_well();
     scene.run(second.resign()).unwrap();

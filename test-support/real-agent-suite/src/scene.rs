@@ -102,7 +102,7 @@ impl<'b, B: Backend> Scene<'b, B> {
         Semaphore::builder(&self.prefix, limit).encoding(self.encoding())
     }
 
-    /// A participant of its own.
+    /// A separate participant.
     pub fn semaphore(&self, limit: u32) -> Semaphore {
         self.connect(self.builder(limit))
     }

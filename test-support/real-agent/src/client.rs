@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Requests to one agent, each on a connection of its own.
+/// Requests to one agent, each on a separate connection.
 #[derive(Clone)]
 pub struct Client {
     agent: ureq::Agent,

@@ -70,7 +70,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, status: u16) {
         }
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            // An error is the end of the connection, which whoever asked sees.
+            // An error is the end of the connection, which the one that asked sees.
             let _ = refuse(connection, &shared, status);
         });
     }
@@ -79,7 +79,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, status: u16) {
 /// Hangs up when the other side does: what it still sends would otherwise reset the connection and take the answer along.
 fn refuse(mut connection: TcpStream, shared: &Shared, status: u16) -> io::Result<()> {
     let mut request = [0; 8_192];
-    // Whoever hangs up has asked nothing.
+    // A client that hangs up has asked nothing.
     if connection.read(&mut request)? == 0 {
         return Ok(());
     }

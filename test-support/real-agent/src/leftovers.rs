@@ -94,7 +94,7 @@ impl Client {
         Ok(left)
     }
 
-    /// All sessions that exist, whoever made them: for an agent that a test has to itself.
+    /// All sessions that exist, no matter who made them: for an agent that a test has to itself.
     ///
     /// # Errors
     /// As [`Client::leftovers`].

@@ -10,7 +10,7 @@
 //! └───────────────────────────┘
 //! ```
 //! - [`Agent`]: one server in development mode, its state in memory. It starts in less than a
-//!   second, so a test that hurts its agent has one of its own; the others of a process can use
+//!   second, so a test that hurts its agent has a separate one; the others of a process can use
 //!   [`Agent::shared`].
 //! - [`Cluster`]: three servers that elect a leader.
 //! - [`Proxy`]: a TCP proxy that falls silent, as a partitioned network does, or slow.

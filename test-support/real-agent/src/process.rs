@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal};
 /// Signals that end a shell are ignored, so that nothing but the pipe does. One comes for sure:
 /// when the test process dies while Consul is frozen, the system sends `SIGHUP` to their group.
 ///
-/// The shell that reads ignores them, too: it is killed when Consul has ended by itself, or it would take the end of the
+/// The shell that reads ignores them, too: it is killed when Consul has ended on its own, or it would take the end of the
 /// pipe for that of the test process.
 ///
 /// `$1` is the scratch folder, the rest is the command.

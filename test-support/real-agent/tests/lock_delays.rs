@@ -25,7 +25,7 @@ fn a_lock_delay_survives_the_death_of_the_leader() {
     assert_free_after(&follower, &own, ended_at, DELAY);
 }
 
-/// It is counted anew from the log.
+/// It is counted again from the log.
 #[test]
 fn a_lock_delay_survives_a_restart_from_the_log() {
     let mut agent = Agent::builder().durable().start().unwrap();

@@ -33,7 +33,7 @@ fn a_stopped_agent_ends_when_its_process_is_killed() {
     assert_gone(&addr, &scratch);
 }
 
-/// Not by an interrupt: whoever runs in the background of a shell ignores that, and so do its children.
+/// Not by an interrupt: a process in the background of a shell ignores that, and so do its children.
 #[test]
 fn an_agent_ends_when_its_process_is_terminated() {
     let scratch = TempDir::new().unwrap();

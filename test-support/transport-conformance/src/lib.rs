@@ -1,7 +1,7 @@
 //! What every HTTP transport of the semaphore must do, as tests over real sockets.
 //!
 //! Each module is one behaviour. An adapter says once how it is built, by implementing
-//! [`Backend`], and gets all of them as tests of its own:
+//! [`Backend`], and gets all of them as separate tests:
 //!
 //! ```text
 //! transport_conformance::tests!(MyBackend);

@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::{Backend, get, put, send_in_sequence};
 use semaphore_core::adapter::MOST_CONNECTIONS;
 
-/// How many polls have a connection of their own: half, but for those that are left to connections that are being closed.
+/// How many polls have a separate connection: half, but for those that are left to connections that are being closed.
 const POLLS: usize = (MOST_CONNECTIONS - MOST_CONNECTIONS / 16) / 2;
 
 pub fn as_many_long_polls_as_there_may_be_do_not_hold_up_a_short_request<B: Backend>(backend: &B) {

@@ -122,7 +122,7 @@ impl Agent {
         *self.config.lock().unwrap() = generation.server_config();
     }
 
-    /// A request is served to whoever has this certificate.
+    /// A request is served to anyone who has this certificate.
     #[track_caller]
     fn serves(&self, adapter: &(impl Transport + BlockOn), client: &Certified) {
         let answer = send(adapter, put("/v1/kv/a", "")).unwrap();

@@ -1,7 +1,7 @@
 //! Token and password show up nowhere: in no line of any log, no `Debug`, no error.
 //!
 //! These collect what the whole process logs, so each is alone in its process: an adapter calls them
-//! in a test file of its own, not through [`tests!`](crate::tests).
+//! in a separate test file, not through [`tests!`](crate::tests).
 
 use std::fmt::{Debug, Write as _};
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub fn no_token_is_logged_or_shown<B: Backend>(backend: &B, client: &str) {
     assert_hidden(&shown.0);
 }
 
-/// Has an agent know the token, and deny whoever has none.
+/// Has an agent know the token, and deny anyone who has none.
 pub fn guard(consul: &mut Consul) {
     consul.set_acl_default_deny();
     let policy = Policy::new()

@@ -350,7 +350,7 @@ pub fn sequential_requests_share_a_tls_connection<B: Backend>(backend: &B) {
     let adapter = backend.build(trusting(&ours, &server)).unwrap();
     let requests = (0..10).flat_map(|_| [put("/v1/kv/a", ""), get("/v1/kv/a").as_long_poll()]);
     send_in_sequence(&adapter, requests.collect());
-    // Polls have connections of their own.
+    // Polls have separate connections.
     assert!(server.connections() <= 2 * B::CONNECTIONS_OF_A_SEQUENCE);
 }
 

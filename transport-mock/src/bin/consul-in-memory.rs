@@ -18,7 +18,7 @@ Serves a Consul in memory, and prints CONSUL_HTTP_ADDR=…; with a command, runs
 its status. Otherwise it ends with its parent, and when its standard input is a pipe that ends.
 
 --listen ADDR   where: 127.0.0.1:8500, [::1]:0 (a port that the system chooses), 127.0.0.1:0 unless told. Each further one is
-                a host of its own for faults: 1, 2, …
+                a separate host for faults: 1, 2, …
 --fault ORDER   what goes wrong from the start: `latency?ms=20`, `lose-answer?rate=0.1`. While it runs it takes orders as
                 `curl -X PUT $CONSUL_HTTP_ADDR/mock/partition`, and `curl $CONSUL_HTTP_ADDR/mock` lists them
 --seed N        what happens at random, and the ids of sessions

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! It answers as Consul 1.8.7 does, which a table of scripts and any number of random ones prove,
-//! run on both: the same status, index, headers and JSON, and refusals of the same class, in words of its own where no client
+//! run on both: the same status, index, headers and JSON, and refusals of the same class, in other words where no client
 //! goes by Go's. Or it answers as another [`Profile`] has it: a release and an edition. What differs between them is one table. Its
 //! one server is its own leader and serves the datacenter `dc1`; requests may come
 //! [through agents](crate::MockConsul::set_agent) of other nodes.
@@ -161,7 +161,7 @@ impl Consul {
         agent
     }
 
-    /// The leader's state in an agent of its own that has a leader and asks for no token.
+    /// The leader's state in a separate agent that has a leader and asks for no token.
     pub(crate) fn for_inspection(&self) -> Self {
         let mut agent = self.lagging();
         agent.leaderless_since = None;

@@ -139,7 +139,7 @@ impl Consul {
         self.state.advance_index(by);
     }
 
-    /// Counts all indexes anew from a small number, as when the data is moved to a new cluster:
+    /// Counts all indexes again from a small number, as when the data is moved to a new cluster:
     /// `X-Consul-Index`, `CreateIndex` and `ModifyIndex` go backwards, and keep their order.
     /// Blocking queries go on waiting for the index they were given.
     #[cfg_attr(feature = "unstable-proofs", visibility::make(pub))]
@@ -155,7 +155,7 @@ impl Consul {
 
     /// Goes back to an earlier state: entries and sessions have their old indexes again, so that
     /// `X-Consul-Index` and `ModifyIndex` go backwards, while new writes go on from the present
-    /// index. All timers start anew, lock delays are forgotten (they are no part of a snapshot), and all blocking queries are answered with what they read
+    /// index. All timers start again, lock delays are forgotten (they are no part of a snapshot), and all blocking queries are answered with what they read
     /// last, before the restoration.
     pub fn restore(&mut self, now: Instant, snapshot: &Snapshot) {
         self.handle_timeout(now);

@@ -1,6 +1,6 @@
 //! Which Consul it is: a release and an edition, and the one table of what differs between them.
 //!
-//! [`RELEASES`] says of each release what it changed to the one before; whoever behaves differently reads
+//! [`RELEASES`] says of each release what it changed to the one before; code that behaves differently reads
 //! it there, and nowhere else is a version compared. 1.8 was run side by side with this Consul in memory, 1.23 was
 //! recorded (`tests/conformance/recorded`), and 1.15 and 1.22 are what was read in Consul's own code. Nothing of
 //! Enterprise was run.
@@ -39,7 +39,7 @@ pub enum Edition {
     /// Without namespaces and partitions: a request that names one is refused, except to `/v1/txn`.
     #[default]
     Community,
-    /// With namespaces and, from 1.11, partitions, each with keys and sessions of its own. All of them are there; the catalog of
+    /// With namespaces and, from 1.11, partitions, each with separate keys and sessions. All of them are there; the catalog of
     /// nodes is one for all. A token's own namespace is always `default`.
     Enterprise,
 }
@@ -143,7 +143,7 @@ impl fmt::Display for Profile {
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a difference of its own"
+    reason = "each is a separate difference"
 )]
 pub(super) struct Release {
     /// What `/v1/agent/self` says.

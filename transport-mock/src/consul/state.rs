@@ -25,7 +25,7 @@ pub(super) struct State {
     pub(super) catalog: Catalog,
 }
 
-/// What a namespace of a partition has of its own.
+/// What each namespace of a partition has.
 #[derive(Clone, Debug)]
 pub(super) struct Tables {
     pub(super) store: Store,
@@ -182,7 +182,7 @@ impl State {
         self.end_sessions(now, |session| session.is_on(node));
     }
 
-    /// Counts all indexes anew from a new cluster's first one, keeping their order.
+    /// Counts all indexes again from a new cluster's first one, keeping their order.
     pub(super) fn reset_index(&mut self) {
         let tables = self.tables.values();
         let mut indexes: Vec<u64> = tables
@@ -204,7 +204,7 @@ impl State {
         self.raft_index = FIRST_INDEX + indexes.len() as u64;
     }
 
-    /// Goes back to `snapshot`, as a write of its own: the log goes on where it was.
+    /// Goes back to `snapshot`, as a separate write: the log goes on where it was.
     pub(super) fn restore(&mut self, snapshot: Self) {
         let index = self.next_index();
         *self = snapshot;

@@ -1,4 +1,4 @@
-//! How often things go wrong by themselves.
+//! How often things go wrong on their own.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use super::Fault;
 
-/// How often things go wrong by themselves: probabilities per request, from 0 to 1. Which request
+/// How often things go wrong on their own: probabilities per request, from 0 to 1. Which request
 /// is hit follows from the world's seed alone.
 ///
 /// ```
@@ -47,7 +47,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Nothing goes wrong by itself.
+    /// Nothing goes wrong on its own.
     pub const fn none() -> Self {
         Self {
             refuse: 0.0,

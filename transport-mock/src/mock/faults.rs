@@ -32,7 +32,7 @@ impl MockConsul {
         self.world().with(|network| network.rules.allow_unmet());
     }
 
-    /// From now on things go wrong by themselves at these rates.
+    /// From now on things go wrong on their own at these rates.
     pub fn set_faults(&self, faults: Faults) {
         self.world().with(|network| network.faults = faults);
     }
@@ -141,7 +141,7 @@ impl MockConsul {
     }
 
     /// From now on agents hold what comes while there is no leader, each request for a time of this range, before it is
-    /// answered 500 `No cluster leader`. When a leader is elected, what is held is applied, each at a time of its own
+    /// answered 500 `No cluster leader`. When a leader is elected, what is held is applied, each at another time
     /// of at most `late` after the election: also a write that its client has given up, and after a read that was sent
     /// later. An agent of 1.8.7 holds requests for 7 s and one of 1.23 for 9 to 18 s; they were seen to apply them
     /// up to 0.3 s and 4.7 s later than such a read.
@@ -215,7 +215,7 @@ impl MockConsul {
     ///   (A real leader lets a consistent read wait for seven seconds at most, and checks lock delays
     ///   and permissions of a write by what it has applied.)
     ///
-    /// No session expires meanwhile; all TTLs start anew when the leader has caught up.
+    /// No session expires meanwhile; all TTLs start again when the leader has caught up.
     ///
     /// ```
     /// use transport_mock::adapter::{Method, Request, Transport};

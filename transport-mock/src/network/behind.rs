@@ -41,7 +41,7 @@ impl Network {
         }
     }
 
-    /// What waited for the log is delivered now, and whoever waited at the leader looks again.
+    /// What waited for the log is delivered now, and those that waited at the leader look again.
     pub(super) fn end_behind(&mut self) {
         if let Some(behind) = self.behind.take() {
             for event in behind.log {

@@ -4,7 +4,7 @@
 //!  no leader: what is for one waits at the agent ──longest wait──▶ 500 `No cluster leader`
 //!                        └── leader elected ── a while ──▶ applied, whether or not somebody still waits
 //! ```
-//! Each tries again by itself, so that what was sent first may be applied last: a write that its client has given up even
+//! Each tries again on its own, so that what was sent first may be applied last: a write that its client has given up even
 //! after a read that its client sent later.
 //!
 //! Source: measured on agents of 1.8.7 (held for 7.1 s, applied up to 0.3 s after a later read) and of 1.23 (8.6–18 s,
@@ -97,7 +97,7 @@ impl Network {
         }
     }
 
-    /// There is a leader: what is held reaches it, each at a time of its own.
+    /// There is a leader: what is held reaches it, each at another time.
     pub(super) fn let_held_go(&mut self) {
         let Some(holding) = &mut self.holding else {
             return;

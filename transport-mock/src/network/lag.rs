@@ -28,7 +28,7 @@ impl Network {
         self.lagging.insert(host, self.consul.lagging());
     }
 
-    /// The agent of this host knows what the leader knows. Whoever waits there looks again.
+    /// The agent of this host knows what the leader knows. Those that wait there look again.
     pub(crate) fn catch_up(&mut self, host: Host) {
         if self.lagging.remove(&host).is_none() {
             return;
@@ -37,7 +37,7 @@ impl Network {
         self.ask_again(Server::Lagging(host));
     }
 
-    /// Whoever waits at a server that is no more asks the leader.
+    /// A request that waits at a server that is gone asks the leader.
     pub(super) fn ask_again(&mut self, server: Server) {
         let mut waiting: Vec<Call> = Vec::new();
         self.exchanges.retain(|(at, _), call| {
@@ -57,7 +57,7 @@ impl Network {
         self.collect_answers();
     }
 
-    /// Hands a request to whoever answers it.
+    /// Hands a request to the one that answers it.
     pub(super) fn submit(&mut self, host: Host, request: &Request) -> (Server, Exchange) {
         match self.lagging.get_mut(&host) {
             Some(agent) if may_be_stale(request) => {

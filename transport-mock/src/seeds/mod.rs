@@ -24,7 +24,7 @@ const VARIABLE: &str = "CONSUL_MOCK_SEED";
 /// How long, in real time, a failure is made smaller.
 const LONGEST_SEARCH: Duration = Duration::from_secs(20);
 
-/// A test that is run once for each of many seeds, in a world of its own each time.
+/// A test that is run once for each of many seeds, in a separate world each time.
 ///
 /// When one fails, it is run again with fewer faults, fewer kinds of them and lower rates, as long as it still fails. The
 /// smallest failure is the one that is shown: its seed, the faults that are left, and the end of the trace. The variable

@@ -23,7 +23,7 @@ const LONGEST_WRITE: Duration = Duration::from_secs(10);
 /// refusal away from under the client.
 const LONGEST_DRAIN: Duration = Duration::from_millis(500);
 
-/// The most bytes that a client may send ahead while a request of its own is under way.
+/// The most bytes that a client may send ahead while one of its requests is under way.
 const MAX_AHEAD: usize = 8 * 1024 * 1024;
 
 /// Serves `stream` until either side has enough.

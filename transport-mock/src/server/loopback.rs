@@ -1,4 +1,4 @@
-//! A world that is served by a thread of its own, on the real clock.
+//! A world that is served by a separate thread, on the real clock.
 
 use std::fmt;
 use std::io;
@@ -14,13 +14,13 @@ use tokio::sync::Notify;
 use crate::consul::{Consul, Profile};
 use crate::mock::MockConsul;
 
-/// The host of whoever connects to the first address.
+/// The host of clients that connect to the first address.
 const FIRST_HOST: &str = "1";
 
 /// A Consul in memory that listens on a port of this machine, on the real clock: for an adapter's tests, the
 /// `consul` command, `curl`, or a client in another language.
 ///
-/// Its [world](Self::world) has all the faults and words of a [`MockConsul`]. Whoever connects is on the host `1`;
+/// Its [world](Self::world) has all the faults and words of a [`MockConsul`]. A client that connects is on the host `1`;
 /// [`Self::listen`] adds others. Below `/mock` it takes [orders](MockConsul::order), too.
 ///
 /// It stops when it is dropped: every connection is closed and its thread has ended then.
@@ -101,7 +101,7 @@ impl LoopbackConsul {
         Ok(consul)
     }
 
-    /// Listens at a further address. Whoever connects there is on this host, for faults of its own.
+    /// Listens at a further address. Clients that connect there are on this host, which has separate faults.
     ///
     /// # Errors
     /// When the address is none of this machine or the port is taken.

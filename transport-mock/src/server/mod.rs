@@ -4,7 +4,7 @@
 //!  client ──▶ connection ── /v1/… ──▶ the world's network, faults included ──▶ Consul
 //!                  └─────── /mock/… ──▶ order.rs: what is to go wrong
 //!
-//!  loopback.rs: such a world on a thread of its own, on the real clock
+//!  loopback.rs: such a world on a separate thread, on the real clock
 //! ```
 
 mod connection;
@@ -20,11 +20,11 @@ pub use self::loopback::LoopbackConsul;
 pub use self::order::InvalidOrder;
 use crate::mock::MockConsul;
 
-/// How long whoever could not be accepted is waited for: out of file descriptors, most likely, and some may be free then.
+/// How long to wait when a connection could not be accepted: out of file descriptors, most likely, and some may be free then.
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 impl MockConsul {
-    /// Serves this world over HTTP until the future is dropped: whoever connects to `listener` is on this host, for whom faults
+    /// Serves this world over HTTP until the future is dropped: a client that connects to `listener` is on this host, for whom faults
     /// are as for a [`MockClient`](crate::MockClient). What is lost is not answered, and what is refused or reset has its
     /// connection closed, as has a connection beyond those that the agent [allows](MockConsul::set_max_connections).
     ///
@@ -48,7 +48,7 @@ impl MockConsul {
             };
             let (world, client) = (self.clone(), client.clone());
             tokio::spawn(async move {
-                // Whoever hangs up has had enough.
+                // A client that hangs up has had enough.
                 let _ = connection::serve(&world, &client, stream).await;
                 drop(open);
             });

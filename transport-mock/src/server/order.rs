@@ -20,7 +20,7 @@ refuse, lose-request, lose-answer, reset-before, reset-after, bad-answer, 429, 5
     ?rate=0.1   with this probability
     ?target=P   only requests whose path and query contain P
     ?host=H     only those of this host
-latency?ms=5 or latency?ms=5&to=50      one way, drawn anew for each message
+latency?ms=5 or latency?ms=5&to=50      one way, drawn for each message
 delay?ms=500, delay-answer?ms=500       with times, rate, target and host as above
 partition, stall, heal, lag, catch-up   ?host=H, else `1`
 lose-leader, elect-leader, break-connections

@@ -11,7 +11,7 @@ use semaphore_core::adapter::{Request, Response};
 /// How long an answer may take that is due at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A longer body has a connection of its own, since the agent may answer and close before it has
+/// A longer body has a separate connection, since the agent may answer and close before it has
 /// read it.
 const SHORT: usize = 64 * 1024;
 

@@ -19,7 +19,7 @@ pub(crate) struct Memory {
     now: Instant,
     queries: BTreeMap<&'static str, Exchange>,
     answers: BTreeMap<Exchange, Response>,
-    /// How long each request takes, and from what it is drawn anew at each moment waited for.
+    /// How long each request takes, and from what it is drawn again at each moment waited for.
     pace: Duration,
     paces: Option<fastrand::Rng>,
 }

@@ -2,7 +2,7 @@
 //!
 //! An agent in development mode tells the stack of each goroutine. One that holds a query stands in
 //! `blockingQuery` and waits there for its table to change. A write has woken all whom it concerns before it is
-//! answered, so that whoever still stands there after the answer was not concerned.
+//! answered, so that a query that still stands there after the answer was not concerned.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::http::{Connections, NO_ANSWER};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Goroutine(u64);
 
-/// Whoever has this is the only one to start a query: the goroutine that comes is that of its query.
+/// The holder of this is the only one to start a query: the goroutine that comes is that of its query.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

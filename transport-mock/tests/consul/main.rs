@@ -1,4 +1,4 @@
-//! The Consul in memory by itself: time, determinism, and the levers that a plain agent does not
+//! The Consul in memory on its own: time, determinism, and the levers that a plain agent does not
 //! have. What it answers to requests is compared with a real agent in `conformance/`.
 
 #![allow(

@@ -1,4 +1,4 @@
-//! Namespaces and partitions: in Community refused or ignored, in Enterprise each with keys and sessions of its own.
+//! Namespaces and partitions: in Community refused or ignored, in Enterprise each with separate keys and sessions.
 
 use semaphore_core::adapter::{Method, Request};
 use transport_mock::consul::{Edition, Profile, Tenancy, Version};

@@ -70,7 +70,7 @@ fn with(options: Options) -> TransportBuilder {
     builder
 }
 
-/// As a user would build it, with TLS of their own choice.
+/// As a user would build it, with the TLS that they choose.
 fn own_client(user_agent: &str) -> reqwest::Client {
     let provider = rustls::crypto::ring::default_provider();
     let tls = rustls::ClientConfig::builder_with_provider(provider.into())

@@ -18,7 +18,7 @@
 //! not held any more at 1763858445.003
 //! ```
 //!
-//! Mode `fleet` is about many semaphores, each with a prefix of its own below `--prefix`: one slot of
+//! Mode `fleet` is about many semaphores, each with a separate prefix below `--prefix`: one slot of
 //! each is acquired, all are held for `--hold-ms` after the last grant, and all are given back. Waiters
 //! want all slots of a semaphore of which one is held. All handles share one transport, unless
 //! `--transports each` says otherwise. It tells how many were granted, how many were lost, and what
@@ -265,7 +265,7 @@ impl<'a> Bench<'a> {
             let contender = self.contender(number, rounds);
             contender.start(&member.handle, &member.host, &mut crew)?;
         }
-        // Each gives up by itself; what it then leaves is cleaned up within two TTLs.
+        // Each gives up on its own; what it then leaves is cleaned up within two TTLs.
         crew.finish(self.plan.timeout + Duration::from_secs(60))
     }
 
@@ -281,7 +281,7 @@ impl<'a> Bench<'a> {
         self.spread(members).map(turn).collect()
     }
 
-    /// Each round with a semaphore of its own, whose end belongs to the cycle.
+    /// Each round with a separate semaphore, whose end belongs to the cycle.
     fn cold(&self, number: usize, host: &Host, rounds: usize) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::default();
         for _ in 0..rounds {

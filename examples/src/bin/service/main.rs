@@ -39,7 +39,7 @@ impl Reports {
             }
             report = work() => report,
         };
-        // The report is ready, whether or not the slot could be given back: its session ends by itself.
+        // The report is ready, whether or not the slot could be given back: its session ends on its own.
         let _ = permit.release().await;
         answer(StatusCode::OK, report)
     }

@@ -38,7 +38,7 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
                 } => {
                     let (wanted_at, way) = open.remove(acquire).unzip();
                     *report.figures.not_granted.entry(*outcome).or_default() += 1;
-                    // Only who would not wait may fail for a moment's failure, and there is no other: but whoever
+                    // Only who would not wait may fail for a moment's failure, and there is no other: but one that
                     // has never had an answer takes what a gateway says for Consul's.
                     let is_excused = way == Some(Way::Try)
                         || wanted_at.is_some_and(|wanted| {
@@ -81,7 +81,7 @@ pub(super) fn check(logs: &Logs, report: &mut Report) {
         if !has_stopped && logs.killed_at(log).is_none() {
             let name = client::name(log.client, log.incarnation);
             if !logs.end.hung.contains(&name) {
-                let story = format!("{} ended by itself", log.name());
+                let story = format!("{} ended on its own", log.name());
                 report.violation(Invariant::NoCrash, "", story);
             }
         }

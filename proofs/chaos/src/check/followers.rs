@@ -1,6 +1,6 @@
 //! Discovery: what who follows an election saw of its leaders, and what was true when all was over.
 //!
-//! Each campaign has a session of its own, and so has each `consul lock`: a session that leads after
+//! Each campaign has a separate session, and so has each `consul lock`: a session that leads after
 //! another one did has never led before. A follower may miss leaders, and be late. Each leader is seen with its own words:
 //! values of ours begin with the name of their process, so that this can be told here.
 
@@ -104,7 +104,7 @@ fn leaders<'l>(sights: &Seen<'l>) -> Vec<Led<'l>> {
     sights.iter().filter_map(led).collect()
 }
 
-/// What it knew after each of its sights. Whoever is cut off knows nothing until it is told that it is back.
+/// What it knew after each of its sights. One that is cut off knows nothing until it is told that it is back.
 fn known(sights: &Seen<'_>) -> Vec<(Moment, judge::Sight)> {
     let mut last = judge::Sight::Unknown;
     let mut is_interrupted = false;
@@ -126,7 +126,7 @@ fn known(sights: &Seen<'_>) -> Vec<(Moment, judge::Sight)> {
 
 fn as_known(sight: &Sight) -> judge::Sight {
     match sight {
-        // A session that leads in several terms leads anew in each.
+        // A session that leads in several terms leads again in each.
         Sight::Led {
             session,
             term,

@@ -71,7 +71,7 @@ fn over(logs: &Logs, ours: &Ours, reason: Reason, deadline: Moment) -> Lease {
     let ttl = logs.run.ttl_of(ours.client);
     let due = deadline.minus(ttl * 9 / 10).plus(ttl / 12);
     let in_reach = match reason {
-        // Whoever has no driver any more renews nothing.
+        // A client without a driver renews nothing.
         Reason::RuntimeEnded => Duration::ZERO,
         _ => longest_reach(logs, ours.client, (due, deadline)),
     };

@@ -85,7 +85,7 @@ pub enum Invariant {
     LockDelay,
     /// Who follows an election sees its leaders in their order, and the last word of all.
     Discovery,
-    /// No process ends by itself.
+    /// No process ends on its own.
     NoCrash,
 }
 
@@ -133,7 +133,7 @@ impl Invariant {
             Self::Discovery => {
                 "discovery (who follows sees the leaders in their order, and the last of all)"
             }
-            Self::NoCrash => "no client ends by itself",
+            Self::NoCrash => "no client ends on its own",
         }
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn latest(logs: &Logs, client: usize, span: (Moment, Moment)) -> Dura
 }
 
 /// From when to when something was done to a server, or to a client or its connections, that kept it from others.
-/// Whoever is only slowed, or ends by itself, reaches them.
+/// A client that is only slowed, or ends on its own, reaches them.
 pub(super) fn hurts(logs: &Logs, target: Target) -> Vec<(Moment, Moment)> {
     let is_hurt = |kind| !matches!(kind, Kind::Elect | Kind::Slow | Kind::Leave);
     let spells = spells(logs, target, is_hurt);

@@ -64,7 +64,7 @@ pub struct Figures {
     pub reaped: u64,
     /// Sessions that ended while their holders believed.
     pub early_ends: u64,
-    /// Holds on a node of their own whose server was out for so long that others' sessions ended with it.
+    /// Holds on a separate node whose server was out for so long that others' sessions ended with it.
     pub outlived: u64,
     /// For how long the last of these believed beyond it.
     pub longest_beyond: Duration,
@@ -218,10 +218,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, ", by up to {beyond:.1} s")?;
         let outlived = figures.outlived;
-        writeln!(
-            f,
-            "holds on a node of their own whose server went: {outlived}"
-        )?;
+        writeln!(f, "holds on a separate node whose server went: {outlived}")?;
         writeln!(f, "requests that a gateway answered: {}", figures.refusals)?;
         figures.fmt_given_up(f)?;
         let farewells = figures.farewells;

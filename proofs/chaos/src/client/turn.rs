@@ -75,7 +75,7 @@ impl Turn {
         self.hold / (self.says + 1)
     }
 
-    /// A thread that blocks can't give up by itself: it waits with a timeout instead.
+    /// A thread that blocks can't give up on its own: it waits with a timeout instead.
     pub(super) fn without_cancellation(&self) -> Self {
         let way = match self.way {
             Way::Cancelled => Way::Timeout,

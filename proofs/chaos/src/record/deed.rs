@@ -41,7 +41,7 @@ pub enum Kind {
     Slow,
     /// A gateway answers in the agent's place, and knows nothing.
     Gateway,
-    /// The program ends by itself while it holds, and does not wait for its releases; a start afterwards.
+    /// The program ends on its own while it holds, and does not wait for its releases; a start afterwards.
     Leave,
     /// The others' choice of another leader, which is none of the nemesis's own deeds.
     Elect,

@@ -12,7 +12,7 @@ pub struct Run {
     pub seed: u64,
     /// How long things went wrong.
     pub chaos: Duration,
-    /// The TTL of our sessions, unless a client has one of its own.
+    /// The TTL of our sessions, unless a client has another one.
     pub ttl: Duration,
     /// The lock delay of our sessions; none for the default, which is right.
     #[serde(default)]

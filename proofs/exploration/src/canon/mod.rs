@@ -30,7 +30,7 @@ use crate::clock::Clock;
 /// The tokens of one state, participant by participant.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'a> {
-    /// Whether the record is read by itself: then its index stands beside those of lists.
+    /// Whether the record is read on its own: then its index stands beside those of lists.
     pub(crate) is_crowd: bool,
     /// What belongs to no participant.
     pub(crate) common: Vec<&'a [Token]>,
@@ -282,7 +282,7 @@ impl Written {
         }
     }
 
-    /// Something in which sessions have names of their own, and what they are called here.
+    /// Something in which sessions have separate names, and what they are called here.
     fn named(&mut self, hash: u128, sessions: &[u64], names: &mut Names) {
         self.0.extend(hash.to_le_bytes());
         for session in sessions {

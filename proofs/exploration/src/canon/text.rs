@@ -119,7 +119,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The index at which a transaction was applied, of which its answer tells. Whoever hears of it knows the
+/// The index at which a transaction was applied, of which its answer tells. A client that hears of it knows the
 /// whole prefix at that index.
 fn applied_at(text: &str, tokens: &[Token]) -> Option<Token> {
     if !text.contains("\"Results\":") {

@@ -138,7 +138,7 @@ impl<A: Actor> State<A> {
         self.judge_rest(scene)
     }
 
-    /// Whoever is done has left nothing behind. Where something went wrong, that may take a TTL.
+    /// An actor that is done has left nothing behind. Where something went wrong, that may take a TTL.
     fn judge_rest(&self, scene: &Scene) -> Result<(), Violation> {
         if self.budget < scene.budget {
             return Ok(());

@@ -143,7 +143,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// A transaction admits those anew whom it leaves in the record and whose keys it looks at: their
+    /// A transaction admits again those that it leaves in the record and whose keys it looks at: their
     /// slots pass to the next callers.
     fn note_passed(
         &mut self,

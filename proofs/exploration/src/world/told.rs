@@ -78,7 +78,7 @@ impl<A: Actor> State<A> {
         Ok(())
     }
 
-    /// A leader learns what became of a change of its value. That fails only with the leadership: whoever leads on is
+    /// A leader learns what became of a change of its value. That fails only with the leadership: one that leads on is
     /// served.
     fn take_change(
         &mut self,

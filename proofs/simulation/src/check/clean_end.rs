@@ -1,6 +1,6 @@
 //! L2: nothing of ours outlives us.
 //!
-//! Whoever destroys their session is out of the record by then, and no write of theirs that is still
+//! A client that destroys its session is out of the record by then, and no write of it that is still
 //! under way can bring them back. In an election one that was late may: then the end of the session frees
 //! the key. After all have left there is no session, contender key or holder.
 //! Where an operator has had a hand in it, the end is all that counts.

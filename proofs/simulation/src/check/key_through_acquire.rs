@@ -1,4 +1,4 @@
-//! S4, of elections: what a key says is only changed by whoever it is tied to, through `acquire` and
+//! S4, of elections: what a key says is only changed by the session that it is tied to, through `acquire` and
 //! `release`, and nothing of ours changes what belongs to something else. What a release leaves is what
 //! was there, or what its leader had said before: a change that it does not know of may be under way.
 //!

@@ -37,7 +37,7 @@ pub enum Invariant {
     L2,
     L3,
     L4,
-    /// The code of the library did not panic, everything ended, and whoever looked on was told the truth.
+    /// The code of the library did not panic, everything ended, and observers were told the truth.
     Soundness,
 }
 
@@ -104,7 +104,7 @@ pub struct Bounds {
     /// Whether errors that tell of a foreign record, a changed limit or a missing permission are
     /// to be expected.
     pub expects_refusals: bool,
-    /// How long a lease may be that comes from a leader of yesterday, if there is such a leader. On a node of one's own the
+    /// How long a lease may be that comes from a leader of yesterday, if there is such a leader. On a separate node the
     /// session does not end with that leader's server.
     pub of_yesterday: Option<Duration>,
     /// Whether what is given back may be kept from Consul though nothing is wrong with it: tokens lose permissions for a while, or

@@ -1,4 +1,4 @@
-//! Whoever looks on is told the truth: of each grant, each loss with its reason, and of nothing that is held that it has ended.
+//! An observer is told the truth: of each grant, each loss with its reason, and of nothing that is held that it has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@
 //! at once, and reads once more for what each answer leaves open; a follower beside it adds ten a second
 //! and ten at once. Each session attempts to acquire the key twice a second in the long run, and once more
 //! for each acquisition by somebody else, beside what follows from failures and from other values. A session that is kept from
-//! one term to the next begins anew with each.
+//! one term to the next begins again with each.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl Check for RequestRate {
 }
 
 impl RequestRate {
-    /// Whoever else acquires an election's key explains a refusal, and whoever deletes it: the next attempt of
+    /// Another client that acquires an election's key explains a refusal, and so does one that deletes it: the next attempt of
     /// those who wait need not keep its distance.
     fn allow_for(&mut self, change: &Change) {
         let Subject::Key { before, after } = &change.of else {

@@ -2,7 +2,7 @@
 //! seconds, beside the travel of messages.
 //!
 //! It can be had when it is tied to nobody and no lock delay is on. Then the next attempt comes within a
-//! second, on a clock that may run slow, and whoever asked for something that failed asks again after half
+//! second, on a clock that may run slow, and a client that asked for something that failed asks again after half
 //! of one. What was lost in the storm is given up after one poll and its timeout.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(super) struct VacancyFilled {
 #[derive(Default)]
 struct Election {
     is_led: bool,
-    /// Since when the key can be had, for whoever asks.
+    /// Since when the key can be had, for any client that asks.
     free_since: Instant,
     /// How many campaign in this round, and since when somebody does.
     waiting: usize,

@@ -94,7 +94,7 @@ impl Change {
         }
     }
 
-    /// Of whom an administrator who did this took something away: whoever it removed, and whoever it
+    /// Of whom an administrator who did this took something away: those that it removed, and those that it
     /// left in a key that says no more whose term it is.
     pub fn taken_from(&self) -> impl Iterator<Item = &str> {
         let overwritten = match &self.of {

@@ -34,7 +34,7 @@ pub enum Deed {
         what: Hidden,
         time: Duration,
     },
-    /// There is no leader for so long, then TTLs start anew.
+    /// There is no leader for so long, then TTLs start again.
     LoseLeader { time: Duration },
     /// There is no leader for so long, then one that lacks so many of the last changes, or all of them
     /// if there are fewer, and takes so long to apply them.
@@ -58,7 +58,7 @@ pub enum Deed {
     /// The node that no agent stands for is taken out of the catalog, with all sessions on it. Nobody but who needs
     /// it registers it again.
     DeregisterOwn,
-    /// All indexes are counted anew.
+    /// All indexes are counted again.
     ResetIndex,
     /// The state is saved.
     Snapshot,
@@ -152,7 +152,7 @@ impl Deed {
                 Fate::Remembers => "leader of yesterday renews",
             },
             Self::Deregister { .. } => "node deregistered",
-            Self::DeregisterOwn => "node of one's own deregistered",
+            Self::DeregisterOwn => "separate node deregistered",
             Self::ResetIndex => "index reset",
             Self::Snapshot => "snapshot saved",
             Self::Restore => "snapshot restored",

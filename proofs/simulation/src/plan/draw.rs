@@ -33,7 +33,7 @@ impl Plan {
         Self::draw_with(seed, None)
     }
 
-    /// The plan of this seed, with hosts that have so many semaphores of their own.
+    /// The plan of this seed, with hosts that have so many separate semaphores.
     pub fn draw_with_semaphores(seed: u64, semaphores: usize) -> Self {
         Self::draw_with(seed, Some(semaphores))
     }
@@ -54,6 +54,8 @@ impl Plan {
         profile::draw_profile(&mut plan, &mut mixed(seed ^ PROFILES));
         clients::draw_clients(&mut plan, &mut mixed(seed ^ CLIENTS));
         rolling::draw_rolling(&mut plan, &mut mixed(seed ^ ROLLING));
+        // One in four: the rest of the plan stays as it is.
+        plan.is_beside_others = mixed(seed ^ OTHERS).u32(..4) == 0;
         plan
     }
 }
@@ -78,7 +80,7 @@ const SLOW: u64 = 0x0073_6c6f_7721_2121;
 /// Sets what is drawn about gateways apart from the rest.
 const GATEWAYS: u64 = 0x6761_7465_7761_7973;
 
-/// Sets what is drawn about nodes of one's own apart from the rest.
+/// Sets what is drawn about separate nodes apart from the rest.
 const OWN_NODES: u64 = 0x006f_776e_6e6f_6465;
 
 /// Sets what is drawn about agents that hold requests apart from the rest.
@@ -92,6 +94,9 @@ const CLIENTS: u64 = 0x0063_6c69_656e_7473;
 
 /// Sets what is drawn about rolling deploys apart from the rest.
 const ROLLING: u64 = 0x0072_6f6c_6c69_6e67;
+
+/// Sets what is drawn about what others keep apart from the rest.
+const OTHERS: u64 = 0x006f_7468_6572_7321;
 
 /// Sets what is drawn about elections apart from the rest.
 const ELECTIONS: u64 = 0x656c_6563_7469_6f6e;
@@ -184,6 +189,7 @@ impl Draft {
             hosts,
             dialect: dialect(rng, &strangers),
             strangers,
+            is_beside_others: false,
             deeds,
         }
     }

@@ -85,6 +85,8 @@ pub struct Plan {
     /// How strangers spell the record. In another dialect than Go's they were here before us, and
     /// left an empty one.
     pub dialect: Dialect,
+    /// Whether others keep so much below the prefix of each semaphore that a list of it is dear.
+    pub is_beside_others: bool,
     /// What is done to the world, in the order of time.
     pub deeds: Vec<(Duration, Deed)>,
 }
@@ -120,7 +122,7 @@ pub enum Told {
     NotAtAll,
 }
 
-/// A host with one process, which has one semaphore or takes part in one election, and may have semaphores of its own
+/// A host with one process, which has one semaphore or takes part in one election, and may have separate semaphores
 /// beside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostPlan {
@@ -152,7 +154,7 @@ pub struct HostPlan {
     pub shared: Option<Shared>,
     /// Whether all that it has goes by one client, so that its semaphores share their sessions.
     pub client: bool,
-    /// How many of the client's semaphores poll by themselves while they only hold, if that is not left to it.
+    /// How many of the client's semaphores poll on their own while they only hold, if that is not left to it.
     pub own_polls: Option<usize>,
     /// What is done with each of its own semaphores, which nobody else wants. They take turns with the transports of those
     /// that are shared, unless they go by a client, which has the first one.
@@ -335,7 +337,7 @@ impl Plan {
         self.hosts.iter().any(|it| it.client)
     }
 
-    /// Whether some host has semaphores of its own.
+    /// Whether some host has separate semaphores.
     pub fn has_own(&self) -> bool {
         self.hosts.iter().any(|it| !it.own.is_empty())
     }
@@ -488,7 +490,7 @@ impl Plan {
     /// that is longest and by whichever clock.
     pub(crate) fn longest_vacancy(&self) -> Duration {
         let delays = self.hosts.iter().flat_map(|host| {
-            // Whoever can't ask whether a lock delay is over waits as long as one can be.
+            // A contender that can't ask whether a lock delay is over waits as long as one can be.
             let in_semaphore = |delay: Duration| {
                 if self.asks(host) {
                     delay
@@ -540,7 +542,7 @@ impl Plan {
 }
 
 impl HostPlan {
-    /// The prefixes of its own semaphores.
+    /// The prefixes of the separate semaphores.
     pub(crate) fn own_prefixes(&self) -> impl Iterator<Item = usize> + use<> {
         let host = self.number;
         (0..self.own.len()).map(move |it| Plan::own_prefix(host, it))

@@ -89,6 +89,9 @@ impl fmt::Display for Plan {
             }
             other => writeln!(f, "there are empty records in {other:?}")?,
         }
+        if self.is_beside_others {
+            writeln!(f, "others keep 40 kB below the prefix of each semaphore")?;
+        }
         for stranger in &self.strangers {
             let prefix = Self::prefix(stranger.prefix);
             write!(
@@ -291,7 +294,7 @@ impl fmt::Display for Deed {
                 )
             }
             Self::DeregisterOwn => write!(f, "{} is taken out of the catalog", Plan::OWN_NODE),
-            Self::ResetIndex => f.write_str("indexes are counted anew"),
+            Self::ResetIndex => f.write_str("indexes are counted again"),
             Self::Snapshot => f.write_str("a snapshot is saved"),
             Self::Restore => f.write_str("the snapshot is restored"),
             Self::DestroySession { nth } => write!(f, "session {nth} is destroyed"),

@@ -116,7 +116,7 @@ impl Pages {
         if self.beliefs.is_empty() {
             return Vec::new();
         }
-        // Whoever was killed believes nothing.
+        // A killed process believes nothing.
         self.beliefs.retain(|(_, hold)| match hold {
             Hold::Ours(held) => held.strong_count() > 0,
             Hold::Strangers => true,
@@ -159,7 +159,7 @@ impl Pages {
         }
     }
 
-    /// Whoever is elected by the key as an operator left it has a term that nothing was taken from.
+    /// A leader that is elected by the key as an operator left it has a term that nothing was taken from.
     fn restore_elected(&mut self, prefix: usize, sessions: &[String], token: FencingToken) {
         for session in sessions {
             if self

@@ -43,7 +43,7 @@ impl Run<'_> {
             Act::Do(deed) => self.commit(&deed),
             Act::Undo(undo) => self.undo(undo),
         }?;
-        // Whoever it wakes does something now, which is not to be judged by the next event's time.
+        // What it wakes does something now, which is not to be judged by the next event's time.
         self.step(self.world.now()).map(drop)
     }
 
@@ -143,7 +143,7 @@ impl Run<'_> {
         }
     }
 
-    /// Moves the cluster's state to a new one, which counts anew.
+    /// Moves the cluster's state to a new one, which counts again.
     fn reset_index(&mut self) -> Judged {
         // A second time, an index from before could come to mean something else: no
         // check-and-set can tell, and nothing is promised then.

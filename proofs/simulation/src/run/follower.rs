@@ -12,7 +12,7 @@ use super::user::is_of_an_operators_write;
 use super::wire::Wire;
 use crate::history::{Followed, Happening};
 
-/// How long it waits before it follows anew.
+/// How long it waits before it follows again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) struct Follower {
@@ -28,7 +28,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Lives as long as its process. After an error that no retry mends it follows anew.
+    /// Lives as long as its process. After an error that no retry repairs it follows again.
     pub(super) async fn live(self) {
         loop {
             self.tell(Followed::Nothing);

@@ -32,7 +32,7 @@ impl Run<'_> {
         self.judge_all(&changes)
     }
 
-    /// What an operator did is compared by itself: whom it has hit is known then.
+    /// What an operator did is compared on its own: whom it has hit is known then.
     pub(super) fn judge_operation(&mut self) -> Judged {
         self.judge_deed(|_| false)
     }
@@ -131,7 +131,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whose sessions stand on a node of their own has none on that of a server. Counts those who hold so, and whose server's
+    /// Whose sessions stand on a separate node has none on that of a server. Counts those who hold so, and whose server's
     /// node goes.
     pub(super) fn judge_nodes(&mut self, server: usize) -> Judged {
         let node = Plan::node(server);
@@ -147,7 +147,7 @@ impl Run<'_> {
             .iter()
             .find(|it| owner(it).is_some_and(|owner| ours.contains(&owner)));
         if let Some(session) = wrong {
-            let what = format!("session {session} stands on {node}, and not on a node of its own");
+            let what = format!("session {session} stands on {node}, and not on its separate node");
             return Err(self.broken(what, Invariant::L4));
         }
         let mut book = self.book.lock();
@@ -157,7 +157,7 @@ impl Run<'_> {
             .filter(|it| ours.contains(&it.who))
             .count();
         for _ in 0..outlived {
-            book.count_fault("holder on a node of its own outlived its server");
+            book.count_fault("holder on a separate node outlived its server");
         }
         Ok(())
     }

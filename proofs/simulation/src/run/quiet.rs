@@ -5,6 +5,7 @@ use std::time::Duration;
 use semaphore_core::{Behavior, Semaphore};
 
 use super::state::State;
+use super::stranger::OTHERS;
 use super::user::ROUND_HOLD;
 use super::{Judged, Run};
 use crate::history::{Followed, Happening, Who};
@@ -87,7 +88,7 @@ impl Run<'_> {
         }
     }
 
-    /// What a session that only releases its keys has left is collected on demand. Whoever speaks by separate
+    /// What a session that only releases its keys has left is collected on demand. A client that speaks by separate
     /// requests takes no dead holder out before it has waited for the lock delay itself, which it does only where
     /// no other slot is free: somebody who wants all of them does.
     fn tidy(&mut self) -> Judged {
@@ -128,7 +129,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The own semaphores where sessions that end may leave keys, with their limit. Whoever is the only one there takes out dead
+    /// The own semaphores where sessions that end may leave keys, with their limit. The only client there takes out dead
     /// holders itself.
     fn untidy_own(&self) -> impl Iterator<Item = (usize, u32)> + use<'_> {
         let releases = |it: &&HostPlan| self.plan.behavior_of_own(it) == Behavior::Release;
@@ -169,7 +170,7 @@ impl Run<'_> {
                 }
             }
             for (number, prefix) in self.prefixes.iter().enumerate() {
-                // A record is written by whoever comes.
+                // A record is written by any client that comes.
                 let is_used = self
                     .plan
                     .hosts
@@ -182,6 +183,9 @@ impl Run<'_> {
                 let place = self.plan.place(number);
                 let is_election = place.is_election();
                 for entry in consul.entries(&prefix.directory()) {
+                    if entry.key().ends_with(OTHERS) {
+                        continue;
+                    }
                     if entry.key() != lock {
                         left.push(format!("key {}", entry.key()));
                         continue;

@@ -96,7 +96,7 @@ impl Run<'_> {
         tasks.chain(readers).collect()
     }
 
-    /// One slot that only this host wants: whoever comes takes out what a process before this one has left.
+    /// One slot that only this host wants: one that comes takes out what a process before this one has left.
     fn own_contest(
         &self,
         host: &HostPlan,

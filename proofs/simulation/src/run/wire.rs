@@ -28,7 +28,7 @@ pub(super) struct Wire {
     pub(super) host: usize,
     /// Who sends, where requests are counted.
     pub(super) participant: usize,
-    /// What each request meets that has a connection of its own.
+    /// What each request meets that has a separate connection.
     pub(super) hazards: Hazards,
     pub(super) prefix: Prefix,
     /// Which answers tell who holds.

@@ -112,7 +112,7 @@ fn s1_nobody_acquires_a_key_during_its_lock_delay() {
     assert_eq!(acquires(expired().at(34)), Some(Invariant::S1));
     assert_eq!(acquires(expired().at(35)), None);
     assert_eq!(acquires(expired().then(&Happening::NewEpoch).at(21)), None);
-    // Whoever releases the key before leaves no delay.
+    // A leader that releases the key before leaves no delay.
     let released = changed(OURS, key(Some(A), "node-0"), key(None, "node-0"));
     let resigned = world()
         .then(&elected())
@@ -362,7 +362,7 @@ fn l3_an_attempt_more_is_allowed_for_each_that_somebody_else_won() {
     for (change, more) in [
         (changed(Who::Ours(1), free(), key(Some(B), "node-1")), 1),
         (changed(Who::Operator, free(), None), 1),
-        // It begins a term of its own, in which values may follow.
+        // It begins a separate term, in which values may follow.
         (changed(OURS, free(), key(Some(A), "node-0")), 11),
         (changed(Who::Operator, key(Some(B), "node-1"), free()), 0),
     ] {

@@ -276,8 +276,8 @@ fn s5_tokens_strictly_increase_while_indexes_do() {
     assert_eq!(without_a_write.verdict, Some(Invariant::S5));
 }
 
-/// A session that was left in the record and enters anew may be admitted by any write that keeps it there, and
-/// each of its grants has a token of its own.
+/// A session that was left in the record and enters again may be admitted by any write that keeps it there, and
+/// each of its grants has a separate token.
 #[test]
 fn s5_whoever_stays_in_the_record_is_admitted_by_one_of_the_writes_that_keep_it() {
     let both = || record(2, &[A, B]);

@@ -19,7 +19,7 @@ pub struct Anything {
 }
 
 impl<T: Contends<Settings = Anything>> Builder<T> {
-    /// Up to `most` semaphores of the client watch their records by polls of their own while they only hold. 16, unless it is
+    /// Up to `most` semaphores of the client watch their records by separate polls while they only hold. 16, unless it is
     /// told otherwise.
     ///
     /// If there are more, none of them does: the client asks for dozens at once, four times within the TTL of their sessions, so that

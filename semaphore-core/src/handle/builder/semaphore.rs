@@ -159,7 +159,7 @@ impl Builder<Semaphore> {
             ..
         } = told.subject;
         let settings = settings
-            .with_value(value)
+            .with_value(value.of_contender()?)
             .with_encoding(encoding)
             .with_scope(scope.or(transport.defaults()));
         // Who renews a session needs a token that may.

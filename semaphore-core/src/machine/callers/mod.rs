@@ -86,7 +86,7 @@ impl<G, T> Callers<G, T> {
         &self.queue
     }
 
-    /// What is told to whoever looks on.
+    /// What is told to observers.
     pub(super) fn notices(&self) -> &Notices {
         &self.notices
     }
@@ -174,7 +174,7 @@ impl<G, T> Callers<G, T> {
         self.holds.values_mut().inspect(|_| work::passed(1))
     }
 
-    /// Whoever had this is told nothing more of it.
+    /// The caller that had this is told nothing more of it.
     pub(super) fn forget(&mut self, command: CommandId) -> Option<Holding<T>> {
         self.given_back.remove(&command);
         self.holds.remove(&command)

@@ -9,7 +9,7 @@ use crate::time::Instant;
 /// everyone leaves.
 #[derive(Clone, Debug, Default)]
 pub(in crate::machine) struct Queue {
-    /// Whoever came later has the higher number.
+    /// A caller that came later has a higher number.
     tickets: BTreeMap<CommandId, Ticket>,
     /// The sum of their permits.
     wanted: u64,

@@ -9,7 +9,7 @@
 //!   from what is there now, but only once until somebody else is seen to have led. [`pace`] has the times.
 //! - *Unresolved*: an attempt, or a change of the value, whose answer does not tell what became of it.
 //!   Nothing is written until a read shows it that was sent afterwards. An attempt that arrives
-//!   later than that still is one of ours: whatever view shows our session makes us the leader, whoever leaves
+//!   later than that still is one of ours: whatever view shows our session makes us the leader; one that leaves
 //!   releases the key for as long as one may arrive, and a session that is destroyed acquires nothing.
 //! - *Leading*: belief ends with the lease (S2), or with the first view that was asked for after the
 //!   election and shows another term. The value is written whenever the key shows another one.
@@ -89,6 +89,9 @@ struct Seen {
     /// When the answer had come. A poll tells of the moment at which it is answered: what was asked for
     /// after the poll may be older.
     at: Moment,
+    /// Whether a campaign before this one saw it. It still tells which answers are older, and nothing of the present: the session
+    /// is the same, so that an answer from a former term would name the right one.
+    is_past: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -149,7 +152,7 @@ pub(super) enum CandidacyEvent {
 pub struct Term {
     /// `ModifyIndex` of the key as it was first seen in this term: higher than in any term before.
     pub token: FencingToken,
-    /// Proof of the term, for whoever can read the key.
+    /// Proof of the term, for anyone who can read the key.
     pub sequencer: Sequencer,
 }
 
@@ -264,7 +267,11 @@ impl Candidacy {
     pub(super) fn take_up(&mut self, value: &Value, unseen_since: Option<Moment>) {
         self.phase.taken_up();
         self.value = value.as_bytes().to_vec();
-        self.seen = None;
+        if is_on(Defect::FormerTermForgotten) {
+            self.seen = None;
+        } else if let Some(seen) = &mut self.seen {
+            seen.is_past = true;
+        }
         self.is_outdated = false;
         self.unresolved = unseen_since;
         self.pace.reset();
@@ -405,7 +412,7 @@ impl Candidacy {
         }
     }
 
-    /// A step of the way out failed. What is refused may be refused for long: whoever resigned is told at once.
+    /// A step of the way out failed. What is refused may be refused for long: the one that resigned is told at once.
     fn leaving_failed(&mut self) {
         let is_held_up = |failure: &&RequestError| {
             matches!(failure, RequestError::RefusedForNow(_)) || failure.is_anothers()
@@ -421,12 +428,12 @@ impl Candidacy {
         self.phase.leave_failure().is_some_and(is_for_good)
     }
 
-    /// Whether it leaves in the background: whoever resigned has been told why that takes longer.
+    /// Whether it leaves in the background: the one that resigned has been told why that takes longer.
     pub(super) fn is_left_behind(&self) -> bool {
         self.phase.is_left_behind()
     }
 
-    /// At this time whoever resigned is told that it takes longer.
+    /// At this time the one that resigned is told that it takes longer.
     fn leaves_until(&self) -> Option<Instant> {
         let departure = self.phase.departure().filter(|_| !self.is_left_behind());
         departure.map(Departure::until)
@@ -448,7 +455,7 @@ impl Candidacy {
 
     /// Whether it has seen the key, and that was an election's or missing.
     pub(super) fn has_seen_election(&self, key: &LockKey) -> bool {
-        self.seen.is_some() && self.conflict(key).is_none()
+        self.present().is_some() && self.conflict(key).is_none()
     }
 
     /// What the key is instead of an election's, as it was last seen.
@@ -465,7 +472,12 @@ impl Candidacy {
     }
 
     pub(super) fn shown(&self) -> Option<&ElectionKey> {
-        self.seen.as_ref()?.key.as_ref()
+        self.present()?.key.as_ref()
+    }
+
+    /// What this campaign has seen.
+    fn present(&self) -> Option<&Seen> {
+        self.seen.as_ref().filter(|seen| !seen.is_past)
     }
 
     /// The key as it was last seen, if that was with our session.
@@ -494,7 +506,7 @@ impl Candidacy {
     /// Whether the key is there to be taken, for all that is known.
     fn is_free(&self) -> bool {
         let is_free = |seen: &Seen| seen.key.as_ref().is_none_or(ElectionKey::is_free);
-        self.seen.as_ref().is_some_and(is_free)
+        self.present().is_some_and(is_free)
     }
 
     fn wants_write(&self, now: Instant) -> bool {
@@ -523,7 +535,7 @@ impl Candidacy {
         self.may_hold && !is_left_alone
     }
 
-    /// Reads only where no answer under way will tell: the watch shows what changes by itself.
+    /// Reads only where no answer under way will tell: the watch shows what changes on its own.
     fn wants_read(&self) -> bool {
         if self.is_reading || self.writing.is_some() {
             return false;

@@ -1,4 +1,4 @@
-//! Leader election as the guide describes it: whoever acquires the key leads.
+//! Leader election as the guide describes it: the one that acquires the key leads.
 //!
 //! A [`Candidate`] is one process's part in the election for one key: a sans-IO machine with the
 //! contract of a [`Participant`](crate::sans_io::Participant). Local callers queue; one at a time leads.
@@ -12,7 +12,7 @@
 //! poll_abort                              which answers are of no more use
 //! ```
 //! The files: this one has the commands and the state, [`terms`] says what comes back and who leads. The states are drawn in
-//! [`candidacy`]: each campaign has a session of its own, made for it and
+//! [`candidacy`]: each campaign has a separate session, made for it and
 //! destroyed after it. The key stays, with its last value and without a session: that is how Consul
 //! leaves it, and how its `LockIndex` goes on counting the terms.
 //!
@@ -21,8 +21,8 @@
 //!   write with a higher index than all before it, also when the key was deleted in between or
 //!   overwritten without `acquire`, so the token rises with every change of leader. (Only a restored
 //!   snapshot brings indexes back.)
-//! - The *sequencer* is `(key, LockIndex, session)`, for whoever checks it against Consul. `LockIndex`
-//!   rises by one with every acquisition by another session, and starts anew with the key.
+//! - The *sequencer* is `(key, LockIndex, session)`, for a resource that checks it against Consul. `LockIndex`
+//!   rises by one with every acquisition by another session, and starts again with the key.
 //!
 //! # What it costs
 //! A leader or a candidate that waits holds one long poll open, which the leader of the cluster
@@ -203,7 +203,7 @@ impl Candidate {
             value: value.as_bytes().to_vec(),
         });
         let id = CommandId(self.requests.number());
-        // Whoever is about to leave is the leader still, until nothing is left.
+        // A leader that is about to leave leads until nothing is left.
         if self.leads(campaign) {
             let value = value.clone();
             self.changes.push_back(Change { id, value });
@@ -291,13 +291,13 @@ impl Candidate {
         timers.with_all(all.map(|(timer, due)| (timer, due.map(rested))))
     }
 
-    /// Until when whoever leads believes it.
+    /// Until when a leader believes that it leads.
     fn held_until(&self) -> Option<(CommandId, Instant)> {
         let campaign = self.leader?;
         Some((campaign, self.deadline(campaign)?))
     }
 
-    /// When whoever looks on is warned of the end of a lease.
+    /// When observers are warned of the end of a lease.
     fn warns_at(&self) -> Option<Instant> {
         let warning = self.settings.session.warning();
         let held = self.held_until();
@@ -451,7 +451,7 @@ impl Machine for Candidate {
     fn release(&mut self, now: Instant, command: CommandId) {
         let of = command.0;
         self.callers.commanded(now, || Command::Release { of });
-        // Belief ends by the clock, whoever looks at it first.
+        // Belief ends by the clock, no matter who looks at it first.
         self.let_time_pass(now);
         if self.leads(command) {
             self.between.ended(now);

@@ -38,7 +38,7 @@ pub(super) fn was_acquired_since(
     shown.session.is_some() || shown.lock_index > acquired_before
 }
 
-/// Why whoever has led this term does so no more; none while it does.
+/// Why the leader of this term leads no more; none while it does.
 pub(super) fn loss(
     shown: Option<&ElectionKey>,
     session: &SessionId,
@@ -61,7 +61,7 @@ pub(super) fn loss(
         Some(_) if shown.create_index != term.create_index => {
             Some(Lost::KeyDeleted { session, on })
         }
-        // Acquired anew in our name: in between it was nobody's, or anybody's.
+        // Acquired again in our name: in between it was nobody's, or anybody's.
         Some(_) if shown.lock_index > term.lock_index => Some(Lost::KeyReleased { session, on }),
         Some(_) => Some(Lost::KeyOverwritten { session, on }),
     }

@@ -55,6 +55,7 @@ impl Candidate {
         match shown {
             Ok((index, shown)) => {
                 self.watch.answered(now, index);
+                self.watch.spread(now, &mut self.rng);
                 let session = shown.as_ref().and_then(|it| it.session.as_ref());
                 self.callers.notices_mut().leads(session);
                 let moments = (self.requests.moment(), Moment::of(id));
@@ -152,7 +153,7 @@ impl Candidate {
         }
     }
 
-    /// The key is something else's. If it never was an election's as far as is known, nobody will lead by it; otherwise whoever waits
+    /// The key is something else's. If it never was an election's as far as is known, nobody will lead by it; otherwise a candidate that waits
     /// goes on waiting until it is one again, as when somebody has written it by mistake.
     fn meet_conflict(&mut self, now: Instant, conflict: Conflict) {
         let error = self.not_an_election(conflict);
@@ -232,7 +233,7 @@ impl Candidate {
             let change = change.id;
             self.callers.done(change, result);
         }
-        // A resignation waits for the candidacy's end; a loss is over for whoever comes next.
+        // A resignation waits for the candidacy's end; a loss is over for the next one.
         if lost.is_some() {
             self.leader = None;
         }
@@ -313,7 +314,7 @@ impl Candidate {
         }
     }
 
-    /// Whoever resigned is told that it takes longer.
+    /// The one that resigned is told that it takes longer.
     fn tell_left_behind(&mut self) {
         let candidacy = self.candidacy.as_ref();
         let failure = candidacy.and_then(Candidacy::leave_failure).cloned();
@@ -339,7 +340,7 @@ impl Candidate {
         }
     }
 
-    /// Nobody waits any longer for the end of what was led: whoever resigned is told.
+    /// Nobody waits any longer for the end of what was led: the one that resigned is told.
     fn end_leading(&mut self, failure: Option<RequestError>) {
         if let Some(campaign) = self.leader.take()
             && let Some(hold) = self.callers.forget(campaign)
@@ -350,7 +351,7 @@ impl Candidate {
         }
     }
 
-    /// Whoever resigns from what was lost is told when nothing of it is left.
+    /// A resignation from what was lost is answered when nothing of it is left.
     pub(super) fn tell_resigned(&mut self) {
         let over = self.callers.take_given_back(|it| it.of.is_over);
         for (campaign, hold) in over {

@@ -145,7 +145,7 @@ impl Known {
             .take_if(|it| matches!(it.why, Why::Unreachable(_)));
     }
 
-    /// An answer says that the key has become something else's. Whoever led by it is not known to lead any more.
+    /// An answer says that the key has become something else's. Its leader is not known to lead any more.
     pub(super) fn conflicts(&mut self, index: Index, key: String, conflict: Conflict) {
         self.status = None;
         self.index = index;

@@ -11,11 +11,11 @@ use crate::http::{Request, Response};
 #[non_exhaustive]
 pub enum Encoding {
     /// One transaction for each step (`/v1/txn`). Where an agent refuses them, the participant goes
-    /// on with [`Self::Requests`] by itself.
+    /// on with [`Self::Requests`] on its own.
     #[default]
     Transactions,
     /// The guide's separate requests. By these nobody can ask Consul whether the lock delay of a holder that has
-    /// vanished is over: whoever has not seen it alive waits for as long as a lock delay can be, a minute, and an
+    /// vanished is over: a contender that has not seen it alive waits for as long as a lock delay can be, a minute, and an
     /// instant try does not get such a slot until its process has known of it for so long.
     Requests,
 }

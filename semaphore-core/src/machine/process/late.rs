@@ -1,6 +1,6 @@
 //! Writes that were given up, and that an agent may go on with.
 //!
-//! An agent that finds no leader holds a request and tries again by itself, whether or not its client still waits. So a write
+//! An agent that finds no leader holds a request and tries again on its own, whether or not its client still waits. So a write
 //! may be applied after a read that was sent later has not shown it: no read settles it. What does is an index: a write that
 //! names the one at which it found its key is never applied once the key has moved on. One that names none, or that names
 //! that there is no key, of which there may be none again, is over when its time is.

@@ -7,7 +7,7 @@
 //!     └── what has failed is served ──┴───────────────────────────────────────────────┘ which is told, too
 //! ```
 //! One reset, or an agent that refuses for some milliseconds, is no outage. What has failed is told apart by what it was for:
-//! an agent that serves reads and no writes neither recovers nor fails anew with each answer.
+//! an agent that serves reads and no writes neither recovers nor fails again with each answer.
 
 use core::fmt;
 use core::time::Duration;

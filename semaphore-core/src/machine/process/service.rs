@@ -8,7 +8,7 @@
 //!  told at once                    served                  retried
 //! ```
 //! A token is gone for some seconds while it is rotated; a gateway answers in Consul's place with 403, 404 or 413 while
-//! its backend is away. Whoever holds a slot lives through it by its lease, and so does whoever waits. What is refused
+//! its backend is away. A holder outlasts it by its lease, and so does a waiter. What is refused
 //! at first use is a mistake to be told at once.
 //!
 //! What an agent says of a token that is unknown to it, 403 `ACL not found`, is the same on 1.8.7 and 1.23, whether that
@@ -22,7 +22,7 @@ use crate::error::RequestError;
 use crate::http::Response;
 use crate::time::Instant;
 
-/// What needs a permission of its own.
+/// What needs a separate permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::machine) enum Service {
     /// To make, renew, read and end sessions of ours: who may write one may read it.
@@ -109,7 +109,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Whether an answer is taken for one that passes by itself.
+    /// Whether an answer is taken for one that passes on its own.
     fn passes(services: &mut Services, now: u64, status: u16, body: &str) -> bool {
         let response = Response::new(status, body);
         let judged = services.judge(at(now), Service::Sessions, &response, false, PATIENCE);
@@ -176,7 +176,7 @@ mod tests {
         assert!(!passes(&mut services, 1, 500, "invalid session \"a\""));
     }
 
-    /// As of whoever asks for the first time whether the lock delay of a dead holder is over: it is told that it is not.
+    /// As of one that asks for the first time whether the lock delay of a dead holder is over: it is told that it is not.
     #[test]
     fn where_a_transaction_was_served_or_rolled_back_a_gateway_ends_none() {
         let rolled_back = r#"{"Results":null,"Errors":[{"OpIndex":0,"What":"failed to lock"}]}"#;

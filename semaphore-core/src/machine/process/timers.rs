@@ -1,6 +1,6 @@
 //! What a machine waits for, beside answers: one table of its timers.
 //!
-//! No machine has a clock. Whoever drives it asks when to come back, and is told the first time of all that the rooms wait
+//! No machine has a clock. Its driver asks when to come back, and is told the first time of all that the rooms wait
 //! for; what a room does then is its own. The rows say which rooms those are, and why anything has to happen by the clock.
 //! A follower has one of them, [`Timer::Poll`], and needs no table.
 
@@ -9,7 +9,7 @@ use crate::time::Instant;
 /// What something is due for. Where two are due at the same time, the first row is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::machine) enum Timer {
-    /// Belief in a slot or a term ends, as no renewal came in time (`tenancy::lease`); or whoever gave one back is told that it
+    /// Belief in a slot or a term ends, as no renewal came in time (`tenancy::lease`); or a caller that gave one back is told that it
     /// takes longer (`tenancy::departure`); or nothing that was given up can come late any more (`semaphore::key`).
     ///
     /// Source: Consul's documentation of sessions: a TTL is a lower bound, and after it anybody may hold (S2).
@@ -50,7 +50,7 @@ pub(in crate::machine) enum Timer {
     LockDelay,
     /// Kept sessions for which no next turn came are of no more use (`semaphore::spare`, `election::between`).
     Spares,
-    /// The lease of a hold ends soon: whoever looks on is told (`notice`).
+    /// The lease of a hold ends soon: observers are told (`notice`).
     Warning,
     /// What is left behind has rested after a failure (`tenancy::departure`).
     Rest,

@@ -12,18 +12,18 @@
 //!   as there are free slots, in the order of their contender keys. It may claim out of turn when
 //!   its patience is over, so that no stuck stranger ahead blocks it for ever (L1). Those it was
 //!   waiting for are overtaken then, and not waited for again for a while.
-//! - Whoever comes when a slot is free and nobody waits enters and is admitted in one step.
+//! - A newcomer enters and is admitted in one step when a slot is free and nobody waits.
 //! - Several permits are admitted in one write or not at all.
 //! - One write admits as many acquisitions as it is the turn of, in the order of our queue, and as fit into a
 //!   transaction: the record is one key, which is written once in each round of requests, however many wait. Each of them has
-//!   a fencing token of its own.
+//!   a separate fencing token.
 //! - Of another limit than ours nothing is written but that somebody leaves, unless that limit is ours, too. Where nobody holds, or
 //!   waits ahead, ours may take its place, if it was asked for; the same write then admits.
 //! - A write always changes the value, if only in its white space. One that did not would leave the
 //!   record's `ModifyIndex`, and with it every other write from that index, as they were.
 //!
 //! Sources: Consul's guide to semaphores has the record, its check-and-set and the pruning of those whose key has no
-//! session; the queue by `CreateIndex`, patience and S5 are ours: by the guide whoever writes first is next, and nobody's
+//! session; the queue by `CreateIndex`, patience and S5 are ours: by the guide the one that writes first is next, and nobody's
 //! turn ever comes for certain.
 
 use std::collections::BTreeSet;
@@ -62,7 +62,7 @@ pub(in crate::machine) struct Situation<'a> {
     pub(in crate::machine) patience_is_over: bool,
     /// Whether the view shows a contender key of ours.
     pub(in crate::machine) sees_ours: bool,
-    /// Who has been waited for in vain.
+    /// Who has been waited for without success.
     pub(in crate::machine) overtaken: &'a BTreeSet<SessionId>,
     /// Holders whose contender key has gone and who may be pruned.
     pub(in crate::machine) dead: &'a BTreeSet<SessionId>,
@@ -179,7 +179,7 @@ impl Situation<'_> {
         let mut record = found.clone();
         record.remove(self.admissible_sessions());
         self.withdraw(&mut record);
-        // Whoever is dead is pruned by whoever claims; a newcomer has no key in the view yet.
+        // The dead are pruned by the one that claims; a newcomer has no key in the view yet.
         let mut withheld = 0;
         if !self.view.is_filtered() && self.view.keyless().next().is_some() {
             let is_missing = |holder: &&str| !self.view.is_alive(holder);
@@ -197,7 +197,7 @@ impl Situation<'_> {
     }
 
     /// Our limit takes the place of another one in a record in which nobody is left, if that was asked for and nobody waits ahead:
-    /// whoever does may want the same, or claims at once.
+    /// the one that does may want the same, or claims at once.
     fn resize(&self, record: &mut Record) {
         let is_first = || self.patience_is_over || self.ahead().next().is_none();
         let is_asked_for = self.other_limit.is_replaced_if_idle() && record.limit() != self.limit;
@@ -285,7 +285,8 @@ impl Situation<'_> {
 
     /// Whether somebody seems dead of whom only a list can raise suspicion.
     pub(in crate::machine) fn needs_list(&self) -> bool {
-        self.view.source() == Source::Transaction && !self.missing().is_subset(self.suspected)
+        let is_partial = matches!(self.view.source(), Source::Transaction | Source::Named);
+        is_partial && !self.missing().is_subset(self.suspected)
     }
 
     /// Of a holder that is not alive in the view. A name that is no session's can't live.
@@ -312,7 +313,7 @@ impl Situation<'_> {
             return (newcomers.iter().map(|(no, _)| *no).collect(), Turn::Now);
         }
         let (admitted, turn) = self.turns(free, steps / 2);
-        // Whoever of ours has a slot in the record claims that one: beside it none may be free.
+        // One of ours that has a slot in the record claims that one: beside it none may be free.
         let has_slot = |session: &SessionId| record.holds(session.as_str());
         let (with_slot, without): (Vec<_>, Vec<_>) = self
             .admissible
@@ -355,7 +356,7 @@ impl Situation<'_> {
         (admitted, turn)
     }
 
-    /// Whoever finds a free slot and nobody who waits for it need not queue.
+    /// A newcomer that finds a free slot and nobody who waits for it does not queue.
     fn newcomers(&self, free: usize) -> &[(ContenderNo, SessionId)] {
         let wanted = self.wanted.iter().take_while(|wanted| **wanted == 1);
         let is_welcome = self.admissible.is_empty() && self.ahead().next().is_none();

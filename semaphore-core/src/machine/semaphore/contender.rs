@@ -2,7 +2,7 @@
 //!
 //! Its states are drawn in [`phase`], which alone changes them.
 //!
-//! The [`ContenderKey`] and the [`Session`] have machines of their own; this one says in which
+//! The [`ContenderKey`] and the [`Session`] have separate machines; this one says in which
 //! order they act. What the record says of the contender is its [`Presence`]. The record itself is
 //! written by the participant, for all its contenders. What happens on the way out is in [`leaving`]; a turn may be
 //! followed by another with the same session or in the same slot: see [`succession`].
@@ -24,7 +24,7 @@ use crate::machine::process::moment::Moment;
 use crate::machine::process::tenancy::lease::Lease;
 use crate::machine::process::tenancy::loan::{Life, LoanStep, Rest, Shown as SessionShown};
 use crate::machine::process::tenancy::tenure::Tenure;
-use crate::machine::semaphore::key::{ContenderKey, KeyEvent};
+use crate::machine::semaphore::key::{Arrival, ContenderKey, KeyEvent};
 use crate::machine::semaphore::settings::Settings;
 use crate::sequencer::Sequencer;
 use crate::subject::Subject;
@@ -234,8 +234,8 @@ impl Contender {
         seen.map(|seen| seen.modify_index)
     }
 
-    /// The prefix as the answer to entering showed it.
-    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Box<View>> {
+    /// What the answer to entering showed.
+    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Arrival> {
         self.key.take_arrival()
     }
 

@@ -13,7 +13,7 @@ pub(super) enum Focus {
     Prefix,
     /// The record, beyond this index.
     Record { index: Index },
-    /// The key of whoever is next ahead in the queue, beyond this index. Behind many others the
+    /// The key of the one that is next ahead in the queue, beyond this index. Behind many others the
     /// poll lasts longer, so that what they ask for while nothing happens stays bounded.
     Ahead {
         session: SessionId,
@@ -50,6 +50,6 @@ impl Focus {
     }
 }
 
-/// How long the server may hold a poll of the record open. A holder that dies changes nothing of the record: whoever
+/// How long the server may hold a poll of the record open. A holder that dies changes nothing of the record: the one that
 /// waits for its slot reads the prefix when this time is over.
 const RECORD_WAIT: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@
 //! A session that we made is ours alone, and so is its key: it is acquired at once. A session of
 //! the caller's may already contend here, and acquiring its key again would succeed: the same
 //! session would be counted once and used twice. So its key is first *reserved*, created by `cas=0`
-//! with a random number for flags; whoever reserved it acquires it. Where the reservation is
+//! with a random number for flags; the one that reserved it acquires it. Where the reservation is
 //! refused, or its answer is lost, the key in the next view tells by its flags whose it is.
 //!
 //! No read settles a write that was given up: it may be applied later. A session of ours takes such a key along when it is
@@ -52,8 +52,8 @@ pub(in crate::machine) struct ContenderKey {
     seen: Option<Contender>,
     /// What a deletion names as `cas`.
     deletable: Option<Index>,
-    /// The prefix as the answer to entering showed it.
-    arrival: Option<Box<View>>,
+    /// What the answer to entering showed.
+    arrival: Option<Arrival>,
     /// Until when a write of it that was not answered may still be applied.
     unsettled_until: Option<Instant>,
     failure: Option<RequestError>,
@@ -86,6 +86,15 @@ enum State {
     /// Nothing is there to delete, as was seen at this moment. What was given up may still be applied.
     Settling(Moment),
     Deleted,
+}
+
+/// What the answer to entering showed.
+#[derive(Clone, Debug)]
+pub(in crate::machine) enum Arrival {
+    /// The whole prefix.
+    Seen(Box<View>),
+    /// The key alone.
+    Unseen(Contender),
 }
 
 /// What an answer or a view changed.
@@ -294,7 +303,8 @@ impl ContenderKey {
             }
             State::Acquiring => {
                 let (encoding, request) = Encoding::enter(session, flags, settings);
-                (KeyRequest::Acquisition(encoding), request)
+                let reads = !settings.reads_by_name();
+                (KeyRequest::Acquisition { encoding, reads }, request)
             }
             State::Deleting(_) => {
                 let index = self.deletable;
@@ -345,8 +355,8 @@ impl ContenderKey {
         }
     }
 
-    /// The prefix as the answer to entering showed it.
-    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Box<View>> {
+    /// What the answer to entering showed.
+    pub(in crate::machine) fn take_arrival(&mut self) -> Option<Arrival> {
         self.arrival.take()
     }
 
@@ -363,8 +373,8 @@ impl ContenderKey {
         let sent = self.in_flight.take()?;
         let outcome = match sent {
             KeyRequest::Reservation => answer.and_then(CasKey::parse),
-            KeyRequest::Acquisition(encoding) => answer
-                .and_then(|response| encoding.entered(response, session, settings))
+            KeyRequest::Acquisition { encoding, reads } => answer
+                .and_then(|response| encoding.entered(response, session, reads, settings))
                 .map(|entered| self.arrive(entered)),
             KeyRequest::Write => return None,
             KeyRequest::Deletion => answer.and_then(DeleteKey::parse),
@@ -389,16 +399,16 @@ impl ContenderKey {
             (KeyRequest::Reservation, Ok(false)) => {
                 self.contest(now, moment, rng);
             }
-            (KeyRequest::Acquisition(_), Ok(true)) => {
+            (KeyRequest::Acquisition { .. }, Ok(true)) => {
                 if self.proceed_from(State::Acquiring, State::There(moment)) {
                     return Some(KeyEvent::Entered);
                 }
             }
-            (KeyRequest::Acquisition(_), Ok(false)) => {
+            (KeyRequest::Acquisition { .. }, Ok(false)) => {
                 self.is_gone(moment);
                 return Some(KeyEvent::Taken);
             }
-            (KeyRequest::Acquisition(_), Err(RequestError::InvalidSession { .. })) => {
+            (KeyRequest::Acquisition { .. }, Err(RequestError::InvalidSession { .. })) => {
                 return Some(KeyEvent::SessionGone);
             }
             (KeyRequest::Deletion, Ok(true)) => self.is_gone(moment),
@@ -413,7 +423,7 @@ impl ContenderKey {
                 self.failure = Some(error);
             }
             // The view has shown that it was applied.
-            (KeyRequest::Acquisition(_), Err(_)) if self.is_there() => {}
+            (KeyRequest::Acquisition { .. }, Err(_)) if self.is_there() => {}
             (_, Err(error)) => {
                 self.retry_at = Some(now + self.backoff.next(rng));
                 self.failure = Some(error);
@@ -430,8 +440,11 @@ impl ContenderKey {
             Entered::Tied(Some(arrival)) => {
                 let (own, view) = *arrival;
                 if self.state == State::Acquiring || self.is_there() {
+                    self.arrival = Some(match view {
+                        Some(view) => Arrival::Seen(Box::new(view)),
+                        None => Arrival::Unseen(own.clone()),
+                    });
                     self.seen = Some(own);
-                    self.arrival = Some(Box::new(view));
                 }
                 true
             }
@@ -498,7 +511,7 @@ impl ContenderKey {
             State::Deleting(since) | State::Settling(since)
                 if sent > since && self.in_flight.is_none() =>
             {
-                // Whoever holds by the caller's session is another handle of its.
+                // The holder by the caller's session is another handle of the caller.
                 let is_settling = matches!(self.state, State::Settling(_));
                 let holds = |record: &Record| record.holds(session.as_str());
                 if is_settling && view.record().is_some_and(holds) {
@@ -575,7 +588,11 @@ impl ContenderKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRequest {
     Reservation,
-    Acquisition(Encoding),
+    Acquisition {
+        encoding: Encoding,
+        /// Whether the prefix is read along.
+        reads: bool,
+    },
     /// A write of the record, of which entering or leaving is a part.
     Write,
     Deletion,

@@ -40,7 +40,7 @@ pub(in crate::machine) struct Ledger {
     conflicts: Backoff,
     failures: Backoff,
     patience: Option<Patience>,
-    /// Who was waited for in vain, and until when not to wait for them again.
+    /// Who was waited for without success, and until when not to wait for them again.
     overtaken: BTreeMap<SessionId, Instant>,
     #[cfg(feature = "unstable-defects")]
     refused: Option<Write>,
@@ -50,14 +50,14 @@ pub(in crate::machine) struct Ledger {
 #[derive(Clone, Debug)]
 enum Planned {
     Write(Write),
-    /// It only takes out whoever leaves, and is made when it goes out.
+    /// It only takes out those that leave, and is made when it goes out.
     Withdrawal,
 }
 
 /// For how long a free slot is left to those ahead.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    /// From when on whoever takes it from behind them has been patient as well.
+    /// From when on one that takes it from behind them has been patient as well.
     shared_from: Instant,
     end: Instant,
 }
@@ -172,8 +172,8 @@ impl Ledger {
         }
     }
 
-    /// Nobody of ours waits, and whether whoever leaves is to be taken out is all that there is to plan. Each that leaves
-    /// would else cost a record of its own, of all who hold.
+    /// Nobody of ours waits, and whether those that leave are to be taken out is all that there is to plan. Each that leaves
+    /// would else cost a separate record, of all who hold.
     pub(super) fn plan_withdrawal(&mut self, is_due: bool) {
         self.planned = is_due.then_some(Planned::Withdrawal);
         self.patience = None;
@@ -225,7 +225,7 @@ impl Ledger {
         self.patience.is_some_and(|it| it.end <= now) && !is_on(Defect::PatienceInfinite)
     }
 
-    /// Whether whoever takes the free slot now has waited for those ahead of it as we have: it does not
+    /// Whether the one that takes the free slot now has waited for those ahead of it as we have: it does not
     /// barge, but passes them.
     pub(in crate::machine) fn is_being_patient(&self, now: Instant) -> bool {
         self.patience.is_some_and(|it| it.shared_from <= now)
@@ -245,7 +245,7 @@ impl Ledger {
         self.overtaken.retain(|_, until| *until > now);
     }
 
-    /// These were waited for in vain.
+    /// These were waited for without success.
     pub(in crate::machine) fn overtake(&mut self, now: Instant, sessions: Vec<SessionId>) {
         let until = now + OVERTAKEN_FOR;
         self.overtaken
@@ -314,7 +314,7 @@ impl Ledger {
         self.end(moment, false)
     }
 
-    /// It was not applied, and is planned anew.
+    /// It was not applied, and is planned again.
     pub(in crate::machine) fn take_back(&mut self) -> Option<Sent> {
         self.in_flight.take()
     }

@@ -24,9 +24,9 @@
 //! | [`admission`] | the rules of who may claim, pass by or prune, as one function of a view |
 //! | [`claims`], [`departures`] | grants, and how they end |
 //! | [`outlook`], [`focus`] | what is to be read next, when, and of whom, as a function of what is known |
-//! | [`watch`], [`refresh`] | the reads themselves |
+//! | [`watch`], [`refresh`], [`glance`] | the reads themselves: polls and lists, and by name where lists are dear ([`listing`]) |
 //! | [`spare`] | sessions that are kept for the next turn |
-//! | [`availability`] | what is free, for whoever only wants to know |
+//! | [`availability`] | what is free, for those who only want to know |
 
 mod admission;
 mod availability;
@@ -34,9 +34,11 @@ mod claims;
 mod contender;
 mod departures;
 mod focus;
+mod glance;
 mod key;
 mod knowledge;
 mod ledger;
+mod listing;
 mod outlook;
 mod refresh;
 mod roster;
@@ -327,7 +329,7 @@ impl Participant {
             .with(Timer::Creation, self.requests.orphans().timeout())
             .with(Timer::Write, self.ledger.timeout())
             .with(Timer::Poll, self.watch.timeout())
-            .with(Timer::Read, self.watch.refresh_timeout())
+            .with(Timer::Read, self.watch.read_timeout())
             .with(Timer::FirstView, self.outlook().first_view_until())
             .with(Timer::Question, self.vanished.asks_at(&self.settings))
             .with(Timer::LockDelay, self.vanished.lock_delay_until())
@@ -343,7 +345,7 @@ impl Participant {
         Some(ends.flatten()? - warning)
     }
 
-    /// Tells whoever looks on whose lease ends soon.
+    /// Tells observers whose lease ends soon.
     fn warn(&mut self, now: Instant) {
         if !self.callers.notices().is_heard() {
             return;
@@ -362,7 +364,7 @@ impl Participant {
         Some((contender.held_for()?, contender.deadline()?))
     }
 
-    /// Tells whoever looks on that a lease is longer than it was.
+    /// Tells observers that a lease is longer than it was.
     fn note_renewal(
         &mut self,
         now: Instant,
@@ -495,7 +497,7 @@ impl Machine for Participant {
     fn release(&mut self, now: Instant, acquire: CommandId) {
         let of = acquire.0;
         self.callers.commanded(now, || Command::Release { of });
-        // Belief ends by the clock, whoever looks at it first.
+        // Belief ends by the clock, no matter who looks at it first.
         let contenders = self
             .callers
             .hold(acquire)

@@ -3,8 +3,8 @@
 //! # Of whom
 //! Where few contend, each watches the whole prefix and learns of every change at once. Where many do,
 //! that would cost each handoff a read of the prefix by each of them. So there
-//! - whoever waits behind others watches only the key of the next ahead, which a claim touches;
-//! - whoever is the first, or holds, watches only the record;
+//! - a contender that waits behind others watches only the key of the next ahead, which a claim touches;
+//! - the first one, and each holder, watches only the record;
 //! - the prefix is read when that is not enough: when the next ahead is gone, when a free slot stays
 //!   unused for the time of our patience, and now and then, for holders may die.
 //!
@@ -14,7 +14,7 @@
 //!     │  └─time is over: look at the record
 //!     └────key gone: read the prefix
 //! ```
-//! A claim of a foreign client touches no key. Whoever waits behind one finds out when the time of its poll is
+//! A claim of a foreign client touches no key. A contender that waits behind one finds out when the time of its poll is
 //! over: that is [`LOOK_AT_RECORD`], and somewhat more for each who waits ahead.
 //!
 //! The herd is why: with a watch of the whole prefix each, one release wakes all who wait, and each of them reads all
@@ -24,8 +24,8 @@
 //! A transaction shows what it left, so that nothing else needs to be asked while one is under
 //! way, and nothing for a moment after it. A hold in its first moments is not watched: that is
 //! a quarter of a second after the last transaction that showed it, and with one round of requests the bound
-//! within which an eviction is noticed. Whoever only holds among many of its process does not poll at all: the process asks for many
-//! records at once (`reader::checks`). Where others have their turns all the time, whoever only holds looks once a
+//! within which an eviction is noticed. A holder among many of its process does not poll at all: the process asks for many
+//! records at once (`reader::checks`). Where others have their turns all the time, a holder looks once a
 //! second: a change of the record wakes all who watch it.
 //!
 //! Source: docs/CONSUL.md, "Limits and timeouts": a poll that was given up goes on counting as a connection until its `wait` is
@@ -52,7 +52,7 @@ use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Contender as Shown, View};
 
-/// How long whoever waits behind one other looks at its key before it looks at the record.
+/// How long the one that waits behind one other looks at its key before it looks at the record.
 const LOOK_AT_RECORD: Duration = Duration::from_secs(2);
 
 /// How much longer for each other who waits ahead, and at most.
@@ -62,6 +62,9 @@ const LOOK_AT_MOST: Duration = Duration::from_secs(15);
 /// For how long an answer that tells as much as a poll keeps the poll waiting, and how long a newcomer
 /// waits for the first read: an agent nearby needs a fraction of it. Where the last answer was slow, longer.
 const PROMPT: Duration = Duration::from_millis(50);
+
+/// How many contend before they are a crowd where turns follow each other at once.
+const BUSY_CROWD: usize = 1;
 
 /// The rooms that it follows from.
 pub(super) struct Outlook<'a> {
@@ -109,9 +112,34 @@ impl Outlook<'_> {
         }
     }
 
-    /// Whether so many contend that not everybody watches the whole prefix.
+    /// Whether not everybody watches the whole prefix: so many contend, or so often do they have their turns that each who watched
+    /// it would be at the ceiling of reads, and learn late what it waits for.
     pub(super) fn is_in_crowd(&self) -> bool {
-        self.knowledge.is_crowd(self.roster.len(), self.settings)
+        let own = self.roster.len();
+        if self.settings.reads_by_name() {
+            return true;
+        }
+        let crowd = if self.watch.is_busy() {
+            BUSY_CROWD.min(self.settings.crowd)
+        } else {
+            self.settings.crowd
+        };
+        self.knowledge
+            .is_crowd(crowd.saturating_mul(own.max(1)), self.settings)
+    }
+
+    /// Whether what is known begins with a read by name, in place of a poll that would be answered with everything below the prefix.
+    pub(super) fn begins_by_name(&self) -> bool {
+        self.settings.reads_by_name() && self.knowledge.current().is_none()
+    }
+
+    /// Whether a read beside the poll is about to go out.
+    fn is_about_to_look(&self) -> bool {
+        if self.settings.reads_by_name() {
+            self.watch.is_glance_wanted()
+        } else {
+            self.watch.is_refresh_wanted()
+        }
     }
 
     /// Whether only another view tells what there is to delete, since the present one leaves something out.
@@ -133,7 +161,7 @@ impl Outlook<'_> {
         next.map_or(0, |(_, rank)| rank)
     }
 
-    /// Whoever is next has most use for what a poll tells. Who only holds has its lease.
+    /// The next one has most use for what a poll tells. A holder has its lease.
     pub(super) fn priority_of_poll(&self, now: Instant) -> Priority {
         let ahead = if self.queue.is_empty() {
             u32::MAX
@@ -153,6 +181,9 @@ impl Outlook<'_> {
         }
         if self.knowledge.record_look() != RecordLook::Not && self.is_in_crowd() {
             return Some(now);
+        }
+        if self.begins_by_name() {
+            return None;
         }
         let Some(observed) = self.knowledge.current() else {
             let entered_at = self.entered_at();
@@ -204,7 +235,7 @@ impl Outlook<'_> {
             && self.settings.encoding == Encoding::Transactions
             && self.roster.len() <= Check::MOST_KEYS;
         let holds = self.roster.has_any(Group::Held) && !self.waits();
-        let is_settled = !self.knowledge.is_doubted() && !self.watch.is_refresh_wanted();
+        let is_settled = !self.knowledge.is_doubted() && !self.is_about_to_look();
         let observed = self.knowledge.current();
         observed.filter(|it| may_share && holds && is_settled && it.view.record().is_some())
     }
@@ -216,10 +247,10 @@ impl Outlook<'_> {
     /// When a request was sent, or is about to be, whose answer tells as much as a poll.
     fn answer_awaited(&self, now: Instant) -> Option<Instant> {
         let is_in_crowd = self.is_in_crowd();
-        let is_planned = self.ledger.is_planned() || self.watch.is_refresh_wanted() && is_in_crowd;
+        let is_planned = self.ledger.is_planned() || self.is_about_to_look() && is_in_crowd;
         let under_way = self.requests.last_step(|from| match from {
             From::Ledger => true,
-            From::Refresh => is_in_crowd,
+            From::Refresh | From::Glance(_) => is_in_crowd,
             _ => false,
         });
         let entered_at = self.entered_at();
@@ -228,7 +259,7 @@ impl Outlook<'_> {
     }
 
     /// Whether nothing can be done yet about what a poll would show: the first of ours is about to have
-    /// its session, or, in a crowd, its key. To enter shows as much, and whoever polled a crowd meanwhile
+    /// its session, or, in a crowd, its key. To enter shows as much, and one that polled a crowd meanwhile
     /// would read all of it again for each who enters before: many who come at once would make an agent
     /// so slow by it that nobody gets in.
     fn is_about_to_enter(&self) -> bool {

@@ -2,12 +2,12 @@
 //!
 //! | step | [`Encoding::Transactions`] | [`Encoding::Requests`], as in the guide |
 //! |---|---|---|
-//! | enter | `[lock contender, get-tree]` | `PUT ?acquire` of the contender key |
+//! | enter | `[lock contender, get-tree]`; where lists are dear `[lock contender]` | `PUT ?acquire` of the contender key |
 //! | write of the record | `[checks, cas .lock, lock or delete contenders, get-tree]` | `PUT ?cas` of `.lock` |
 //! | ask for the vanished | `[lock …, check-not-exists]`, always rolled back | `GET` of the contender key |
 //!
-//! A transaction makes its step atomic. Whoever it admits is tied to its key in the moment of
-//! admission, and whoever it prunes has none (S3, S5). Its answer tells the record's new index, so
+//! A transaction makes its step atomic. A contender that it admits is tied to its key in the moment of
+//! admission, and one that it prunes has none (S3, S5). Its answer tells the record's new index, so
 //! that the next step can follow without a read.
 //!
 //! Sources: Consul's documentation of the transaction endpoint (at most 64 operations; all or nothing, in one entry of
@@ -28,8 +28,8 @@ use crate::view::{Contender, ContenderFlags, View};
 /// What the answer to entering says.
 #[derive(Debug)]
 pub(super) enum Entered {
-    /// The key is ours. A transaction shows it, and the prefix at that moment.
-    Tied(Option<Box<(Contender, View)>>),
+    /// The key is ours. A transaction shows it, and the prefix at that moment where it was read along.
+    Tied(Option<Box<(Contender, Option<View>)>>),
     /// Another session has it.
     Taken,
 }
@@ -70,8 +70,7 @@ pub(super) enum Probed {
 }
 
 impl Encoding {
-    /// Ties the contender key to its session. Says how it is encoded: with a large value it is no
-    /// transaction.
+    /// Ties the contender key to its session. A transaction leaves a large value to the claim. Says how it is encoded.
     pub(super) fn enter(
         session: &SessionId,
         flags: ContenderFlags,
@@ -84,19 +83,26 @@ impl Encoding {
             value: settings.value.as_bytes(),
             flags: flags.encode(),
         };
+        // Its claim locks the key again, and sends the value anew.
+        let is_shown_later = settings.value.is_large();
         let operations = [
             Operation::Lock {
                 key: acquire.key,
                 session,
-                value: acquire.value,
+                value: if is_shown_later { &[] } else { acquire.value },
                 flags: acquire.flags,
             },
             Operation::GetTree {
                 prefix: &settings.prefix,
             },
         ];
+        let operations = if settings.reads_by_name() {
+            &operations[..1]
+        } else {
+            &operations[..]
+        };
         let (encoding, request) = match settings.encoding {
-            Self::Transactions => transaction(&operations, settings),
+            Self::Transactions => transaction(operations, settings),
             Self::Requests => None,
         }
         .map_or_else(
@@ -111,6 +117,7 @@ impl Encoding {
         self,
         response: &Response,
         session: &SessionId,
+        reads: bool,
         settings: &Settings,
     ) -> Result<Entered, RequestError> {
         if self == Self::Requests {
@@ -124,12 +131,13 @@ impl Encoding {
             TxnOutcome::Applied(results) => {
                 let key = settings.prefix.contender_key(session);
                 let is_filtered = results.filtered;
-                // Whoever may not read its own key learns no more than that.
+                // A contender that may not read its own key learns no more than that.
                 let arrival = results.split(1).ok().and_then(|(heads, tree)| {
                     let own = heads.first().filter(|entry| entry.key() == key)?;
                     let own = Contender::new(session.clone(), own);
                     let index = own.modify_index;
-                    let view = View::of_tree(&settings.prefix, index, tree, is_filtered);
+                    let view =
+                        reads.then(|| View::of_tree(&settings.prefix, index, tree, is_filtered));
                     Some(Box::new((own, view)))
                 });
                 Ok(Entered::Tied(arrival))
@@ -187,7 +195,7 @@ impl Encoding {
                 _ => return Err(refusal(Some(fault))),
             }
         }
-        // Lock delays are looked at before anything else, and whoever finds one looks no further.
+        // Lock delays are looked at before anything else, and a contender that finds one looks no further.
         if is_delayed || !is_checked {
             for free in probed.iter_mut().filter(|it| **it == Probed::Free) {
                 *free = Probed::Unknown;
@@ -280,7 +288,7 @@ pub(super) enum Step {
     Absent(SessionId),
     /// The key of the holder that is pruned is tied to nobody.
     Free(SessionId),
-    /// A contender of ours that waited claims: whoever watches its key learns by these flags that it
+    /// A contender of ours that waited claims: the one that watches its key learns by these flags that it
     /// went ahead.
     Claim(ContenderNo, SessionId, ContenderFlags),
     /// A contender of ours enters.
@@ -331,6 +339,12 @@ impl Rest {
             _ => None,
         });
         leaving.collect()
+    }
+
+    pub(super) fn enters_any(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step, Step::Enter(..)))
     }
 
     pub(super) fn deletes_key_of(&self, session: &SessionId) -> bool {

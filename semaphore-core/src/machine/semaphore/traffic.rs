@@ -15,6 +15,7 @@ use crate::machine::semaphore::Participant;
 use crate::machine::semaphore::admission::ContenderNo;
 use crate::machine::semaphore::contender::{Contender, Part};
 use crate::machine::semaphore::focus::Focus;
+use crate::machine::semaphore::key::Arrival;
 use crate::machine::semaphore::roster::Group;
 use crate::machine::semaphore::sender::From;
 use crate::machine::semaphore::vanished::Finding;
@@ -68,6 +69,9 @@ impl Participant {
         if let Some(request) = self.watch.transmit_refresh(now, &self.settings) {
             return Some((From::Refresh, request));
         }
+        if let Some((number, request)) = self.watch.transmit_glance(now, &self.settings) {
+            return Some((From::Glance(number), request));
+        }
         self.transmit_contender(now)
     }
 
@@ -82,7 +86,7 @@ impl Participant {
         self.vanished.transmit(now, own, &self.settings)
     }
 
-    /// Last of all: whoever sends one request after the other is held up by it.
+    /// Last of all: a driver that sends one request after the other is held up by it.
     fn transmit_poll(&mut self, now: Instant) -> Option<(From, Request)> {
         if self.watch.is_polling() {
             return None;
@@ -163,6 +167,7 @@ impl Participant {
             _ if is_without_transactions => self.do_without_transactions(now, from),
             From::Watch if *self.watch.polled() != Focus::Prefix => self.handle_key(now, answer),
             From::Watch | From::Refresh => self.handle_view(now, from, (sent, sent_at), answer),
+            From::Glance(number) => self.handle_glance(now, number, (sent, sent_at), answer),
             From::Ledger => self.handle_write(now, (sent, sent_at), answer),
             From::Vanished => self.handle_finding(now, answer),
             From::Contender(no, part) => {
@@ -199,9 +204,13 @@ impl Participant {
         self.note_renewal(now, no, held);
         let contender = self.roster.get_mut(no);
         let arrival = contender.and_then(|mut it| it.take_arrival());
-        if let Some(view) = arrival {
-            self.knowledge.confirm(now);
-            self.accept(now, *view, sent, true);
+        match arrival {
+            Some(Arrival::Seen(view)) => {
+                self.knowledge.confirm(now);
+                self.accept(now, *view, sent, true);
+            }
+            Some(Arrival::Unseen(own)) => self.enter_unseen(now, own),
+            None => {}
         }
         let contender = self.roster.get(no);
         let failure = contender.and_then(|it| it.failure().cloned());
@@ -254,7 +263,7 @@ impl Participant {
         self.tell_outage();
     }
 
-    /// Tells whoever looks on of requests that fail, and of outages.
+    /// Tells observers of requests that fail, and of outages.
     fn tell_outage(&mut self) {
         while let Some(notice) = self.requests.outage_mut().poll() {
             self.callers.notices_mut().tell(|| notice);
@@ -289,7 +298,7 @@ impl Participant {
     }
 
     /// A request of the participant as a whole failed for good: nobody can be admitted or
-    /// withdrawn in order. Whoever holds goes on for as long as the lease does.
+    /// withdrawn in order. A holder goes on for as long as the lease does.
     pub(super) fn refuse(&mut self, now: Instant, error: &RequestError) {
         self.fail_waiting(now, |_| Error::Request(error.clone()));
         let moment = self.moment();

@@ -347,7 +347,7 @@ impl Vanished {
         }
     }
 
-    /// Whoever is the first asks again soon, the others the later the more are ahead: what one of them
+    /// The first one asks again soon, the others the later the more are ahead: what one of them
     /// changes, all see.
     fn put_off(&mut self, session: &SessionId, now: Instant, ahead: u32, rng: &mut fastrand::Rng) {
         tracing::debug!(name: "lock-delay", %session, "a holder's lock delay is not over");
@@ -408,11 +408,11 @@ fn seen_lock_delay(view: &View, session: &SessionId) -> Option<Duration> {
     }
 }
 
-/// How long apart two questions about one holder are at most, by whoever is the first in the queue; half of
+/// How long apart two questions about one holder are at most, by the first in the queue; half of
 /// it at least.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The same by whoever is far behind.
+/// The same by one that is far behind.
 const ASK_AGAIN_AT_MOST: Duration = Duration::from_secs(30);
 
 /// How many one question is about: each is an operation, and one more makes sure that it changes nothing.

@@ -117,7 +117,7 @@ fn a_key_that_may_not_be_seen_for_a_while_is_deleted_afterwards() {
     assert!(holds.is_held());
 }
 
-/// Whoever stood on the session that has ended gives it back a moment later.
+/// A contender that stood on the session that has ended gives it back a moment later.
 #[test]
 fn a_turn_that_begins_while_the_one_before_settles_keeps_its_session() {
     for after in 0..80 {

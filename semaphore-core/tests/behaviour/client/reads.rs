@@ -10,7 +10,7 @@ use crate::support::steps::{is_transaction, operations, verbs};
 use crate::support::stranger::{Stranger, operate};
 use crate::support::*;
 
-/// More than have polls of their own.
+/// More than may have separate polls.
 const MANY: usize = 40;
 
 /// Several polls.

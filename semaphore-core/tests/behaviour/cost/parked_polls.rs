@@ -207,7 +207,7 @@ fn one_that_is_given_up_keeps_its_connection_until_its_wait_is_over() {
     let last = sent.last().expect("some");
     assert_eq!(last.lane, POLL);
     let after = last.at.saturating_since(began);
-    // The server adds up to a sixteenth to the wait, and its clock may be slower; a look of its own tells.
+    // The server adds up to a sixteenth to the wait, and its clock may be slower; a separate look tells.
     let over = millis(23_906);
     assert!(after >= over && after <= over + secs(5), "{after:?}");
 }

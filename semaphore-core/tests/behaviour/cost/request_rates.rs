@@ -25,7 +25,7 @@ fn rate(what: &str, time: u64, prepare: impl FnOnce(&MockConsul)) -> f64 {
 #[derive(Clone, Copy, PartialEq)]
 enum Stir {
     Nothing,
-    /// A waiter gives up, another comes by a handle of its own, and the holder's session ends: each kind of request is sent.
+    /// A waiter gives up, another comes by a separate handle, and the holder's session ends: each kind of request is sent.
     Everything,
 }
 

@@ -1,4 +1,4 @@
-//! Many semaphores of one process share an agent's connections: nothing that was granted is lost, and whoever waits
+//! Many semaphores of one process share an agent's connections: nothing that was granted is lost, and each waiter
 //! is served.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ fn semaphore(prefix: &str, limit: u32, transport: &PooledClient) -> Semaphore {
     builder.connect(transport.clone()).expect("connected")
 }
 
-/// How many turns a second this many handles of their own get, on a semaphore of three slots.
+/// How many turns a second this many separate handles get, on a semaphore of three slots.
 fn turns_per_second(handles: usize) -> f64 {
     const ROUNDS: u32 = 4;
     let world = MockConsul::new(1);

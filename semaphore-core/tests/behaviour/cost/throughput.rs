@@ -2,6 +2,7 @@
 //! `cargo run --release -p scale` prints the figures, of more and for longer.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use semaphore_core::Lost;
 use semaphore_core::sans_io::Method;
@@ -34,10 +35,13 @@ const TIME: u64 = 500;
 
 impl Crowd {
     fn run(&self) -> Figures {
-        let world = MockConsul::new(3);
+        self.run_on(&MockConsul::new(3))
+    }
+
+    fn run_on(&self, world: &MockConsul) -> Figures {
         let tally = Arc::new(Mutex::new((0_u64, 0_u32, 0_u32)));
         let handles: Vec<_> = (0..self.processes)
-            .map(|number| semaphore(&world, &format!("process-{number}"), self.limit))
+            .map(|number| semaphore(world, &format!("process-{number}"), self.limit))
             .collect();
         let callers: Vec<_> = (0..self.callers)
             .map(|number| {
@@ -119,6 +123,26 @@ fn many_slots_are_used_well_by_one_process_and_by_several() {
     }
 }
 
+/// Few enough to watch the whole prefix, and so quick that each who did would be at the ceiling of reads all the time.
+#[test]
+fn few_who_take_short_turns_use_the_slots_as_well_as_more_do() {
+    for callers in [4, 8, 9] {
+        let crowd = Crowd {
+            limit: 2,
+            callers,
+            processes: callers,
+            hold: 10,
+        };
+        let world = MockConsul::new(3);
+        world.set_latency(Duration::from_micros(100)..=Duration::from_micros(300));
+        let figures = crowd.run_on(&world);
+        eprintln!("{callers} processes: {figures:?}");
+        assert_eq!(figures.most_held, 2, "{callers}");
+        assert!(figures.percent >= 85, "{callers}: {figures:?}");
+        assert!(figures.requests <= 750, "{callers}: {figures:?}");
+    }
+}
+
 /// What the holder of one slot of three asks in five seconds, beside somebody who takes one turn after the other or alone.
 fn asked_by_a_holder_beside(turns: bool) -> u64 {
     let world = MockConsul::new(4);
@@ -141,7 +165,7 @@ fn asked_by_a_holder_beside(turns: bool) -> u64 {
     let asked = world.stats_of("quiet").total_requests() - before;
     assert!(permit.is_held());
 
-    // Whoever takes the record away is noticed all the same.
+    // It is noticed all the same when somebody takes the record away.
     let began = world.now();
     operate(
         &world,
@@ -168,7 +192,7 @@ fn who_only_holds_is_woken_once_a_second_where_others_have_their_turns_all_the_t
     assert!(beside_others <= alone + 7, "{beside_others}, alone {alone}");
 }
 
-/// Each of them would read the whole prefix if it entered by itself.
+/// Each of them would read the whole prefix if it entered on its own.
 #[test]
 fn those_who_come_while_a_write_is_under_way_go_along_with_the_next() {
     let world = MockConsul::new(1);

@@ -1,4 +1,4 @@
-//! A watch that was cut off begins anew: what it knew of indexes may be of another time.
+//! A watch that was cut off begins again: what it knew of indexes may be of another time.
 
 use semaphore_core::Lost;
 use transport_mock::MockConsul;

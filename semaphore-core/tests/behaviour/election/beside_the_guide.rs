@@ -1,4 +1,4 @@
-//! Whoever elects as the guide does, with `curl`, sends no flags. They and we elect one leader among us.
+//! A script that elects as the guide does, with `curl`, sends no flags. They and we elect one leader among us.
 
 use semaphore_core::sans_io::Method;
 use semaphore_core::sans_io::api::LOCK_FLAGS;

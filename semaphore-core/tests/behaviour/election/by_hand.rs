@@ -150,7 +150,7 @@ fn what_was_asked_before_the_election_does_not_end_the_term() {
     assert!(bench.losses().is_empty());
 }
 
-/// The same, when it is true again: it is looked at anew, not waited out.
+/// The same, when it becomes true later: it is looked at again, not waited out.
 #[test]
 fn what_was_asked_before_the_election_and_is_true_ends_the_term() {
     let mut bench = Bench::new(1);
@@ -194,13 +194,13 @@ fn an_acquisition_that_is_answered_when_the_lease_is_over_elects_nobody() {
         assert!(!bench.candidate.is_held(bench.now, campaign));
     }
     assert!(bench.candidate.poll_event().is_none());
-    // It gives back what it has, and begins anew.
+    // It gives back what it has, and begins again.
     bench.keeps = |_| false;
     bench.run_for(1_000);
     assert!(bench.candidate.is_held(bench.now, campaign));
 }
 
-/// Found by random bytes: whoever resigns is the leader still until nothing is left, and such a change was
+/// Found by random bytes: a leader that resigns is the leader still until nothing is left, and such a change was
 /// never told of.
 #[test]
 fn a_value_that_is_set_after_the_resignation_is_refused() {

@@ -1,4 +1,4 @@
-//! Whoever gives up, at whatever point, leaves nothing but the key.
+//! A candidate that gives up, at any point, leaves nothing but the key.
 
 use semaphore_core::Error;
 use transport_mock::{Fault, MockConsul, RequestKind, Rule};

@@ -131,7 +131,7 @@ fn a_key_that_was_overwritten_ends_it_and_keeps_what_was_written() {
     leader.ends();
 }
 
-/// Found by the simulator: a release that came late brought back what an operator had mended.
+/// Found by the simulator: a release that came late brought back what an operator had repaired.
 #[test]
 fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
     let leader = Leader::new();
@@ -139,11 +139,11 @@ fn whoever_finds_its_key_to_be_something_else_does_not_write_it() {
     let target = format!("/v1/kv/{KEY}");
     operate(&leader.world, Method::Put, &target, "an operator's");
     assert!(matches!(leader.loses(), Lost::KeyOverwritten { .. }));
-    let mended = format!("{target}?flags={LOCK_FLAGS}");
-    operate(&leader.world, Method::Put, &mended, "mended");
+    let repaired = format!("{target}?flags={LOCK_FLAGS}");
+    operate(&leader.world, Method::Put, &repaired, "repaired");
     leader.world.advance(secs(2));
     let key = found(&leader.world).expect("a key");
-    assert_eq!((key.value.as_str(), key.flags), ("mended", LOCK_FLAGS));
+    assert_eq!((key.value.as_str(), key.flags), ("repaired", LOCK_FLAGS));
     assert_eq!(
         (key.session.as_str(), session_count(&leader.world)),
         ("", 0)

@@ -1,4 +1,4 @@
-//! Ending a term: by whoever leads, by reference, and by the handle of the election while the leadership is elsewhere.
+//! Ending a term: by the leader, by reference, and by the handle of the election while the leadership is elsewhere.
 
 use std::sync::Arc;
 

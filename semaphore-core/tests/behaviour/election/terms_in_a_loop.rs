@@ -167,7 +167,7 @@ fn a_key_that_a_stranger_overwrites_does_not_end_the_loops_and_heals() {
     world.advance(secs(30));
     let target = format!("/v1/kv/{KEY}");
     operate(&world, Method::Put, &target, "something else");
-    // The session of who led has the key still; whoever waits is told of something else there, and goes on.
+    // The session of who led has the key still; a waiter is told of something else there, and goes on.
     world.advance(secs(60));
     let before = book.terms().len();
     operate(&world, Method::Delete, &target, "");

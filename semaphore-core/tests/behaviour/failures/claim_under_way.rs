@@ -7,7 +7,7 @@ use crate::support::bench::{Bench, is_read};
 use crate::support::steps::claims;
 use crate::support::*;
 
-/// Two callers wait for one slot of two, both with a session of their own in the queue. The claim
+/// Two callers wait for one slot of two, both with a separate session in the queue. The claim
 /// for the first has been sent and has not arrived.
 fn with_a_claim_under_way() -> (Bench, [CommandId; 2]) {
     let mut bench = Bench::new(1, 2);

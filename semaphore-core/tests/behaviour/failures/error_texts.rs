@@ -3,7 +3,7 @@
 use semaphore_core::sans_io::api::{CasKey, CreateSession, ListKeys, RenewSession};
 use semaphore_core::sans_io::{Record, Response};
 
-/// What an answer says ends up in a log, where a line of its own could be forged.
+/// What an answer says ends up in a log, where a further line could be forged.
 #[test]
 fn an_error_is_one_short_line_whatever_the_answer_says() {
     let text = format!("Session id\u{7}\r\nforged{}", " and more".repeat(1_000));

@@ -119,7 +119,7 @@ fn an_index_that_is_none_is_tried_again() {
                 // in the record is left alone for a minute.
                 let permit = semaphore.acquire_timeout(secs(120)).await;
                 let permit = permit.unwrap_or_else(|error| panic!("{index:?} {kind} {error:?}"));
-                // Whoever only holds looks again after a second at most.
+                // A holder looks again after a second at most.
                 world.sleep(secs(8)).await;
                 let _ = permit.release().await;
             });

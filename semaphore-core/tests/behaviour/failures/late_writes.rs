@@ -108,7 +108,7 @@ fn whoever_releases_does_not_wait_for_what_may_come_late() {
     assert!(late > 50, "{late} writes came late");
 }
 
-/// Whoever has given its campaign up releases the key before it destroys its session: otherwise what comes late would leave a
+/// A candidate that has given its campaign up releases the key before it destroys its session: otherwise what comes late would leave a
 /// lock delay.
 #[test]
 fn an_attempt_to_lead_that_comes_after_a_read_leaves_no_lock_delay() {
@@ -183,7 +183,7 @@ fn an_attempt_that_a_read_has_not_shown_is_released_by_whoever_leaves() {
     }
 }
 
-/// Whoever leaves writes the record once more before its session ends, so that what was given up comes too late.
+/// A contender that leaves writes the record once more before its session ends, so that what was given up comes too late.
 fn leaves_after(world: &MockConsul, is: Is, turn: impl FnOnce(&Semaphore, &Spy)) {
     let spy = Spy::on_host(world, "a");
     let before = holders(world);

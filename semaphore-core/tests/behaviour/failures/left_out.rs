@@ -1,7 +1,7 @@
 //! What an answer leaves out since the token may not see it is not missing (`X-Consul-Results-Filtered-By-ACLs`, Consul 1.11
 //! and newer). Nobody is pruned, elected or given up for it.
 //!
-//! An agent refuses a read of one key with 403 instead; whoever passes its answers on may not.
+//! An agent refuses a read of one key with 403 instead; a gateway in front of it may not.
 
 use semaphore_core::adapter::{Method, Request, Response};
 use semaphore_core::manage::SessionDetails;

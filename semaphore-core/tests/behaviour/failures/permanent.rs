@@ -1,4 +1,4 @@
-//! What no retry mends is told at once, typed, to everybody who waits; a holder keeps its slot
+//! What no retry repairs is told at once, typed, to everybody who waits; a holder keeps its slot
 //! until its lease ends (invariant L4).
 
 use std::sync::Arc;
@@ -215,7 +215,7 @@ fn a_misconfigured_connection_is_told_at_once() {
         }
         assert_eq!(world.now().since_origin(), secs(0));
         is_broken.store(false, Ordering::SeqCst);
-        let permit = semaphore.acquire().await.expect("mended");
+        let permit = semaphore.acquire().await.expect("it is repaired");
         is_broken.store(true, Ordering::SeqCst);
         let Lost::LeaseExpired { last_failure, .. } = permit.lost().await else {
             panic!("the lease");

@@ -1,4 +1,4 @@
-//! An agent that serves no transactions: its clients notice by themselves, and use separate requests.
+//! An agent that serves no transactions: its clients notice on their own, and use separate requests.
 
 use semaphore_core::sans_io::{Method, Response};
 use semaphore_core::{Encoding, Error, RequestError, Semaphore};

@@ -99,7 +99,7 @@ fn an_agent_that_lags_behind_brings_no_former_leader_back() {
     let first = Candidate::leading(&world, "first");
     let mut follower = follower(&world);
     assert_eq!(seen(&world, &mut follower, 1), ["first"]);
-    // The poll that is open sees the next change; whoever is polled after that knows the past alone.
+    // The poll that is open sees the next change; a server that is polled after that knows the past alone.
     world.lag("follower");
     first.resigns(&world, "");
     Candidate::leading(&world, "second");
@@ -111,7 +111,7 @@ fn an_agent_that_lags_behind_brings_no_former_leader_back() {
     world.catch_up("follower");
     for follower in [&mut newcomer, &mut follower] {
         let mut seen = seen(&world, follower, 60);
-        // A poll that waited at the agent may be given up: it waits anew from where it caught up.
+        // A poll that waited at the agent may be given up: it waits again from where it caught up.
         seen.retain(|it| !matches!(it.as_str(), "?" | "!"));
         assert_eq!(seen, [""; 0]);
         let current = follower.current().and_then(LeaderStatus::leader);

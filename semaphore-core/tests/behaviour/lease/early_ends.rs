@@ -154,7 +154,7 @@ fn an_instant_try_is_told_that_nothing_is_free_yet_and_leaves_nothing() {
     world.partition("a");
     drop(permit);
     let ended = end(&world, &session);
-    // Each is a process of its own, as where a timer starts it: none can count from when it came.
+    // Each is a separate process, as where a timer starts it: none can count from when it came.
     for attempt in 0..40 {
         let host = format!("try-{attempt}");
         let semaphore = semaphore(&world, &host, 1);

@@ -1,4 +1,4 @@
-//! Belief ends by the clock, whoever looks at it first: what is given back after that was lost, also where the timer
+//! Belief ends by the clock, no matter who looks at it first: what is given back after that was lost, also where the timer
 //! that says so has not come yet.
 
 use semaphore_core::sans_io::{CommandId, Event, Machine, TransportErrorKind};

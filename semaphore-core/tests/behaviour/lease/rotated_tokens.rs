@@ -69,7 +69,7 @@ fn holders_waiters_and_leaders_live_through_rotations() {
     for pair in TOKENS.windows(2) {
         world.advance(millis(20_350));
         rotate(&world, pair[0], pair[1]);
-        // Whoever puts it there is late.
+        // The one that puts it there is late.
         world.advance(secs(3));
         shared.set(pair[1]);
         world.advance(secs(60));

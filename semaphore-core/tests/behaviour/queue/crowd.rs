@@ -1,5 +1,5 @@
 //! A crowd: what a handoff costs does not grow with the number of those who wait, and the chain of those
-//! who watch the next ahead survives whoever drops out of it.
+//! who watch the next ahead survives those that drop out of it.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn kill(world: &MockConsul, host: &str, session: &str) {
     world.consul(|consul, now| consul.destroy_session(now, session));
 }
 
-/// Whoever drops out of a line costs those who stay a few requests, and nothing more.
+/// A waiter that drops out of a line costs those who stay a few requests, and nothing more.
 fn drop_out(world: &MockConsul, out: impl FnOnce()) {
     out();
     world.advance(millis(20));
@@ -73,7 +73,7 @@ fn a_handoff_costs_as_many_requests_however_many_wait() {
     let (few, many) = (cost(20), cost(60));
     assert!(many.0 <= 12.0, "{few:?} {many:?}");
     assert!(many.0 <= few.0 * 1.2, "{few:?} {many:?}");
-    // Whoever enters is shown all the others, however many they are.
+    // A newcomer is shown all the others, however many they are.
     assert!(many.1 <= few.1 * 2.0, "{few:?} {many:?}");
 }
 

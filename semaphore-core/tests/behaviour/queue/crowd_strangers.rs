@@ -51,7 +51,7 @@ fn passes_a_stuck_stranger(seed: u64) {
         assert!(world.step(end), "nobody got in\n{}", world.trace());
     }
     let took = run_all(&world, tasks);
-    // Another of them may have to find the stranger stuck by itself, as the first did.
+    // Another of them may have to find the stranger stuck on its own, as the first did.
     assert!(took <= millis(3_400), "{took:?}\n{}", world.trace());
     assert!(stuck.is_alive(&world), "it was left alone");
     stuck.leaves(&world);
@@ -69,7 +69,7 @@ fn a_stranger_ahead_that_writes_its_key_anew_is_ahead_still() {
     let behind = turn(&world, in_crowd(&world, "behind", 1), &log);
     world.advance(secs(1));
     let target = format!("/v1/kv/{}?acquire={}", ahead.key(), ahead.session);
-    ahead.call(&world, Method::Put, &target, "anew");
+    ahead.call(&world, Method::Put, &target, "again");
     world.advance(millis(20));
     drop(permit);
     world.advance(millis(400));
@@ -142,7 +142,7 @@ fn a_stranger_that_takes_free_slots_out_of_turn_does_not_let_ours_pass_each_othe
     }
 }
 
-/// Found by the simulator: whoever had begun to watch the whole prefix when it was no crowd to it yet left the
+/// Found by the simulator: a waiter that had begun to watch the whole prefix when it was no crowd to it yet left the
 /// free slot alone until that poll had ended.
 #[test]
 fn a_stranger_ahead_that_never_claims_is_passed_by_the_next_caller_of_the_same_client() {

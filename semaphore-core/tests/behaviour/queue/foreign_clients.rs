@@ -1,6 +1,6 @@
 //! Clients of other makes under the same prefix: the limit is kept, and everybody gets in (L1).
 //!
-//! The foreigners follow the algorithm of HashiCorp's Go client and of the guide: no queue, whoever
+//! The foreigners follow the algorithm of HashiCorp's Go client and of the guide: no queue, the one that
 //! writes first wins.
 
 use std::collections::BTreeMap;

@@ -256,7 +256,7 @@ fn keys_of_another_prefix_keep_nobody_alive() {
         put("/v1/kv/service/db/.lock".to_owned(), &record)
             .await
             .expect("an answer");
-        // By the guide's requests whoever finds it waits for as long as a lock delay can be.
+        // By the guide's requests a contender that finds it waits for as long as a lock delay can be.
         let permit = semaphore.acquire_timeout(secs(65)).await;
         let permit = permit.expect("the holder counts as dead");
         assert!(!holders(&world).contains(&id));

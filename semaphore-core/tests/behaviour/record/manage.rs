@@ -164,7 +164,7 @@ fn another_limit_is_a_conflict_for_the_strict_who_wait_and_for_those_who_come() 
             other => panic!("{other:?}"),
         }
     }
-    assert!(permit.is_held(), "whoever holds goes on");
+    assert!(permit.is_held(), "the holder goes on");
     world.run(permit.release()).expect("released");
     assert_eq!(record(&world).expect("a record").limit(), 3);
     assert_nothing_left(&world);

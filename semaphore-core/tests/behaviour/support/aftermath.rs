@@ -7,7 +7,7 @@ use crate::ENCODING;
 use crate::support::steps::{self, Is};
 use crate::support::*;
 
-/// A slot can be had at once, and then nothing of anybody is left. By the guide's requests, whoever finds an entry
+/// A slot can be had at once, and then nothing of anybody is left. By the guide's requests, a contender that finds an entry
 /// without a key waits for as long as a lock delay can be.
 #[track_caller]
 pub(crate) fn assert_recovered(world: &MockConsul, limit: u32) {

@@ -51,7 +51,7 @@ impl Stranger {
         prefix.contender_key(&self.session)
     }
 
-    /// Any request of its own.
+    /// Any request of the stranger.
     pub(crate) fn call(
         &self,
         world: &MockConsul,

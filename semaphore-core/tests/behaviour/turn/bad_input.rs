@@ -146,14 +146,16 @@ fn a_lock_delay_over_a_minute() {
 }
 
 #[test]
-fn a_value_over_what_consul_stores() {
+fn a_value_over_what_fits_into_a_claim() {
+    for len in [320 * 1024 + 1, 512 * 1024] {
+        let found = refused(builder(1).value(vec![b'x'; len]));
+        let max = 320 * 1024;
+        assert_eq!(found, InvalidInput::ValueTooLarge { len, max });
+    }
     let found = refused(builder(1).value(vec![b'x'; 512 * 1024 + 1]));
-    let expected = InvalidInput::ValueTooLarge {
-        len: 512 * 1024 + 1,
-        max: 512 * 1024,
-    };
-    assert_eq!(found, expected);
-    assert_takes(builder(1).value(vec![b'x'; 512 * 1024]));
+    let (len, max) = (512 * 1024 + 1, 512 * 1024);
+    assert_eq!(found, InvalidInput::ValueTooLarge { len, max });
+    assert_takes(builder(1).value(vec![b'x'; 320 * 1024]));
     assert_takes(builder(1).value(vec![0, 255, b'\n']));
     assert_takes(builder(1).value(""));
 }

@@ -1,4 +1,4 @@
-//! How work ends with a slot: by itself, by a loss, by a panic, by a deadline, in a process that was forked off.
+//! How work ends with a slot: on its own, by a loss, by a panic, by a deadline, in a process that was forked off.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -142,7 +142,7 @@ fn a_program_that_is_killed_says_no_farewell() {
     assert_eq!(holders(&world).len(), 1);
 }
 
-/// A runtime whose threads end with `main`: whoever drops the last handle waits.
+/// A runtime whose threads end with `main`: the one that drops the last handle waits.
 struct Unasked(MockClient);
 
 #[async_trait]

@@ -438,7 +438,7 @@ fn semaphores_on_similar_prefixes_are_independent_of_each_other() {
     let permits = [&first, &other, &nested].map(|semaphore| {
         world
             .run(semaphore.acquire_timeout(secs(5)))
-            .expect("each has a slot of its own")
+            .expect("each has one slot")
     });
     assert_eq!(
         world

@@ -213,7 +213,7 @@ fn a_release_that_is_denied_says_so_at_once() {
         }
         assert!(world.now().saturating_since(before) < secs(1), "{what}");
         // It may pass. When it has not for as long as a lease lasts, what can be cleaned up is: the key goes with the
-        // session, or by itself.
+        // session, or on its own.
         world.advance(secs(30));
         if what != "destroy" {
             assert_eq!(session_count(&world), 0, "{what}");

@@ -1,4 +1,4 @@
-//! Whoever is told something may call back at once, from within the waker.
+//! A waker may call back at once, from within the waker.
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! What whoever looks on is told: observers, the log, and a status that is asked for.
+//! What observers are told: observers, the log, and a status that is asked for.
 
 mod notices;
 mod recording;

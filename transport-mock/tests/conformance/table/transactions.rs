@@ -335,7 +335,7 @@ pub(crate) fn scripts() -> Vec<Script> {
     ]
 }
 
-/// Could `t` acquire the key? Always rolled back: whoever acquires it makes it exist.
+/// Could `t` acquire the key? Always rolled back: acquiring it makes it exist.
 const PROBE: &str = r#"[{"KV":{"Verb":"lock","Key":"{p}/k","Session":"{t}"}},{"KV":{"Verb":"check-not-exists","Key":"{p}/k"}}]"#;
 
 fn gets(count: usize) -> String {

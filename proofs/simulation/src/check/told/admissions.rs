@@ -1,6 +1,6 @@
 //! Which writes may have admitted each grant.
 //!
-//! Indexes that an operator lets go backwards begin anew. Whoever is elected by a key that was acquired before may read
+//! Indexes that an operator lets go backwards begin again. A leader that is elected by a key that was acquired before may read
 //! its token before or after that.
 
 use std::collections::{BTreeMap, BTreeSet};

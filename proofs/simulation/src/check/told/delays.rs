@@ -1,6 +1,6 @@
 //! Who leads, and which lock delays are on.
 //!
-//! A session that ends while it has the key is invalidated, whoever ends it: an operator, its TTL, or its
+//! A session that ends while it has the key is invalidated, no matter what ends it: an operator, its TTL, or its
 //! owner who could not release the key before. A restored snapshot brings the delays of its time back.
 
 use std::collections::BTreeMap;

@@ -81,7 +81,7 @@ fn follows(host: usize, place: Place, what: &Followed) -> Vec<Event> {
     match what {
         Followed::Leader(session) => vec![sees(led(session))],
         Followed::Nobody => vec![sees(nobody())],
-        // Whoever follows anew may begin with an answer that is older than what it saw before.
+        // One that follows again may begin with an answer that is older than what it saw before.
         Followed::Nothing => vec![Event::Leaves { follower }, sees(Sight::Unknown)],
         Followed::NoMore => vec![Event::Leaves { follower }],
     }

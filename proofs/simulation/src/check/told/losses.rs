@@ -1,8 +1,8 @@
 //! By what each loss is justified.
 //!
-//! By the end of the session, by whoever took the holder or its contender key away or the permission to see them, or, where
+//! By the end of the session, by a client that took the holder or its contender key away or the permission to see them, or, where
 //! the lease ran out, by trouble for so long that no renewal could have been answered: since shortly after the time from which
-//! on a renewal would have kept it. A leader loses its term, too, when the indexes by which it knows it are counted anew.
+//! on a renewal would have kept it. A leader loses its term, too, when the indexes by which it knows it are counted again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,11 +27,11 @@ pub(super) struct Losses {
     trouble: Vec<Trouble>,
     /// Since when each holds.
     held_since: BTreeMap<BeliefNo, Instant>,
-    /// Those who hold, and those of them who did when indexes were counted anew: it is by indexes that a
+    /// Those who hold, and those of them who did when indexes were counted again: it is by indexes that a
     /// leader knows its term.
     holding: BTreeSet<BeliefNo>,
     renumbered: BTreeSet<BeliefNo>,
-    /// Who was admitted last, and who was so before indexes were counted anew: they may learn of it late.
+    /// Who was admitted last, and who was so before indexes were counted again: they may learn of it late.
     admitted: BTreeSet<String>,
     admitted_before: BTreeSet<String>,
 }
@@ -43,7 +43,7 @@ struct Trouble {
     until: Instant,
 }
 
-/// A hold in its first moments is renewed as seldom as whoever waits, on a clock that may run slow.
+/// A hold in its first moments is renewed as seldom as a waiter, on a clock that may run slow.
 const FIRST_MOMENTS: Duration = Duration::from_millis(300);
 
 impl Losses {
@@ -143,7 +143,7 @@ impl Losses {
         let Some(lease) = self.bounds.lease.filter(|_| in_reach < needed) else {
             return Lease::Over { in_reach, needed };
         };
-        // Whoever was in reach of Consul for that long, up to then, has renewed a twelfth of the lease before, at the latest.
+        // A holder that was in reach of Consul for that long, up to then, has renewed a twelfth of the lease before, at the latest.
         let travel = self.bounds.latency * 4 + SLACK;
         let needed = (lease / 6 + travel).mul_f64(1.1);
         let kept_for = lease.mul_f64((0.9 - 1.0 / 12.0) / FASTEST_CLOCK);

@@ -8,8 +8,8 @@ use crate::plan::{End, HostPlan, How, Plan, Turn, UserPlan};
 /// One world in so many has such hosts.
 const ONE_IN: u32 = 3;
 
-/// Makes some hosts of some worlds go by one client, and gives them semaphores of their own beside what they contend for, if they
-/// have none. In some of them holders are looked after together. An election has a session of its own beside those. The rest of the plan stays as it is.
+/// Makes some hosts of some worlds go by one client, and gives them separate semaphores beside what they contend for, if they
+/// have none. In some of them holders are looked after together. An election has a separate session beside those. The rest of the plan stays as it is.
 pub(super) fn draw_clients(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..ONE_IN) != 0 {
         return;

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::{millis, pick, secs};
 use crate::plan::{Deed, End, Fate, HostPlan, How, Plan, Sort, Trouble, Turn};
 
-/// Gives each host a server of its own, in some worlds, and takes some of these away: mostly while somebody
+/// Gives each host a separate server, in some worlds, and takes some of these away: mostly while somebody
 /// holds through it whom others wait for. The rest of the plan stays as it is.
 pub(super) fn draw_servers(plan: &mut Plan, rng: &mut Rng) {
     if rng.u32(..3) != 0 || plan.hosts.is_empty() {

@@ -10,10 +10,10 @@ use crate::plan::{End, HostPlan, How, Plan, Shared, Turn, UserPlan};
 /// One world in so many has such hosts.
 const ONE_IN: u32 = 32;
 
-/// How many semaphores of its own a host has at most, unless more are asked for.
+/// How many separate semaphores a host has at most, unless more are asked for.
 const MOST_SEMAPHORES: usize = 300;
 
-/// Makes some hosts of some worlds keep their connections open and share them, and gives them semaphores of their own:
+/// Makes some hosts of some worlds keep their connections open and share them, and gives them separate semaphores:
 /// so many, if that is asked for, and then in every world. In some of these worlds nothing goes wrong but that
 /// connections are refused. The rest of the plan, and every other plan, stays as it is.
 pub(super) fn draw_sharing(plan: &mut Plan, rng: &mut Rng, semaphores: Option<usize>) {

@@ -85,7 +85,7 @@ impl Phase {
         }
     }
 
-    /// Whether it leaves in the background: whoever resigned has been told why that takes longer.
+    /// Whether it leaves in the background: the one that resigned has been told why that takes longer.
     pub(super) fn is_left_behind(&self) -> bool {
         self.departure().is_some_and(|it| it.failure().is_some())
     }

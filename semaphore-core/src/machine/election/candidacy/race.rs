@@ -8,7 +8,7 @@
 //! |---|---|
 //! | no race, or races that were won | 0 |
 //! | a race that was lost | 1 ms, then twice as much each time, [`MOST`] at most |
-//! | a term of our own | half |
+//! | a term that it led | half |
 //!
 //! Source: counted on 1.8.7 with 20 candidates whose terms are short, see docs/COST.md.
 

@@ -143,7 +143,7 @@ impl Candidacy {
                 }
                 return event;
             }
-            // Whoever is told that it was applied, and shown that it was not, waits as after a refusal.
+            // A candidate that is told that it was applied, and shown that it was not, waits as after a refusal.
             Ok(Acquired::Untold) => {
                 self.unresolved = Some(moment);
                 if !self.is_leaving() {

@@ -1,6 +1,6 @@
 //! A ceiling on how often something is asked (invariant L3).
 //!
-//! Consul's documentation of blocking queries asks clients for a rate limit of their own: a busy key answers each poll
+//! Consul's documentation of blocking queries asks clients for a separate rate limit: a busy key answers each poll
 //! at once. A bucket lets bursts through, which is what a handoff is.
 
 use core::time::Duration;
@@ -32,6 +32,11 @@ impl Budget {
     /// When the next one may go.
     pub(crate) fn ready_at(&self) -> Instant {
         self.full_at + self.interval - self.burst
+    }
+
+    /// How far apart they are in the long run.
+    pub(in crate::machine) fn interval(&self) -> Duration {
+        self.interval
     }
 
     pub(crate) fn take(&mut self, now: Instant) {

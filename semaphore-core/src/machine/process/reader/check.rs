@@ -22,7 +22,7 @@ pub struct Check {
 /// What a machine is told of what is read for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckNews {
-    /// Polls by itself, or is looked after.
+    /// Polls on its own, or is looked after.
     Reads(Reads),
     /// The record still had this index.
     AsBefore(Index),

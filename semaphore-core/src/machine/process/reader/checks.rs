@@ -6,7 +6,7 @@
 //!  holder ───────────▶ Due { at } ───────────▶ under way ───────────────────▶ Due
 //!                        ▲                        │ changed: its holder reads
 //!                        └── after a pause ───────┤
-//!                               no answer         └ denied: its holder polls by itself
+//!                               no answer         └ denied: its holder polls on its own
 //! ```
 //! A poll tells a holder nothing for as long as nothing changes, and occupies a connection for it. Where a process has few holders
 //! each has its poll; from so many on as [`Checks::new`] is told nobody has.
@@ -39,7 +39,7 @@ pub(in crate::machine) struct Checks {
     scope: Scope,
     /// How long a record goes unasked for.
     interval: Duration,
-    /// So many may poll by themselves: all of them, once transactions were refused.
+    /// So many may poll on their own: all of them, once transactions were refused.
     most_polls: usize,
     reads: Reads,
     offered: BTreeMap<MemberNo, Offered>,
@@ -112,7 +112,7 @@ const MOST_KEY_BYTES: usize = Txn::MAX_BYTES / 8;
 const ANSWERS_PER_READ: u32 = 64;
 
 impl Checks {
-    /// Up to `most_polls` holders poll by themselves.
+    /// Up to `most_polls` holders poll on their own.
     pub(in crate::machine) fn new(
         settings: &SessionSettings,
         most_polls: usize,

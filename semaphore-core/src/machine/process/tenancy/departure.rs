@@ -1,4 +1,4 @@
-//! The way out of Consul, of a contender or a candidacy: for how long whoever gave back waits for it, and how it goes on
+//! The way out of Consul, of a contender or a candidacy: for how long a release waits for it, and how it goes on
 //! in the background after that (invariant L2).
 //!
 //! ```text

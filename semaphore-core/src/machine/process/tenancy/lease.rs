@@ -6,7 +6,7 @@
 //!    renewal sent   next renewal due         that of one who waits   belief ends        somebody else may hold
 //!                   of one who holds
 //! ```
-//! When the next renewal is due is drawn anew for each, so that many leases that began together are not renewed
+//! When the next renewal is due is drawn again for each, so that many leases that began together are not renewed
 //! together for ever.
 //! It counts from the moment when the request was *sent*: the server starts its clock later. The
 //! margin absorbs clocks that run at different rates, by up to a tenth.

@@ -57,7 +57,7 @@ impl Orphans {
     ) {
         let is_made = answer.is_ok_and(|response| CreateSession::parse(response).is_ok());
         if is_made || !may_have_made(answer) {
-            // Whoever is refused tries again at a pace of its own.
+            // What is refused is tried again at a separate pace.
             self.rests_until = None;
             return;
         }

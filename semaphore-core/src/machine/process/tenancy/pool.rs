@@ -9,7 +9,7 @@
 //! session 2    ●                     ●         would have the same contender key
 //! session 3    ●
 //! ```
-//! - Whoever asks gets the lowest that is free at its place, so that the last ones run out of use, and end.
+//! - A machine that asks gets the lowest that is free at its place, so that the last ones run out of use, and end.
 //! - One on which nothing stands is kept for a moment, since another turn may come, and ended then.
 //! - One that goes takes with it all that stands on it.
 //! - One that came back with something left on it is *retired*: nothing new stands on it, and it ends with the last that does.

@@ -3,7 +3,7 @@
 //! ```text
 //! Registering
 //!     ▲ │ it is there
-//!     │ ▼    created                     renewed (the lease starts anew)
+//!     │ ▼    created                     renewed (the lease starts again)
 //! Creating ───────────┐                    ┌──┐
 //!                     ├──────────▶  Live ──┴──┘ and the leader confirms it
 //! Adopting ───────────┘              │  └── the leader knows no such session ──▶ Gone
@@ -62,7 +62,7 @@ pub(in crate::machine) struct Session {
     missing_since: Option<Instant>,
     latency: Latency,
     /// Since when nothing is answered in time. An agent without a leader holds each request for up to 18 s, and its connection
-    /// counts for as long, whoever still waits (measured on 1.23).
+    /// counts for as long, even if nobody waits any more (measured on 1.23).
     silent_since: Option<Instant>,
     /// How long nobody acquires its keys after it was invalidated.
     lock_delay: Duration,
@@ -545,7 +545,7 @@ impl Session {
         }
     }
 
-    /// Whoever is told that there is no such session, and may not ask whether that is so, gives it up. Who was
+    /// A contender that is told that there is no such session, and may not ask whether that is so, gives it up. Who was
     /// told otherwise goes on asking for as long as the lease lasts.
     fn handle_inquiry(
         &mut self,
@@ -580,7 +580,7 @@ impl Session {
         }
     }
 
-    /// The lease of a renewal counts if the leader knew the session at any time since that was sent. Whoever answered the
+    /// The lease of a renewal counts if the leader knew the session at any time since that was sent. The server that answered the
     /// renewal, the session's lock delay lasts from then on as long as belief does.
     fn confirm(&mut self, id: SessionId) {
         let known_at = self.known_at;
@@ -615,7 +615,7 @@ impl Session {
         self.retry_at = Some(now + rest.min(most));
     }
 
-    /// Whoever waits has only to renew in time: Consul ties no key to a session that has ended.
+    /// A waiter has only to renew in time: Consul ties no key to a session that has ended.
     fn must_be_confirmed(&self, now: Instant, is_held_by: bool) -> bool {
         let has_lapsed = self.lease().is_some_and(|lease| !lease.is_valid(now));
         let must = has_lapsed || self.is_live() && is_held_by;

@@ -101,14 +101,14 @@ impl SessionSettings {
         }
     }
 
-    /// The node of one's own that a session could not be made on, since it is missing.
+    /// The separate node that a session could not be made on, since it is missing.
     pub(crate) fn missing_own_node(&self, error: &RequestError) -> Option<&str> {
         let is_missing =
             matches!(error, RequestError::Rejected { text, .. } if is_not_registered(text));
         self.own_node().filter(|_| is_missing)
     }
 
-    /// The node of one's own that sessions stand on.
+    /// The separate node that sessions stand on.
     pub(crate) fn own_node(&self) -> Option<&str> {
         self.options()?.own_node.as_deref()
     }
@@ -142,7 +142,7 @@ impl SessionSettings {
         self.ttl() / 10 * 9
     }
 
-    /// How long before its end whoever looks on is warned of the end of a lease.
+    /// How long before its end observers are warned of the end of a lease.
     pub(crate) fn warning(&self) -> Duration {
         self.lease_time().min(SessionOptions::MAX_LOCK_DELAY) / 3
     }

@@ -1,4 +1,4 @@
-//! What a contender stands on: a session of its own, or one that it shares with others of the process.
+//! What a contender stands on: a separate session, or one that it shares with others of the process.
 
 use core::time::Duration;
 
@@ -47,7 +47,7 @@ impl Tenure {
         }
     }
 
-    /// A session of its own, once it is of no more use here.
+    /// A separate session, once it is of no more use here.
     pub(in crate::machine) fn take_own(&mut self) -> Option<Session> {
         match self {
             Self::Own(session) => Some(core::mem::replace(session, Session::ended())),
@@ -177,7 +177,7 @@ impl Tenure {
         }
     }
 
-    /// Nothing else of this turn is left. A session of its own is destroyed; one that is shared goes back, with what is known of
+    /// Nothing else of this turn is left. A separate session is destroyed; one that is shared goes back, with what is known of
     /// the turn.
     pub(in crate::machine) fn end(
         &mut self,

@@ -27,7 +27,7 @@ pub(in crate::machine) struct Spare {
 
 /// For how long a slot passes from one local caller to the next while other processes wait. Each of them would
 /// otherwise hand its slots over after every turn, at the cost of a round of requests in which nobody holds: with holds of a few
-/// milliseconds that is most of the time. Whoever holds for longer than this gives way after each hold.
+/// milliseconds that is most of the time. A caller that holds for longer than this gives way after each hold.
 const SLOT_STAYS: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ impl Contender {
         moment: Moment,
         settings: &Settings,
     ) {
-        // Whoever is on its way already has lost that order, and what a claim has done is yet to be seen.
+        // One that is on its way already has lost that order, and what a claim has done is yet to be seen.
         let is_in_order = self.is_held() || self.is_wanting() && self.presence == Presence::No;
         let session = if is_in_order {
             SessionFate::Kept

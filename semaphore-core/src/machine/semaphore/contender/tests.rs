@@ -248,7 +248,7 @@ fn a_view_settles_what_became_of_a_write() {
     let none = Shown::default().view();
     for (presence, view, confirmed, settled) in [
         (Presence::No, &newer, true, false),
-        // It may yet be applied, whoever says so.
+        // It may yet be applied, no matter who says so.
         (Presence::Maybe(BASE), &same, false, false),
         (Presence::Maybe(BASE), &same, true, false),
         (Presence::Maybe(BASE), &newer, false, true),
@@ -420,7 +420,7 @@ fn a_refusal_for_good_is_reported_while_it_wants_a_slot() {
     let renewal = format!("/v1/session/renew/{A}");
     let event = Bench::waiting().exchange(5_000, &renewal, DENIED);
     assert!(matches!(event, Some(ContenderEvent::Refused(_))));
-    // Whoever holds goes on for as long as the lease does.
+    // A holder goes on for as long as the lease does.
     let mut bench = Bench::held();
     assert!(bench.exchange(5_000, &renewal, DENIED).is_none());
     assert_eq!(bench.contender.held_for(), Some(ACQUIRE));

@@ -18,7 +18,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Of a session of our own.
+    /// Of a separate session.
     fn ours() -> Self {
         Self::new(settings())
     }
@@ -36,7 +36,7 @@ impl Bench {
         Self { key, settings, rng }
     }
 
-    /// Reserved in vain, or without an answer, at 100 ms.
+    /// Reserved without success, or without an answer, at 100 ms.
     fn contested() -> Self {
         let mut bench = Self::callers();
         bench.exchange(100, FALSE);
@@ -336,7 +336,7 @@ fn what_is_left_of_a_callers_key_is_deleted_only_if_it_is_ours() {
     }
 }
 
-/// What was given up may be applied when whoever has the key now has let it go.
+/// What was given up may be applied when the one that has the key now has let it go.
 #[test]
 fn a_callers_key_that_somebody_else_has_is_looked_for_while_a_write_may_come() {
     let late = 100 + 25_000;

@@ -309,7 +309,7 @@ fn many_are_asked_for_at_once_and_each_has_its_answer() {
     bench.observe(10_000, None, &view(&[A, B], &[]));
     bench.suspect(&[A, B]);
     bench.asks(10_000);
-    // Whoever finds a lock delay looks no further.
+    // A contender that finds a lock delay looks no further.
     bench.answer_faults(10_000, &[(0, DELAYED)]);
     assert_eq!(bench.dead(10_000), set(&[]));
     assert_eq!(bench.withheld(10_000), set(&[A]));

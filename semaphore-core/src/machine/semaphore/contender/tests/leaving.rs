@@ -245,7 +245,10 @@ fn giving_up_names_the_failure_that_is_nearest() {
         .withdrawal_failed(&denied("the withdrawal's"));
     bench.withdrawn(0);
     bench.handle_timeout(30_000, Some(&others));
-    assert!(text(&bench).contains("another request's"), "it was mended");
+    assert!(
+        text(&bench).contains("another request's"),
+        "it was repaired"
+    );
 }
 
 /// The deletion may not be seen yet by the server that is asked.
