@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Consul(#[from] Error),
     /// A request of this program's own failed.
-    #[error("a request to Consul failed")]
+    #[error(transparent)]
     Request(#[from] RequestError),
     /// There is none.
     #[error("there is no semaphore at {prefix:?}")]

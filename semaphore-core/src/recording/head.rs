@@ -79,7 +79,7 @@ impl Head {
             limit: settings.limit,
             adopt_limit: settings.other_limit.is_adopted(),
             resize_if_idle: settings.other_limit.is_replaced_if_idle(),
-            keep_lost: settings.keeps_lost,
+            keep_lost: settings.lost_early.is_kept(),
             crowd: settings.crowd,
         };
         Self::new(

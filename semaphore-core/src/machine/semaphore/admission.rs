@@ -103,20 +103,27 @@ pub(in crate::machine) struct Room {
     ahead: usize,
     /// The slots of holders who seem dead and may not be pruned yet.
     withheld: usize,
-    /// Whether all that is free is so by a limit of others, who hold or come first.
-    is_of_others: bool,
+    whose: Whose,
+}
+
+/// Whose the limit is by which slots are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    /// Of others, who hold or come first, until ours takes its place.
+    Others,
 }
 
 impl Room {
     /// Why so many slots are not free beyond what the waiters ahead of a newcomer will take; none if they are.
     pub(in crate::machine) fn refusal(&self, permits: u32) -> Option<Refusal> {
         let wanted = permits as usize;
-        if self.ahead + wanted <= self.free && !self.is_of_others {
+        if self.ahead + wanted <= self.free && self.whose == Whose::Ours {
             return None;
         }
         let count = |of| u32::try_from(of).unwrap_or(u32::MAX);
         let free = count(self.free);
-        Some(if self.is_of_others && self.withheld > 0 {
+        Some(if self.whose == Whose::Others && self.withheld > 0 {
             let withheld = count(self.withheld);
             Refusal::LockDelay { withheld }
         } else if wanted <= self.free {
@@ -155,7 +162,7 @@ impl Situation<'_> {
         let withdraw = self.withdraw(&mut record);
         self.prune(&mut record);
         self.resize(&mut record);
-        let (admit, turn) = if self.is_of_others(&record) {
+        let (admit, turn) = if self.whose(&record) == Whose::Others {
             (Vec::new(), self.turn_of_others(&record))
         } else {
             self.admit(&mut record, withdraw.len())
@@ -192,7 +199,7 @@ impl Situation<'_> {
             free: free(&record),
             ahead: self.ahead().count(),
             withheld,
-            is_of_others: self.is_of_others(&record),
+            whose: self.whose(&record),
         })
     }
 
@@ -207,8 +214,12 @@ impl Situation<'_> {
     }
 
     /// Whether the record has a limit that ours is to take the place of, and can't yet.
-    fn is_of_others(&self, record: &Record) -> bool {
-        self.other_limit == OtherLimit::ReplacedIfIdle && record.limit() != self.limit
+    fn whose(&self, record: &Record) -> Whose {
+        if self.other_limit == OtherLimit::ReplacedIfIdle && record.limit() != self.limit {
+            Whose::Others
+        } else {
+            Whose::Ours
+        }
     }
 
     /// How the first of our queue stands in such a record: others who came before may claim there while nobody holds.

@@ -35,7 +35,7 @@ impl Participant {
                 let is_kept = match reason {
                     Lost::Evicted { .. } => true,
                     Lost::SessionGone { .. } | Lost::ContenderKeyTaken { .. } => {
-                        self.settings.keeps_lost
+                        self.settings.lost_early.is_kept()
                     }
                     _ => false,
                 };

@@ -20,8 +20,7 @@ pub struct Settings {
     pub(crate) limit: u32,
     /// What becomes of another limit in the record.
     pub(crate) other_limit: OtherLimit,
-    /// Whether a slot that is lost early stays taken until it is given back.
-    pub(crate) keeps_lost: bool,
+    pub(crate) lost_early: LostEarly,
     /// Where sessions come from, and what every request carries.
     pub(crate) session: SessionSettings,
     /// What contender keys show.
@@ -48,7 +47,7 @@ impl Settings {
             prefix,
             limit,
             other_limit: OtherLimit::Refused,
-            keeps_lost: false,
+            lost_early: LostEarly::Freed,
             session: SessionSettings::new(options),
             value: Value::default(),
             encoding: Encoding::default(),
@@ -76,7 +75,11 @@ impl Settings {
     /// it before that when the lock delay is over; otherwise as soon as its loss is noticed here.
     #[must_use]
     pub fn with_lost_kept(mut self, keep: bool) -> Self {
-        self.keeps_lost = keep;
+        self.lost_early = if keep {
+            LostEarly::Kept
+        } else {
+            LostEarly::Freed
+        };
         self
     }
 
@@ -153,6 +156,21 @@ impl Settings {
     /// What every request carries.
     pub fn scope(&self) -> &Scope {
         &self.session.scope
+    }
+}
+
+/// What becomes of a slot whose session has ended, or whose key was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LostEarly {
+    /// It is free as soon as the loss is noticed here.
+    Freed,
+    /// It stays taken until it is given back.
+    Kept,
+}
+
+impl LostEarly {
+    pub(crate) fn is_kept(self) -> bool {
+        self == Self::Kept
     }
 }
 
