@@ -24,7 +24,7 @@ pub enum Of {
 /// The branches that some world of any thousand must take, by the names of their events. Others are
 /// counted, too: `write-unfounded` takes a snapshot that is restored in the instant before a write, which
 /// one world in some hundreds has.
-pub const BRANCHES: [(&str, Of); 31] = [
+pub const BRANCHES: [(&str, Of); 32] = [
     // Dead holders: missed, asked for, left alone for their lock delay, taken out.
     ("vanished", Of::Semaphores),
     ("inquiry", Of::Semaphores),
@@ -47,6 +47,8 @@ pub const BRANCHES: [(&str, Of); 31] = [
     ("others-passed", Of::Semaphores),
     // Many.
     ("crowd", Of::Semaphores),
+    // Where lists are dear.
+    ("read-by-name", Of::Semaphores),
     // What an answer may do.
     ("index-reset", Of::Both),
     ("early-answer", Of::Both),

@@ -192,6 +192,7 @@ impl Glance {
                 let Some(seen) = keys.handle(answer?, settings)? else {
                     return Ok(None);
                 };
+                tracing::debug!(name: "read-by-name", "read who contends without what else lies below the prefix");
                 self.state = State::Idle;
                 self.rest.reset();
                 Ok(Some(seen))
