@@ -49,6 +49,8 @@ pub const BRANCHES: [(&str, Of); 32] = [
     ("others-passed", Of::Semaphores),
     // Many.
     ("crowd", Of::Semaphores),
+    // Where lists are dear.
+    ("read-by-name", Of::Semaphores),
     // What an answer may do.
     ("index-reset", Of::Both),
     ("early-answer", Of::Both),

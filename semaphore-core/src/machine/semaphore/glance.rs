@@ -68,7 +68,7 @@ struct Keys {
     orphans: BTreeMap<SessionId, Orphan>,
     /// Those of whom something was not so, and what.
     gone: BTreeMap<SessionId, Tie>,
-    has_record: bool,
+    record: RecordKey,
     /// How often it has asked for the record.
     rounds: u32,
 }
@@ -76,7 +76,21 @@ struct Keys {
 #[derive(Clone, Debug)]
 struct Asked {
     sessions: Vec<(SessionId, Tie)>,
-    with_record: bool,
+    what: What,
+}
+
+/// Whether there is a record, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordKey {
+    Sought,
+    Missing,
+}
+
+/// What a transaction asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Keys,
+    KeysAndRecord,
 }
 
 /// Whom a key is to be tied to. A holder whose key was not tied to it may have entered since: it is asked for once more.
@@ -192,6 +206,7 @@ impl Glance {
                 let Some(seen) = keys.handle(answer?, settings)? else {
                     return Ok(None);
                 };
+                tracing::debug!(name: "read-by-name", "read who contends without what else lies below the prefix");
                 self.state = State::Idle;
                 self.rest.reset();
                 Ok(Some(seen))
@@ -229,7 +244,7 @@ impl Keys {
             found: BTreeMap::new(),
             orphans: BTreeMap::new(),
             gone: BTreeMap::new(),
-            has_record: true,
+            record: RecordKey::Sought,
             rounds: 0,
         })
     }
@@ -242,7 +257,11 @@ impl Keys {
         let most = most_checks(settings);
         let left = self.left.iter().take(most);
         let sessions: Vec<_> = left.map(|(it, tie)| (it.clone(), *tie)).collect();
-        let with_record = self.has_record && sessions.len() == self.left.len();
+        let is_last = sessions.len() == self.left.len();
+        let what = match self.record {
+            RecordKey::Sought if is_last => What::KeysAndRecord,
+            _ => What::Keys,
+        };
         let record = settings.prefix.record_key();
         let keys = sessions.iter();
         let keys = keys.map(|(it, _)| settings.prefix.contender_key(it));
@@ -252,16 +271,13 @@ impl Keys {
             key,
             session: (*tie != Tie::Nobody).then_some(session),
         });
-        let get = with_record.then_some(Operation::Get { key: &record });
+        let get = (what == What::KeysAndRecord).then_some(Operation::Get { key: &record });
         let operations: Vec<_> = checks.chain(get).collect();
         let request = Txn {
             operations: &operations,
         };
         let request = request.confirmed_read(settings.scope());
-        self.asked = Some(Asked {
-            sessions,
-            with_record,
-        });
+        self.asked = Some(Asked { sessions, what });
         Some(request)
     }
 
@@ -278,8 +294,7 @@ impl Keys {
             TxnOutcome::Applied(results) => Ok(self.learn(&asked, results, settings)),
             TxnOutcome::RolledBack(faults) => {
                 self.leave_out(&asked, faults)?;
-                let is_over = self.left.is_empty() && !self.has_record;
-                Ok(is_over.then(|| self.view(None)))
+                Ok(self.knows_all().then(|| self.view(None)))
             }
         }
     }
@@ -297,7 +312,7 @@ impl Keys {
                     self.left.remove(session);
                     self.gone.insert(session.clone(), *tie);
                 }
-                None => self.has_record = false,
+                None => self.record = RecordKey::Missing,
             }
         }
         Ok(())
@@ -325,9 +340,8 @@ impl Keys {
                 }
             }
         }
-        if !asked.with_record {
-            let is_over = self.left.is_empty() && !self.has_record;
-            return is_over.then(|| self.view(None));
+        if asked.what == What::Keys {
+            return self.knows_all().then(|| self.view(None));
         }
         let record_key = settings.prefix.record_key();
         let lock = entries.next_if(|entry| entry.key() == record_key);
@@ -347,6 +361,11 @@ impl Keys {
         self.rounds += 1;
         let is_over = self.left.is_empty() || self.rounds >= MOST_ROUNDS;
         is_over.then(|| self.view(lock))
+    }
+
+    /// Whether nothing is left to be asked, the record included.
+    fn knows_all(&self) -> bool {
+        self.left.is_empty() && self.record == RecordKey::Missing
     }
 
     fn view(&mut self, lock: Option<Lock>) -> Seen {

@@ -32,7 +32,7 @@ use crate::machine::process::late::LATEST;
 use crate::machine::process::moment::Moment;
 use crate::machine::process::reader::backoff::Backoff;
 use crate::machine::semaphore::settings::Settings;
-use crate::machine::semaphore::steps::Entered;
+use crate::machine::semaphore::steps::{Along, Entered};
 use crate::record::Record;
 use crate::time::Instant;
 use crate::view::{Contender, ContenderFlags, Key, View};
@@ -303,8 +303,8 @@ impl ContenderKey {
             }
             State::Acquiring => {
                 let (encoding, request) = Encoding::enter(session, flags, settings);
-                let reads = !settings.reads_by_name();
-                (KeyRequest::Acquisition { encoding, reads }, request)
+                let along = Along::of(settings);
+                (KeyRequest::Acquisition { encoding, along }, request)
             }
             State::Deleting(_) => {
                 let index = self.deletable;
@@ -373,8 +373,8 @@ impl ContenderKey {
         let sent = self.in_flight.take()?;
         let outcome = match sent {
             KeyRequest::Reservation => answer.and_then(CasKey::parse),
-            KeyRequest::Acquisition { encoding, reads } => answer
-                .and_then(|response| encoding.entered(response, session, reads, settings))
+            KeyRequest::Acquisition { encoding, along } => answer
+                .and_then(|response| encoding.entered(response, session, along, settings))
                 .map(|entered| self.arrive(entered)),
             KeyRequest::Write => return None,
             KeyRequest::Deletion => answer.and_then(DeleteKey::parse),
@@ -590,8 +590,7 @@ enum KeyRequest {
     Reservation,
     Acquisition {
         encoding: Encoding,
-        /// Whether the prefix is read along.
-        reads: bool,
+        along: Along,
     },
     /// A write of the record, of which entering or leaving is a part.
     Write,

@@ -130,7 +130,10 @@ impl Outlook<'_> {
 
     /// Whether what is known begins with a read by name, in place of a poll that would be answered with everything below the prefix.
     pub(super) fn begins_by_name(&self) -> bool {
-        self.settings.reads_by_name() && self.knowledge.current().is_none()
+        self.settings.reads_by_name()
+            && self.knowledge.current().is_none()
+            && (self.knowledge.record_look() == RecordLook::Not
+                || self.knowledge.newest().is_none())
     }
 
     /// Whether a read beside the poll is about to go out.

@@ -226,9 +226,9 @@ impl Settings {
     /// Whether contenders and record are read without what else lies below the prefix. The key of a caller's session is told by its
     /// flags, whoever has it, which only a list shows.
     pub(in crate::machine) fn reads_by_name(&self) -> bool {
-        self.listing == Listing::Dear
-            && self.encoding == Encoding::Transactions
-            && self.owns_sessions()
+        // Who shows much contends with others that do.
+        let is_dear = self.listing == Listing::Dear || self.value.is_large();
+        is_dear && self.encoding == Encoding::Transactions && self.owns_sessions()
     }
 
     /// Whether others of the process stand on the same sessions.

@@ -25,6 +25,24 @@ use crate::machine::semaphore::admission::{ContenderNo, Write};
 use crate::machine::semaphore::settings::Settings;
 use crate::view::{Contender, ContenderFlags, View};
 
+/// What a transaction that enters reads along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Along {
+    Prefix,
+    /// Lists are dear.
+    Nothing,
+}
+
+impl Along {
+    pub(super) fn of(settings: &Settings) -> Self {
+        if settings.reads_by_name() {
+            Self::Nothing
+        } else {
+            Self::Prefix
+        }
+    }
+}
+
 /// What the answer to entering says.
 #[derive(Debug)]
 pub(super) enum Entered {
@@ -96,10 +114,9 @@ impl Encoding {
                 prefix: &settings.prefix,
             },
         ];
-        let operations = if settings.reads_by_name() {
-            &operations[..1]
-        } else {
-            &operations[..]
+        let operations = match Along::of(settings) {
+            Along::Nothing => &operations[..1],
+            Along::Prefix => &operations[..],
         };
         let (encoding, request) = match settings.encoding {
             Self::Transactions => transaction(operations, settings),
@@ -117,7 +134,7 @@ impl Encoding {
         self,
         response: &Response,
         session: &SessionId,
-        reads: bool,
+        along: Along,
         settings: &Settings,
     ) -> Result<Entered, RequestError> {
         if self == Self::Requests {
@@ -136,8 +153,8 @@ impl Encoding {
                     let own = heads.first().filter(|entry| entry.key() == key)?;
                     let own = Contender::new(session.clone(), own);
                     let index = own.modify_index;
-                    let view =
-                        reads.then(|| View::of_tree(&settings.prefix, index, tree, is_filtered));
+                    let view = (along == Along::Prefix)
+                        .then(|| View::of_tree(&settings.prefix, index, tree, is_filtered));
                     Some(Box::new((own, view)))
                 });
                 Ok(Entered::Tied(arrival))

@@ -126,7 +126,7 @@ fn a_large_value_is_left_to_the_claim() {
 
 /// What the answer to entering with `A` says.
 fn entered(encoding: Encoding, response: &Response) -> Result<Entered, RequestError> {
-    encoding.entered(response, &session(A), true, &settings())
+    encoding.entered(response, &session(A), Along::Prefix, &settings())
 }
 
 #[test]
